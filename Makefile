@@ -1,0 +1,35 @@
+# What people and machines run here. `make` alone lists it.
+.PHONY: help demo test unit e2e lint bench servers
+
+help:
+	@echo 'make demo     build heddle and show it on a generated workload: no server, no set-up'
+	@echo 'make test     everything: unit tests, then real servers (fetched into ~/.cache/heddle)'
+	@echo 'make unit     the unit tests alone'
+	@echo 'make e2e      the tests against real servers alone'
+	@echo 'make lint     formatting, clippy, shellcheck'
+	@echo 'make bench    catching up: native replication and heddle, written to docs/benchmarks.md'
+	@echo 'make servers  fetch the servers that the tests use'
+
+demo:
+	cargo build --release -p heddle
+	$${CARGO_TARGET_DIR:-target}/release/heddle demo
+
+test:
+	scripts/test
+
+unit:
+	scripts/test unit
+
+e2e:
+	scripts/test e2e
+
+lint:
+	cargo fmt --all --check
+	cargo clippy --workspace --all-targets -- -D warnings
+	shellcheck scripts/servers scripts/test bench/catch-up .ci/run
+
+bench:
+	bench/catch-up
+
+servers:
+	scripts/servers fetch

@@ -1,0 +1,62 @@
+//! MariaDB's compressed statements and rows (`log_bin_compress`).
+//!
+//! One byte: bit 7 set, bits 4 to 6 the algorithm (0: zlib), bits 0 to 2 the number of bytes of the uncompressed length;
+//! then that length, big-endian; then the zlib stream.
+
+use bytes::Bytes;
+use flate2::{Decompress, FlushDecompress, Status};
+
+use crate::corrupt::{Corrupt, What};
+use crate::frame::MAX_EVENT_LEN;
+use crate::reader::Reader;
+
+/// Decompresses `data`. Memory grows with the output as it comes, up to the announced length.
+///
+/// # Errors
+/// [`Corrupt`] with an offset in `data` when it is not what it announces.
+pub fn inflate(data: &[u8], field: &'static str) -> Result<Bytes, Corrupt> {
+    let mut r = Reader::new(data, 0);
+    let head = r.u8(field)?;
+    let len_len = head & 0x07;
+    if head & 0xf0 != 0x80 || !(1..=4).contains(&len_len) {
+        return Err(r.err(What::Compression { field, why: format!("unknown header byte {head:#04x}") }));
+    }
+    let mut want: u64 = 0;
+    for byte in r.bytes(len_len.into(), field)? {
+        want = want << 8 | u64::from(*byte);
+    }
+    let failed = |why: String| Corrupt::new(1 + u64::from(len_len), What::Compression { field, why });
+    if want > MAX_EVENT_LEN as u64 {
+        return Err(failed(format!("{want} bytes are more than an event can have")));
+    }
+    let want = want as usize;
+    let mut input = r.rest();
+    let mut zlib = Decompress::new(true);
+    // The announced length is a hint for small data only; a bomb or a lie costs no more than what really comes out.
+    let mut out: Vec<u8> = Vec::with_capacity(want.min(data.len().saturating_mul(4).saturating_add(64)));
+    loop {
+        if out.len() > want {
+            return Err(failed(format!("more than the announced {want} bytes")));
+        }
+        if out.capacity() == out.len() {
+            out.reserve((out.len() / 2).clamp(64, 1 << 24));
+        }
+        let before = (zlib.total_in(), zlib.total_out());
+        let status =
+            zlib.decompress_vec(input, &mut out, FlushDecompress::None).map_err(|error| failed(error.to_string()))?;
+        let used = (zlib.total_in() - before.0) as usize;
+        input = input.get(used..).unwrap_or_default();
+        match status {
+            Status::StreamEnd => break,
+            Status::Ok | Status::BufError if out.capacity() == out.len() => {}
+            Status::Ok | Status::BufError if (zlib.total_in(), zlib.total_out()) == before => {
+                return Err(failed("the stream ends early".to_owned()));
+            }
+            Status::Ok | Status::BufError => {}
+        }
+    }
+    if out.len() != want {
+        return Err(failed(format!("{} bytes instead of the announced {want}", out.len())));
+    }
+    Ok(Bytes::from(out))
+}

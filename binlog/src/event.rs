@@ -1,0 +1,166 @@
+//! One event as its bytes, checked once, decoded lazily.
+
+use bytes::Bytes;
+
+use crate::corrupt::{Corrupt, What};
+use crate::format_description::FormatDescription;
+use crate::header::{HEADER_LEN, Header};
+use crate::kind::Kind;
+use crate::reader::Reader;
+
+/// Length of the CRC32 at the end of a summed event, in bytes.
+pub const CHECKSUM_LEN: usize = 4;
+
+/// How events are summed (`binlog_checksum`).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Checksum {
+    /// No checksum.
+    Off,
+    /// CRC32 (IEEE) over all but the last four bytes, which hold it.
+    Crc32,
+}
+
+impl Checksum {
+    /// Bytes at the end of each event.
+    pub fn len(self) -> usize {
+        match self {
+            Checksum::Off => 0,
+            Checksum::Crc32 => CHECKSUM_LEN,
+        }
+    }
+
+    /// Whether events end without a checksum.
+    pub fn is_empty(self) -> bool {
+        self == Checksum::Off
+    }
+}
+
+/// Whose format the log is in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Flavour {
+    /// MySQL and Percona Server.
+    MySql,
+    /// MariaDB.
+    MariaDb,
+}
+
+/// One event: its header and its bytes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Event {
+    header: Header,
+    bytes: Bytes,
+    trailer_len: usize,
+}
+
+impl Event {
+    /// Checks the length against the header, and the CRC32 when there is one. `bytes` is exactly one event.
+    ///
+    /// A format description says itself how it is summed: `checksum` is not used for it.
+    ///
+    /// # Errors
+    /// [`Corrupt`] with an offset in the event.
+    pub fn parse(bytes: Bytes, checksum: Checksum) -> Result<Event, Corrupt> {
+        let header = check_len(&bytes)?;
+        if header.kind == Kind::FORMAT_DESCRIPTION {
+            return FormatDescription::decode(&bytes).map(|(event, _)| event);
+        }
+        let trailer_len = checksum.len();
+        match checksum {
+            Checksum::Off => {}
+            Checksum::Crc32 => verify_crc(&bytes, crc32fast::Hasher::new(), 0)?,
+        }
+        Ok(Event { header, bytes, trailer_len })
+    }
+
+    /// For parts of the crate that checked the bytes themselves.
+    pub(crate) fn trusted(header: Header, bytes: Bytes, trailer_len: usize) -> Event {
+        Event { header, bytes, trailer_len }
+    }
+
+    /// The common header.
+    pub fn header(&self) -> &Header {
+        &self.header
+    }
+
+    /// The type code.
+    pub fn kind(&self) -> Kind {
+        self.header.kind
+    }
+
+    /// The whole event, header and checksum included.
+    pub fn bytes(&self) -> &Bytes {
+        &self.bytes
+    }
+
+    /// How this event is summed. A format description counts as summed when it has the four bytes, whether or not
+    /// the events after it are.
+    pub fn checksum(&self) -> Checksum {
+        if self.trailer_len == 0 { Checksum::Off } else { Checksum::Crc32 }
+    }
+
+    /// Post-header and body: without the common header and the checksum.
+    pub fn body(&self) -> &[u8] {
+        self.bytes.get(HEADER_LEN..self.bytes.len() - self.trailer_len).unwrap_or_default()
+    }
+
+    /// [`Event::body`] as a slice that shares the event's memory.
+    pub fn body_bytes(&self) -> Bytes {
+        self.bytes.slice(HEADER_LEN..self.bytes.len() - self.trailer_len)
+    }
+
+    /// Bytes before the checksum, header included.
+    pub fn without_checksum(&self) -> Bytes {
+        self.bytes.slice(..self.bytes.len() - self.trailer_len)
+    }
+
+    /// A reader over the body whose errors count from the start of the event.
+    pub(crate) fn reader(&self) -> Reader<'_> {
+        Reader::new(self.body(), HEADER_LEN as u64)
+    }
+
+    /// The part of the body that `slice`, which was read from it, covers.
+    pub(crate) fn share(&self, slice: &[u8]) -> Bytes {
+        self.bytes.slice_ref(slice)
+    }
+
+    pub(crate) fn expect(&self, expected: Kind) -> Result<(), Corrupt> {
+        if self.kind() == expected { Ok(()) } else { Err(self.wrong_kind(expected.name())) }
+    }
+
+    pub(crate) fn wrong_kind(&self, expected: &'static str) -> Corrupt {
+        Corrupt::new(4, What::Kind { expected, got: self.kind() })
+    }
+}
+
+/// The header of `bytes`, which must be exactly one event.
+pub(crate) fn check_len(bytes: &[u8]) -> Result<Header, Corrupt> {
+    let actual = bytes.len() as u64;
+    let Some(header) = Header::parse(bytes) else {
+        let want = HEADER_LEN as u64;
+        return Err(Corrupt::new(0, What::Truncated { field: "event header", want, have: actual }));
+    };
+    if u64::from(header.event_len) != actual {
+        return Err(Corrupt::new(9, What::LengthMismatch { header: header.event_len.into(), actual }));
+    }
+    Ok(header)
+}
+
+/// Checks the last four bytes of `event` against the CRC32 of `hasher`'s input so far and `event[from..]` before them.
+pub(crate) fn verify_crc(event: &[u8], mut hasher: crc32fast::Hasher, from: usize) -> Result<(), Corrupt> {
+    let have = event.len() as u64;
+    let truncated = || {
+        let want = (HEADER_LEN + CHECKSUM_LEN) as u64;
+        Corrupt::new(HEADER_LEN as u64, What::Truncated { field: "checksum", want, have })
+    };
+    if event.len() < HEADER_LEN + CHECKSUM_LEN {
+        return Err(truncated());
+    }
+    let (summed, stored) = event.split_last_chunk::<CHECKSUM_LEN>().ok_or_else(truncated)?;
+    hasher.update(summed.get(from..).unwrap_or_default());
+    let (stored, computed) = (u32::from_le_bytes(*stored), hasher.finalize());
+    if stored == computed {
+        Ok(())
+    } else {
+        Err(Corrupt::new(summed.len() as u64, What::Checksum { stored, computed }))
+    }
+}

@@ -1,0 +1,66 @@
+//! MySQL and MariaDB binary log: bytes ⇄ events.
+//!
+//! Entry points: [`Framer`] cuts a log file into [`Event`]s, [`FormatDescription`] says how the events after it are
+//! laid out, one module per event type decodes it, [`RowsEvent::images`] walks rows without copying, [`encode`]
+//! builds events, [`patch`] changes fields in place.
+//!
+//! Every event keeps its bytes; decoding is lazy and, for anything large, a slice of those bytes. Event types that
+//! are not known are still framed, checked and carried on.
+//!
+//! This crate never opens a file or a socket, reads a clock, starts a thread or keeps a global. Input never makes it
+//! panic or allocate what a length field claims: bytes that are not there are an error.
+
+pub mod column;
+pub mod compressed;
+pub mod corrupt;
+pub mod encode;
+pub mod event;
+pub mod format_description;
+pub mod frame;
+pub mod gtid;
+pub mod gtid_list;
+pub mod header;
+pub mod heartbeat;
+pub mod image;
+pub mod incident;
+pub mod intvar;
+pub mod json;
+pub mod kind;
+pub mod load_data;
+pub mod mariadb_gtid;
+pub mod patch;
+pub mod previous_gtids;
+pub mod query;
+pub mod rand;
+mod reader;
+pub mod rotate;
+pub mod rows;
+pub mod rows_query;
+pub mod status_vars;
+pub mod table_map;
+pub mod transaction_payload;
+pub mod user_var;
+pub mod value;
+mod varlen;
+pub mod xa_prepare;
+pub mod xid;
+
+pub use column::{Column, ColumnKind};
+pub use corrupt::{Corrupt, What};
+pub use event::{Checksum, Event, Flavour};
+pub use format_description::FormatDescription;
+pub use frame::{Finish, Framer, MAGIC, MAX_EVENT_LEN, Step};
+pub use gtid::MySqlGtid;
+pub use gtid_list::MariaDbGtidList;
+pub use header::{HEADER_LEN, Header};
+pub use image::{Bitmap, ColumnValue};
+pub use kind::Kind;
+pub use mariadb_gtid::MariaDbGtid;
+pub use previous_gtids::PreviousGtids;
+pub use query::Query;
+pub use rows::{RowImages, RowsEvent, RowsKind};
+pub use status_vars::StatusVars;
+pub use table_map::{KeyPart, TableMap};
+pub use transaction_payload::TransactionPayload;
+pub use xa_prepare::{XaPrepare, XaXid};
+pub use xid::Xid;

@@ -1,0 +1,115 @@
+//! Changes fields of an event in place and mends its checksum.
+//!
+//! GTID events do not survive decode and encode byte for byte across versions, so a relay patches their bytes.
+
+use crate::event::{CHECKSUM_LEN, Checksum};
+use crate::gtid::{LAST_COMMITTED_OFFSET, SEQUENCE_NUMBER_OFFSET};
+use crate::header::{HEADER_LEN, Header};
+use crate::kind::Kind;
+
+/// Why an event could not be patched; it was left alone.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum PatchError {
+    /// The bytes are no event, or end before the field.
+    #[error("the event is too short for the field")]
+    TooShort,
+    /// Events of this type have no such field at a fixed place (tagged GTIDs: encode them anew).
+    #[error("an event of type {0} has no such field at a fixed place")]
+    Kind(Kind),
+}
+
+/// An event being patched: set fields, then [`Patch::finish`] writes the checksum.
+#[derive(Debug)]
+pub struct Patch<'a> {
+    event: &'a mut [u8],
+    kind: Kind,
+    checksum: Checksum,
+}
+
+impl<'a> Patch<'a> {
+    /// `event` is one whole event, summed as `checksum` says.
+    ///
+    /// # Errors
+    /// [`PatchError::TooShort`] when there is no room for a header and the checksum.
+    pub fn new(event: &'a mut [u8], checksum: Checksum) -> Result<Self, PatchError> {
+        let header = Header::parse(event).ok_or(PatchError::TooShort)?;
+        if event.len() < HEADER_LEN + checksum.len() {
+            return Err(PatchError::TooShort);
+        }
+        Ok(Patch { event, kind: header.kind, checksum })
+    }
+
+    /// The header's timestamp, seconds since 1970.
+    pub fn timestamp(&mut self, seconds: u32) -> &mut Self {
+        self.header(0, &seconds.to_le_bytes())
+    }
+
+    /// The header's server id.
+    pub fn server_id(&mut self, id: u32) -> &mut Self {
+        self.header(5, &id.to_le_bytes())
+    }
+
+    /// The header's position of the next event.
+    pub fn log_pos(&mut self, position: u32) -> &mut Self {
+        self.header(13, &position.to_le_bytes())
+    }
+
+    /// The header's flags.
+    pub fn flags(&mut self, flags: u16) -> &mut Self {
+        self.header(17, &flags.to_le_bytes())
+    }
+
+    /// `last_committed` and `sequence_number` of a GTID or ANONYMOUS_GTID event.
+    ///
+    /// # Errors
+    /// [`PatchError`] when the event has no such fields at a fixed place.
+    pub fn logical_clock(&mut self, last_committed: i64, sequence_number: i64) -> Result<&mut Self, PatchError> {
+        if self.kind != Kind::GTID && self.kind != Kind::ANONYMOUS_GTID {
+            return Err(PatchError::Kind(self.kind));
+        }
+        let end = self.event.len() - self.checksum.len();
+        if HEADER_LEN + SEQUENCE_NUMBER_OFFSET + 8 > end {
+            return Err(PatchError::TooShort);
+        }
+        self.set(HEADER_LEN + LAST_COMMITTED_OFFSET, &last_committed.to_le_bytes());
+        self.set(HEADER_LEN + SEQUENCE_NUMBER_OFFSET, &sequence_number.to_le_bytes());
+        Ok(self)
+    }
+
+    /// Writes the checksum.
+    pub fn finish(&mut self) {
+        fix_checksum(self.event, self.checksum);
+    }
+
+    fn header(&mut self, at: usize, value: &[u8]) -> &mut Self {
+        self.set(at, value);
+        self
+    }
+
+    fn set(&mut self, at: usize, value: &[u8]) {
+        if let Some(field) = self.event.get_mut(at..at + value.len()) {
+            field.copy_from_slice(value);
+        }
+    }
+}
+
+/// Computes the CRC32 of a whole event anew, when it has one. A format description's is computed without its in-use flag.
+pub fn fix_checksum(event: &mut [u8], checksum: Checksum) {
+    if checksum == Checksum::Off {
+        return;
+    }
+    let is_format = event.get(4) == Some(&Kind::FORMAT_DESCRIPTION.0);
+    let Some((summed, stored)) = event.split_last_chunk_mut::<CHECKSUM_LEN>() else {
+        return;
+    };
+    let mut hasher = crc32fast::Hasher::new();
+    let flags = summed.get(17).copied().unwrap_or(0);
+    if is_format && summed.len() > 17 {
+        hasher.update(summed.get(..17).unwrap_or_default());
+        hasher.update(&[flags & !(Header::FLAG_BINLOG_IN_USE as u8)]);
+        hasher.update(summed.get(18..).unwrap_or_default());
+    } else {
+        hasher.update(summed);
+    }
+    *stored = hasher.finalize().to_le_bytes();
+}

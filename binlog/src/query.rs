@@ -1,0 +1,94 @@
+//! Query events: a statement with its session, BEGIN and COMMIT included; MariaDB's compressed ones too.
+
+use bytes::Bytes;
+
+use crate::compressed;
+use crate::corrupt::Corrupt;
+use crate::event::Event;
+use crate::format_description::FormatDescription;
+use crate::header::HEADER_LEN;
+use crate::kind::Kind;
+use crate::reader::Reader;
+use crate::status_vars::StatusVars;
+
+/// A statement.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Query {
+    /// Connection on the source (`pseudo_thread_id`).
+    pub thread_id: u32,
+    /// Seconds that it ran on the source.
+    pub exec_time: u32,
+    /// Error with which it ended on the source, 0 for none.
+    pub error_code: u16,
+    /// Default schema, may be empty; in the system character set (UTF-8).
+    pub schema: Bytes,
+    /// The encoded status variables.
+    pub status_vars: Bytes,
+    /// The statement, in `character_set_client`.
+    pub sql: Bytes,
+    /// The decoded status variables.
+    pub vars: StatusVars,
+}
+
+pub(crate) struct PostHeader {
+    pub thread_id: u32,
+    pub exec_time: u32,
+    pub schema_len: u8,
+    pub error_code: u16,
+    pub status_vars_len: u16,
+}
+
+impl PostHeader {
+    pub fn read(r: &mut Reader<'_>) -> Result<PostHeader, Corrupt> {
+        Ok(PostHeader {
+            thread_id: r.u32("thread id")?,
+            exec_time: r.u32("execution time")?,
+            schema_len: r.u8("schema length")?,
+            error_code: r.u16("error code")?,
+            status_vars_len: r.u16("status variables length")?,
+        })
+    }
+
+    /// What follows every post-header that starts with a Query event's.
+    pub fn finish(self, event: &Event, r: &mut Reader<'_>) -> Result<Query, Corrupt> {
+        let base = r.offset();
+        let status_vars = event.share(r.bytes(self.status_vars_len.into(), "status variables")?);
+        let schema = event.share(r.bytes(self.schema_len.into(), "schema")?);
+        r.u8("schema end")?;
+        Ok(Query {
+            thread_id: self.thread_id,
+            exec_time: self.exec_time,
+            error_code: self.error_code,
+            schema,
+            vars: StatusVars::decode(&status_vars, base)?,
+            status_vars,
+            sql: event.share(r.rest()),
+        })
+    }
+}
+
+impl Query {
+    /// Decodes QUERY and QUERY_COMPRESSED.
+    ///
+    /// # Errors
+    /// [`Corrupt`] with an offset in the event; an unknown status variable is one, named.
+    pub fn decode(event: &Event, format: &FormatDescription) -> Result<Query, Corrupt> {
+        let compressed = match event.kind() {
+            Kind::QUERY => false,
+            Kind::QUERY_COMPRESSED => true,
+            _ => return Err(event.wrong_kind("QUERY")),
+        };
+        let mut r = event.reader();
+        let head = PostHeader::read(&mut r)?;
+        // A later format may have a longer post-header.
+        let known = r.position();
+        let post_header_len = usize::from(format.post_header_len(event.kind()));
+        r.bytes(post_header_len.saturating_sub(known), "post-header")?;
+        let mut query = head.finish(event, &mut r)?;
+        if compressed {
+            let base = (HEADER_LEN + event.body().len() - query.sql.len()) as u64;
+            query.sql = compressed::inflate(&query.sql, "statement").map_err(|corrupt| corrupt.at(base))?;
+        }
+        Ok(query)
+    }
+}

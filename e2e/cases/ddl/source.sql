@@ -1,0 +1,83 @@
+-- Definitions of many kinds between rows: each must see the rows before it, and the rows behind it the definition.
+CREATE DATABASE d CHARACTER SET latin1;
+CREATE SCHEMA IF NOT EXISTS d;
+ALTER DATABASE d CHARACTER SET utf8mb4;
+CREATE DATABASE gone;
+CREATE TABLE gone.t (a INT PRIMARY KEY);
+INSERT INTO gone.t VALUES (1);
+USE d;
+CREATE TABLE t (id INT PRIMARY KEY, a INT);
+INSERT INTO t VALUES (1, 1), (2, 2);
+ALTER TABLE t ADD COLUMN b VARCHAR(10) DEFAULT 'new';
+INSERT INTO t VALUES (3, 3, 'three');
+ALTER TABLE t ADD COLUMN first_one INT FIRST, ADD COLUMN mid INT DEFAULT 9 AFTER id;
+INSERT INTO t VALUES (0, 4, 1, 4, 'four');
+UPDATE t SET first_one = id;
+ALTER TABLE t DROP COLUMN a;
+INSERT INTO t VALUES (1, 5, 2, 'five');
+ALTER TABLE t MODIFY COLUMN b TEXT, CHANGE COLUMN mid middle BIGINT UNSIGNED;
+UPDATE t SET middle = 18446744073709551615, b = REPEAT('b', 1000) WHERE id = 5;
+UPDATE t SET middle = id + 100;
+ALTER TABLE t ADD UNIQUE u (middle), ADD KEY k (b(10));
+UPDATE t SET middle = id + 200;
+ALTER TABLE t DROP PRIMARY KEY, ADD PRIMARY KEY (first_one, id);
+UPDATE t SET first_one = 7 WHERE id = 1;
+ALTER TABLE t DROP INDEX u;
+UPDATE t SET middle = 1;
+CREATE UNIQUE INDEX both_of ON t (middle, id);
+DROP INDEX both_of ON t;
+RENAME TABLE t TO renamed;
+INSERT INTO renamed VALUES (8, 8, 8, 'eight');
+CREATE TABLE t LIKE renamed;
+INSERT INTO t SELECT * FROM renamed;
+RENAME TABLE t TO swap, renamed TO t, swap TO renamed;
+DELETE FROM t WHERE id = 8;
+TRUNCATE TABLE renamed;
+INSERT INTO renamed VALUES (1, 1, 1, 'one');
+ALTER TABLE renamed RENAME TO again, COMMENT = 'a comment';
+UPDATE again SET b = 'uno';
+ALTER TABLE again CONVERT TO CHARACTER SET latin1;
+INSERT INTO again VALUES (2, 2, 2, 'zwölf');
+ALTER TABLE again ENGINE = InnoDB, ROW_FORMAT = DYNAMIC;
+DROP DATABASE gone;
+CREATE DATABASE gone;
+CREATE TABLE gone.t (b VARCHAR(5) PRIMARY KEY);
+INSERT INTO gone.t VALUES ('back');
+DROP TABLE IF EXISTS nothing, gone.nothing;
+DROP TABLE IF EXISTS gone.t;
+CREATE TABLE IF NOT EXISTS d.t (x INT);
+CREATE TABLE gone.t (c DOUBLE, KEY (c));
+INSERT INTO gone.t VALUES (0.1), (0.1);
+ANALYZE TABLE t;
+OPTIMIZE TABLE t;
+-- created and dropped within one go
+CREATE TABLE brief (a INT PRIMARY KEY);
+INSERT INTO brief VALUES (1);
+DROP TABLE brief;
+CREATE TABLE brief (a VARCHAR(10), b INT, PRIMARY KEY (b));
+INSERT INTO brief VALUES ('x', 1);
+UPDATE brief SET a = 'y';
+DELIMITER //
+CREATE PROCEDURE many()
+BEGIN
+  DECLARE i INT DEFAULT 0;
+  WHILE i < 15 DO
+    SET @s = CONCAT('ALTER TABLE brief ADD COLUMN c', i, ' INT DEFAULT ', i);
+    PREPARE s FROM @s;
+    EXECUTE s;
+    SET @s = CONCAT('INSERT INTO brief (a, b) VALUES (''r', i, ''', ', i + 10, ')');
+    PREPARE s FROM @s;
+    EXECUTE s;
+    SET i = i + 1;
+  END WHILE;
+END //
+DELIMITER ;
+CALL many();
+SET sql_mode = 'ANSI_QUOTES';
+CREATE TABLE "quoted" ("a b" INT PRIMARY KEY);
+INSERT INTO "quoted" VALUES (1);
+SET sql_mode = '';
+CREATE TABLE zero_date (id INT PRIMARY KEY, a DATE NOT NULL DEFAULT '0000-00-00');
+INSERT INTO zero_date (id) VALUES (1);
+ALTER TABLE zero_date ADD COLUMN b DATETIME NOT NULL DEFAULT '0000-00-00 00:00:00';
+SET sql_mode = DEFAULT;

@@ -1,0 +1,7 @@
+USE d;
+FLUSH BINARY LOGS;
+SET gtid_seq_no = 5000;
+INSERT INTO t VALUES (3, 3);
+SET SESSION server_id = 77;
+INSERT INTO t VALUES (4, 4);
+SET STATEMENT skip_parallel_replication = 1 FOR INSERT INTO t VALUES (5, 5);

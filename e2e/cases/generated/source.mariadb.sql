@@ -1,0 +1,15 @@
+USE d;
+CREATE TABLE hidden (id INT PRIMARY KEY, a INT INVISIBLE DEFAULT 7, b INT);
+INSERT INTO hidden VALUES (1, 1), (2, 2);
+UPDATE hidden SET a = 8 WHERE id = 1;
+INSERT INTO hidden (id, a, b) VALUES (3, 9, 3);
+CREATE TABLE long_unique (id INT PRIMARY KEY, b BLOB UNIQUE, t TEXT, UNIQUE (t));
+INSERT INTO long_unique VALUES (1, REPEAT('b', 5000), 'Text'), (2, 'x', 'y');
+DELETE FROM long_unique WHERE id = 1;
+INSERT INTO long_unique VALUES (3, REPEAT('b', 5000), 'TEXT');
+UPDATE long_unique SET t = 'z' WHERE id = 3;
+UPDATE long_unique SET t = 'tExt' WHERE id = 2;
+CREATE TABLE periods (id INT, s DATE, e DATE, PERIOD FOR p (s, e), UNIQUE (id, p WITHOUT OVERLAPS));
+INSERT INTO periods VALUES (1, '2024-01-01', '2024-02-01'), (1, '2024-02-01', '2024-03-01');
+DELETE FROM periods FOR PORTION OF p FROM '2024-01-10' TO '2024-02-10';
+INSERT INTO periods VALUES (1, '2024-01-10', '2024-02-10');

@@ -1,0 +1,27 @@
+-- Names that need quoting, escaping and counting in the right unit.
+CREATE DATABASE `sp ace` CHARACTER SET utf8mb4;
+CREATE DATABASE `ba``ck'quo"te\\`;
+CREATE DATABASE `Grüße½`;
+CREATE TABLE `sp ace`.`t 1` (`a b` INT PRIMARY KEY, `c``d` VARCHAR(10), `½` INT, UNIQUE `k½` (`½`));
+INSERT INTO `sp ace`.`t 1` VALUES (1, 'x', 1), (2, 'y', 2);
+UPDATE `sp ace`.`t 1` SET `c``d` = 'z', `½` = 5 WHERE `a b` = 1;
+CREATE TABLE `ba``ck'quo"te\\`.`select` (`from` INT PRIMARY KEY, `where'` TEXT, `x;y -- z` INT);
+INSERT INTO `ba``ck'quo"te\\`.`select` VALUES (1, 'x', 1);
+UPDATE `ba``ck'quo"te\\`.`select` SET `where'` = '`' WHERE `from` = 1;
+USE `Grüße½`;
+CREATE TABLE `½½½` (`ключ` INT PRIMARY KEY, `值` VARCHAR(20));
+INSERT INTO `½½½` VALUES (1, 'eins'), (2, 'zwei');
+ALTER TABLE `½½½` ADD COLUMN `new\nline` INT;
+DELETE FROM `½½½` WHERE `ключ` = 2;
+USE `ba``ck'quo"te\\`;
+ALTER TABLE `select` ADD COLUMN `/* comment */` INT DEFAULT 3;
+UPDATE `select` SET `x;y -- z` = 8;
+CREATE TABLE `a/b\\c.d-e$f#g` (`id` INT PRIMARY KEY);
+INSERT INTO `a/b\\c.d-e$f#g` VALUES (1), (2);
+DELETE FROM `a/b\\c.d-e$f#g` WHERE id = 1;
+CREATE TABLE `abcdefghijklmnopqrstuvwxyzabcdefghijklmnopqrstuvwxyzäöüabcdefghi` (`abcdefghijklmnopqrstuvwxyzabcdefghijklmnopqrstuvwxyzäöüabcdefghi` INT PRIMARY KEY);
+INSERT INTO `abcdefghijklmnopqrstuvwxyzabcdefghijklmnopqrstuvwxyzäöüabcdefghi` VALUES (1);
+CREATE TABLE T (id INT PRIMARY KEY);
+CREATE TABLE t (id INT PRIMARY KEY);
+INSERT INTO T VALUES (1);
+INSERT INTO t VALUES (2);

@@ -1,0 +1,19 @@
+-- Tables without transactions.
+CREATE DATABASE d;
+USE d;
+CREATE TABLE m (id INT AUTO_INCREMENT PRIMARY KEY, a VARCHAR(20), KEY (a)) ENGINE=MyISAM;
+CREATE TABLE i (id INT PRIMARY KEY, n INT) ENGINE=InnoDB;
+CREATE TABLE h (id INT PRIMARY KEY) ENGINE=MEMORY;
+INSERT INTO m (a) VALUES ('one'), ('two'), ('three');
+INSERT INTO i VALUES (1, 1), (2, 2);
+UPDATE m SET a = 'changed' WHERE id = 2;
+UPDATE i SET n = 5 WHERE id = 1;
+DELETE FROM m WHERE id = 1;
+INSERT INTO m (a) SELECT CONCAT('copy of ', a) FROM m;
+UPDATE m SET id = id + 10 ORDER BY id DESC;
+INSERT INTO h VALUES (1), (2);
+DELETE FROM h WHERE id = 1;
+TRUNCATE m;
+INSERT INTO m VALUES (7, 'seven'), (8, 'eight');
+INSERT INTO i VALUES (3, 3);
+UPDATE m SET a = UPPER(a);

@@ -1,0 +1,23 @@
+-- NULLs never collide in a unique index; values beside them do.
+CREATE DATABASE d;
+USE d;
+CREATE TABLE t (id INT PRIMARY KEY, a INT, b INT, UNIQUE (a), UNIQUE (a, b));
+INSERT INTO t VALUES (1, NULL, 1), (2, NULL, 1), (3, NULL, NULL), (4, 1, NULL);
+UPDATE t SET a = 2 WHERE id = 1;
+UPDATE t SET a = NULL WHERE id = 1;
+UPDATE t SET a = 2 WHERE id = 2;
+UPDATE t SET a = NULL WHERE id = 4;
+UPDATE t SET a = 1 WHERE id = 3;
+DELETE FROM t WHERE id = 3;
+INSERT INTO t VALUES (5, 1, 1);
+CREATE TABLE only_unique (a INT, b INT, c INT, UNIQUE (a, b));
+INSERT INTO only_unique VALUES (NULL, 1, 1), (NULL, 1, 2), (1, NULL, 3), (1, NULL, 3), (1, 1, 4);
+UPDATE only_unique SET c = c + 10 WHERE a IS NULL;
+UPDATE only_unique SET a = 2, c = 20 WHERE a = 1 AND b = 1;
+DELETE FROM only_unique WHERE c = 12;
+UPDATE only_unique SET b = 5 WHERE a = 1 LIMIT 1;
+CREATE TABLE not_null_unique (a INT NOT NULL, b VARCHAR(10), UNIQUE (a));
+INSERT INTO not_null_unique VALUES (1, 'a'), (2, 'b'), (3, 'c');
+UPDATE not_null_unique SET a = a + 10 ORDER BY a DESC;
+UPDATE not_null_unique SET b = 'z' WHERE a = 11;
+DELETE FROM not_null_unique WHERE a = 12;

@@ -1,0 +1,5 @@
+CREATE DATABASE d;
+CREATE TABLE d.t (a INT PRIMARY KEY, b VARCHAR(20));
+INSERT INTO d.t VALUES (1, 'one'), (2, 'two');
+UPDATE d.t SET b = 'uno' WHERE a = 1;
+DELETE FROM d.t WHERE a = 2;

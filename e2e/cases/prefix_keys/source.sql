@@ -1,0 +1,21 @@
+-- Unique keys on the first part of a column: rows that differ only behind it collide.
+CREATE DATABASE d CHARACTER SET utf8mb4;
+USE d;
+CREATE TABLE t (id INT PRIMARY KEY, v VARCHAR(100), b BLOB, x TEXT, UNIQUE kv (v(3)), UNIQUE kb (b(2)), UNIQUE kx (x(4)));
+INSERT INTO t VALUES (1, 'abcdef', X'0102FF', 'üüüüxyz'), (2, 'abd', X'0103', 'xxxx');
+DELETE FROM t WHERE id = 1;
+INSERT INTO t VALUES (3, 'abcxyz', X'0102AA', 'üüüüother');
+UPDATE t SET v = 'abe', b = X'0104', x = 'yyyy' WHERE id = 3;
+INSERT INTO t VALUES (4, 'abcq', X'0102', 'üüüü');
+BEGIN;
+UPDATE t SET v = 'tmp' WHERE id = 4;
+UPDATE t SET v = 'abcq2' WHERE id = 2;
+UPDATE t SET v = 'abdq2' WHERE id = 4;
+COMMIT;
+CREATE TABLE p (v VARCHAR(50) NOT NULL, n INT, PRIMARY KEY (v(5)));
+INSERT INTO p VALUES ('aaaaa1', 1), ('bbbbb1', 2);
+UPDATE p SET v = 'aaaaa2', n = n + 1 WHERE v = 'aaaaa1';
+DELETE FROM p WHERE v = 'aaaaa2';
+INSERT INTO p VALUES ('aaaaa3', 3);
+UPDATE p SET v = 'ccccc' WHERE v = 'bbbbb1';
+INSERT INTO p VALUES ('bbbbb2', 4);

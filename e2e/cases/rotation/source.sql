@@ -1,0 +1,27 @@
+-- Several files; the last ones nearly empty.
+CREATE DATABASE d;
+USE d;
+CREATE TABLE t (id INT PRIMARY KEY, n INT);
+INSERT INTO t VALUES (1, 1);
+FLUSH BINARY LOGS;
+FLUSH BINARY LOGS;
+INSERT INTO t VALUES (2, 2);
+UPDATE t SET n = n + 1;
+FLUSH BINARY LOGS;
+DELIMITER //
+CREATE PROCEDURE work(rounds INT)
+BEGIN
+  WHILE rounds > 0 DO
+    INSERT INTO t VALUES (rounds + 10, rounds);
+    UPDATE t SET n = n + 1 WHERE id = 1;
+    SET rounds = rounds - 1;
+  END WHILE;
+END //
+DELIMITER ;
+CALL work(100);
+FLUSH BINARY LOGS;
+CALL work(0);
+ALTER TABLE t ADD COLUMN z INT;
+FLUSH BINARY LOGS;
+UPDATE t SET z = 1 WHERE id < 50;
+FLUSH BINARY LOGS;

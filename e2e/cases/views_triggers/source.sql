@@ -1,0 +1,39 @@
+-- Triggers run on the source; their rows come through the log and must not be made a second time.
+CREATE DATABASE d;
+USE d;
+CREATE TABLE t (id INT PRIMARY KEY, n INT);
+CREATE TABLE journal (id INT AUTO_INCREMENT PRIMARY KEY, what VARCHAR(50), at_n INT);
+DELIMITER //
+CREATE TRIGGER t_ins AFTER INSERT ON t FOR EACH ROW INSERT INTO journal (what, at_n) VALUES ('insert', NEW.n) //
+CREATE TRIGGER t_upd BEFORE UPDATE ON t FOR EACH ROW
+BEGIN
+  INSERT INTO journal (what, at_n) VALUES ('update; with ; semicolons', OLD.n);
+  SET NEW.n = NEW.n * 2;
+END //
+CREATE TRIGGER t_del AFTER DELETE ON t FOR EACH ROW DELETE FROM journal WHERE at_n = OLD.n //
+CREATE FUNCTION twice(x INT) RETURNS INT DETERMINISTIC NO SQL RETURN x * 2 //
+CREATE PROCEDURE fill(n INT)
+BEGIN
+  WHILE n > 0 DO
+    INSERT INTO t VALUES (n, twice(n));
+    SET n = n - 1;
+  END WHILE;
+END //
+CREATE EVENT e ON SCHEDULE EVERY 1 DAY DISABLE DO DELETE FROM journal //
+DELIMITER ;
+CALL fill(20);
+UPDATE t SET n = n + 1 WHERE id % 2 = 0;
+DELETE FROM t WHERE id > 15;
+CREATE VIEW v AS SELECT id, n FROM t WHERE n > 5;
+UPDATE v SET n = 100 WHERE id = 6;
+INSERT INTO v VALUES (50, 50);
+CREATE OR REPLACE VIEW v AS SELECT id FROM t;
+CREATE SQL SECURITY INVOKER VIEW v2 AS SELECT v.id, j.what FROM v JOIN journal j ON j.id = v.id;
+DROP TRIGGER t_upd;
+UPDATE t SET n = 1 WHERE id = 1;
+ALTER VIEW v2 AS SELECT 1 AS one;
+ALTER PROCEDURE fill COMMENT 'fills';
+CREATE PROCEDURE brief() SELECT 1;
+DROP PROCEDURE brief;
+DROP EVENT IF EXISTS nothing;
+CREATE DEFINER = 'heddle'@'localhost' PROCEDURE `with ``odd`` name`() SELECT 'x';

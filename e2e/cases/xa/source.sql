@@ -1,0 +1,43 @@
+-- Two-phase transactions: in one phase, in two, rolled back, and prepared by a connection that is gone.
+CREATE DATABASE d;
+USE d;
+CREATE TABLE t (id INT PRIMARY KEY, n INT);
+INSERT INTO t VALUES (1, 1), (2, 2), (3, 3);
+XA START 'one';
+UPDATE t SET n = 10 WHERE id = 1;
+XA END 'one';
+XA COMMIT 'one' ONE PHASE;
+XA START 'two', 'branch', 7;
+UPDATE t SET n = 20 WHERE id = 2;
+INSERT INTO t VALUES (4, 4);
+XA END 'two', 'branch', 7;
+XA PREPARE 'two', 'branch', 7;
+XA COMMIT 'two', 'branch', 7;
+XA START 'three';
+DELETE FROM t;
+XA END 'three';
+XA PREPARE 'three';
+XA ROLLBACK 'three';
+XA START X'00FF27', X'', 1;
+INSERT INTO t VALUES (5, 5);
+XA END X'00FF27', X'', 1;
+XA PREPARE X'00FF27', X'', 1;
+connect
+DO SLEEP(1);
+INSERT INTO d.t VALUES (6, 6);
+UPDATE d.t SET n = 11 WHERE id = 1;
+XA COMMIT X'00FF27', X'', 1;
+UPDATE d.t SET n = 50 WHERE id = 5;
+USE d;
+XA START 'empty';
+XA END 'empty';
+XA PREPARE 'empty';
+XA COMMIT 'empty';
+XA START 'last';
+UPDATE t SET n = n + 1;
+XA END 'last';
+XA PREPARE 'last';
+connect
+DO SLEEP(1);
+XA ROLLBACK 'last';
+INSERT INTO d.t VALUES (7, 7);

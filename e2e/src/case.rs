@@ -1,0 +1,148 @@
+//! One folder per case: a workload on a real source, what heddle is told, and what must come of it.
+//!
+//! - `source.sql`: the workload, run by the stock client on a fresh source. `source.mariadb.sql` and
+//!   `source.mysql.sql` are run after it (or alone) on that flavour only.
+//! - `options`: lines `servers: NAME…` (default: both of `make test`), `source: OPTION…` and `target: OPTION…` for the
+//!   servers, `source.mariadb:`, `target.mysql:` and so on for one flavour, `run: files|live [HEDDLE OPTION…]`, one
+//!   line per way to replicate (default: [`DEFAULT_RUNS`]).
+//! - `expect`: lines `error: TEXT` (heddle must stop with a message that holds TEXT), or `equal` (the default: the
+//!   target then holds what the source holds, and the same command again finds nothing to do).
+
+use crate::server::{Kind, MARIADB_10_11, MYSQL_9_7, Server};
+use crate::{checksum, heddle, native};
+use anyhow::{Context, Result, bail, ensure};
+use std::path::{Path, PathBuf};
+
+/// How a case is replicated unless its options say otherwise: grouped from files, and live one by one in order.
+pub const DEFAULT_RUNS: [&str; 2] = ["files", "live --grouping off --workers 4"];
+
+/// Replicates each case with the servers' own replication instead: shows that the case itself is sound.
+pub const NATIVE: &str = "native";
+
+/// A case read from its folder.
+#[derive(Clone, Debug)]
+pub struct Case {
+    pub name: String,
+    pub kinds: Vec<Kind>,
+    pub runs: Vec<String>,
+    folder: PathBuf,
+    options: Vec<(String, String)>,
+    error: Option<String>,
+}
+
+/// All cases below a folder, by name.
+pub fn cases(folder: &Path) -> Result<Vec<Case>> {
+    let mut cases = Vec::new();
+    for entry in std::fs::read_dir(folder).with_context(|| folder.display().to_string())? {
+        let path = entry?.path();
+        if path.is_dir() {
+            cases.push(read(&path).with_context(|| path.display().to_string())?);
+        }
+    }
+    cases.sort_by(|a, b| a.name.cmp(&b.name));
+    Ok(cases)
+}
+
+fn read(folder: &Path) -> Result<Case> {
+    let text = |name: &str| std::fs::read_to_string(folder.join(name)).unwrap_or_default();
+    let mut case = Case {
+        name: folder.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default(),
+        kinds: Vec::new(),
+        runs: Vec::new(),
+        folder: folder.to_path_buf(),
+        options: Vec::new(),
+        error: None,
+    };
+    for line in content_lines(&text("options")) {
+        let (key, value) = line.split_once(':').with_context(|| format!("options: no ':' in '{line}'"))?;
+        let value = value.trim();
+        match key {
+            "servers" => case.kinds = value.split_whitespace().map(str::parse).collect::<Result<_>>()?,
+            "run" => case.runs.push(value.to_owned()),
+            "source" | "source.mariadb" | "source.mysql" | "target" | "target.mariadb" | "target.mysql" => {
+                case.options.push((key.to_owned(), value.to_owned()));
+            }
+            _ => bail!("options: unknown key '{key}'"),
+        }
+    }
+    for line in content_lines(&text("expect")) {
+        match line.split_once(':') {
+            Some(("error", message)) => case.error = Some(message.trim().to_owned()),
+            None if line == "equal" => {}
+            _ => bail!("expect: '{line}' not understood"),
+        }
+    }
+    if case.kinds.is_empty() {
+        case.kinds = vec![MARIADB_10_11, MYSQL_9_7];
+    }
+    if case.runs.is_empty() {
+        case.runs = DEFAULT_RUNS.map(str::to_owned).to_vec();
+    }
+    Ok(case)
+}
+
+fn content_lines(text: &str) -> impl Iterator<Item = &str> {
+    text.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with('#'))
+}
+
+impl Case {
+    /// The options for one end of this case: each line's words, split at blanks.
+    fn server_options(&self, end: &str, kind: Kind) -> Vec<&str> {
+        let flavoured = format!("{end}.{}", flavour(kind));
+        let lines = self.options.iter().filter(|(key, _)| key == end || *key == flavoured);
+        lines.flat_map(|(_, value)| value.split_whitespace()).collect()
+    }
+
+    fn workload(&self, kind: Kind) -> Result<Vec<Vec<u8>>> {
+        let names = ["source.sql".to_owned(), format!("source.{}.sql", flavour(kind))];
+        let files: Vec<PathBuf> =
+            names.iter().map(|name| self.folder.join(name)).filter(|path| path.exists()).collect();
+        ensure!(!files.is_empty(), "no source.sql for {kind}");
+        files.iter().map(|path| Ok(std::fs::read(path)?)).collect()
+    }
+
+    /// Whether the target is to hold what the source holds in the end.
+    pub fn ends_equal(&self) -> bool {
+        self.error.is_none()
+    }
+
+    /// Makes the workload on a source of `kind` and replicates it in one of the case's ways.
+    pub fn check(&self, kind: Kind, run: &str) -> Result<()> {
+        let source_options = self.server_options("source", kind);
+        let target_options = self.server_options("target", kind);
+        let (source, target) = Server::start_two((kind, &source_options), (kind, &target_options))?;
+        for sql in self.workload(kind)? {
+            source.run_script(&sql).context("the workload")?;
+        }
+        if run == NATIVE {
+            native::native_replica(&source, &target)?;
+            native::wait_caught_up(&source, &target)?;
+            return checksum::assert_equal(&source, &target);
+        }
+        let (way, options) = run.split_once(' ').unwrap_or((run, ""));
+        let from = match way {
+            "files" => source.binlog_index().display().to_string(),
+            "live" => source.url(),
+            _ => bail!("options: unknown way to replicate '{way}'"),
+        };
+        let to = target.url();
+        let relay = target.dir().join("relay").display().to_string();
+        let mut arguments =
+            vec!["replicate", "--from", &from, "--to", &to, "--json", "--until-end", "--relay-dir", &relay];
+        arguments.extend(options.split_whitespace());
+        let first = heddle::heddle(&arguments)?;
+        if let Some(message) = &self.error {
+            return first.failed_with(message);
+        }
+        let first = first.successful()?;
+        ensure!(!first.was_stopped()?, "a signal from outside ended it: {first}");
+        checksum::assert_equal(&source, &target).with_context(|| first.to_string())?;
+        let again = heddle::heddle(&arguments)?.successful().context("the same command again")?;
+        ensure!(again.number("transactions")? == 0, "the same command again applied something: {again}");
+        checksum::assert_equal(&source, &target).context("after the same command again")
+    }
+}
+
+fn flavour(kind: Kind) -> &'static str {
+    if kind.is_mariadb() { "mariadb" } else { "mysql" }
+}

@@ -1,0 +1,69 @@
+//! SQL through the servers' own command-line client: scripts with DELIMITER, and queries with plain answers.
+
+use crate::server::{PASSWORD, Server, USER, servers_script};
+use anyhow::{Context, Result, ensure};
+use std::io::Write;
+use std::process::{Command, Stdio};
+use std::thread;
+
+impl Server {
+    /// The stock client, connected to this instance; the caller gives it input and takes its output.
+    pub fn client(&self, arguments: &[&str]) -> Command {
+        let mut command = servers_script(&["run", self.kind.client_tree(), "mysql", "--no-defaults"]);
+        command
+            .arg(format!("--socket={}", self.socket().display()))
+            .args([&format!("--user={USER}"), "--default-character-set=utf8mb4", "--max-allowed-packet=1G"])
+            .args(arguments)
+            // Since 9.4 the client knows `connect` and its like in scripts only when told to.
+            .args((self.kind.client_tree() == "mysql-9.7").then_some("--commands"))
+            .env("MYSQL_PWD", PASSWORD);
+        command
+    }
+
+    /// Runs a script as a file given to the client is run: statement by statement, the first error ends it.
+    /// Returns the statements' output, rows with tabs between columns, without headings.
+    pub fn run_script(&self, sql: &[u8]) -> Result<String> {
+        let mut child = self
+            .client(&["--batch", "--skip-column-names", "--comments", "--raw"])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .context("starting the client")?;
+        let mut stdin = child.stdin.take().context("the client's input")?;
+        let output = thread::scope(|scope| {
+            // An early error closes the pipe: the client's own message is the one to show.
+            scope.spawn(move || drop(stdin.write_all(sql)));
+            child.wait_with_output()
+        })?;
+        let text = String::from_utf8_lossy(&output.stdout).into_owned();
+        ensure!(output.status.success(), "{}: {}", self.kind, String::from_utf8_lossy(&output.stderr).trim());
+        Ok(text)
+    }
+
+    /// Runs statements for their effect.
+    pub fn execute(&self, sql: &str) -> Result<()> {
+        self.run_script(sql.as_bytes()).map(drop).with_context(|| shortened(sql))
+    }
+
+    /// Runs statements and returns all their rows, columns as text.
+    pub fn rows(&self, sql: &str) -> Result<Vec<Vec<String>>> {
+        let text = self.run_script(sql.as_bytes()).with_context(|| shortened(sql))?;
+        Ok(text.lines().map(|line| line.split('\t').map(str::to_owned).collect()).collect())
+    }
+
+    /// The first column of the first row.
+    pub fn scalar(&self, sql: &str) -> Result<String> {
+        let text = self.run_script(sql.as_bytes()).with_context(|| shortened(sql))?;
+        Ok(text.trim_end_matches('\n').to_owned())
+    }
+
+    /// Closes the current binary log file and starts the next.
+    pub fn rotate(&self) -> Result<()> {
+        self.execute("FLUSH BINARY LOGS")
+    }
+}
+
+fn shortened(sql: &str) -> String {
+    sql.chars().take(300).collect()
+}

@@ -1,0 +1,196 @@
+//! Runs the built `heddle` binary as a user would and reads its `--json` summary.
+
+use crate::repository;
+use crate::server::PASSWORD;
+use anyhow::{Context, Result, bail, ensure};
+use std::io::Read;
+use std::path::PathBuf;
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+/// After this a run counts as stuck and is ended, so that a hang shows as a failed test with the process's output.
+const STUCK_AFTER: Duration = Duration::from_secs(240);
+
+/// `$HEDDLE_BIN`, or the release build, or the debug build.
+pub fn binary() -> Result<PathBuf> {
+    if let Some(path) = std::env::var_os("HEDDLE_BIN") {
+        return Ok(path.into());
+    }
+    let target = std::env::var_os("CARGO_TARGET_DIR").map(PathBuf::from).unwrap_or_else(|| repository().join("target"));
+    let candidates = ["release/heddle", "debug/heddle"].map(|name| target.join(name));
+    let found = candidates.iter().find(|path| path.exists());
+    found.cloned().with_context(|| {
+        format!(
+            "no heddle binary; build it (cargo build --release -p heddle) or set HEDDLE_BIN; looked for {candidates:?}"
+        )
+    })
+}
+
+/// A started heddle.
+#[derive(Debug)]
+pub struct Heddle {
+    child: Child,
+    stdout: Option<JoinHandle<String>>,
+    stderr: Option<JoinHandle<String>>,
+    arguments: String,
+}
+
+/// How a heddle ended.
+#[derive(Debug)]
+pub struct Run {
+    pub status: ExitStatus,
+    pub stdout: String,
+    pub stderr: String,
+    arguments: String,
+}
+
+impl Heddle {
+    pub fn start(arguments: &[&str]) -> Result<Heddle> {
+        let mut child = Command::new(binary()?)
+            .args(arguments)
+            .env("HEDDLE_SOURCE_PASSWORD", PASSWORD)
+            .env("HEDDLE_TARGET_PASSWORD", PASSWORD)
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .context("starting heddle")?;
+        let stdout = child.stdout.take().map(collect);
+        let stderr = child.stderr.take().map(collect);
+        Ok(Heddle { child, stdout, stderr, arguments: arguments.join(" ") })
+    }
+
+    pub fn signal(&self, signal: i32) -> Result<()> {
+        // SAFETY: kill(2) takes no memory; the child is not reaped before `wait`, so the id is its own.
+        ensure!(
+            unsafe { libc::kill(self.child.id() as i32, signal) } == 0,
+            "signalling heddle: {}",
+            std::io::Error::last_os_error()
+        );
+        Ok(())
+    }
+
+    pub fn terminate(&self) -> Result<()> {
+        self.signal(libc::SIGTERM)
+    }
+
+    pub fn kill(&self) -> Result<()> {
+        self.signal(libc::SIGKILL)
+    }
+
+    pub fn has_ended(&mut self) -> Result<bool> {
+        Ok(self.child.try_wait()?.is_some())
+    }
+
+    /// Waits for the end, whatever it is.
+    pub fn wait(mut self) -> Result<Run> {
+        let started = Instant::now();
+        let (status, stuck) = loop {
+            if let Some(status) = self.child.try_wait()? {
+                break (status, false);
+            }
+            if started.elapsed() > STUCK_AFTER {
+                self.child.kill()?;
+                break (self.child.wait()?, true);
+            }
+            thread::sleep(Duration::from_millis(10));
+        };
+        let text =
+            |reader: Option<JoinHandle<String>>| reader.and_then(|reader| reader.join().ok()).unwrap_or_default();
+        let run = Run {
+            status,
+            stdout: text(self.stdout.take()),
+            stderr: text(self.stderr.take()),
+            arguments: std::mem::take(&mut self.arguments),
+        };
+        ensure!(!stuck, "stuck after {} s: {run}", STUCK_AFTER.as_secs());
+        Ok(run)
+    }
+}
+
+impl Drop for Heddle {
+    fn drop(&mut self) {
+        if matches!(self.child.try_wait(), Ok(None)) {
+            let _ = self.child.kill();
+            let _ = self.child.wait();
+        }
+    }
+}
+
+fn collect(mut pipe: impl Read + Send + 'static) -> JoinHandle<String> {
+    thread::spawn(move || {
+        let mut bytes = Vec::new();
+        let _ = pipe.read_to_end(&mut bytes);
+        String::from_utf8_lossy(&bytes).into_owned()
+    })
+}
+
+/// Runs to the end, whatever it is.
+pub fn heddle(arguments: &[&str]) -> Result<Run> {
+    Heddle::start(arguments)?.wait()
+}
+
+/// `heddle replicate --from … --to … --json …`, which must succeed.
+pub fn replicate(from: &str, to: &str, more: &[&str]) -> Result<Run> {
+    let mut arguments = vec!["replicate", "--from", from, "--to", to, "--json"];
+    arguments.extend(more);
+    heddle(&arguments)?.successful()
+}
+
+impl Run {
+    pub fn successful(self) -> Result<Run> {
+        ensure!(self.status.success(), "{self}");
+        Ok(self)
+    }
+
+    /// Must have failed with a message that holds `text`.
+    pub fn failed_with(&self, text: &str) -> Result<()> {
+        ensure!(!self.status.success(), "expected a failure that says '{text}', but: {self}");
+        ensure!(
+            self.stderr.to_lowercase().contains(&text.to_lowercase()),
+            "expected a message with '{text}', but: {self}"
+        );
+        Ok(())
+    }
+
+    /// The `--json` summary: the last line of standard output, or all of it.
+    pub fn summary(&self) -> Result<serde_json::Value> {
+        if let Ok(value) = serde_json::from_str(self.stdout.trim()) {
+            return Ok(value);
+        }
+        let Some(line) = self.stdout.lines().rev().find(|line| line.starts_with('{')) else {
+            bail!("no summary on stdout: {self}")
+        };
+        serde_json::from_str(line).with_context(|| format!("reading the summary: {self}"))
+    }
+
+    /// Whether a signal ended it, which is a success of its own kind.
+    pub fn was_stopped(&self) -> Result<bool> {
+        Ok(self.summary()?.get("stopped").and_then(serde_json::Value::as_bool).unwrap_or(false))
+    }
+
+    /// A whole number of the summary.
+    pub fn number(&self, field: &str) -> Result<u64> {
+        let summary = self.summary()?;
+        summary
+            .get(field)
+            .and_then(serde_json::Value::as_u64)
+            .with_context(|| format!("no number '{field}' in the summary {summary}"))
+    }
+}
+
+impl std::fmt::Display for Run {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        const SHOWN: usize = 60;
+        let lines: Vec<&str> = self.stderr.lines().collect();
+        writeln!(f, "heddle {} ended with {}", self.arguments, self.status)?;
+        if lines.len() > SHOWN {
+            writeln!(f, "… {} lines", lines.len() - SHOWN)?;
+        }
+        for line in lines.iter().skip(lines.len().saturating_sub(SHOWN)) {
+            writeln!(f, "{line}")?;
+        }
+        write!(f, "{}", self.stdout)
+    }
+}

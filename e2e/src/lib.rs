@@ -1,0 +1,27 @@
+//! Heddle against real servers: starts throw-away MySQL and MariaDB instances, gives them work, runs the built
+//! `heddle` binary between them and compares what both ends hold.
+//!
+//! The servers come from `scripts/servers`, which knows where each one lives. This crate never fetches anything and
+//! never skips: a server that is not in the cache is an error that says how to get it.
+
+pub mod case;
+pub mod checksum;
+pub mod client;
+pub mod heddle;
+pub mod native;
+pub mod server;
+pub mod sysbench;
+
+pub use checksum::{Checksums, checksums};
+pub use heddle::{Heddle, Run};
+pub use native::{native_replica, wait_caught_up};
+pub use server::{Kind, Server};
+pub use sysbench::{Load, Sysbench};
+
+use std::path::PathBuf;
+
+/// The checkout's top folder.
+pub fn repository() -> PathBuf {
+    let here = PathBuf::from(env!("CARGO_MANIFEST_DIR"));
+    here.parent().map(PathBuf::from).unwrap_or(here)
+}

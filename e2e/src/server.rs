@@ -1,0 +1,223 @@
+//! One real server instance in a folder of its own, from start to removal.
+
+use crate::repository;
+use anyhow::{Context, Result, bail, ensure};
+use std::fmt;
+use std::net::TcpListener;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::str::FromStr;
+use std::thread;
+use std::time::Duration;
+
+/// The account that every instance has, with all rights, from everywhere.
+pub const USER: &str = "heddle";
+pub const PASSWORD: &str = "heddle";
+
+/// A free port may be taken by another process before the server binds it.
+const START_ATTEMPTS: usize = 4;
+const PORT_ATTEMPTS: usize = 1000;
+
+/// The names that `scripts/servers` knows.
+const NAMES: [&str; 9] = [
+    "mariadb-10.1",
+    "mariadb-10.2",
+    "mariadb-10.11",
+    "mariadb-11.4",
+    "mariadb-11.8",
+    "mysql-5.6.14",
+    "mysql-5.7.22",
+    "mysql-8.0.15",
+    "mysql-9.7",
+];
+
+/// Which server, by its name.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub struct Kind(&'static str);
+
+pub const MARIADB_10_11: Kind = Kind("mariadb-10.11");
+pub const MYSQL_9_7: Kind = Kind("mysql-9.7");
+
+impl Kind {
+    pub fn is_mariadb(self) -> bool {
+        self.0.starts_with("mariadb")
+    }
+
+    /// The tree whose command-line client can talk to this server.
+    pub fn client_tree(self) -> &'static str {
+        if self == MYSQL_9_7 { "mysql-9.7" } else { "mariadb-10.11" }
+    }
+}
+
+impl fmt::Display for Kind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.0)
+    }
+}
+
+impl FromStr for Kind {
+    type Err = anyhow::Error;
+
+    fn from_str(name: &str) -> Result<Kind> {
+        let known = NAMES.into_iter().find(|known| *known == name);
+        known.map(Kind).with_context(|| format!("unknown server {name}; known: {}", NAMES.join(", ")))
+    }
+}
+
+/// A running (or stopped) instance. Dropping it ends the process and removes its folder, unless `HEDDLE_KEEP` is set.
+#[derive(Debug)]
+pub struct Server {
+    pub kind: Kind,
+    pub port: u16,
+    dir: Option<tempfile::TempDir>,
+}
+
+/// `scripts/servers` with these arguments.
+pub fn servers_script(arguments: &[&str]) -> Command {
+    let mut command = Command::new(repository().join("scripts/servers"));
+    command.args(arguments);
+    command
+}
+
+impl Server {
+    /// Starts an instance with a fresh data folder; `options` come after (and so override) the defaults.
+    pub fn start(kind: Kind, options: &[&str]) -> Result<Server> {
+        Server::start_from(kind, options, None)
+    }
+
+    /// As `start`, on a copy of another (stopped) instance's data folder.
+    pub fn start_from(kind: Kind, options: &[&str], data: Option<&Path>) -> Result<Server> {
+        let base = std::env::var_os("HEDDLE_E2E_DIR").map(PathBuf::from).unwrap_or_else(std::env::temp_dir);
+        std::fs::create_dir_all(&base)?;
+        let mut last_error = None;
+        for _ in 0..START_ATTEMPTS {
+            let dir = tempfile::Builder::new().prefix("heddle-e2e-").tempdir_in(&base)?;
+            if let Some(data) = data {
+                let copied = Command::new("cp")
+                    .args(["-a", "--reflink=auto"])
+                    .arg(data)
+                    .arg(dir.path().join("data"))
+                    .status()?;
+                ensure!(copied.success(), "copying {}", data.display());
+                // Two servers with one id cannot replicate from each other.
+                let _ = std::fs::remove_file(dir.path().join("data/auto.cnf"));
+            }
+            let port = free_port()?;
+            let output = servers_script(&["start", &kind.to_string()])
+                .arg(dir.path())
+                .arg(port.to_string())
+                .args(options)
+                .output()
+                .context("running scripts/servers")?;
+            if output.status.success() {
+                return Ok(Server { kind, port, dir: Some(dir) });
+            }
+            let text = String::from_utf8_lossy(&output.stderr).into_owned();
+            let again = text.contains("Address already in use");
+            last_error = Some(text);
+            if !again {
+                break;
+            }
+        }
+        bail!("could not start {kind}: {}", last_error.unwrap_or_default())
+    }
+
+    /// Two instances at once: starting is mostly waiting.
+    pub fn start_two(first: (Kind, &[&str]), second: (Kind, &[&str])) -> Result<(Server, Server)> {
+        thread::scope(|scope| {
+            let other = scope.spawn(|| Server::start(second.0, second.1));
+            let one = Server::start(first.0, first.1);
+            let two = other.join().map_err(|_| anyhow::anyhow!("the thread that starts a server ended"))?;
+            Ok((one?, two?))
+        })
+    }
+
+    pub fn dir(&self) -> &Path {
+        self.dir.as_ref().map(tempfile::TempDir::path).unwrap_or(Path::new("/nonexistent"))
+    }
+
+    pub fn data(&self) -> PathBuf {
+        self.dir().join("data")
+    }
+
+    pub fn socket(&self) -> PathBuf {
+        self.dir().join("socket")
+    }
+
+    /// The binary logs' index file: a SOURCE made of files.
+    pub fn binlog_index(&self) -> PathBuf {
+        self.data().join("binlog.index")
+    }
+
+    /// The instance as heddle's SOURCE or TARGET; the password goes through the environment.
+    pub fn url(&self) -> String {
+        format!("mysql://{USER}@127.0.0.1:{}", self.port)
+    }
+
+    pub fn error_log(&self) -> String {
+        std::fs::read(self.dir().join("error.log"))
+            .map(|bytes| String::from_utf8_lossy(&bytes).into_owned())
+            .unwrap_or_default()
+    }
+
+    pub fn pid(&self) -> Option<i32> {
+        std::fs::read_to_string(self.dir().join("pid")).ok()?.trim().parse().ok()
+    }
+
+    /// A clean shutdown; returns when the process is gone.
+    pub fn stop(&self) -> Result<()> {
+        self.script(&["stop"], &[])
+    }
+
+    /// SIGKILL, as a crash of the process; returns when it is gone.
+    pub fn kill(&self) -> Result<()> {
+        let pid = self.pid().context("the server does not run")?;
+        // SAFETY: kill(2) takes no memory.
+        ensure!(unsafe { libc::kill(pid, libc::SIGKILL) } == 0, "kill {pid}: {}", std::io::Error::last_os_error());
+        while Path::new(&format!("/proc/{pid}/stat")).exists() && !is_zombie(pid) {
+            thread::sleep(Duration::from_millis(5));
+        }
+        std::fs::remove_file(self.dir().join("pid"))?;
+        Ok(())
+    }
+
+    /// Starts again on the same data and port, with the first options and these.
+    pub fn restart(&self, options: &[&str]) -> Result<()> {
+        self.script(&["restart"], options)
+    }
+
+    fn script(&self, command: &[&str], options: &[&str]) -> Result<()> {
+        let output = servers_script(command).arg(self.dir()).args(options).output()?;
+        ensure!(output.status.success(), "servers {command:?}: {}", String::from_utf8_lossy(&output.stderr));
+        Ok(())
+    }
+}
+
+/// A free port below those that the kernel gives to outgoing connections: one of these could take the port of a server
+/// that is down for a moment, and a client that tries to get back to that server could even connect to itself.
+fn free_port() -> Result<u16> {
+    for _ in 0..PORT_ATTEMPTS {
+        let port = rand::random_range(10_000..32_000);
+        if TcpListener::bind(("127.0.0.1", port)).is_ok() {
+            return Ok(port);
+        }
+    }
+    bail!("no free port")
+}
+
+fn is_zombie(pid: i32) -> bool {
+    std::fs::read_to_string(format!("/proc/{pid}/stat")).is_ok_and(|stat| stat.contains(") Z"))
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        if self.pid().is_some() {
+            let _ = self.kill();
+        }
+        if std::env::var_os("HEDDLE_KEEP").is_some()
+            && let Some(dir) = self.dir.take()
+        {
+            eprintln!("kept {} in {}", self.kind, dir.keep().display());
+        }
+    }
+}

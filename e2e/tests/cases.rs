@@ -1,0 +1,39 @@
+//! Every folder of `cases/`, on every server it names, in every way it is to be replicated.
+//! `HEDDLE_E2E_NATIVE=1` replicates with the servers' own replication instead, to test the cases themselves.
+
+use e2e::case::{NATIVE, cases};
+use libtest_mimic::{Arguments, Trial};
+
+fn main() {
+    let mut arguments = Arguments::from_args();
+    // Two servers per case: more at once than this only makes each of them wait.
+    arguments.test_threads = arguments.test_threads.or(Some(3));
+    let native = std::env::var_os("HEDDLE_E2E_NATIVE").is_some();
+    let folder = e2e::repository().join("e2e/cases");
+    let cases = match cases(&folder) {
+        Ok(cases) => cases,
+        Err(error) => {
+            eprintln!("{error:#}");
+            std::process::exit(2);
+        }
+    };
+    let mut trials = Vec::new();
+    for case in cases {
+        let runs = if !native {
+            case.runs.clone()
+        } else if case.ends_equal() {
+            vec![NATIVE.to_owned()]
+        } else {
+            Vec::new()
+        };
+        for &kind in &case.kinds {
+            for run in &runs {
+                let (case, run) = (case.clone(), run.clone());
+                trials.push(Trial::test(format!("{} · {kind} · {run}", case.name), move || {
+                    case.check(kind, &run).map_err(|error| format!("{error:#}").into())
+                }));
+            }
+        }
+    }
+    libtest_mimic::run(&arguments, trials).exit();
+}

@@ -1,0 +1,371 @@
+//! Heddle under load, and what a channel survives: signals, crashes of heddle and of both servers, every way to stop.
+//! Random moments come from a seed; `HEDDLE_SEED=N` repeats a run.
+
+use anyhow::{Context, Result, bail, ensure};
+use e2e::checksum::assert_equal;
+use e2e::heddle::{Heddle, Run, heddle};
+use e2e::server::{Kind, MARIADB_10_11, MYSQL_9_7, Server};
+use e2e::sysbench::{self, Load};
+use rand::rngs::StdRng;
+use rand::{Rng, SeedableRng};
+use std::thread;
+use std::time::Duration;
+
+const SMALL: Load = Load { tables: 4, rows: 500, threads: 4, events: 3000, seconds: 0 };
+
+/// Kills are at random moments: this many in one test.
+const ROUNDS: usize = 5;
+
+struct Pair {
+    source: Server,
+    target: Server,
+    from: String,
+    relay: String,
+}
+
+impl Pair {
+    fn start(kind: Kind) -> Result<Pair> {
+        Pair::start_with(kind, &[], &[])
+    }
+
+    fn start_with(kind: Kind, source: &[&str], target: &[&str]) -> Result<Pair> {
+        let (source, target) = Server::start_two((kind, source), (kind, target))?;
+        let (from, relay) = (source.url(), target.dir().join("relay").display().to_string());
+        Ok(Pair { source, target, from, relay })
+    }
+
+    fn with_files(mut self) -> Pair {
+        self.from = self.source.binlog_index().display().to_string();
+        self
+    }
+
+    fn begin(&self, more: &[&str]) -> Result<Heddle> {
+        let to = self.target.url();
+        let mut arguments = vec!["replicate", "--from", &self.from, "--to", &to, "--json", "--relay-dir", &self.relay];
+        arguments.extend(more);
+        Heddle::start(&arguments)
+    }
+
+    /// To the end that the source has now, which must succeed; then both ends must be equal.
+    fn to_the_end(&self, more: &[&str]) -> Result<Run> {
+        let mut arguments = vec!["--until-end"];
+        arguments.extend(more);
+        let run = self.begin(&arguments)?.wait()?.successful()?;
+        ensure!(!run.was_stopped()?, "a signal from outside ended it: {run}");
+        assert_equal(&self.source, &self.target).with_context(|| run.to_string())?;
+        Ok(run)
+    }
+}
+
+fn seeded(name: &str) -> StdRng {
+    let seed = std::env::var("HEDDLE_SEED").ok().and_then(|text| text.parse().ok()).unwrap_or(20_161_107);
+    eprintln!("repeat with: HEDDLE_SEED={seed} cargo test -p heddle-e2e --test live {name}");
+    StdRng::seed_from_u64(seed)
+}
+
+fn pause(random: &mut StdRng, from_ms: u64, to_ms: u64) {
+    thread::sleep(Duration::from_millis(random.random_range(from_ms..to_ms)));
+}
+
+/// Definitions of all kinds beside the rows: none may be lost or run twice.
+fn definitions(server: &Server, rounds: u32) -> Result<()> {
+    server.execute("CREATE DATABASE IF NOT EXISTS defs")?;
+    for i in 0..rounds {
+        server.execute(&format!(
+            "CREATE TABLE defs.t{i} (id INT PRIMARY KEY, a INT); INSERT INTO defs.t{i} VALUES (1, {i}); ALTER TABLE defs.t{i} ADD COLUMN b INT DEFAULT {i}; \
+             INSERT INTO defs.t{i} VALUES (2, 2, 2); ALTER TABLE defs.t{i} DROP COLUMN a; UPDATE defs.t{i} SET b = b + 1; \
+             CREATE TABLE defs.gone (id INT); DROP TABLE defs.gone; RENAME TABLE defs.t{i} TO defs.r{i};"
+        ))?;
+    }
+    Ok(())
+}
+
+/// Sysbench's load and definitions, all of it in the binary logs when this returns.
+fn made_load(source: &Server, load: Load) -> Result<()> {
+    sysbench::prepare(source, "oltp_write_only", load)?;
+    thread::scope(|scope| {
+        let defining = scope.spawn(|| definitions(source, 12));
+        sysbench::run(source, "oltp_write_only", load)?;
+        defining.join().map_err(|_| anyhow::anyhow!("the thread with definitions ended"))?
+    })
+}
+
+/// Heddle follows while the load runs.
+fn under_load(kind: Kind, script: &str, options: &[&str]) -> Result<()> {
+    let pair = Pair::start(kind)?;
+    let mut following = pair.begin(options)?;
+    sysbench::prepare(&pair.source, script, SMALL)?;
+    sysbench::run(&pair.source, script, SMALL)?;
+    ensure!(!following.has_ended()?, "heddle ended while it was to follow: {}", following.wait()?);
+    following.terminate()?;
+    following.wait()?.successful()?;
+    pair.to_the_end(options).map(drop)
+}
+
+/// SIGTERM in the middle, then the same command again.
+fn terminated(kind: Kind, files: bool) -> Result<()> {
+    let mut random = seeded("terminated");
+    let mut pair = Pair::start(kind)?;
+    if files {
+        pair = pair.with_files();
+    }
+    made_load(&pair.source, SMALL)?;
+    for _ in 0..ROUNDS {
+        let running = pair.begin(&["--until-end", "--workers", "4"])?;
+        pause(&mut random, 50, 700);
+        running.terminate()?;
+        running.wait()?.successful()?;
+    }
+    pair.to_the_end(&["--workers", "4"]).map(drop)
+}
+
+/// SIGKILL of heddle at random moments.
+fn heddle_killed(kind: Kind, options: &[&str]) -> Result<()> {
+    let mut random = seeded("heddle_killed");
+    let pair = Pair::start(kind)?;
+    made_load(&pair.source, SMALL)?;
+    let mut arguments = vec!["--until-end"];
+    arguments.extend(options);
+    for _ in 0..ROUNDS {
+        let running = pair.begin(&arguments)?;
+        pause(&mut random, 50, 900);
+        running.kill()?;
+        running.wait()?;
+    }
+    pair.to_the_end(options).map(drop)
+}
+
+/// SIGKILL of the target's process; heddle may go on by itself or end, the same command again must finish the work.
+fn target_killed(kind: Kind, options: &[&str]) -> Result<()> {
+    let mut random = seeded("target_killed");
+    let pair = Pair::start(kind)?;
+    made_load(&pair.source, SMALL)?;
+    let mut arguments = vec!["--until-end"];
+    arguments.extend(options);
+    for _ in 0..ROUNDS {
+        let running = pair.begin(&arguments)?;
+        pause(&mut random, 100, 900);
+        pair.target.kill()?;
+        pause(&mut random, 0, 300);
+        pair.target.restart(&[])?;
+        pause(&mut random, 0, 500);
+        running.terminate()?;
+        running.wait()?;
+    }
+    pair.to_the_end(options).map(drop)
+}
+
+/// The source crashes while heddle follows it: it connects again and goes on.
+fn source_killed(kind: Kind) -> Result<()> {
+    let mut random = seeded("source_killed");
+    // Only what the source's own recovery keeps may have been sent.
+    let durable = ["--sync-binlog=1", "--innodb-flush-log-at-trx-commit=1"];
+    let pair = Pair::start_with(kind, &durable, &[])?;
+    sysbench::prepare(&pair.source, "oltp_write_only", SMALL)?;
+    let following = pair.begin(&[])?;
+    for _ in 0..3 {
+        let load = sysbench::start(&pair.source, "oltp_write_only", Load { events: 0, seconds: 60, ..SMALL })?;
+        pause(&mut random, 300, 1200);
+        pair.source.kill()?;
+        ensure!(load.wait().is_err(), "the load did not notice that its server was gone");
+        pair.source.restart(&[])?;
+    }
+    following.terminate()?;
+    following.wait()?.successful().context("following a source that crashes")?;
+    pair.to_the_end(&[]).map(drop)
+}
+
+/// Rows 1…n of d.t, one transaction each.
+fn insert(server: &Server, ids: std::ops::RangeInclusive<u32>) -> Result<()> {
+    let rows: String = ids.map(|id| format!("INSERT INTO d.t VALUES ({id});")).collect();
+    server.execute(&rows)
+}
+
+fn source_position(server: &Server) -> Result<String> {
+    let statement = if server.kind.is_mariadb() { "SHOW MASTER STATUS" } else { "SHOW BINARY LOG STATUS" };
+    let rows = server.rows(statement)?;
+    match rows.first().map(Vec::as_slice) {
+        Some([file, position, ..]) => Ok(format!("{file}:{position}")),
+        _ => bail!("{statement}: {rows:?}"),
+    }
+}
+
+fn source_gtids(server: &Server) -> Result<String> {
+    let variable = if server.kind.is_mariadb() { "@@gtid_binlog_pos" } else { "@@gtid_executed" };
+    Ok(server.scalar(&format!("SELECT {variable}"))?.replace("\\n", ""))
+}
+
+/// Every way to stop at a point, from files and live, grouped and not.
+fn stops_where_told(kind: Kind) -> Result<()> {
+    let pair = Pair::start(kind)?;
+    pair.source.execute("CREATE DATABASE d; CREATE TABLE d.t (id INT PRIMARY KEY)")?;
+    insert(&pair.source, 1..=100)?;
+    let position = source_position(&pair.source)?;
+    insert(&pair.source, 101..=200)?;
+    let gtids = source_gtids(&pair.source)?;
+    insert(&pair.source, 201..=300)?;
+    thread::sleep(Duration::from_millis(2100));
+    let time = pair.source.scalar("SELECT UNIX_TIMESTAMP()")?;
+    thread::sleep(Duration::from_millis(1100));
+    insert(&pair.source, 301..=400)?;
+    let count = || pair.target.scalar("SELECT COUNT(*) FROM d.t");
+    for (option, value, expected) in
+        [("--until-position", &position, "100"), ("--until-gtid", &gtids, "200"), ("--until-time", &time, "300")]
+    {
+        let run = pair.begin(&[option, value])?.wait()?.successful()?;
+        ensure!(count()? == expected, "{option} {value} stopped with {} rows instead of {expected}: {run}", count()?);
+        let again =
+            pair.begin(&[option, value])?.wait()?.successful().with_context(|| format!("{option} a second time"))?;
+        ensure!(again.number("transactions")? == 0 && count()? == expected, "{option} {value} a second time: {again}");
+    }
+    let run = pair.to_the_end(&[])?;
+    ensure!(run.number("transactions")? == 100, "the rest: {run}");
+    Ok(())
+}
+
+/// A new channel that starts in the middle.
+fn starts_where_told(kind: Kind, by_gtid: bool) -> Result<()> {
+    let pair = Pair::start(kind)?;
+    let schema = "SET sql_log_bin = 0; CREATE DATABASE d; CREATE TABLE d.t (id INT PRIMARY KEY)";
+    pair.source.execute(schema)?;
+    pair.target.execute(schema)?;
+    insert(&pair.source, 1..=50)?;
+    let (option, value) = if by_gtid {
+        ("--start-gtid", source_gtids(&pair.source)?)
+    } else {
+        ("--start", source_position(&pair.source)?)
+    };
+    insert(&pair.source, 51..=100)?;
+    pair.begin(&["--until-end", option, &value])?.wait()?.successful()?;
+    let rows = pair.target.scalar("SELECT CONCAT(COUNT(*), ' ', MIN(id)) FROM d.t")?;
+    ensure!(rows == "50 51", "{option} {value}: {rows}");
+    Ok(())
+}
+
+/// `--gtids preserve`: the target ends with the source's own GTIDs.
+fn keeps_gtids(kind: Kind) -> Result<()> {
+    let pair = Pair::start(kind)?;
+    made_load(&pair.source, Load { events: 500, ..SMALL })?;
+    pair.to_the_end(&["--gtids", "preserve", "--workers", "4"])?;
+    let (wanted, got) = (source_gtids(&pair.source)?, source_gtids(&pair.target)?);
+    let contained = if kind.is_mariadb() {
+        got.split(',').any(|gtid| gtid == wanted)
+    } else {
+        pair.target.scalar(&format!("SELECT GTID_SUBSET('{wanted}', '{got}')"))? == "1"
+    };
+    ensure!(contained, "the source has {wanted}, the target {got}");
+    Ok(())
+}
+
+/// A target without a binary log of its own.
+fn without_target_log(kind: Kind) -> Result<()> {
+    let pair = Pair::start_with(kind, &[], &["--skip-log-bin", "--skip-log-slave-updates"])?;
+    made_load(&pair.source, Load { events: 500, ..SMALL })?;
+    pair.to_the_end(&[]).map(drop)
+}
+
+/// Into the embedded store, twice: then every table holds the rows that the source holds.
+fn into_store(kind: Kind, live: bool, options: &[&str]) -> Result<()> {
+    let source = Server::start(kind, &[])?;
+    sysbench::prepare(&source, "oltp_write_only", SMALL)?;
+    sysbench::run(&source, "oltp_write_only", SMALL)?;
+    source.rotate()?;
+    let path = source.dir().join("store").display().to_string();
+    let from = if live { source.url() } else { source.binlog_index().display().to_string() };
+    let (to, relay) = (format!("store:{path}"), source.dir().join("relay").display().to_string());
+    let mut arguments = vec!["replicate", "--from", &from, "--to", &to, "--json", "--until-end", "--relay-dir", &relay];
+    arguments.extend(options);
+    let run = heddle(&arguments)?.successful()?;
+    // Sysbench's transactions and the statements that made its tables.
+    ensure!(run.number("transactions")? >= SMALL.events, "too few transactions: {run}");
+    let again = heddle(&arguments)?.successful().context("the same command again")?;
+    ensure!(again.number("transactions")? == 0, "the same command again applied something: {again}");
+    for table in 1..=SMALL.tables {
+        let name = format!("sbtest.sbtest{table}");
+        let dumped = heddle(&["store", "dump", &path, &name])?.successful()?;
+        // The first line names the columns.
+        let mut held: Vec<&str> = dumped.stdout.lines().skip(1).collect();
+        let wanted = source.run_script(format!("SELECT * FROM {name}").as_bytes())?;
+        let mut wanted: Vec<&str> = wanted.lines().collect();
+        held.sort_unstable();
+        wanted.sort_unstable();
+        let different = wanted.iter().zip(&held).find(|(wanted, held)| wanted != held);
+        ensure!(
+            wanted.len() == held.len() && different.is_none(),
+            "{name}: {} rows, the store {}: {different:?}",
+            wanted.len(),
+            held.len()
+        );
+    }
+    heddle(&["status", "--to", &to])?.successful().map(drop)
+}
+
+fn status_shows_progress(kind: Kind) -> Result<()> {
+    let pair = Pair::start(kind)?;
+    pair.source.execute("CREATE DATABASE d; CREATE TABLE d.t (id INT PRIMARY KEY)")?;
+    insert(&pair.source, 1..=20)?;
+    pair.to_the_end(&[])?;
+    let run = heddle(&["status", "--to", &pair.target.url()])?.successful()?;
+    ensure!(run.stdout.contains("binlog.0"), "no position in the status: {run}");
+    pair.begin(&["--dry-run"])?.wait()?.successful().map(drop)
+}
+
+fn wrong_password_is_said(kind: Kind) -> Result<()> {
+    let pair = Pair::start(kind)?;
+    pair.source.execute("SET sql_log_bin = 0; CREATE USER 'nobody'@'%' IDENTIFIED BY 'other'; CREATE USER 'nobody'@'localhost' IDENTIFIED BY 'other'")?;
+    let from = pair.from.replace("heddle@", "nobody@");
+    let run =
+        heddle(&["replicate", "--from", &from, "--to", &pair.target.url(), "--until-end", "--relay-dir", &pair.relay])?;
+    run.failed_with("denied")
+}
+
+/// One test per line: name, what it does.
+macro_rules! tests {
+    ($($name:ident: $body:expr;)*) => {
+        $(#[test] fn $name() { if let Err(error) = $body { panic!("{error:#}"); } })*
+    };
+}
+
+tests! {
+    mariadb_write_only: under_load(MARIADB_10_11, "oltp_write_only", &[]);
+    mariadb_write_only_ungrouped: under_load(MARIADB_10_11, "oltp_write_only", &["--grouping", "off", "--workers", "4"]);
+    mariadb_update_non_index: under_load(MARIADB_10_11, "oltp_update_non_index", &["--workers", "4"]);
+    mysql_write_only: under_load(MYSQL_9_7, "oltp_write_only", &[]);
+    mysql_write_only_ungrouped: under_load(MYSQL_9_7, "oltp_write_only", &["--grouping", "off", "--workers", "4"]);
+    mysql_update_non_index: under_load(MYSQL_9_7, "oltp_update_non_index", &["--workers", "4"]);
+    mariadb_write_only_relaxed: under_load(MARIADB_10_11, "oltp_write_only", &["--commit-order", "relaxed", "--workers", "4"]);
+    mysql_write_only_relaxed: under_load(MYSQL_9_7, "oltp_write_only", &["--commit-order", "relaxed", "--grouping", "off", "--workers", "8"]);
+    mariadb_terminated: terminated(MARIADB_10_11, false);
+    mariadb_terminated_files: terminated(MARIADB_10_11, true);
+    mysql_terminated: terminated(MYSQL_9_7, false);
+    mysql_terminated_files: terminated(MYSQL_9_7, true);
+    mariadb_heddle_killed: heddle_killed(MARIADB_10_11, &[]);
+    mariadb_heddle_killed_ungrouped: heddle_killed(MARIADB_10_11, &["--grouping", "off", "--workers", "4"]);
+    mysql_heddle_killed: heddle_killed(MYSQL_9_7, &[]);
+    mysql_heddle_killed_relaxed: heddle_killed(MYSQL_9_7, &["--grouping", "off", "--workers", "4", "--commit-order", "relaxed"]);
+    mysql_heddle_killed_preserving: heddle_killed(MYSQL_9_7, &["--gtids", "preserve", "--workers", "4"]);
+    mariadb_target_killed: target_killed(MARIADB_10_11, &[]);
+    mariadb_target_killed_relaxed: target_killed(MARIADB_10_11, &["--grouping", "off", "--workers", "4", "--commit-order", "relaxed"]);
+    mysql_target_killed: target_killed(MYSQL_9_7, &[]);
+    mysql_target_killed_ungrouped: target_killed(MYSQL_9_7, &["--grouping", "off", "--workers", "4"]);
+    mariadb_source_killed: source_killed(MARIADB_10_11);
+    mysql_source_killed: source_killed(MYSQL_9_7);
+    mariadb_stops_where_told: stops_where_told(MARIADB_10_11);
+    mysql_stops_where_told: stops_where_told(MYSQL_9_7);
+    mariadb_starts_at_position: starts_where_told(MARIADB_10_11, false);
+    mariadb_starts_at_gtid: starts_where_told(MARIADB_10_11, true);
+    mysql_starts_at_position: starts_where_told(MYSQL_9_7, false);
+    mysql_starts_at_gtid: starts_where_told(MYSQL_9_7, true);
+    mariadb_keeps_gtids: keeps_gtids(MARIADB_10_11);
+    mysql_keeps_gtids: keeps_gtids(MYSQL_9_7);
+    mariadb_without_target_log: without_target_log(MARIADB_10_11);
+    mysql_without_target_log: without_target_log(MYSQL_9_7);
+    mariadb_into_store: into_store(MARIADB_10_11, false, &[]);
+    mariadb_into_store_live: into_store(MARIADB_10_11, true, &["--grouping", "off", "--workers", "4"]);
+    mysql_into_store: into_store(MYSQL_9_7, false, &[]);
+    mysql_into_store_live: into_store(MYSQL_9_7, true, &["--grouping", "off", "--workers", "4"]);
+    mariadb_status: status_shows_progress(MARIADB_10_11);
+    mysql_status: status_shows_progress(MYSQL_9_7);
+    mariadb_wrong_password: wrong_password_is_said(MARIADB_10_11);
+    mysql_wrong_password: wrong_password_is_said(MYSQL_9_7);
+}

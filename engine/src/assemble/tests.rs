@@ -1,0 +1,549 @@
+use binlog::encode::{self, FormatSpec};
+use binlog::{Bitmap, Checksum, Flavour, Header, XaXid};
+
+use super::*;
+use crate::testing::{Log, TestTable, insert, int, update};
+
+fn table() -> TestTable {
+    TestTable::new(1, "t", "id:int v:int", &[&[0]])
+}
+
+fn ours() -> TestTable {
+    let mut table = TestTable::new(2, "progress", "id:int v:int", &[&[0]]);
+    table.def.schema = BOOKKEEPING_SCHEMA.to_owned();
+    table
+}
+
+fn one() -> crate::testing::RowChange {
+    insert(vec![int(1), int(2)])
+}
+
+fn shown(transaction: &Transaction) -> String {
+    let item = |item: &Item| match item {
+        Item::Rows(rows) => format!("{:?} {}", rows.event.kind, rows.map.table),
+        Item::Statement(statement) => String::from_utf8_lossy(&statement.query.sql).into_owned(),
+    };
+    let gtid = transaction.gtid.as_ref().map(ToString::to_string);
+    let gtid = gtid.as_ref().map_or("-", |gtid| gtid.rsplit([':', '-']).next().unwrap());
+    let barrier = transaction.barrier.map_or("-", BarrierCause::as_str);
+    let items: Vec<String> = transaction.items().iter().map(item).collect();
+    let items = if matches!(transaction.body, Body::Spilled) { "spilled".to_owned() } else { items.join("; ") };
+    format!("{gtid} [{barrier}] {items}")
+}
+
+fn check(log: &Log, expected: &[&str]) {
+    check_with(&mut Assembler::new(1 << 30), log, expected);
+}
+
+fn check_with(assembler: &mut Assembler, log: &Log, expected: &[&str]) {
+    let transactions = log.assemble_with(assembler).unwrap();
+    assert_eq!(transactions.iter().map(shown).collect::<Vec<_>>(), expected);
+    assert!(assembler.is_between_transactions());
+    // Without gaps: where one ends, or behind it, the next starts.
+    for pair in transactions.windows(2) {
+        assert!(pair[0].end <= pair[1].start && pair[0].start < pair[0].end);
+    }
+}
+
+fn check_error(log: &Log, expected: &str) {
+    let error = log.assemble().unwrap_err().to_string();
+    assert!(error.contains(expected), "{error}");
+}
+
+fn format_description(log: &mut Log, created: u32, offset: Option<u64>) {
+    let mut spec = FormatSpec::new("8.0.36", Flavour::MySql, Checksum::Crc32);
+    spec.created = created;
+    let head = encode::Head { offset, ..log.head };
+    log.push(encode::format_description(&head, &spec));
+    log.format.created = created;
+}
+
+#[test]
+fn mysql() {
+    let t = table();
+    let mut log = Log::mysql();
+    log.transaction(&[(&t, one()), (&t, one())]);
+    log.gtid().query("CREATE TABLE x (a INT)");
+    // An empty transaction has its GTID.
+    log.begin().query("COMMIT");
+    // A table that can not be rolled back.
+    log.begin().rows(&t, &[one()]).query("COMMIT");
+    log.begin().query("INSERT INTO t VALUES (1,2)").xid();
+    log.begin().query("INSERT INTO m VALUES (1,2)").query("ROLLBACK");
+    check(
+        &log,
+        &[
+            "1 [-] Write t; Write t",
+            "2 [ddl] CREATE TABLE x (a INT)",
+            "3 [-] ",
+            "4 [-] Write t",
+            "5 [statement] INSERT INTO t VALUES (1,2)",
+            "6 [statement] INSERT INTO m VALUES (1,2); ROLLBACK",
+        ],
+    );
+}
+
+#[test]
+fn mysql_without_gtids() {
+    let t = table();
+    let mut log = Log::mysql();
+    log.query("BEGIN").rows(&t, &[one()]).xid();
+    log.query("DROP TABLE x");
+    log.query("BEGIN").rows(&t, &[one()]).query("COMMIT");
+    let head = log.head;
+    log.push(encode::intvar(&head, binlog::intvar::IntVar::InsertId(7))).query("CREATE TABLE y SELECT 1");
+    check(&log, &["- [-] Write t", "- [ddl] DROP TABLE x", "- [-] Write t", "- [ddl] CREATE TABLE y SELECT 1"]);
+    let last = log.assemble().unwrap().pop().unwrap();
+    let Item::Statement(statement) = &last.items()[0] else { panic!("no statement") };
+    assert!(matches!(statement.context[..], [Context::InsertId(7)]));
+    assert_eq!(last.start, log.events[log.events.len() - 2].1, "its context is part of it");
+}
+
+#[test]
+fn anonymous() {
+    let t = table();
+    let mut log = Log::mysql();
+    for clock in 1..3 {
+        let gtid =
+            MySqlGtid { anonymous: true, last_committed: clock - 1, sequence_number: clock, ..MySqlGtid::default() };
+        let bytes = encode::mysql_gtid(&log.head, &gtid);
+        log.push(bytes).query("BEGIN").rows(&t, &[one()]).xid();
+    }
+    check(&log, &["- [-] Write t", "- [-] Write t"]);
+    let transactions = log.assemble().unwrap();
+    assert_eq!((transactions[1].tags.last_committed, transactions[1].tags.sequence_number), (1, 2));
+}
+
+fn mariadb_gtid(log: &mut Log, gtid: MariaDbGtid) {
+    let bytes = encode::mariadb_gtid(&log.head, &gtid);
+    log.push(bytes);
+}
+
+#[test]
+fn mariadb() {
+    let t = table();
+    let mut log = Log::new(Flavour::MariaDb);
+    log.transaction(&[(&t, one())]);
+    let ddl = MariaDbGtid::FL_STANDALONE | MariaDbGtid::FL_DDL;
+    mariadb_gtid(&mut log, MariaDbGtid { seq_no: 2, flags: ddl, ..MariaDbGtid::default() });
+    log.query("CREATE TABLE x (a INT)");
+    // CREATE … SELECT: the statement and the rows.
+    mariadb_gtid(&mut log, MariaDbGtid { seq_no: 3, domain_id: 5, commit_id: Some(9), ..MariaDbGtid::default() });
+    log.query("CREATE TABLE `y` (a INT)").rows(&t, &[one()]).xid();
+    // Tables that can not be rolled back.
+    mariadb_gtid(&mut log, MariaDbGtid { seq_no: 4, ..MariaDbGtid::default() });
+    log.rows(&t, &[one()]).query("COMMIT");
+    check(
+        &log,
+        &[
+            "1 [-] Write t",
+            "2 [ddl] CREATE TABLE x (a INT)",
+            "3 [ddl] CREATE TABLE `y` (a INT); Write t",
+            "4 [-] Write t",
+        ],
+    );
+    let tags = log.assemble().unwrap()[2].tags;
+    assert_eq!((tags.domain, tags.commit_id), (5, Some(9)));
+}
+
+#[test]
+fn mariadb_alter_in_two_phases_is_refused() {
+    let mut log = Log::new(Flavour::MariaDb);
+    let flags_extra = MariaDbGtid::FL_EXTRA_START_ALTER;
+    mariadb_gtid(&mut log, MariaDbGtid { seq_no: 2, flags: 1, flags_extra, ..MariaDbGtid::default() });
+    check_error(&log, "binlog_alter_two_phase");
+}
+
+fn xa_prepare(log: &mut Log, one_phase: bool) {
+    let xid = XaXid { format_id: 1, gtrid: Bytes::from_static(b"x"), bqual: Bytes::new() };
+    let bytes = encode::xa_prepare(&log.head, &XaPrepare { one_phase, xid });
+    log.push(bytes);
+}
+
+#[test]
+fn xa() {
+    let t = table();
+    let mut log = Log::mysql();
+    for one_phase in [true, false] {
+        log.gtid().query("XA START X'78',X'',1").rows(&t, &[one()]).query("XA END X'78',X'',1");
+        xa_prepare(&mut log, one_phase);
+    }
+    log.gtid().query("XA COMMIT X'78',X'',1");
+    log.gtid().query("XA ROLLBACK X'78',X'',1");
+    log.transaction(&[(&t, one())]);
+    check(
+        &log,
+        &[
+            "1 [-] Write t",
+            "2 [xa] XA START X'78',X'',1; Write t; XA END X'78',X'',1",
+            "3 [xa] XA COMMIT X'78',X'',1",
+            "4 [xa] XA ROLLBACK X'78',X'',1",
+            "5 [-] Write t",
+        ],
+    );
+}
+
+#[test]
+fn xa_of_mariadb() {
+    let t = table();
+    let xid = Some(XaXid { format_id: 1, gtrid: Bytes::from_static(b"x"), bqual: Bytes::new() });
+    let mut log = Log::new(Flavour::MariaDb);
+    let gtid =
+        MariaDbGtid { seq_no: 1, flags: MariaDbGtid::FL_PREPARED_XA, xid: xid.clone(), ..MariaDbGtid::default() };
+    mariadb_gtid(&mut log, gtid);
+    log.rows(&t, &[one()]).query("XA END X'78',X'',1");
+    xa_prepare(&mut log, false);
+    let gtid = MariaDbGtid { seq_no: 2, flags: MariaDbGtid::FL_COMPLETED_XA, xid, ..MariaDbGtid::default() };
+    mariadb_gtid(&mut log, gtid);
+    log.query("XA COMMIT X'78',X'',1");
+    log.transaction(&[(&t, one())]);
+    check(&log, &["1 [xa] Write t; XA END X'78',X'',1", "2 [xa] XA COMMIT X'78',X'',1", "1 [-] Write t"]);
+}
+
+#[test]
+fn savepoints() {
+    let t = table();
+    let mut log = Log::mysql();
+    log.begin().rows(&t, &[one()]).query("SAVEPOINT `s`").rows(&t, &[one()]).xid();
+    log.begin().rows(&t, &[one()]).query("SAVEPOINT `s`").rows(&t, &[one()]).query("ROLLBACK TO `s`").xid();
+    check(&log, &["1 [-] Write t; Write t", "2 [statement] Write t; SAVEPOINT `s`; Write t; ROLLBACK TO `s`"]);
+}
+
+/// MySQL's CREATE … SELECT since 8.0.21.
+#[test]
+fn create_select() {
+    let t = table();
+    let mut log = Log::mysql();
+    log.begin().query("CREATE TABLE `t` (id INT, v INT) START TRANSACTION").rows(&t, &[one()]).xid();
+    check(&log, &["1 [ddl] CREATE TABLE `t` (id INT, v INT) START TRANSACTION; Write t"]);
+    // Also when it is large: what comes after it has to see the new definition.
+    check_with(&mut Assembler::new(200), &log, &["1 [ddl] spilled"]);
+}
+
+/// The events as they stand in a payload: without checksums.
+fn payload(log: &mut Log, build: impl FnOnce(&mut Log)) {
+    let mut inner = Log::mysql();
+    build(&mut inner);
+    let mut events = Vec::new();
+    for (event, ..) in inner.events.iter().skip(1) {
+        let mut bytes = event.without_checksum().to_vec();
+        let length = (bytes.len() as u32).to_le_bytes();
+        bytes[9..13].copy_from_slice(&length);
+        events.extend(bytes);
+    }
+    let mut body = vec![2, 3, 0xfc, 255, 0]; // algorithm: none
+    body.push(1);
+    let mut length = Vec::new();
+    encode::write_lenenc(&mut length, events.len() as u64);
+    encode::write_lenenc_bytes(&mut body, &length);
+    body.push(0);
+    body.extend(events);
+    let bytes = encode::event(Kind::TRANSACTION_PAYLOAD, &log.head, &body);
+    log.push(bytes);
+}
+
+#[test]
+fn payloads() {
+    let t = table();
+    let mut log = Log::mysql();
+    log.gtid();
+    payload(&mut log, |inner| {
+        inner.query("BEGIN").rows(&t, &[one()]).rows(&t, &[update(vec![int(1), int(2)], vec![int(1), int(3)])]).xid();
+    });
+    log.transaction(&[(&t, one())]);
+    check(&log, &["1 [-] Write t; Update t", "2 [-] Write t"]);
+    let mut log = Log::mysql();
+    log.gtid();
+    payload(&mut log, |inner| {
+        inner.query("BEGIN").xid().query("BEGIN");
+    });
+    check_error(&log, "after the end of a compressed transaction");
+}
+
+/// What counts is the memory that a transaction takes, not its bytes in the log.
+#[test]
+fn compressed_transactions_spill_by_what_they_hold() {
+    let t = table();
+    let mut log = Log::mysql();
+    log.gtid();
+    payload(&mut log, |inner| {
+        inner.query("BEGIN").rows(&t, &vec![one(); 1000]).xid();
+    });
+    let plain = log.assemble().unwrap()[0].bytes;
+    let mut compressed = Log::mysql();
+    compressed.gtid();
+    let inside = payload_of_zstd(&log);
+    compressed.push(inside);
+    let transaction = compressed.assemble().unwrap().remove(0);
+    assert!(transaction.bytes >= 9000 && transaction.bytes <= plain, "{} {plain}", transaction.bytes);
+    check_with(&mut Assembler::new(5000), &compressed, &["1 [huge] spilled"]);
+}
+
+/// The payload event of the log again, compressed.
+fn payload_of_zstd(log: &Log) -> Vec<u8> {
+    let event = &log.events.last().unwrap().0;
+    let payload = TransactionPayload::decode(event, &log.format).unwrap();
+    let packed = zstd::encode_all(&payload.payload[..], 3).unwrap();
+    let mut body = vec![2, 1, 0, 3];
+    let mut length = Vec::new();
+    encode::write_lenenc(&mut length, payload.payload.len() as u64);
+    encode::write_lenenc_bytes(&mut body, &length);
+    body.push(0);
+    body.extend(packed);
+    encode::event(Kind::TRANSACTION_PAYLOAD, &log.head, &body)
+}
+
+fn load_block(log: &mut Log, kind: Kind, file: u32, data: &[u8]) {
+    let mut body = file.to_le_bytes().to_vec();
+    body.extend(data);
+    let bytes = encode::event(kind, &log.head, &body);
+    log.push(bytes);
+}
+
+fn execute_load(log: &mut Log, file: u32, sql: &str) {
+    let mut body = Vec::new();
+    body.extend(9_u32.to_le_bytes());
+    body.extend(0_u32.to_le_bytes());
+    body.push(4);
+    body.extend(0_u16.to_le_bytes());
+    body.extend(0_u16.to_le_bytes());
+    body.extend(file.to_le_bytes());
+    let start = sql.find("'f'").unwrap() as u32;
+    body.extend(start.to_le_bytes());
+    body.extend((start + 3).to_le_bytes());
+    body.push(1);
+    body.extend(b"shop\0");
+    body.extend(sql.bytes());
+    let bytes = encode::event(Kind::EXECUTE_LOAD_QUERY, &log.head, &body);
+    log.push(bytes);
+}
+
+#[test]
+fn load_data() {
+    const SQL: &str = "LOAD DATA INFILE 'f' INTO TABLE t";
+    let mut log = Log::mysql();
+    log.begin();
+    load_block(&mut log, Kind::BEGIN_LOAD_QUERY, 3, b"1\t2\n");
+    load_block(&mut log, Kind::APPEND_BLOCK, 3, b"3\t4\n");
+    execute_load(&mut log, 3, SQL);
+    log.xid();
+    // Outside of a transaction it is one by itself.
+    load_block(&mut log, Kind::BEGIN_LOAD_QUERY, 4, b"5\t6\n");
+    execute_load(&mut log, 4, SQL);
+    log.begin().query("COMMIT");
+    check(&log, &[&format!("1 [load_data] {SQL}"), &format!("- [load_data] {SQL}"), "2 [-] "]);
+    let transactions = log.assemble().unwrap();
+    let Item::Statement(statement) = &transactions[0].items()[0] else { panic!("no statement") };
+    let file = statement.file.as_ref().unwrap();
+    assert_eq!((file.data.as_slice(), file.duplicates), (&b"1\t2\n3\t4\n"[..], 1));
+    assert_eq!(&statement.query.sql[file.name_range.clone()], b"'f'");
+    assert_eq!(transactions[1].start, log.events[7].1, "its file is part of it");
+
+    let mut log = Log::mysql();
+    log.begin();
+    execute_load(&mut log, 3, SQL);
+    check_error(&log, "is not in the log");
+    let mut log = Log::mysql();
+    log.begin();
+    load_block(&mut log, Kind::APPEND_BLOCK, 3, b"1");
+    check_error(&log, "did not begin");
+}
+
+#[test]
+fn large_transactions_are_let_go() {
+    let t = table();
+    let mut log = Log::mysql();
+    log.begin();
+    for _ in 0..20 {
+        log.rows(&t, &[one()]);
+    }
+    log.query("INSERT INTO t VALUES (1,2)").xid();
+    log.transaction(&[(&t, one())]);
+    check_with(&mut Assembler::new(1000), &log, &["1 [statement] spilled", "2 [-] Write t"]);
+    let mut log = Log::mysql();
+    log.begin().rows(&t, &vec![one(); 1000]).xid();
+    check_with(&mut Assembler::new(1000), &log, &["1 [huge] spilled"]);
+    let bytes: usize = log.events[1..].iter().map(|(event, ..)| event.bytes().len()).sum();
+    assert_eq!(log.assemble().unwrap()[0].bytes, bytes as u64);
+}
+
+#[test]
+fn items_can_be_taken_piece_by_piece() {
+    let t = table();
+    let mut log = Log::mysql();
+    log.begin().rows(&t, &[one()]).rows(&t, &[one()]).xid();
+    let mut assembler = Assembler::new(u64::MAX);
+    let mut taken = 0;
+    for (event, start, end) in &log.events {
+        if let Some(transaction) = assembler.event(event, &log.format, start, end).unwrap() {
+            taken += transaction.items().len();
+        }
+        taken += assembler.take_items().len();
+    }
+    assert_eq!(taken, 2);
+}
+
+#[test]
+fn interrupted_streams() {
+    let t = table();
+    let mut log = Log::mysql();
+    log.begin().rows(&t, &[one()]);
+    let mut assembler = Assembler::new(1 << 30);
+    assert!(log.assemble_with(&mut assembler).unwrap().is_empty());
+    assert!(!assembler.is_between_transactions());
+    assembler.restart();
+    assert!(assembler.is_between_transactions());
+    check_with(&mut assembler, Log::mysql().transaction(&[(&t, one())]), &["1 [-] Write t"]);
+}
+
+#[test]
+fn the_same_transaction_again() {
+    let t = table();
+    let mut log = Log::mysql();
+    log.begin().rows(&t, &[one()]);
+    let again: Vec<_> = log.events[1..3].iter().map(|(event, ..)| event.bytes().to_vec()).collect();
+    again.into_iter().for_each(|event| {
+        log.push(event);
+    });
+    log.rows(&t, &[one()]).xid();
+    check(&log, &["1 [-] Write t"]);
+    check_error(Log::mysql().begin().rows(&t, &[one()]).begin(), "has not ended");
+}
+
+/// A server that died has rolled back what it had not finished: its next log says that it is the first since a start.
+#[test]
+fn logs_that_end_in_a_transaction() {
+    let t = table();
+    let cut = |created: u32, offset: Option<u64>| {
+        let mut log = Log::mysql();
+        log.query("BEGIN").rows(&t, &[one()]);
+        format_description(&mut log, created, offset);
+        log.query("BEGIN").rows(&t, &[one()]).xid();
+        log
+    };
+    check(&cut(1_700_000_000, Some(4)), &["- [-] Write t"]);
+    check_error(&cut(0, Some(4)), "a log begins");
+    // Made up by a server that goes on in the middle of a file: no log ends here.
+    check_error(&cut(1_700_000_000, None), "has not ended");
+}
+
+#[test]
+fn what_does_not_belong_together() {
+    let t = table();
+    check_error(Log::mysql().rows(&t, &[one()]), "outside any transaction");
+    check_error(Log::mysql().xid(), "did not begin");
+    check_error(Log::mysql().query("BEGIN").rows(&t, &[one()]).query("BEGIN"), "has not ended");
+    let full = Bitmap::full(2);
+    check_error(Log::mysql().begin().rows_event(&t, &full, &full, 1, &[one()]), "without its table map");
+    let wide = TestTable::new(1, "t", "id:int v:int w:int", &[&[0]]);
+    let three = Bitmap::full(3);
+    let row = insert(vec![int(1), int(2), int(3)]);
+    check_error(Log::mysql().begin().map(&t).rows_event(&wide, &three, &three, 1, &[row]), "whose table map has 2");
+}
+
+#[test]
+fn unknown_events() {
+    let mut log = Log::mysql();
+    let known = log.head;
+    log.push(encode::event(Kind(99), &known.with_flags(Header::FLAG_IGNORABLE), b"what"));
+    check(&log, &[]);
+    log.push(encode::event(Kind(99), &known, b"what"));
+    check_error(&log, "event type 99");
+    let mut log = Log::mysql();
+    log.push(encode::event(Kind::INCIDENT, &known, &[1, 0, 4, b'l', b'o', b's', b't']));
+    check_error(&log, "lost");
+}
+
+/// Rows events that only end a statement.
+#[test]
+fn dummy_rows() {
+    let t = table();
+    let none = Bitmap::full(0);
+    for table_id in [0x00ff_ffff, 0xffff_ffff, 0xffff_ffff_ffff] {
+        let mut log = Log::mysql();
+        let spec = encode::RowsSpec {
+            kind: binlog::RowsKind::Write,
+            table_id,
+            flags: 1,
+            version: 2,
+            extra: &[],
+            before_columns: &none,
+            after_columns: &none,
+            partial_json: false,
+        };
+        let dummy = encode::rows(&log.head, &spec, &[]);
+        log.begin().rows(&t, &[one()]).push(dummy).xid();
+        check(&log, &["1 [-] Write t"]);
+    }
+}
+
+#[test]
+fn bookkeeping_of_a_source_that_is_a_target_is_left_out() {
+    let (t, ours) = (table(), ours());
+    let mut log = Log::mysql();
+    log.transaction(&[(&t, one()), (&ours, one())]);
+    log.transaction(&[(&ours, one())]);
+    log.gtid().query("CREATE TABLE heddle.progress (a INT)");
+    log.gtid().query_in("heddle", "DROP TABLE progress");
+    log.gtid().query("CREATE DATABASE heddle");
+    log.begin().query("UPDATE heddle.progress SET a=1").query("INSERT INTO t VALUES (1,2)").xid();
+    check(
+        &log,
+        &["1 [-] Write t", "2 [-] ", "3 [ddl] ", "4 [ddl] ", "5 [ddl] ", "6 [statement] INSERT INTO t VALUES (1,2)"],
+    );
+    check_error(Log::mysql().gtid().query("DROP TABLE heddle.progress, shop.t"), "bookkeeping, and others");
+}
+
+#[test]
+fn the_context_of_a_statement() {
+    let mut log = Log::mysql();
+    let head = log.head;
+    log.begin();
+    log.push(encode::intvar(&head, binlog::intvar::IntVar::LastInsertId(3)));
+    log.push(encode::intvar(&head, binlog::intvar::IntVar::InsertId(4)));
+    log.query("INSERT INTO t VALUES (1,2)").query("INSERT INTO t VALUES (3,4)").xid();
+    let transaction = log.assemble().unwrap().remove(0);
+    let context = |index: usize| match &transaction.items()[index] {
+        Item::Statement(statement) => &statement.context,
+        Item::Rows(_) => panic!("rows"),
+    };
+    assert!(matches!(context(0)[..], [Context::LastInsertId(3), Context::InsertId(4)]));
+    assert!(context(1).is_empty());
+    let mut log = Log::mysql();
+    log.begin();
+    for _ in 0..=CONTEXT_MAX {
+        log.push(encode::intvar(&head, binlog::intvar::IntVar::InsertId(4)));
+    }
+    check_error(&log, "variables for one statement");
+}
+
+/// A table map that was announced is there for the rows that follow, however many tables there are.
+#[test]
+fn very_many_tables() {
+    let mut log = Log::mysql();
+    let tables: Vec<TestTable> =
+        (0..MAPS_MAX as u32 + 50).map(|id| TestTable::new(id, &format!("t{id}"), "id:int", &[&[0]])).collect();
+    let full = Bitmap::full(1);
+    for pair in tables.chunks(2) {
+        log.begin().map(&pair[0]).map(&pair[1]);
+        log.rows_event(&pair[0], &full, &full, 0, &[insert(vec![int(1)])]);
+        log.rows_event(&pair[1], &full, &full, 1, &[insert(vec![int(1)])]).xid();
+    }
+    let mut assembler = Assembler::new(1 << 30);
+    assert_eq!(log.assemble_with(&mut assembler).unwrap().len(), tables.len().div_ceil(2));
+    assert!(assembler.maps.len() <= MAPS_MAX);
+}
+
+/// A new log gives its own numbers to tables.
+#[test]
+fn table_numbers_of_another_log() {
+    let t = table();
+    let mut other = table();
+    other.def.name = "other".to_owned();
+    let mut log = Log::mysql();
+    log.transaction(&[(&t, one())]);
+    format_description(&mut log, 0, Some(4));
+    log.transaction(&[(&other, one())]);
+    log.transaction(&[(&t, one())]);
+    check(&log, &["1 [-] Write t", "2 [-] Write other", "3 [-] Write t"]);
+}

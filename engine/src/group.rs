@@ -1,0 +1,140 @@
+//! Consecutive transactions that are applied as one target transaction, and how many of them.
+//!
+//! What a replica pays for is per transaction and per statement, not per row: so the more it lags, the more
+//! transactions share a commit. When it has caught up, a group is one transaction: lag does not pay for
+//! throughput.
+
+use std::sync::Arc;
+
+use crate::Seq;
+use crate::progress::{Mark, Marker};
+use crate::transaction::Transaction;
+
+/// Number of a group within a run; later groups have greater numbers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct GroupId(pub u64);
+
+#[derive(Debug)]
+pub struct Group {
+    pub id: GroupId,
+    /// Consecutive in `seq`, at least one.
+    pub transactions: Vec<Arc<Transaction>>,
+    /// For each transaction what has to wait for earlier groups to commit.
+    pub held: Vec<Held>,
+    /// What the target remembers before the group, so that it can be applied in parts. Its `seq` is what the target has
+    /// noted; its GTIDs and position are those right before the group, also when an earlier run with relaxed order has
+    /// committed some in between.
+    pub before: Mark,
+    /// What the target remembers once the group is committed; its GTIDs and position are the source's after the
+    /// last transaction. With relaxed order only `seq` counts.
+    pub mark: Mark,
+}
+
+impl Group {
+    pub fn first(&self) -> Seq {
+        self.transactions.first().map_or(0, |t| t.seq)
+    }
+
+    pub fn last(&self) -> Seq {
+        self.transactions.last().map_or(0, |t| t.seq)
+    }
+
+    /// The group without its transactions up to `seq`, which are committed; nothing of it has to wait.
+    pub fn after(&self, seq: Seq) -> Self {
+        let mut marker = Marker::new(self.before.clone());
+        let mut transactions = Vec::new();
+        for transaction in &self.transactions {
+            if transaction.seq > seq {
+                transactions.push(Arc::clone(transaction));
+            } else {
+                let (gtid, end) = (transaction.gtid.clone(), transaction.end.clone());
+                marker.push(transaction.seq, gtid, end, transaction.commit_time_us);
+            }
+        }
+        let held = vec![Held::Nothing; transactions.len()];
+        let before = marker.advance(seq).clone();
+        Self { id: self.id, transactions, held, before, mark: self.mark.clone() }
+    }
+
+    pub fn rows(&self) -> usize {
+        self.transactions.iter().map(|t| t.write_set.rows.len()).sum()
+    }
+
+    /// It is one transaction that runs alone (DDL, statements, XA, huge).
+    pub fn is_barrier(&self) -> bool {
+        self.transactions.iter().any(|t| t.barrier.is_some())
+    }
+}
+
+/// Which rows of a transaction depend on something that was not committed when its group was formed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Held {
+    Nothing,
+    /// One flag for each row of the write set.
+    Rows(Vec<bool>),
+    Everything,
+}
+
+impl Held {
+    pub fn row(&self, index: usize) -> bool {
+        match self {
+            Self::Nothing => false,
+            Self::Rows(rows) => rows.get(index).copied().unwrap_or(true),
+            Self::Everything => true,
+        }
+    }
+}
+
+/// `--grouping`
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Grouping {
+    /// One target transaction for each of the source's.
+    Off,
+    /// As many as wait, up to the limits.
+    Auto,
+    /// At most this many.
+    UpTo(usize),
+}
+
+/// The most that one group may hold. The first transaction is always taken.
+#[derive(Clone, Copy, Debug)]
+pub struct Limits {
+    pub transactions_max: usize,
+    /// Bounds the time that locks are held on the target.
+    pub rows_max: usize,
+    pub bytes_max: u64,
+}
+
+impl Limits {
+    pub fn new(grouping: Grouping) -> Self {
+        let transactions_max = match grouping {
+            Grouping::Off => 1,
+            Grouping::Auto => 2_000,
+            Grouping::UpTo(most) => most.max(1),
+        };
+        Self { transactions_max, rows_max: 10_000, bytes_max: 8 << 20 }
+    }
+}
+
+/// Counts what a group that is being formed has taken.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Taken {
+    pub transactions: usize,
+    pub rows: usize,
+    pub bytes: u64,
+}
+
+impl Taken {
+    pub fn has_room(&self, transaction: &Transaction, limits: &Limits) -> bool {
+        self.transactions == 0
+            || (self.transactions < limits.transactions_max
+                && self.rows + transaction.write_set.rows.len() <= limits.rows_max
+                && self.bytes + transaction.bytes <= limits.bytes_max)
+    }
+
+    pub fn add(&mut self, transaction: &Transaction) {
+        self.transactions += 1;
+        self.rows += transaction.write_set.rows.len();
+        self.bytes += transaction.bytes;
+    }
+}

@@ -1,0 +1,165 @@
+//! Global transaction identifiers of both servers, and what a channel has of them.
+//!
+//! Text, sets and positions only; never asks a server and never decides what to do with a gap.
+
+mod interval;
+pub mod mariadb;
+pub mod mysql;
+
+use std::fmt;
+use std::str::FromStr;
+use std::sync::Arc;
+
+pub use interval::Intervals;
+pub use mariadb::GtidPos;
+pub use mysql::{GtidSet, Tag};
+
+/// A source's identifier, as the sixteen bytes that events hold.
+pub type Uuid = [u8; 16];
+
+/// Why a text or a binary form is not a GTID, a set or a position.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("not a valid GTID at byte {offset}: {reason}")]
+pub struct GtidError {
+    /// Bytes from the start of the input.
+    pub offset: usize,
+    pub reason: &'static str,
+}
+
+impl GtidError {
+    pub(crate) fn new(offset: usize, reason: &'static str) -> Self {
+        Self { offset, reason }
+    }
+}
+
+/// One transaction's identifier.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Gtid {
+    /// `uuid:gno` or, since MySQL 8.3, `uuid:tag:gno`.
+    MySql { uuid: Uuid, tag: Option<Arc<str>>, gno: u64 },
+    /// `domain-server-sequence`.
+    MariaDb { domain: u32, server: u32, seq: u64 },
+}
+
+impl fmt::Display for Gtid {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::MySql { uuid, tag, gno } => {
+                mysql::write_uuid(f, uuid)?;
+                if let Some(tag) = tag {
+                    write!(f, ":{tag}")?;
+                }
+                write!(f, ":{gno}")
+            }
+            Self::MariaDb { domain, server, seq } => write!(f, "{domain}-{server}-{seq}"),
+        }
+    }
+}
+
+impl FromStr for Gtid {
+    type Err = GtidError;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        if !text.contains(':') {
+            let gtid: mariadb::Gtid = text.parse()?;
+            return Ok(gtid.into());
+        }
+        let set: GtidSet = text.parse()?;
+        set.only().ok_or(GtidError::new(0, "more than one transaction"))
+    }
+}
+
+/// Which transactions a channel has: nothing known, a MySQL set, or a MariaDB position.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum GtidState {
+    #[default]
+    None,
+    MySql(GtidSet),
+    MariaDb(GtidPos),
+}
+
+/// A MySQL identifier met a MariaDB state, or the other way round: a channel has one kind of source.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("GTID {0} is of the other server's kind than the channel's GTIDs so far")]
+pub struct MixedGtids(pub Gtid);
+
+impl GtidState {
+    /// Notes that a transaction is done. The first one decides which kind the state is of.
+    pub fn add(&mut self, gtid: &Gtid) -> Result<(), MixedGtids> {
+        if matches!(self, Self::None) {
+            *self = match gtid {
+                Gtid::MySql { .. } => Self::MySql(GtidSet::default()),
+                Gtid::MariaDb { .. } => Self::MariaDb(GtidPos::default()),
+            };
+        }
+        match (self, gtid) {
+            (Self::MySql(set), Gtid::MySql { uuid, tag, gno }) => {
+                set.add(uuid, tag.as_deref().unwrap_or_default(), *gno);
+                Ok(())
+            }
+            (Self::MariaDb(position), &Gtid::MariaDb { domain, server, seq }) => {
+                position.update(mariadb::Gtid { domain, server, seq });
+                Ok(())
+            }
+            _ => Err(MixedGtids(gtid.clone())),
+        }
+    }
+
+    /// Whether the transaction is in here. For MariaDB: whether its domain has come as far.
+    pub fn contains(&self, gtid: &Gtid) -> bool {
+        match (self, gtid) {
+            (Self::MySql(set), Gtid::MySql { uuid, tag, gno }) => {
+                set.contains(uuid, tag.as_deref().unwrap_or_default(), *gno)
+            }
+            (Self::MariaDb(position), &Gtid::MariaDb { domain, server, seq }) => {
+                position.contains(mariadb::Gtid { domain, server, seq })
+            }
+            _ => false,
+        }
+    }
+
+    /// Whether everything of `other` is in here. Nothing is in everything.
+    pub fn contains_state(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::MySql(a), Self::MySql(b)) => a.contains_set(b),
+            (Self::MariaDb(a), Self::MariaDb(b)) => a.contains_pos(b),
+            (_, other) => other.is_empty(),
+        }
+    }
+
+    pub fn is_empty(&self) -> bool {
+        match self {
+            Self::None => true,
+            Self::MySql(set) => set.is_empty(),
+            Self::MariaDb(position) => position.is_empty(),
+        }
+    }
+}
+
+impl fmt::Display for GtidState {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::None => Ok(()),
+            Self::MySql(set) => set.fmt(f),
+            Self::MariaDb(position) => position.fmt(f),
+        }
+    }
+}
+
+/// Tells the two forms apart: only MySQL's has colons. Blank text is [`GtidState::None`].
+impl FromStr for GtidState {
+    type Err = GtidError;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        if text.trim().is_empty() {
+            Ok(Self::None)
+        } else if text.contains(':') {
+            text.parse().map(Self::MySql)
+        } else {
+            text.parse().map(Self::MariaDb)
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

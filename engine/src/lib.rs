@@ -1,0 +1,31 @@
+//! The decisions of Heddle, and nothing else.
+//!
+//! Events come in as bytes that `binlog` understands; out come transactions, their write sets, their placements,
+//! the groups to dispatch, when each may commit, and what is durable. Everything here is a state machine or a
+//! function of its arguments: no clock, no threads, no files, no sockets, no globals. Shells feed it and obey it.
+//!
+//! The flow through the modules:
+//!
+//! ```text
+//! binlog::Event ─▶ assemble ─▶ keying (schema, keys) ─▶ policy ─▶ scheduler (progress) ─▶ compact ─▶ a target
+//! ```
+
+pub mod assemble;
+pub mod compact;
+pub mod failure;
+pub mod group;
+pub mod gtid;
+pub mod keying;
+pub mod keys;
+pub mod policy;
+pub mod position;
+pub mod progress;
+pub mod scheduler;
+pub mod schema;
+pub mod sql;
+#[cfg(test)]
+mod testing;
+pub mod transaction;
+
+/// Number of a transaction within a channel: contiguous, ours, starts at 1. Zero means "none".
+pub type Seq = u64;

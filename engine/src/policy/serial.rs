@@ -1,0 +1,27 @@
+//! One transaction after the other, as a replica without parallel replication.
+//!
+//! Prevents every hazard there is: T2 reads or writes what T1 wrote → T2 starts when T1 has committed.
+//! Costs all parallelism; grouping still works, since a group is one transaction on the target.
+
+use super::{Placement, Policy, Watermark};
+use crate::Seq;
+use crate::transaction::Transaction;
+
+#[derive(Debug, Default)]
+pub struct Serial;
+
+impl Policy for Serial {
+    fn name(&self) -> &'static str {
+        "serial"
+    }
+
+    fn place(&mut self, transaction: &Transaction) -> Placement {
+        Placement {
+            after: Watermark::Committed(transaction.seq - 1),
+            barrier: transaction.barrier,
+            ..Placement::default()
+        }
+    }
+
+    fn low_water(&mut self, _seq: Seq) {}
+}

@@ -1,0 +1,580 @@
+//! Who does what when: the state machine between placed transactions and workers.
+//!
+//! Inputs are calls (`enqueue`, `committed`, `failed` …), outputs come from [`Scheduler::poll`]. It owns no worker,
+//! only their numbers, and always knows why nothing is dispatched ([`IdleCause`]).
+//!
+//! With preserved order groups are formed in sequence and may run before earlier ones have committed: they apply the rows that
+//! depend on nothing uncommitted, then wait for their grant, which comes when all before them have committed. So
+//! the group at the head can always finish, and with it all others: no cycle among our own waits. A lock that a
+//! later group holds and an earlier one needs is reported by [`Scheduler::lock_wait`]: the later is aborted and runs
+//! again as the head.
+//!
+//! With relaxed order a group runs when everything that it depends on has committed, and commits at once.
+
+mod ready;
+#[cfg(test)]
+mod tests;
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
+
+use crate::Seq;
+use crate::failure::{Directive, Failure};
+use crate::group::{Group, GroupId, Held, Limits, Taken};
+use crate::policy::{Placement, Watermark};
+use crate::progress::{Committed, Mark, Marker};
+use crate::transaction::{BarrierCause, Transaction};
+use ready::ReadySet;
+
+/// `--commit-order`
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CommitOrder {
+    Preserve,
+    Relaxed,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub struct Config {
+    pub workers: usize,
+    pub order: CommitOrder,
+    pub limits: Limits,
+    /// How often one group may be retried before the channel stops.
+    pub retries_max: u32,
+}
+
+/// Index of a worker, below `Config::workers`.
+pub type Worker = usize;
+
+/// How a worker is to run a group.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Run {
+    /// 1 for the first try.
+    pub attempt: u32,
+    /// All before it have committed: nothing has to wait, it may commit at once.
+    pub granted: bool,
+    /// Apply each transaction by itself, so that a failure names its culprit.
+    pub isolate: bool,
+}
+
+#[derive(Debug)]
+pub enum Output {
+    Dispatch {
+        worker: Worker,
+        group: Arc<Group>,
+        run: Run,
+    },
+    /// The group may commit.
+    Grant {
+        worker: Worker,
+        group: GroupId,
+    },
+    /// Roll back what was applied of the group and report it as failed by a conflict.
+    Abort {
+        worker: Worker,
+        group: GroupId,
+        attempt: u32,
+    },
+    /// Everything up to here is committed.
+    LowWater(Mark),
+    /// Nothing is left to do (end of the stream, or stopped without gaps).
+    Finished,
+    /// The channel can not go on.
+    Stop(Failure),
+}
+
+/// Why no transaction is being dispatched right now.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum IdleCause {
+    NothingQueued,
+    AllWorkersBusy,
+    /// It waits to run alone, or one runs alone.
+    Barrier(BarrierCause),
+    /// Every queued transaction depends on one that has not committed.
+    Dependency,
+    Stopping,
+}
+
+impl IdleCause {
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::NothingQueued => "nothing_queued",
+            Self::AllWorkersBusy => "all_workers_busy",
+            Self::Barrier(_) => "barrier",
+            Self::Dependency => "dependency",
+            Self::Stopping => "stopping",
+        }
+    }
+}
+
+/// Counters since the start; they only grow.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Counters {
+    pub groups: u64,
+    pub transactions: u64,
+    pub rows: u64,
+    pub retries: u64,
+    pub aborts: u64,
+    pub isolations: u64,
+    pub barriers: u64,
+    /// Rows that had to wait for an earlier group.
+    pub rows_held: u64,
+}
+
+struct Queued {
+    transaction: Arc<Transaction>,
+    placement: Placement,
+}
+
+struct Flight {
+    worker: Worker,
+    group: Arc<Group>,
+    run: Run,
+    /// Its place in the commit order is taken: the next may be granted.
+    ordered: bool,
+    aborting: bool,
+    /// It failed and waits to become the head to run again.
+    retry: Option<Run>,
+}
+
+pub struct Scheduler {
+    config: Config,
+    /// `queue[i]` has seq `queue_first + i`; `None` once it has been dispatched (relaxed order only).
+    queue: VecDeque<Option<Queued>>,
+    queue_first: Seq,
+    queued_transactions: usize,
+    queued_bytes: u64,
+    /// Uncommitted barriers, ascending.
+    barriers: VecDeque<(Seq, BarrierCause)>,
+    idle: Vec<Worker>,
+    flights: BTreeMap<GroupId, Flight>,
+    next_group: u64,
+    /// Greatest seq that was ever dispatched.
+    dispatched: Seq,
+    committed: Committed,
+    /// In preserved order the mark of the last group dispatched, for the next group to carry.
+    dispatch_marker: Marker,
+    low_marker: Marker,
+    ready: ReadySet,
+    outputs: VecDeque<Output>,
+    stop_after: Option<Seq>,
+    ended: bool,
+    finished: bool,
+    failed: bool,
+    idle_because: IdleCause,
+    counters: Counters,
+}
+
+impl Scheduler {
+    /// `start`: what the target has applied already; `islands`: committed ranges above it (an earlier relaxed run).
+    pub fn new(config: Config, start: Mark, islands: &[(Seq, Seq)]) -> Self {
+        assert!(config.workers > 0, "a scheduler without workers can not make progress");
+        let mut committed = Committed::new(start.seq);
+        for &(first, last) in islands {
+            committed.add(first, last);
+        }
+        Self {
+            config,
+            queue: VecDeque::new(),
+            queue_first: start.seq + 1,
+            queued_transactions: 0,
+            queued_bytes: 0,
+            barriers: VecDeque::new(),
+            idle: (0..config.workers).rev().collect(),
+            flights: BTreeMap::new(),
+            next_group: 1,
+            dispatched: start.seq,
+            committed,
+            dispatch_marker: Marker::new(start.clone()),
+            low_marker: Marker::new(start),
+            ready: ReadySet::default(),
+            outputs: VecDeque::new(),
+            stop_after: None,
+            ended: false,
+            finished: false,
+            failed: false,
+            idle_because: IdleCause::NothingQueued,
+            counters: Counters::default(),
+        }
+    }
+
+    pub fn counters(&self) -> Counters {
+        self.counters
+    }
+
+    pub fn idle_because(&self) -> IdleCause {
+        self.idle_because
+    }
+
+    /// Transactions and bytes that wait to be dispatched.
+    pub fn queued(&self) -> (usize, u64) {
+        (self.queued_transactions, self.queued_bytes)
+    }
+
+    /// Transactions above the low water, committed or not. With relaxed order a slow one lets all others run ahead, and each
+    /// of them is remembered until the low water has passed it.
+    pub fn outstanding(&self) -> u64 {
+        let last = self.queue_first + self.queue.len() as u64 - 1;
+        // After a start with islands that touch the mark the low water is beyond what has been enqueued.
+        last.saturating_sub(self.committed.low_water())
+    }
+
+    pub fn in_flight(&self) -> usize {
+        self.flights.len()
+    }
+
+    pub fn committed_set(&self) -> &Committed {
+        &self.committed
+    }
+
+    pub fn limits_mut(&mut self) -> &mut Limits {
+        &mut self.config.limits
+    }
+
+    /// The next transaction in `seq` order. The caller bounds how much it enqueues by [`Scheduler::queued`] and
+    /// [`Scheduler::outstanding`]. False: an earlier run has committed it, nothing more will be heard of it.
+    pub fn enqueue(&mut self, transaction: Arc<Transaction>, placement: Placement) -> bool {
+        let seq = transaction.seq;
+        assert_eq!(seq, self.queue_first + self.queue.len() as u64, "transactions come in seq order");
+        let (gtid, end, time) = (transaction.gtid.clone(), transaction.end.clone(), transaction.commit_time_us);
+        self.low_marker.push(seq, gtid.clone(), end.clone(), time);
+        if self.config.order == CommitOrder::Preserve {
+            self.dispatch_marker.push(seq, gtid, end, time);
+        }
+        if self.committed.contains(seq) {
+            // Committed by an earlier run, above its low water.
+            self.queue.push_back(None);
+            self.drop_front();
+            self.announce_low_water();
+            return false;
+        }
+        if let Some(cause) = placement.barrier {
+            self.barriers.push_back((seq, cause));
+            self.counters.barriers += 1;
+        }
+        if self.config.order == CommitOrder::Relaxed {
+            self.ready.add(seq, &placement, &self.committed);
+        }
+        self.queued_transactions += 1;
+        self.queued_bytes += transaction.bytes;
+        self.queue.push_back(Some(Queued { transaction, placement }));
+        true
+    }
+
+    /// No more transactions will come.
+    pub fn end(&mut self) {
+        self.ended = true;
+    }
+
+    /// Stop without gaps: finish what runs and, with relaxed order, what lies before it.
+    pub fn stop(&mut self) {
+        self.stop_after.get_or_insert(self.dispatched);
+    }
+
+    /// The group's place in the commit order is taken: the next one can not become visible before it any more.
+    pub fn ordered(&mut self, group: GroupId) {
+        if let Some(flight) = self.flights.get_mut(&group) {
+            flight.ordered = true;
+        }
+        self.grant_next();
+    }
+
+    /// The group is durable on the target, and its worker is free.
+    pub fn committed(&mut self, group: GroupId) {
+        let Some(flight) = self.flights.remove(&group) else {
+            panic!("group {} committed, but it is not in flight", group.0);
+        };
+        self.counters.groups += 1;
+        self.counters.transactions += flight.group.transactions.len() as u64;
+        self.counters.rows += flight.group.rows() as u64;
+        self.idle.push(flight.worker);
+        self.note_committed(flight.group.first(), flight.group.last());
+        self.grant_next();
+    }
+
+    fn note_committed(&mut self, first: Seq, last: Seq) {
+        self.committed.add(first, last);
+        while self.barriers.front().is_some_and(|&(seq, _)| self.committed.contains(seq)) {
+            self.barriers.pop_front();
+        }
+        if self.config.order == CommitOrder::Relaxed {
+            self.ready.committed(first, last, self.committed.low_water());
+        }
+        self.announce_low_water();
+    }
+
+    fn announce_low_water(&mut self) {
+        let low_water = self.committed.low_water();
+        if low_water > self.low_marker.mark().seq {
+            let mark = self.low_marker.advance(low_water).clone();
+            self.outputs.push_back(Output::LowWater(mark));
+        }
+    }
+
+    /// The group was not committed; `committed_to` when an isolated run got that far (0: nothing).
+    pub fn failed(&mut self, group: GroupId, failure: Failure, committed_to: Seq) {
+        let is_head = self.is_head(group);
+        let Some(flight) = self.flights.get_mut(&group) else {
+            panic!("group {} failed, but it is not in flight", group.0);
+        };
+        flight.aborting = false;
+        let (attempt, first) = (flight.run.attempt, flight.group.first());
+        let isolated = flight.run.isolate;
+        let ran_as_head = flight.run.granted;
+        if flight.ordered || self.failed {
+            // Others may have built on what was visible already; or nothing runs again anyway.
+            return self.fail(group, failure, first, committed_to);
+        }
+        let isolate = match failure.kind.directive() {
+            Directive::Stop => return self.fail(group, failure, first, committed_to),
+            Directive::RetryAsHead | Directive::Reconnect => isolated,
+            Directive::Isolate if isolated => return self.fail(group, failure, first, committed_to),
+            // Not as the head: something that the write sets do not show may have come in between. Once more.
+            Directive::Isolate => ran_as_head,
+        };
+        if attempt > self.config.retries_max {
+            let message = format!("{} (after {attempt} attempts)", failure.message);
+            return self.fail(group, Failure { message, ..failure }, first, committed_to);
+        }
+        self.counters.retries += 1;
+        self.counters.isolations += u64::from(isolate && !isolated);
+        let run = Run { attempt: attempt + 1, granted: true, isolate };
+        if committed_to >= first {
+            flight.group = Arc::new(flight.group.after(committed_to));
+        }
+        if is_head {
+            flight.run = run;
+            let (worker, group) = (flight.worker, Arc::clone(&flight.group));
+            self.outputs.push_back(Output::Dispatch { worker, group, run });
+        } else {
+            flight.retry = Some(run);
+        }
+        if committed_to >= first {
+            self.counters.transactions += committed_to - first + 1;
+            self.note_committed(first, committed_to);
+        }
+    }
+
+    fn fail(&mut self, group: GroupId, failure: Failure, first: Seq, committed_to: Seq) {
+        self.flights.remove(&group);
+        if committed_to >= first {
+            self.counters.transactions += committed_to - first + 1;
+            self.note_committed(first, committed_to);
+        }
+        if !std::mem::replace(&mut self.failed, true) {
+            self.outputs.push_back(Output::Stop(failure));
+        }
+    }
+
+    /// Nothing uncommitted is before it.
+    fn is_head(&self, group: GroupId) -> bool {
+        match self.config.order {
+            CommitOrder::Preserve => self.flights.keys().next() == Some(&group),
+            CommitOrder::Relaxed => {
+                let first = self.flights.get(&group).map(|flight| flight.group.first());
+                self.flights.values().all(|other| Some(other.group.first()) >= first)
+            }
+        }
+    }
+
+    /// `waiter` waits on the target for a lock that `blocker` holds.
+    pub fn lock_wait(&mut self, waiter: GroupId, blocker: GroupId) {
+        if blocker <= waiter || !self.flights.contains_key(&waiter) {
+            return;
+        }
+        let Some(flight) = self.flights.get_mut(&blocker) else { return };
+        if flight.run.granted || flight.aborting || flight.retry.is_some() {
+            return;
+        }
+        flight.aborting = true;
+        self.counters.aborts += 1;
+        let (worker, attempt) = (flight.worker, flight.run.attempt);
+        self.outputs.push_back(Output::Abort { worker, group: blocker, attempt });
+    }
+
+    /// Hands the grant on to the first group whose place is not taken, if all before it have theirs.
+    fn grant_next(&mut self) {
+        if self.failed {
+            return;
+        }
+        let next = match self.config.order {
+            CommitOrder::Preserve => self.flights.iter_mut().find(|(_, flight)| !flight.ordered),
+            CommitOrder::Relaxed => self.flights.iter_mut().min_by_key(|(_, flight)| flight.group.first()),
+        };
+        let Some((&id, flight)) = next else { return };
+        if let Some(run) = flight.retry.take() {
+            flight.run = run;
+            let (worker, group) = (flight.worker, Arc::clone(&flight.group));
+            self.outputs.push_back(Output::Dispatch { worker, group, run });
+        } else if !flight.run.granted && !flight.aborting {
+            flight.run.granted = true;
+            self.outputs.push_back(Output::Grant { worker: flight.worker, group: id });
+        }
+    }
+
+    /// The next thing to do; call until `None`.
+    pub fn poll(&mut self) -> Option<Output> {
+        if let Some(output) = self.outputs.pop_front() {
+            return Some(output);
+        }
+        if self.failed || self.finished {
+            return None;
+        }
+        if let Some(output) = self.dispatch() {
+            return Some(output);
+        }
+        let drained = self.flights.is_empty() && self.outputs.is_empty();
+        let nothing_left = self.ended && self.queued_transactions == 0;
+        let stopped = self.stop_after.is_some_and(|stop| self.committed.low_water() >= stop);
+        if drained && (nothing_left || stopped) {
+            self.finished = true;
+            return Some(Output::Finished);
+        }
+        None
+    }
+
+    fn dispatch(&mut self) -> Option<Output> {
+        if self.queued_transactions == 0 {
+            return self.idle(IdleCause::NothingQueued);
+        }
+        if self.idle.is_empty() {
+            return self.idle(IdleCause::AllWorkersBusy);
+        }
+        let first = match self.config.order {
+            CommitOrder::Preserve => self.queue_first,
+            CommitOrder::Relaxed => match self.ready.first() {
+                Some(seq) => seq,
+                None => {
+                    let cause = self.barriers.front().map(|&(_, cause)| IdleCause::Barrier(cause));
+                    return self.idle(cause.unwrap_or(IdleCause::Dependency));
+                }
+            },
+        };
+        if self.stop_after.is_some_and(|stop| first > stop) {
+            return self.idle(IdleCause::Stopping);
+        }
+        if let Some(&(barrier, cause)) = self.barriers.front()
+            && (first > barrier || (first == barrier && self.committed.low_water() + 1 < barrier))
+        {
+            return self.idle(IdleCause::Barrier(cause));
+        }
+        let last = self.group_end(first);
+        Some(self.launch(first, last))
+    }
+
+    fn idle(&mut self, cause: IdleCause) -> Option<Output> {
+        self.idle_because = cause;
+        None
+    }
+
+    fn queued_at(&self, seq: Seq) -> Option<&Queued> {
+        let index = seq.checked_sub(self.queue_first)?;
+        self.queue.get(usize::try_from(index).ok()?)?.as_ref()
+    }
+
+    /// How far a group that starts at `first` goes.
+    fn group_end(&self, first: Seq) -> Seq {
+        let mut taken = Taken::default();
+        let mut last = first;
+        let mut seq = first;
+        while let Some(queued) = self.queued_at(seq) {
+            let alone = queued.placement.barrier.is_some();
+            let fits = taken.has_room(&queued.transaction, &self.config.limits)
+                && (taken.transactions == 0 || !alone)
+                && self.stop_after.is_none_or(|stop| seq <= stop)
+                && (taken.transactions == 0 || self.may_join(first, &queued.placement));
+            if !fits {
+                break;
+            }
+            taken.add(&queued.transaction);
+            last = seq;
+            if alone {
+                break;
+            }
+            seq += 1;
+        }
+        last
+    }
+
+    /// With relaxed order a transaction joins only if what it depends on is committed or in the group.
+    fn may_join(&self, first: Seq, placement: &Placement) -> bool {
+        if self.config.order == CommitOrder::Preserve {
+            return true;
+        }
+        let low_water = self.committed.low_water();
+        let watermark_met = match placement.after {
+            Watermark::None => true,
+            Watermark::Committed(seq) | Watermark::CommitBegun(seq) => seq <= low_water || low_water + 1 >= first,
+        };
+        watermark_met && placement.after_transactions.iter().all(|&seq| seq >= first || self.committed.contains(seq))
+    }
+
+    fn launch(&mut self, first: Seq, last: Seq) -> Output {
+        let granted = match self.config.order {
+            CommitOrder::Relaxed => true,
+            CommitOrder::Preserve => self.flights.values().all(|flight| flight.ordered),
+        };
+        let mut transactions = Vec::new();
+        let mut held = Vec::new();
+        for seq in first..=last {
+            let index = (seq - self.queue_first) as usize;
+            let Some(Queued { transaction, placement }) = self.queue.get_mut(index).and_then(Option::take) else {
+                panic!("transaction {seq} is not in the queue");
+            };
+            self.queued_transactions -= 1;
+            self.queued_bytes -= transaction.bytes;
+            let rows = if granted { Held::Nothing } else { self.held(first, &placement) };
+            if let Held::Rows(rows) = &rows {
+                self.counters.rows_held += rows.iter().filter(|&&held| held).count() as u64;
+            }
+            held.push(rows);
+            self.ready.remove(seq);
+            transactions.push(transaction);
+        }
+        self.drop_front();
+        self.dispatched = self.dispatched.max(last);
+        let (before, mark) = match self.config.order {
+            CommitOrder::Preserve => {
+                let noted = self.dispatch_marker.mark().seq;
+                // Past what an earlier run has committed between the group before and this one.
+                let before = Mark { seq: noted, ..self.dispatch_marker.advance(first - 1).clone() };
+                (before, self.dispatch_marker.advance(last).clone())
+            }
+            CommitOrder::Relaxed => (Mark { seq: first - 1, ..Mark::default() }, Mark { seq: last, ..Mark::default() }),
+        };
+        let id = GroupId(self.next_group);
+        self.next_group += 1;
+        let group = Arc::new(Group { id, transactions, held, before, mark });
+        let Some(worker) = self.idle.pop() else { panic!("no idle worker to launch group {} on", id.0) };
+        let run = Run { attempt: 1, granted, isolate: false };
+        let flight = Flight { worker, group: Arc::clone(&group), run, ordered: false, aborting: false, retry: None };
+        self.flights.insert(id, flight);
+        Output::Dispatch { worker, group, run }
+    }
+
+    fn drop_front(&mut self) {
+        while matches!(self.queue.front(), Some(None)) {
+            self.queue.pop_front();
+            self.queue_first += 1;
+        }
+    }
+
+    /// What of a transaction has to wait, given what is committed now. Predecessors inside the group count as met.
+    fn held(&self, first: Seq, placement: &Placement) -> Held {
+        let low_water = self.committed.low_water();
+        // Not `contains`: a row may follow earlier ones than the last, which alone is known.
+        let is_open = |seq: Seq| seq < first && seq > low_water;
+        let watermark_open = match placement.after {
+            Watermark::None => false,
+            Watermark::Committed(seq) | Watermark::CommitBegun(seq) => seq.min(first - 1) > low_water,
+        };
+        if !watermark_open && !placement.after_transactions.iter().any(|&seq| is_open(seq)) {
+            return Held::Nothing;
+        }
+        if placement.row_after.is_empty() {
+            return Held::Everything;
+        }
+        // A row whose last predecessor is in the group may have others before the group: any of the transaction's.
+        let rows: Vec<bool> = placement.row_after.iter().map(|&seq| is_open(seq) || seq >= first).collect();
+        if rows.contains(&true) { Held::Rows(rows) } else { Held::Nothing }
+    }
+}

@@ -1,0 +1,707 @@
+use std::collections::{BTreeMap, BTreeSet};
+
+use proptest::prelude::*;
+
+use super::*;
+use crate::failure::FailureKind;
+use crate::group::Grouping;
+use crate::gtid::{Gtid, GtidState};
+use crate::policy::{Policy, Serial, WriteSetPolicy};
+use crate::position::LogPosition;
+use crate::progress::Committed;
+use crate::schema::TableId;
+use crate::transaction::{Body, Row, TableAccess, Tags, WriteSet};
+
+/// A generated transaction: rows as (before, after, read) keys of few, 0 for none.
+#[derive(Clone, Debug)]
+struct Spec {
+    rows: Vec<(u8, u8, u8)>,
+    barrier: bool,
+}
+
+fn specs(most: usize) -> impl Strategy<Value = Vec<Spec>> {
+    let row = (0u8..14, 0u8..14, prop_oneof![4 => Just(0u8), 1 => 1u8..14]);
+    let spec = (prop::collection::vec(row, 0..4), prop::bool::weighted(0.06))
+        .prop_map(|(rows, barrier)| Spec { rows, barrier });
+    prop::collection::vec(spec, 1..most)
+}
+
+fn gtid(seq: Seq) -> Gtid {
+    Gtid::MySql { uuid: [1; 16], tag: None, gno: seq }
+}
+
+fn gtids(seqs: impl IntoIterator<Item = Seq>) -> GtidState {
+    let mut state = GtidState::None;
+    seqs.into_iter().for_each(|seq| state.add(&gtid(seq)).unwrap());
+    state
+}
+
+fn position(seq: Seq) -> LogPosition {
+    LogPosition::new("binlog.000001", seq * 100)
+}
+
+fn transaction(seq: Seq, spec: &Spec) -> Arc<Transaction> {
+    let mut write_set = WriteSet::default();
+    for &(before, after, read) in &spec.rows {
+        let first_hash = write_set.hashes.len() as u32;
+        write_set.hashes.extend([u64::from(before), u64::from(after)]);
+        write_set.hashes.extend((read != 0).then_some(u64::from(read)));
+        let end_hash = write_set.hashes.len() as u32;
+        write_set.rows.push(Row { item: 0, before: 0..0, after: 0..0, first_hash, end_hash, unique: 1, wild: false });
+        write_set.note_table(TableId(1), TableAccess::Keys);
+    }
+    Arc::new(Transaction {
+        seq,
+        gtid: Some(gtid(seq)),
+        start: position(seq),
+        end: position(seq + 1),
+        tags: Tags::default(),
+        server_id: 1,
+        commit_time_us: seq,
+        bytes: 100,
+        body: Body::Items(Vec::new()),
+        write_set,
+        barrier: spec.barrier.then_some(BarrierCause::Ddl),
+    })
+}
+
+/// For each row of each transaction (key, what it must follow for the sake of that key): every earlier one that uses the
+/// key if one of them writes it.
+fn oracle(specs: &[Spec]) -> Vec<Vec<BTreeSet<(u8, Seq)>>> {
+    let mut all = Vec::new();
+    for (index, spec) in specs.iter().enumerate() {
+        let mut rows = Vec::new();
+        for row in &spec.rows {
+            let mut open = BTreeSet::new();
+            for (seq, other) in (1..).zip(specs.iter().take(index)) {
+                for (key, writes) in uses(row) {
+                    let meets = |(other_key, other_writes)| key == other_key && (writes || other_writes);
+                    if other.rows.iter().flat_map(uses).any(meets) {
+                        open.insert((key, seq));
+                    }
+                }
+            }
+            rows.push(open);
+        }
+        all.push(rows);
+    }
+    all
+}
+
+/// Keys of a row, and whether it writes them.
+fn uses(row: &(u8, u8, u8)) -> impl Iterator<Item = (u8, bool)> {
+    [(row.0, true), (row.1, true), (row.2, false)].into_iter().filter(|&(key, _)| key != 0)
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Phase {
+    Apply,
+    /// Nothing more to do than to wait for the grant.
+    Applied,
+    Commit,
+    /// Its place is taken; not durable yet.
+    Ordered,
+    /// Has failed, and waits for what the scheduler says.
+    Failed,
+}
+
+struct Job {
+    group: Arc<Group>,
+    run: Run,
+    phase: Phase,
+    granted: bool,
+    abort: bool,
+    /// With `isolate`: how many of the group are committed.
+    done: usize,
+}
+
+/// Workers and target, driven by a list of choices; then healed, and driven to the end.
+struct World {
+    scheduler: Scheduler,
+    order: CommitOrder,
+    transactions: Vec<Arc<Transaction>>,
+    placements: Vec<Placement>,
+    specs: Vec<Spec>,
+    oracle: Vec<Vec<BTreeSet<(u8, Seq)>>>,
+    next: usize,
+    jobs: Vec<Option<Job>>,
+    durable: BTreeSet<Seq>,
+    /// What can be seen on the target, in the order of becoming so.
+    visible: Vec<Seq>,
+    /// The progress row: `seq` in preserved order.
+    noted: Mark,
+    grouping_max: usize,
+    culprit: Option<Seq>,
+    attempts: BTreeMap<GroupId, u32>,
+    finished: bool,
+    stopped: Option<Failure>,
+    stopping: bool,
+}
+
+const RETRIES_MAX: u32 = 5;
+
+impl World {
+    fn new(specs: &[Spec], order: CommitOrder, grouping: Grouping, workers: usize, serial: bool) -> Self {
+        let done = BTreeSet::new();
+        Self::resumed(specs, order, grouping, workers, serial, done, 0)
+    }
+
+    fn resumed(
+        specs: &[Spec],
+        order: CommitOrder,
+        grouping: Grouping,
+        workers: usize,
+        serial: bool,
+        durable: BTreeSet<Seq>,
+        lag: Seq,
+    ) -> Self {
+        let transactions: Vec<_> = (1..).zip(specs).map(|(seq, spec)| transaction(seq, spec)).collect();
+        let mut policy: Box<dyn Policy> = if serial { Box::new(Serial) } else { Box::new(WriteSetPolicy::default()) };
+        // With relaxed order the mark may have been noted some time ago.
+        let low_water = (1..).take_while(|seq| durable.contains(seq)).last().unwrap_or(0);
+        let low_water = low_water.saturating_sub(lag);
+        let placements = transactions.iter().skip(low_water as usize).map(|t| policy.place(t));
+        let placements = (0..low_water).map(|_| Placement::default()).chain(placements).collect();
+        let config = Config { workers, order, limits: Limits::new(grouping), retries_max: RETRIES_MAX };
+        let start = Mark {
+            seq: low_water,
+            gtids: gtids(1..=low_water),
+            position: (low_water > 0).then(|| position(low_water + 1)),
+            commit_time_us: low_water,
+        };
+        let islands: Vec<(Seq, Seq)> = durable.iter().filter(|&&seq| seq > low_water).map(|&seq| (seq, seq)).collect();
+        let grouping_max = match grouping {
+            Grouping::Off => 1,
+            Grouping::Auto => usize::MAX,
+            Grouping::UpTo(most) => most,
+        };
+        Self {
+            scheduler: Scheduler::new(config, start.clone(), &islands),
+            order,
+            specs: specs.to_vec(),
+            oracle: oracle(specs),
+            next: low_water as usize,
+            transactions,
+            placements,
+            jobs: (0..workers).map(|_| None).collect(),
+            visible: Vec::new(),
+            durable,
+            noted: start,
+            grouping_max,
+            culprit: None,
+            attempts: BTreeMap::new(),
+            finished: false,
+            stopped: None,
+            stopping: false,
+        }
+    }
+
+    fn enqueue(&mut self, most: usize) {
+        for _ in 0..most {
+            let Some(transaction) = self.transactions.get(self.next) else { return self.scheduler.end() };
+            let taken = self.scheduler.enqueue(Arc::clone(transaction), self.placements[self.next].clone());
+            assert_eq!(taken, !self.durable.contains(&transaction.seq));
+            self.next += 1;
+        }
+    }
+
+    fn poll(&mut self) {
+        while let Some(output) = self.scheduler.poll() {
+            assert!(!self.finished, "{output:?} after the end");
+            match output {
+                Output::Dispatch { worker, group, run } => self.dispatch(worker, group, run),
+                Output::Grant { worker, group } => {
+                    self.check_grant(group);
+                    if let Some(job) = self.jobs[worker].as_mut().filter(|job| job.group.id == group) {
+                        job.granted = true;
+                    }
+                }
+                Output::Abort { worker, group, attempt } => {
+                    let job = self.jobs[worker].as_mut();
+                    if let Some(job) = job.filter(|job| job.group.id == group && job.run.attempt == attempt) {
+                        job.abort = true;
+                    }
+                }
+                Output::LowWater(mark) => {
+                    let expected = (1..).take_while(|seq| self.durable.contains(seq)).last().unwrap_or(0);
+                    assert!(mark.seq <= expected);
+                    assert_eq!(mark.gtids, gtids(1..=mark.seq));
+                    assert_eq!(mark.position, Some(position(mark.seq + 1)));
+                }
+                Output::Finished => self.finished = true,
+                Output::Stop(failure) => {
+                    assert!(self.stopped.is_none(), "stopped twice");
+                    self.stopped = Some(failure);
+                }
+            }
+        }
+    }
+
+    /// In the order of the source, and only when all before it have their places.
+    fn check_grant(&self, id: GroupId) {
+        assert_eq!(self.order, CommitOrder::Preserve);
+        for job in self.jobs.iter().flatten() {
+            assert!(job.group.id >= id || job.phase == Phase::Ordered, "{id:?} was granted before {:?}", job.group.id);
+        }
+    }
+
+    fn dispatch(&mut self, worker: Worker, group: Arc<Group>, run: Run) {
+        assert!(self.stopped.is_none(), "a dispatch after a stop");
+        match &self.jobs[worker] {
+            None => assert_eq!(run.attempt, 1),
+            Some(job) => assert!(job.group.id == group.id && job.phase == Phase::Failed, "the worker is busy"),
+        }
+        let most = self.attempts.entry(group.id).or_default();
+        assert!(run.attempt > *most && run.attempt <= RETRIES_MAX + 1, "attempt {} after {most}", run.attempt);
+        *most = run.attempt;
+        assert!(group.transactions.len() <= self.grouping_max);
+        let seqs: Vec<Seq> = group.transactions.iter().map(|t| t.seq).collect();
+        assert_eq!(seqs, (group.first()..=group.last()).collect::<Vec<_>>());
+        assert_eq!(group.held.len(), seqs.len());
+        assert_eq!(group.mark.seq, group.last());
+        assert!(seqs.iter().all(|seq| !self.durable.contains(seq)), "{seqs:?} is committed already");
+        if run.granted && self.order == CommitOrder::Preserve {
+            let before = self.jobs.iter().flatten().filter(|job| job.group.id < group.id);
+            assert!(before.into_iter().all(|job| job.phase == Phase::Ordered));
+        }
+        if group.is_barrier() {
+            assert_eq!(seqs.len(), 1);
+            assert!((1..seqs[0]).all(|seq| self.durable.contains(&seq)), "something is beside the barrier");
+        }
+        if self.order == CommitOrder::Preserve {
+            assert_eq!(group.mark.gtids, gtids(1..=group.last()));
+            assert_eq!(group.before.gtids, gtids(1..group.first()));
+        }
+        self.check_dependencies(&group, run);
+        self.jobs[worker] = Some(Job { group, run, phase: Phase::Apply, granted: run.granted, abort: false, done: 0 });
+    }
+
+    fn check_dependencies(&self, group: &Group, run: Run) {
+        let inside = group.first()..=group.last();
+        let done = |seq: Seq| self.durable.contains(&seq) || self.visible.contains(&seq);
+        // Rows of a group with a common key wait together.
+        let mut held_keys = BTreeSet::new();
+        let rows = group.transactions.iter().zip(&group.held).flat_map(|(transaction, held)| {
+            let seq = transaction.seq as usize - 1;
+            (0..self.specs[seq].rows.len()).map(move |row| (seq, row, held.row(row)))
+        });
+        let rows: Vec<(usize, usize, bool)> = rows.collect();
+        for &(seq, row, _) in rows.iter().filter(|row| row.2) {
+            held_keys.extend(uses(&self.specs[seq].rows[row]).map(|(key, _)| key));
+        }
+        for &(seq, row, _) in &rows {
+            for &(key, predecessor) in &self.oracle[seq][row] {
+                let met = done(predecessor) || inside.contains(&predecessor);
+                let waits = match self.order {
+                    CommitOrder::Relaxed => false,
+                    CommitOrder::Preserve => run.granted || held_keys.contains(&key),
+                };
+                assert!(met || waits, "row {row} of {} goes before {predecessor}", seq + 1);
+            }
+        }
+        if self.order == CommitOrder::Relaxed {
+            let barriers = (1..).zip(&self.specs).filter(|(seq, spec)| spec.barrier && *seq < group.first());
+            assert!(barriers.into_iter().all(|(seq, _)| done(seq)), "a barrier is passed");
+        }
+    }
+
+    fn fail(&mut self, worker: Worker, kind: FailureKind) {
+        let job = self.jobs[worker].as_mut().unwrap();
+        job.phase = Phase::Failed;
+        let committed_to = if job.done == 0 { 0 } else { job.group.transactions[job.done - 1].seq };
+        let id = job.group.id;
+        self.scheduler.failed(id, Failure::new(kind, "made up"), committed_to);
+        if self.scheduler.failed {
+            self.jobs[worker] = None;
+        }
+    }
+
+    fn commit(&mut self, first: Seq, mark: &Mark, before: Seq) {
+        if self.order == CommitOrder::Preserve {
+            assert_eq!(before, self.noted.seq, "the progress is not where the group takes it from");
+            let last = self.visible.last().copied().unwrap_or(0);
+            assert!(first > last, "{first} became visible after {last}");
+            self.noted = mark.clone();
+        }
+        for seq in first..=mark.seq {
+            assert!(!self.visible.contains(&seq) && !self.durable.contains(&seq), "{seq} is applied twice");
+            self.visible.push(seq);
+        }
+    }
+
+    /// One step of one worker; `luck` above 200 brings mishaps.
+    fn step(&mut self, worker: Worker, luck: u8) {
+        let Some(job) = self.jobs[worker].as_mut() else { return };
+        let mishap = match luck {
+            0..=200 => None,
+            201..=225 => Some(FailureKind::Conflict),
+            226..=240 => Some(FailureKind::Divergence),
+            _ => Some(FailureKind::Exhausted),
+        };
+        let has_culprit = self.culprit.is_some_and(|seq| job.group.first() <= seq && seq <= job.group.last());
+        match job.phase {
+            Phase::Failed => {}
+            _ if job.run.isolate => self.step_isolated(worker, mishap),
+            Phase::Apply if mishap.is_some() => self.fail(worker, mishap.unwrap()),
+            Phase::Apply => job.phase = if job.run.granted { Phase::Commit } else { Phase::Applied },
+            Phase::Applied if job.abort => self.fail(worker, FailureKind::Conflict),
+            Phase::Applied if job.granted => job.phase = Phase::Commit,
+            Phase::Applied => {}
+            Phase::Commit if mishap.is_some() => self.fail(worker, mishap.unwrap()),
+            Phase::Commit if has_culprit => self.fail(worker, FailureKind::Divergence),
+            Phase::Commit => {
+                let group = Arc::clone(&job.group);
+                job.phase = Phase::Ordered;
+                self.commit(group.first(), &group.mark, group.before.seq);
+                if luck.is_multiple_of(2) {
+                    self.scheduler.ordered(group.id);
+                } else {
+                    self.durable(worker);
+                }
+            }
+            Phase::Ordered => self.durable(worker),
+        }
+    }
+
+    fn durable(&mut self, worker: Worker) {
+        let job = self.jobs[worker].take().unwrap();
+        self.durable.extend(job.group.first()..=job.group.last());
+        self.scheduler.committed(job.group.id);
+    }
+
+    fn step_isolated(&mut self, worker: Worker, mishap: Option<FailureKind>) {
+        let job = self.jobs[worker].as_mut().unwrap();
+        let group = Arc::clone(&job.group);
+        let Some(transaction) = group.transactions.get(job.done) else { return self.durable(worker) };
+        if self.culprit == Some(transaction.seq) {
+            return self.fail(worker, FailureKind::Divergence);
+        }
+        // Made-up divergences that do not come back are for runs that are not isolated.
+        if let Some(kind) = mishap.filter(|&kind| kind != FailureKind::Divergence) {
+            return self.fail(worker, kind);
+        }
+        job.done += 1;
+        let mut marker = Marker::new(group.before.clone());
+        for transaction in &group.transactions {
+            marker.push(transaction.seq, transaction.gtid.clone(), transaction.end.clone(), transaction.commit_time_us);
+        }
+        let mut before = group.before.seq;
+        if transaction.seq != group.first() {
+            before = marker.advance(transaction.seq - 1).seq;
+        }
+        let mark = marker.advance(transaction.seq).clone();
+        self.commit(transaction.seq, &mark, before);
+        if self.order == CommitOrder::Preserve {
+            assert_eq!(mark.gtids, gtids(1..=transaction.seq));
+        }
+        self.durable.insert(transaction.seq);
+    }
+
+    fn lock_wait(&mut self, a: usize, b: usize) {
+        let group = |at: usize| self.jobs[at % self.jobs.len()].as_ref().map(|job| job.group.id);
+        if let (Some(waiter), Some(blocker)) = (group(a), group(b)) {
+            self.scheduler.lock_wait(waiter, blocker);
+        }
+    }
+
+    fn choose(&mut self, choices: &[(u8, u8, u8)]) {
+        for &(what, a, b) in choices {
+            if self.finished || self.stopped.is_some() {
+                return;
+            }
+            match what {
+                0..=60 => self.enqueue(usize::from(a % 8)),
+                61..=230 => self.step(usize::from(a) % self.jobs.len(), b),
+                231..=252 => self.lock_wait(a.into(), b.into()),
+                253 if a > 200 => {
+                    self.stopping = true;
+                    self.scheduler.stop();
+                }
+                _ => {}
+            }
+            self.poll();
+            self.must_go_on();
+        }
+    }
+
+    /// With nothing in flight and something queued, something is dispatched (or the end is near).
+    fn must_go_on(&self) {
+        let queued = self.scheduler.queued().0;
+        let at_rest = self.jobs.iter().all(Option::is_none);
+        if at_rest && queued > 0 && !self.finished && self.stopped.is_none() {
+            panic!("{queued} wait, nothing runs: {:?}", self.scheduler.idle_because());
+        }
+        assert_eq!(self.scheduler.in_flight(), self.jobs.iter().flatten().count());
+    }
+
+    /// No more mishaps: it has to come to its end.
+    fn heal(&mut self) {
+        for round in 0.. {
+            assert!(round < 10_000, "no end: {:?}", self.scheduler.idle_because());
+            self.poll();
+            if self.finished || self.stopped.is_some() {
+                return;
+            }
+            self.must_go_on();
+            self.enqueue(3);
+            for worker in 0..self.jobs.len() {
+                self.step(worker, (round % 2) as u8);
+                self.poll();
+                if self.stopped.is_some() {
+                    return;
+                }
+            }
+        }
+    }
+}
+
+fn all(specs: &[Spec]) -> BTreeSet<Seq> {
+    (1..=specs.len() as Seq).collect()
+}
+
+fn grouping() -> impl Strategy<Value = Grouping> {
+    prop_oneof![Just(Grouping::Off), Just(Grouping::Auto), (2usize..6).prop_map(Grouping::UpTo)]
+}
+
+fn order() -> impl Strategy<Value = CommitOrder> {
+    prop_oneof![Just(CommitOrder::Preserve), Just(CommitOrder::Relaxed)]
+}
+
+fn choices() -> impl Strategy<Value = Vec<(u8, u8, u8)>> {
+    prop::collection::vec(any::<(u8, u8, u8)>(), 0..120)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(2000))]
+
+    /// Whatever happens on the way: everything is applied exactly once, or the channel stops after so many retries.
+    #[test]
+    fn every_transaction_once(
+        specs in specs(40),
+        order in order(),
+        grouping in grouping(),
+        workers in 1usize..6,
+        serial in prop::bool::weighted(0.2),
+        choices in choices(),
+    ) {
+        let mut world = World::new(&specs, order, grouping, workers, serial);
+        world.choose(&choices);
+        if world.stopped.is_none() {
+            world.heal();
+        }
+        if let Some(failure) = &world.stopped {
+            prop_assert!(failure.message.contains("attempts"), "{failure}");
+        } else if world.stopping {
+            let low_water = world.scheduler.committed_set().low_water();
+            prop_assert_eq!(&world.durable, &(1..=low_water).collect::<BTreeSet<_>>(), "gaps after a stop");
+        } else {
+            prop_assert_eq!(&world.durable, &all(&specs));
+        }
+    }
+
+    /// Killed at any moment, and started again, perhaps in the other order: the rest follows, exactly once.
+    #[test]
+    fn goes_on_after_a_crash(
+        specs in specs(40),
+        before in order(),
+        after in order(),
+        grouping in grouping(),
+        workers in 1usize..6,
+        choices in choices(),
+        more in choices(),
+        lag in 0u64..8,
+    ) {
+        let mut world = World::new(&specs, before, grouping, workers, false);
+        world.choose(&choices);
+        // What had its place had reached the target.
+        let reached = world.jobs.iter().flatten().filter(|job| job.phase == Phase::Ordered);
+        let reached: Vec<Seq> = reached.flat_map(|job| job.group.first()..=job.group.last()).collect();
+        let mut durable = world.durable;
+        durable.extend(reached);
+        let lag = if before == CommitOrder::Relaxed { lag } else { 0 };
+        let mut world = World::resumed(&specs, after, grouping, workers, false, durable, lag);
+        world.choose(&more);
+        if world.stopped.is_none() {
+            world.heal();
+        }
+        if world.stopped.is_none() && !world.stopping {
+            prop_assert_eq!(&world.durable, &all(&specs));
+        }
+    }
+
+    /// A transaction that the target refuses each time: all before it is applied, and the channel stops.
+    #[test]
+    fn stops_at_the_culprit(
+        specs in specs(30),
+        order in order(),
+        grouping in grouping(),
+        workers in 1usize..6,
+        culprit in 0usize..30,
+        choices in choices(),
+    ) {
+        let calm: Vec<(u8, u8, u8)> = choices.into_iter().map(|(what, a, b)| (what.min(252), a, b % 200)).collect();
+        let culprit = (culprit % specs.len()) as Seq + 1;
+        let mut world = World::new(&specs, order, grouping, workers, false);
+        world.culprit = Some(culprit);
+        world.choose(&calm);
+        if world.stopped.is_none() {
+            world.heal();
+        }
+        prop_assert_eq!(world.stopped.map(|failure| failure.kind), Some(FailureKind::Divergence));
+        prop_assert!(!world.durable.contains(&culprit));
+        if order == CommitOrder::Preserve {
+            prop_assert_eq!(world.visible, (1..culprit).collect::<Vec<_>>());
+        }
+        let expected: BTreeSet<Seq> = (1..=specs.len() as Seq).filter(|seq| world.scheduler.committed_set().contains(*seq)).collect();
+        prop_assert_eq!(expected, world.durable);
+    }
+}
+
+fn simple(rows: &[(u8, u8, u8)]) -> Spec {
+    Spec { rows: rows.to_vec(), barrier: false }
+}
+
+/// Places by write sets, and hands all over.
+fn scheduler(specs: &[Spec], order: CommitOrder, grouping: Grouping, workers: usize) -> World {
+    let mut world = World::new(specs, order, grouping, workers, false);
+    world.enqueue(specs.len());
+    world.scheduler.end();
+    world
+}
+
+fn held(world: &World, worker: Worker) -> Vec<Held> {
+    world.jobs[worker].as_ref().unwrap().group.held.clone()
+}
+
+fn on(world: &World, seq: Seq) -> Worker {
+    world.jobs.iter().position(|job| job.as_ref().is_some_and(|job| job.group.first() == seq)).unwrap()
+}
+
+/// The last of two predecessors is in the group, the other is not committed: the row waits all the same.
+#[test]
+fn a_predecessor_in_the_group_does_not_hide_one_before_it() {
+    let specs = [simple(&[(7, 0, 0)]), simple(&[(0, 2, 0)]), simple(&[(2, 7, 0)]), simple(&[(2, 2, 0)])];
+    let mut world = World::new(&specs, CommitOrder::Preserve, Grouping::Auto, 2, false);
+    world.enqueue(1);
+    world.poll();
+    world.enqueue(3);
+    world.poll();
+    let worker = on(&world, 2);
+    assert_eq!(held(&world, worker).iter().map(|held| held.row(0)).collect::<Vec<_>>(), [false, true, false]);
+}
+
+/// Some of the group is committed when the isolated run meets a conflict: only the rest runs again.
+#[test]
+fn what_an_isolated_run_has_committed_does_not_run_again() {
+    let specs = [simple(&[(1, 1, 0)]), simple(&[(2, 2, 0)]), simple(&[(3, 3, 0)])];
+    for order in [CommitOrder::Preserve, CommitOrder::Relaxed] {
+        let mut world = scheduler(&specs, order, Grouping::Auto, 1);
+        world.poll();
+        world.fail(0, FailureKind::Refused);
+        world.poll();
+        world.step(0, 0);
+        world.step(0, 0);
+        world.fail(0, FailureKind::Conflict);
+        world.poll();
+        let job = world.jobs[0].as_ref().unwrap();
+        assert_eq!((job.group.first(), job.group.last(), job.run.isolate), (3, 3, true));
+        assert_eq!(world.scheduler.committed_set().low_water(), 2);
+        world.heal();
+        assert_eq!(world.durable, all(&specs));
+    }
+}
+
+/// Nothing is dispatched once the channel has to stop, whatever the other workers report.
+#[test]
+fn failures_after_the_stop_change_nothing() {
+    let specs = [simple(&[(1, 1, 0)]), simple(&[(2, 2, 0)]), simple(&[(3, 3, 0)])];
+    for order in [CommitOrder::Preserve, CommitOrder::Relaxed] {
+        let mut world = scheduler(&specs, order, Grouping::Off, 3);
+        world.poll();
+        let (first, second, third) = (on(&world, 1), on(&world, 2), on(&world, 3));
+        world.fail(second, FailureKind::Fenced);
+        world.poll();
+        assert!(world.stopped.is_some());
+        for worker in [first, third] {
+            let group = world.jobs[worker].take().unwrap().group.id;
+            world.scheduler.failed(group, Failure::new(FailureKind::Conflict, "late"), 0);
+            assert!(world.scheduler.poll().is_none());
+        }
+    }
+}
+
+/// What others may have seen can not be taken back.
+#[test]
+fn a_failure_after_the_place_was_taken_stops() {
+    let specs = [simple(&[(1, 1, 0)]), simple(&[(2, 2, 0)])];
+    let mut world = scheduler(&specs, CommitOrder::Preserve, Grouping::Off, 2);
+    world.poll();
+    let first = on(&world, 1);
+    let group = world.jobs[first].as_ref().unwrap().group.id;
+    world.scheduler.ordered(group);
+    world.scheduler.failed(group, Failure::new(FailureKind::Conflict, "no fsync"), 0);
+    let outputs: Vec<Output> = std::iter::from_fn(|| world.scheduler.poll()).collect();
+    assert!(matches!(outputs.as_slice(), [Output::Grant { .. }, Output::Stop(_)]), "{outputs:?}");
+}
+
+/// The progress on the target stays below islands of an earlier run until the next group moves it past them.
+#[test]
+fn islands_in_preserved_order() {
+    let specs: Vec<Spec> = (0..6).map(|_| simple(&[])).collect();
+    let durable = BTreeSet::from([1, 3, 4]);
+    let mut world = World::resumed(&specs, CommitOrder::Preserve, Grouping::Auto, 2, false, durable, 0);
+    world.heal();
+    assert_eq!(world.durable, all(&specs));
+    assert_eq!(world.noted.seq, 6);
+}
+
+/// With relaxed order one slow transaction lets the others run ahead; the caller can tell how far.
+#[test]
+fn how_far_the_others_ran_ahead() {
+    let specs: Vec<Spec> = std::iter::once(simple(&[(1, 1, 0)])).chain((0..9).map(|_| simple(&[]))).collect();
+    let mut world = scheduler(&specs, CommitOrder::Relaxed, Grouping::Off, 2);
+    world.poll();
+    let slow = on(&world, 1);
+    for _ in 0..9 {
+        (0..3).for_each(|_| world.step(1 - slow, 1));
+        world.poll();
+    }
+    assert_eq!(world.scheduler.queued().0, 0);
+    assert_eq!(world.scheduler.outstanding(), 10);
+    world.heal();
+    assert_eq!(world.scheduler.outstanding(), 0);
+}
+
+/// Killed before the mark was moved past islands that touch it: the next run must still ask for transactions.
+#[test]
+fn islands_that_touch_the_mark() {
+    let config =
+        Config { workers: 1, order: CommitOrder::Relaxed, limits: Limits::new(Grouping::Auto), retries_max: 1 };
+    let scheduler = Scheduler::new(config, Mark::default(), &[(1, 1), (2, 9)]);
+    assert_eq!(scheduler.outstanding(), 0);
+}
+
+#[test]
+fn says_why_nothing_is_dispatched() {
+    let barrier = Spec { rows: Vec::new(), barrier: true };
+    let specs = [simple(&[(1, 1, 0)]), simple(&[(1, 1, 0)]), barrier];
+    let mut world = scheduler(&specs, CommitOrder::Relaxed, Grouping::Off, 2);
+    world.poll();
+    assert_eq!(world.scheduler.idle_because(), IdleCause::Barrier(BarrierCause::Ddl));
+    let mut world = scheduler(&specs[..2], CommitOrder::Relaxed, Grouping::Off, 2);
+    world.poll();
+    assert_eq!(world.scheduler.idle_because(), IdleCause::Dependency);
+    let mut world = scheduler(&specs[..2], CommitOrder::Preserve, Grouping::Off, 1);
+    world.poll();
+    assert_eq!(world.scheduler.idle_because(), IdleCause::AllWorkersBusy);
+}
+
+#[test]
+fn committed_set_of_islands() {
+    let mut committed = Committed::new(3);
+    committed.add(6, 7);
+    committed.add(9, 9);
+    assert_eq!(committed.islands().collect::<Vec<_>>(), [(6, 7), (9, 9)]);
+    committed.add(4, 5);
+    assert_eq!((committed.low_water(), committed.islands().count()), (7, 1));
+}

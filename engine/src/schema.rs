@@ -1,0 +1,140 @@
+//! What a target's tables look like, as far as ordering and applying need to know.
+//!
+//! Never reads a server: a shell fills these in (see [`Catalogue`]).
+
+use std::sync::Arc;
+
+use crate::keys::KeyClass;
+
+/// Stands for one (schema, table) name for the life of a channel, also across DDL.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct TableId(pub u32);
+
+/// One column, in the order of the row image.
+#[derive(Clone, Debug)]
+pub struct Column {
+    pub name: String,
+    pub unsigned: bool,
+    pub nullable: bool,
+    /// How values of this column become comparable key bytes.
+    pub key_class: KeyClass,
+}
+
+/// A column of a key; `prefix` in characters (bytes for binary strings), `None` for the whole column.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct KeyPart {
+    pub column: usize,
+    pub prefix: Option<u32>,
+}
+
+/// A unique index, the primary key included.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UniqueKey {
+    pub name: String,
+    pub parts: Vec<KeyPart>,
+}
+
+/// A reference from this table (the child) to a unique key of another.
+#[derive(Clone, Debug)]
+pub struct ForeignKey {
+    pub name: String,
+    /// Columns of the child, in the order of the parent's key parts.
+    pub columns: Vec<usize>,
+    pub parent: TableId,
+    /// Which of the parent's [`Table::unique_keys`] is referenced. `None`: not a unique key, or one that is
+    /// not known: the reference then counts as a read of the whole parent table.
+    pub parent_key: Option<usize>,
+    /// Normalisation of the parent's columns, in key order: both sides must give the same bytes.
+    pub classes: Vec<KeyClass>,
+}
+
+/// Why the rows of a table are ordered by table instead of by key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum TableOrderCause {
+    NoUniqueKey,
+    /// A key column whose equality is not known exactly (collation or type).
+    KeyNotNormalised,
+    /// A unique key over an expression, or one that has columns which are not in the row image.
+    FunctionalKey,
+    /// The target does not say what the table looks like.
+    NotInCatalogue,
+    /// The definition known does not have the columns that the source's table map has.
+    ColumnsDiffer,
+    /// A foreign key whose parent's key is not known.
+    ForeignKeyUnknown,
+    /// The engine is not transactional: its changes can not be rolled back.
+    NotTransactional,
+}
+
+impl TableOrderCause {
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::NoUniqueKey => "no unique key without NULLs",
+            Self::KeyNotNormalised => "a key column whose collation or type is not handled yet",
+            Self::FunctionalKey => "a unique key over an expression",
+            Self::NotInCatalogue => "not in the target's catalogue",
+            Self::ColumnsDiffer => "its columns differ from the source's",
+            Self::ForeignKeyUnknown => "a foreign key to a key that is not known",
+            Self::NotTransactional => "its engine is not transactional",
+        }
+    }
+}
+
+#[derive(Clone, Debug)]
+pub struct Table {
+    pub id: TableId,
+    pub schema: String,
+    pub name: String,
+    pub columns: Vec<Column>,
+    /// The key that identifies a row comes first: the primary key, else the first unique key without
+    /// nullable columns. Empty when there is none: see `order_by_table`.
+    pub unique_keys: Vec<UniqueKey>,
+    pub foreign_keys: Vec<ForeignKey>,
+    /// Tables whose rows may change unseen when a row here is deleted or its referenced key changes
+    /// (ON DELETE/UPDATE CASCADE, SET NULL), transitively.
+    pub cascades_to: Vec<TableId>,
+    /// It is a child or a parent in some foreign key: its rows keep their order inside a group.
+    pub has_relations: bool,
+    pub transactional: bool,
+    pub order_by_table: Option<TableOrderCause>,
+}
+
+impl Table {
+    /// A table of which nothing but the name is known.
+    pub fn unknown(id: TableId, schema: &str, name: &str, cause: TableOrderCause) -> Self {
+        Self {
+            id,
+            schema: schema.to_owned(),
+            name: name.to_owned(),
+            columns: Vec::new(),
+            unique_keys: Vec::new(),
+            foreign_keys: Vec::new(),
+            cascades_to: Vec::new(),
+            has_relations: true,
+            transactional: true,
+            order_by_table: Some(cause),
+        }
+    }
+
+    /// Whether rows can be told apart by key, so that a group may merge and reorder them.
+    pub fn is_keyed(&self) -> bool {
+        self.order_by_table.is_none() && !self.unique_keys.is_empty()
+    }
+}
+
+#[derive(Debug, thiserror::Error)]
+#[error("cannot read the definition of {schema}.{table}: {why}")]
+pub struct CatalogueError {
+    pub schema: String,
+    pub table: String,
+    pub why: String,
+}
+
+/// Where table definitions come from. Only asked while no DDL is under way on the target, so that the answer
+/// is the schema of the event at hand.
+pub trait Catalogue {
+    /// The definition of a table as the target has it now.
+    fn table(&mut self, map: &binlog::TableMap) -> Result<Arc<Table>, CatalogueError>;
+    /// A DDL was applied: what is known may be out of date.
+    fn invalidate(&mut self);
+}

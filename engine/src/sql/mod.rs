@@ -1,0 +1,23 @@
+//! What a statement in a binary log is: its verb, its kind, the tables that it names.
+//!
+//! Reads the statements of both servers with a tokenizer of its own. Never checks grammar beyond that and never
+//! guesses: what is not surely understood is [`Class::Unknown`], which a caller has to treat as touching everything.
+
+pub mod alterations;
+mod classify;
+pub mod create_table;
+mod cursor;
+mod ddl;
+mod dml;
+mod lexer;
+mod mode;
+mod statement;
+mod xa;
+
+pub use classify::classify;
+pub use mode::SqlMode;
+pub use statement::{Class, DdlKind, DmlKind, Guards, ObjectName, Statement};
+pub use xa::Xid;
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,170 @@
+//! The result of classifying a statement.
+
+use std::fmt;
+
+use super::Xid;
+
+/// A table (or sequence) and the schema it is in: the one written, else the default.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct ObjectName {
+    pub schema: String,
+    pub name: String,
+}
+
+impl ObjectName {
+    pub fn new(schema: &str, name: &str) -> Self {
+        Self { schema: schema.to_owned(), name: name.to_owned() }
+    }
+}
+
+impl fmt::Display for ObjectName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}.{}", self.schema, self.name)
+    }
+}
+
+/// Whether a statement may be run again: what it says of objects that are missing or already there.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Guards {
+    pub if_exists: bool,
+    pub if_not_exists: bool,
+    pub or_replace: bool,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Statement {
+    pub class: Class,
+    /// DDL: every table named, old and new names, parents of foreign keys and the model of LIKE included, each
+    /// once, the main one first. DML: the table that is changed if there is just one, else nothing.
+    pub tables: Vec<ObjectName>,
+    /// Schemas that are themselves created, altered or dropped.
+    pub schemas: Vec<String>,
+    pub guards: Guards,
+    /// Of every XA statement.
+    pub xid: Option<Xid>,
+}
+
+impl Statement {
+    pub fn of(class: Class) -> Self {
+        Self { class, tables: Vec::new(), schemas: Vec::new(), guards: Guards::default(), xid: None }
+    }
+
+    pub(super) fn note(&mut self, table: ObjectName) {
+        if !self.tables.contains(&table) {
+            self.tables.push(table);
+        }
+    }
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Class {
+    Begin,
+    Commit,
+    Rollback,
+    Savepoint,
+    RollbackTo,
+    Release,
+    /// XA START or XA BEGIN; `resume`: of a branch that is there (JOIN, RESUME).
+    XaStart {
+        resume: bool,
+    },
+    XaEnd,
+    XaPrepare,
+    XaCommit {
+        one_phase: bool,
+    },
+    XaRollback,
+    Dml {
+        kind: DmlKind,
+    },
+    Ddl {
+        kind: DdlKind,
+    },
+    /// SET of variables: changes a session, no data.
+    SetStatement,
+    /// Anything may happen: a barrier, after which every definition may be another.
+    Unknown,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum DmlKind {
+    Insert,
+    Update,
+    Delete,
+    Replace,
+    LoadData,
+    /// WITH …, CALL, DO, SELECT with a function that changes data.
+    Other,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum DdlKind {
+    CreateTable {
+        temporary: bool,
+        if_not_exists: bool,
+        like: bool,
+        /// CREATE … SELECT: fills the table as well.
+        select: bool,
+        /// MySQL's form of a logged CREATE … SELECT: the rows follow in the same transaction.
+        start_transaction: bool,
+    },
+    AlterTable,
+    DropTable {
+        temporary: bool,
+        if_exists: bool,
+    },
+    RenameTable,
+    Truncate,
+    CreateIndex,
+    DropIndex,
+    View,
+    Trigger,
+    /// Procedures, functions (loadable ones too), packages.
+    Routine,
+    Event,
+    CreateDatabase,
+    AlterDatabase,
+    DropDatabase,
+    /// Users, roles, privileges, passwords.
+    Account,
+    Analyze,
+    Optimize,
+    Repair,
+    Flush,
+    Sequence,
+    /// Servers, tablespaces, plugins, components and the like.
+    Other,
+}
+
+impl DdlKind {
+    pub fn is_account(self) -> bool {
+        self == Self::Account
+    }
+
+    /// Whether definitions of tables may be others afterwards.
+    pub fn changes_tables(self) -> bool {
+        match self {
+            Self::CreateTable { .. }
+            | Self::AlterTable
+            | Self::DropTable { .. }
+            | Self::RenameTable
+            | Self::Truncate
+            | Self::CreateIndex
+            | Self::DropIndex
+            | Self::View
+            | Self::CreateDatabase
+            | Self::AlterDatabase
+            | Self::DropDatabase
+            | Self::Repair
+            | Self::Sequence
+            | Self::Other => true,
+            Self::Trigger
+            | Self::Routine
+            | Self::Event
+            | Self::Account
+            | Self::Analyze
+            | Self::Optimize
+            | Self::Flush => false,
+        }
+    }
+}

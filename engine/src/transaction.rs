@@ -1,0 +1,225 @@
+//! One commit of the source (or one DDL) with everything that later stages need to know of it.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use binlog::{Query, RowsEvent, TableMap};
+
+use crate::Seq;
+use crate::gtid::Gtid;
+use crate::position::LogPosition;
+use crate::schema::{Table, TableId};
+use crate::sql;
+
+/// What the source wrote about when a transaction may run.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Tags {
+    /// MySQL's logical clock; 0 when the source does not tag.
+    pub last_committed: i64,
+    pub sequence_number: i64,
+    /// MariaDB's group commit id: transactions of one group share it.
+    pub commit_id: Option<u64>,
+    /// MariaDB's replication domain; 0 for MySQL.
+    pub domain: u32,
+    /// MariaDB's `FL_*` flags of the GTID event.
+    pub flags: u8,
+}
+
+#[derive(Debug)]
+pub struct Transaction {
+    pub seq: Seq,
+    pub gtid: Option<Gtid>,
+    /// Where its first event starts.
+    pub start: LogPosition,
+    /// Where the event after it starts: a channel that has applied it goes on here.
+    pub end: LogPosition,
+    pub tags: Tags,
+    pub server_id: u32,
+    /// Microseconds since the epoch at the source's commit; whole seconds when the source does not say more.
+    pub commit_time_us: u64,
+    /// Bytes of its events, decompressed.
+    pub bytes: u64,
+    pub body: Body,
+    pub write_set: WriteSet,
+    /// Set when nothing may run beside it.
+    pub barrier: Option<BarrierCause>,
+}
+
+#[derive(Debug)]
+pub enum Body {
+    Items(Vec<Item>),
+    /// Larger than the memory budget: its events are read again from the log, from `start` to `end`.
+    Spilled,
+}
+
+impl Transaction {
+    pub fn items(&self) -> &[Item] {
+        match &self.body {
+            Body::Items(items) => items,
+            Body::Spilled => &[],
+        }
+    }
+
+    /// Only row changes, whose write set says all that they touch.
+    pub fn is_rows(&self) -> bool {
+        self.barrier.is_none()
+    }
+
+    /// GTID, file and position: how an operator finds it.
+    pub fn place(&self) -> String {
+        match &self.gtid {
+            Some(gtid) => format!("GTID {gtid}, {} (ends {})", self.start, self.end),
+            None => format!("{} (ends {})", self.start, self.end),
+        }
+    }
+}
+
+/// One change of a transaction, in the order of the source.
+#[derive(Debug)]
+// Rows are what nearly all items are: a box for each would cost more than the room.
+#[allow(clippy::large_enum_variant)]
+pub enum Item {
+    Rows(RowsItem),
+    Statement(Box<StatementItem>),
+}
+
+#[derive(Debug)]
+pub struct RowsItem {
+    pub map: Arc<TableMap>,
+    pub event: RowsEvent,
+    /// Seconds since the epoch, of the event's header.
+    pub timestamp: u32,
+    /// Filled in by keying.
+    pub table: Option<Arc<Table>>,
+    /// Its rows in [`WriteSet::rows`].
+    pub rows: Range<usize>,
+}
+
+/// A statement with the session state that it needs.
+#[derive(Debug)]
+pub struct StatementItem {
+    pub query: Query,
+    /// Seconds since the epoch, of the event's header.
+    pub timestamp: u32,
+    /// The event's header has `LOG_EVENT_SUPPRESS_USE_F`: the default schema does not matter.
+    pub suppress_use: bool,
+    pub context: Vec<Context>,
+    pub class: sql::Statement,
+    /// The content that `LOAD DATA` refers to, for an EXECUTE_LOAD_QUERY event.
+    pub file: Option<LoadFile>,
+}
+
+/// The data of a LOAD DATA statement, and where its file name stands in the statement's text.
+#[derive(Debug)]
+pub struct LoadFile {
+    pub data: Vec<u8>,
+    /// Byte range in the query's text to replace by `LOCAL INFILE 'name' [IGNORE|REPLACE] INTO`-style text.
+    pub name_range: Range<usize>,
+    /// 0 error, 1 IGNORE, 2 REPLACE.
+    pub duplicates: u8,
+}
+
+/// Session state that a statement's result depends on, from the events before it.
+#[derive(Debug)]
+pub enum Context {
+    LastInsertId(u64),
+    InsertId(u64),
+    Rand(u64, u64),
+    UserVariable(binlog::user_var::UserVar),
+}
+
+/// Why nothing may run beside a transaction.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum BarrierCause {
+    Ddl,
+    Account,
+    Statement,
+    LoadData,
+    Xa,
+    Huge,
+    /// A change to a table that can not be rolled back.
+    NonTransactional,
+    Unknown,
+}
+
+impl BarrierCause {
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Ddl => "ddl",
+            Self::Account => "account",
+            Self::Statement => "statement",
+            Self::LoadData => "load_data",
+            Self::Xa => "xa",
+            Self::Huge => "huge",
+            Self::NonTransactional => "non_transactional",
+            Self::Unknown => "unknown",
+        }
+    }
+}
+
+/// Which keys and tables a transaction touches. Values that a unique index calls equal have equal hashes.
+#[derive(Debug, Default)]
+pub struct WriteSet {
+    pub rows: Vec<Row>,
+    /// For each row: hashes before and after for each unique key of its table (0: no image, or NULL in it), then
+    /// the foreign keys' references, see [`Row`].
+    pub hashes: Vec<u64>,
+    pub tables: Vec<TableUse>,
+}
+
+/// One row of a rows event.
+#[derive(Clone, Debug)]
+pub struct Row {
+    /// Which of the transaction's items.
+    pub item: u32,
+    /// Byte ranges in the rows event.
+    pub before: Range<u32>,
+    pub after: Range<u32>,
+    /// `hashes[first_hash..][..2 * unique]`: (before, after) for each unique key; then references up to `end_hash`.
+    pub first_hash: u32,
+    pub end_hash: u32,
+    pub unique: u16,
+    /// Ordered by table: its hashes do not say all that it touches.
+    pub wild: bool,
+}
+
+impl WriteSet {
+    /// (before, after) hashes of a row's unique keys; the identifying key is first.
+    pub fn unique_hashes(&self, row: &Row) -> &[u64] {
+        let first = row.first_hash as usize;
+        &self.hashes[first..first + 2 * row.unique as usize]
+    }
+
+    /// Hashes of the parent keys that a row refers to.
+    pub fn reference_hashes(&self, row: &Row) -> &[u64] {
+        &self.hashes[row.first_hash as usize + 2 * row.unique as usize..row.end_hash as usize]
+    }
+}
+
+/// How a transaction uses a table.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TableUse {
+    pub table: TableId,
+    pub access: TableAccess,
+}
+
+/// As multi-granularity locks: by key, or the whole table.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum TableAccess {
+    /// Some keys, named in `hashes`.
+    Keys,
+    /// Reads that no key names (a parent whose key is not known).
+    ReadAll,
+    /// Writes that no key names.
+    WriteAll,
+}
+
+impl WriteSet {
+    /// Notes the use of a table; of several uses of one table the entries stay apart by access.
+    pub fn note_table(&mut self, table: TableId, access: TableAccess) {
+        let table_use = TableUse { table, access };
+        if !self.tables.contains(&table_use) {
+            self.tables.push(table_use);
+        }
+    }
+}

@@ -1,0 +1,76 @@
+//! What people type. One file a subcommand: parse → validate → act.
+
+mod connect;
+mod demo;
+mod policies;
+mod replicate;
+mod status;
+mod store;
+mod time;
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+/// The channel went on to where it was told to.
+pub const EXIT_OK: u8 = 0;
+/// A failure: the message says what happened, where, and what to do.
+pub const EXIT_FAILED: u8 = 1;
+/// The command line was not understood (clap's own code).
+#[allow(dead_code)]
+pub const EXIT_USAGE: u8 = 2;
+
+#[derive(Debug, Parser)]
+#[command(
+    name = "heddle",
+    version,
+    about = "Parallel replication for MySQL and MariaDB",
+    long_about = "Heddle takes binary logs, live or from files, finds out which transactions can run in parallel, groups them, and \
+                  applies them with many workers, exactly once through any crash.",
+    after_help = "Exit codes: 0 done · 1 failed, the message says why and what to do · 2 the command line was not understood",
+    propagate_version = true
+)]
+struct Cli {
+    /// Log level: error, warn, info, debug, trace; or a filter as in RUST_LOG
+    #[arg(long, global = true, default_value = "info")]
+    log: String,
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    Demo(demo::DemoArgs),
+    Replicate(Box<replicate::ReplicateArgs>),
+    Status(status::StatusArgs),
+    Policies(policies::PoliciesArgs),
+    Store(store::StoreArgs),
+}
+
+pub fn run() -> ExitCode {
+    let cli = Cli::parse();
+    start_log(&cli.log);
+    let done = match cli.command {
+        Command::Demo(args) => demo::run(&args),
+        Command::Replicate(args) => replicate::run(&args),
+        Command::Status(args) => status::run(&args),
+        Command::Policies(args) => policies::run(&args),
+        Command::Store(args) => store::run(&args),
+    };
+    done.unwrap_or_else(|error| {
+        eprintln!("heddle: {error:#}");
+        ExitCode::from(EXIT_FAILED)
+    })
+}
+
+/// Log lines go to standard error: standard output is for results.
+fn start_log(filter: &str) {
+    use std::io::IsTerminal;
+    let filter = tracing_subscriber::EnvFilter::try_new(filter).unwrap_or_else(|_| "info".into());
+    tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_writer(crate::observe::progress::writer)
+        .with_ansi(std::io::stderr().is_terminal())
+        .with_target(false)
+        .init();
+}

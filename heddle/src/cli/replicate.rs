@@ -1,0 +1,320 @@
+//! `heddle replicate`: the main job.
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+
+use anyhow::{Context, Result, bail};
+use clap::{Args, ValueEnum};
+use engine::group::Grouping;
+use engine::gtid::GtidState;
+use engine::position::LogPosition;
+use engine::scheduler::CommitOrder;
+
+use super::connect::{self, End};
+use crate::observe::progress::Progress;
+use crate::report::out::say;
+use crate::report::summary::Summary;
+use crate::runtime::channel::{self, PolicyName, Spec};
+use crate::runtime::start::StartAt;
+use crate::runtime::stats::Stats;
+use crate::runtime::until::Until;
+use crate::source::Source;
+use crate::target::Target;
+use crate::target::mysql::MySqlTarget;
+use crate::target::store::StoreTarget;
+
+/// Replicate from a server or binary log files into a server or the embedded store
+///
+/// Progress lives on the target, written in the same transaction as the rows: the same command again goes on where it was.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  heddle replicate --from mysql://repl@source:3306 --to mysql://heddle@replica:3306
+  heddle replicate --from /backup/binlog.0000* --to mysql://heddle@restore:3306 --until-time '2026-11-20 03:14:00'
+  heddle replicate --from /var/lib/mysql/binlog.index --to store:/tmp/copy
+
+Passwords: HEDDLE_SOURCE_PASSWORD and HEDDLE_TARGET_PASSWORD, option files, or a prompt.")]
+pub struct ReplicateArgs {
+    /// mysql://user@host:port[?socket=PATH&ssl-mode=MODE…], or binary log files, a directory or an index file
+    #[arg(long, required = true, num_args = 1.., value_name = "SOURCE")]
+    from: Vec<String>,
+    /// mysql://user@host:port[?…] (MySQL or MariaDB), or store:PATH
+    #[arg(long, value_name = "TARGET")]
+    to: String,
+    /// Name of the channel: progress is kept by it
+    #[arg(long, default_value = "default")]
+    channel: String,
+    /// Connections to the target that apply in parallel: a number or auto
+    #[arg(long, default_value = "auto", value_parser = parse_workers)]
+    workers: Workers,
+    /// What may run in parallel: see `heddle policies`
+    #[arg(long, value_enum, default_value = "writeset")]
+    policy: PolicyName,
+    /// preserve: readers see only states that the source had · relaxed: commit as soon as possible
+    #[arg(long, value_enum, default_value = "preserve")]
+    commit_order: Order,
+    /// Consecutive transactions in one target transaction: auto (as many as wait), off, or at most N
+    #[arg(long, default_value = "auto", value_parser = parse_grouping)]
+    grouping: Grouping,
+    /// local: the target gives its own GTIDs · preserve: the source's, one target transaction for each (grouping off)
+    #[arg(long, value_enum, default_value = "local")]
+    gtids: Gtids,
+    /// A new channel: start at this position of the source's binary log
+    #[arg(long, value_name = "FILE:POS", conflicts_with = "start_gtid")]
+    start: Option<LogPosition>,
+    /// A new channel: what the target has already (MySQL: a GTID set; MariaDB: a position such as 0-1-100)
+    #[arg(long, value_name = "GTIDS")]
+    start_gtid: Option<GtidState>,
+    /// Stop at the end that the source has now
+    #[arg(long)]
+    until_end: bool,
+    /// Stop once these are applied
+    #[arg(long, value_name = "SET")]
+    until_gtid: Option<GtidState>,
+    /// Stop before the first transaction that starts at or after this position
+    #[arg(long, value_name = "FILE:POS")]
+    until_position: Option<LogPosition>,
+    /// Stop before the first transaction committed at or after this time: 2026-11-20T03:14:00Z, '2026-11-20 03:14:00' (UTC), or
+    /// seconds since 1970
+    #[arg(long, value_name = "TIME", value_parser = super::time::parse_time)]
+    until_time: Option<u64>,
+    /// Check both ends and say what would happen; change nothing
+    #[arg(long)]
+    dry_run: bool,
+    /// Print a summary as JSON on standard output at the end
+    #[arg(long)]
+    json: bool,
+    /// Option file ([client], [heddle]) for the source
+    #[arg(long, value_name = "FILE")]
+    source_defaults_file: Option<PathBuf>,
+    /// Option file for the target
+    #[arg(long, value_name = "FILE")]
+    target_defaults_file: Option<PathBuf>,
+    /// Where the relay log of a live source is kept
+    #[arg(long, value_name = "DIR")]
+    relay_dir: Option<PathBuf>,
+    /// The relay log's most bytes: above it the source has to wait (K, M, G suffixes)
+    #[arg(long, default_value = "10G", value_parser = parse_bytes)]
+    relay_max_bytes: u64,
+    /// Memory for transactions that wait (K, M, G suffixes)
+    #[arg(long, default_value = "64M", value_parser = parse_bytes)]
+    memory: u64,
+    /// This replica's number towards the source: must differ from every other replica's
+    #[arg(long)]
+    server_id: Option<u32>,
+    /// How often one group is retried before the channel stops
+    #[arg(long, default_value_t = 100)]
+    retries: u32,
+    /// How long to try to reach a source that is gone, in seconds
+    #[arg(long, default_value_t = 3600)]
+    source_retry_seconds: u64,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Workers {
+    Auto,
+    Number(usize),
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Order {
+    Preserve,
+    Relaxed,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Gtids {
+    Preserve,
+    Local,
+}
+
+const WORKERS_MAX: usize = 512;
+
+fn parse_workers(text: &str) -> Result<Workers, String> {
+    match text {
+        "auto" => Ok(Workers::Auto),
+        text => match text.parse() {
+            Ok(number @ 1..=WORKERS_MAX) => Ok(Workers::Number(number)),
+            _ => Err(format!("auto, or a number from 1 to {WORKERS_MAX}")),
+        },
+    }
+}
+
+fn parse_grouping(text: &str) -> Result<Grouping, String> {
+    match text {
+        "auto" => Ok(Grouping::Auto),
+        "off" => Ok(Grouping::Off),
+        text => match text.parse() {
+            Ok(0) | Err(_) => Err("auto, off, or the most transactions in a group".to_owned()),
+            Ok(1) => Ok(Grouping::Off),
+            Ok(most) => Ok(Grouping::UpTo(most)),
+        },
+    }
+}
+
+fn parse_bytes(text: &str) -> Result<u64, String> {
+    let bad = || format!("{text:?} is not a number of bytes, such as 512M or 10G");
+    let (digits, shift) = match text.trim().to_ascii_uppercase().strip_suffix('B').unwrap_or(&text.to_ascii_uppercase())
+    {
+        text if text.ends_with('K') => (text.trim_end_matches('K').to_owned(), 10),
+        text if text.ends_with('M') => (text.trim_end_matches('M').to_owned(), 20),
+        text if text.ends_with('G') => (text.trim_end_matches('G').to_owned(), 30),
+        text if text.ends_with('T') => (text.trim_end_matches('T').to_owned(), 40),
+        text => (text.to_owned(), 0),
+    };
+    let number: u64 = digits.trim().parse().map_err(|_| bad())?;
+    number.checked_mul(1 << shift).filter(|&bytes| bytes > 0).ok_or_else(bad)
+}
+
+pub fn run(args: &ReplicateArgs) -> Result<ExitCode> {
+    check(args)?;
+    let source = source(args)?;
+    let grouping = if args.gtids == Gtids::Preserve { Grouping::Off } else { args.grouping };
+    let workers = workers(args, grouping);
+    let (target, on_target, address) = target(args, workers)?;
+    let spec = Spec {
+        source,
+        target,
+        on_target,
+        workers,
+        policy: args.policy,
+        order: match args.commit_order {
+            Order::Preserve => CommitOrder::Preserve,
+            Order::Relaxed => CommitOrder::Relaxed,
+        },
+        grouping,
+        until: Until {
+            position: args.until_position.clone(),
+            gtids: args.until_gtid.clone(),
+            time_us: args.until_time,
+            gtids_incomplete: false,
+        },
+        until_end: args.until_end,
+        start: match (&args.start, &args.start_gtid) {
+            (Some(position), _) => StartAt::Position(position.clone()),
+            (None, Some(gtids)) => StartAt::Gtids(gtids.clone()),
+            (None, None) => StartAt::Default,
+        },
+        relay_dir: args.relay_dir.clone().map_or_else(|| relay_dir(&args.channel, &address), Ok)?,
+        relay_bytes_max: args.relay_max_bytes,
+        server_id: args.server_id.unwrap_or_else(|| server_id(&args.channel, &address)),
+        memory_bytes: args.memory,
+        retries_max: args.retries,
+        source_retry: Duration::from_secs(args.source_retry_seconds),
+    };
+    if args.dry_run {
+        return crate::report::dry_run::run(&spec, args.json);
+    }
+    let stats = Arc::new(Stats::default());
+    let stop = Arc::new(AtomicBool::new(false));
+    watch_signals(&stop)?;
+    tracing::info!(
+        "target: {}; {} workers, policy {}",
+        spec.target.describe(),
+        spec.workers,
+        spec.policy.make().name()
+    );
+    let progress = Progress::start(&stats, matches!(spec.source, Source::Live(_)));
+    let summary = channel::run(&spec, &stats, &stop);
+    progress.finish();
+    finish(&summary?, args.json)
+}
+
+fn check(args: &ReplicateArgs) -> Result<()> {
+    let valid = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
+    if args.channel.is_empty() || args.channel.len() > 50 || !args.channel.chars().all(valid) {
+        bail!("--channel {:?}: up to 50 letters, digits, '-', '_' and '.'", args.channel);
+    }
+    if args.gtids == Gtids::Preserve && matches!(args.grouping, Grouping::UpTo(_)) {
+        bail!("--gtids preserve needs one target transaction for each of the source's: leave --grouping out");
+    }
+    Ok(())
+}
+
+fn source(args: &ReplicateArgs) -> Result<Source> {
+    let (source, _) = Source::parse(&args.from)?;
+    match (source, args.from.first()) {
+        (Source::Live(_), Some(url)) => {
+            let options = connect::options(End::Source, url, args.source_defaults_file.as_deref())?;
+            Ok(Source::Live(Box::new(options)))
+        }
+        (files, _) => Ok(files),
+    }
+}
+
+fn target(args: &ReplicateArgs, workers: usize) -> Result<(Arc<dyn Target>, GtidState, String)> {
+    if let Some(path) = args.to.strip_prefix("store:") {
+        if args.gtids == Gtids::Preserve {
+            bail!("--gtids preserve: the store keeps the source's GTIDs as a set, there is nothing to preserve");
+        }
+        let target =
+            StoreTarget::open_path(std::path::Path::new(path), &args.channel, workers).map_err(anyhow::Error::new)?;
+        return Ok((Arc::new(target), GtidState::None, args.to.clone()));
+    }
+    if !crate::source::is_url(&args.to) {
+        bail!("--to {:?}: expected mysql://… or store:PATH", args.to);
+    }
+    let options = connect::options(End::Target, &args.to, args.target_defaults_file.as_deref())?;
+    let address = options.address();
+    let target = MySqlTarget::connect(options, &args.channel, args.gtids == Gtids::Preserve)
+        .map_err(anyhow::Error::new)
+        .with_context(|| format!("target {address}"))?;
+    let known = target.executed_gtids().map_err(anyhow::Error::new)?;
+    Ok((Arc::new(target), known, address))
+}
+
+/// Groups overlap on few connections; single transactions need many to share the target's fsyncs.
+fn workers(args: &ReplicateArgs, grouping: Grouping) -> usize {
+    match (args.workers, grouping) {
+        (Workers::Number(number), _) => number,
+        (Workers::Auto, Grouping::Off) => 16,
+        (Workers::Auto, Grouping::Auto | Grouping::UpTo(_)) => 4,
+    }
+}
+
+fn hash(channel: &str, target: &str) -> u64 {
+    twox_hash::XxHash64::oneshot(0, format!("{channel}\0{target}").as_bytes())
+}
+
+fn relay_dir(channel: &str, target: &str) -> Result<PathBuf> {
+    let state = match (std::env::var_os("XDG_STATE_HOME"), std::env::var_os("HOME")) {
+        (Some(state), _) if !state.is_empty() => PathBuf::from(state),
+        (_, Some(home)) => PathBuf::from(home).join(".local/state"),
+        _ => bail!("neither XDG_STATE_HOME nor HOME is set: name a --relay-dir"),
+    };
+    Ok(state.join("heddle").join(format!("{channel}-{:08x}", hash(channel, target) as u32)).join("relay"))
+}
+
+/// High numbers are rarely taken by servers; the same channel always gets the same.
+fn server_id(channel: &str, target: &str) -> u32 {
+    0x8000_0000 | (hash(channel, target) >> 33) as u32
+}
+
+/// The first signal stops without gaps, the second ends at once (which is safe, too).
+fn watch_signals(stop: &Arc<AtomicBool>) -> Result<()> {
+    for signal in [signal_hook::consts::SIGTERM, signal_hook::consts::SIGINT] {
+        signal_hook::flag::register_conditional_shutdown(signal, i32::from(super::EXIT_FAILED), Arc::clone(stop))
+            .and_then(|_| signal_hook::flag::register(signal, Arc::clone(stop)))
+            .context("signal handlers")?;
+    }
+    Ok(())
+}
+
+fn finish(summary: &Summary, json: bool) -> Result<ExitCode> {
+    if json {
+        say!("{}", serde_json::to_string(summary)?);
+    } else {
+        say!("{}", summary.text());
+    }
+    let Some(error) = &summary.error else { return Ok(ExitCode::from(super::EXIT_OK)) };
+    eprintln!("heddle: the channel stopped: {}", error.message);
+    if !error.place.is_empty() {
+        eprintln!("  where: {}", error.place);
+    }
+    if !error.remedy.is_empty() {
+        eprintln!("  what to do: {}", error.remedy);
+    }
+    Ok(ExitCode::from(super::EXIT_FAILED))
+}

@@ -1,0 +1,64 @@
+//! `heddle store`: look into an embedded store that no channel has open.
+
+use std::io::Write;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use anyhow::{Context, Result};
+use clap::{Args, Subcommand};
+
+use crate::report::out::say;
+use crate::target::store;
+
+/// Look into an embedded store
+#[derive(Debug, Args)]
+pub struct StoreArgs {
+    #[command(subcommand)]
+    command: StoreCommand,
+}
+
+#[derive(Debug, Subcommand)]
+enum StoreCommand {
+    /// Rows and checksum of each table: equal contents give equal checksums, however they came about
+    Checksum {
+        /// The store's folder
+        path: PathBuf,
+        /// Machine-readable output
+        #[arg(long)]
+        json: bool,
+    },
+    /// The rows of a table as tab-separated text
+    Dump {
+        /// The store's folder
+        path: PathBuf,
+        /// SCHEMA.TABLE
+        table: String,
+    },
+}
+
+pub fn run(args: &StoreArgs) -> Result<ExitCode> {
+    match &args.command {
+        StoreCommand::Checksum { path, json } => {
+            let sums = store::checksum(path).map_err(anyhow::Error::new)?;
+            if *json {
+                let list: Vec<_> = sums
+                    .iter()
+                    .map(|sum| {
+                        serde_json::json!({"table": sum.table, "rows": sum.rows, "checksum": format!("{:032x}", sum.checksum)})
+                    })
+                    .collect();
+                say!("{}", serde_json::to_string_pretty(&list)?);
+            } else {
+                for sum in sums {
+                    say!("{:032x}  {:>10}  {}", sum.checksum, sum.rows, sum.table);
+                }
+            }
+        }
+        StoreCommand::Dump { path, table } => {
+            let mut out = std::io::BufWriter::new(std::io::stdout().lock());
+            store::dump(path, table, &mut out).map_err(anyhow::Error::new)?;
+            out.flush().context("writing the rows")?;
+        }
+    }
+    Ok(ExitCode::from(super::EXIT_OK))
+}

@@ -1,0 +1,17 @@
+//! Heddle: parallel replication for MySQL and MariaDB.
+//!
+//! `cli` what people type · `source` where transactions come from · `runtime` threads and queues · `target` where they are
+//! applied · `observe` what is seen meanwhile · `report` what is said at the end. All decisions are in the crate `engine`.
+
+mod cli;
+mod observe;
+mod report;
+mod runtime;
+mod source;
+mod target;
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    cli::run()
+}

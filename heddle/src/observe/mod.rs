@@ -1,0 +1,3 @@
+//! What is seen while a channel runs.
+
+pub mod progress;

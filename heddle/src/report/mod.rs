@@ -1,0 +1,8 @@
+//! What people and machines are shown at the end: pure functions of results.
+
+pub mod demo;
+pub mod dry_run;
+pub mod out;
+pub mod row;
+pub mod status;
+pub mod summary;

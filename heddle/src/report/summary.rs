@@ -1,0 +1,115 @@
+//! The summary of one run of a channel.
+
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use engine::failure::Failure;
+use serde::Serialize;
+
+use crate::runtime::channel::Spec;
+use crate::runtime::stats::Stats;
+
+/// `--json`: names and units are stable; fields may be added.
+#[derive(Debug, Serialize)]
+pub struct Summary {
+    pub transactions: u64,
+    pub rows: u64,
+    pub seconds: f64,
+    pub transactions_per_second: f64,
+    pub workers: usize,
+    pub policy: &'static str,
+    pub commit_order: &'static str,
+    /// Target transactions.
+    pub groups: u64,
+    pub retries: u64,
+    /// Groups that were rolled back because an earlier one needed a lock that they held.
+    pub aborts: u64,
+    /// Groups that were applied transaction by transaction after a failure.
+    pub isolations: u64,
+    pub barriers: u64,
+    pub rows_held: u64,
+    pub low_water: u64,
+    /// FILE:OFFSET behind the last transaction that is applied.
+    pub source_position: Option<String>,
+    pub gtid_set: String,
+    pub read_bytes: u64,
+    /// Seconds that workers waited for their turn to commit, all together.
+    pub commit_wait_seconds: f64,
+    /// Ended by a signal, without gaps.
+    pub stopped: bool,
+    pub error: Option<ErrorReport>,
+}
+
+#[derive(Debug, Serialize)]
+pub struct ErrorReport {
+    pub kind: String,
+    pub message: String,
+    pub code: Option<u16>,
+    pub place: String,
+    pub remedy: String,
+}
+
+impl Summary {
+    pub fn new(
+        spec: &Spec,
+        stats: &Stats,
+        first_seq: u64,
+        time: Duration,
+        failure: Option<Failure>,
+        stopped: bool,
+    ) -> Self {
+        let mark = stats.mark();
+        let (counters, _) = stats.counters();
+        let transactions = counters.transactions.max(mark.seq - first_seq);
+        let seconds = time.as_secs_f64();
+        Self {
+            transactions,
+            rows: counters.rows,
+            seconds,
+            transactions_per_second: transactions as f64 / seconds.max(1e-9),
+            workers: spec.workers,
+            policy: spec.policy.make().name(),
+            commit_order: match spec.order {
+                engine::scheduler::CommitOrder::Preserve => "preserve",
+                engine::scheduler::CommitOrder::Relaxed => "relaxed",
+            },
+            groups: counters.groups,
+            retries: counters.retries,
+            aborts: counters.aborts,
+            isolations: counters.isolations,
+            barriers: counters.barriers,
+            rows_held: counters.rows_held,
+            low_water: mark.seq,
+            source_position: mark.position.as_ref().map(ToString::to_string),
+            gtid_set: mark.gtids.to_string(),
+            read_bytes: stats.read_bytes.load(Ordering::Relaxed),
+            commit_wait_seconds: stats.grant_wait().as_secs_f64(),
+            stopped,
+            error: failure.map(|failure| ErrorReport {
+                kind: format!("{:?}", failure.kind),
+                message: failure.message,
+                code: failure.code,
+                place: failure.place,
+                remedy: failure.remedy,
+            }),
+        }
+    }
+
+    /// For people.
+    pub fn text(&self) -> String {
+        let mut text = format!(
+            "{} transactions ({} rows) in {:.1} s: {:.0} transactions/s, {} target transactions, {} retries",
+            self.transactions, self.rows, self.seconds, self.transactions_per_second, self.groups, self.retries
+        );
+        if let Some(position) = &self.source_position {
+            text += &format!("\napplied up to {position}");
+        }
+        if !self.gtid_set.is_empty() {
+            text += &format!("\nGTIDs {}", self.gtid_set);
+        }
+        if self.stopped {
+            text += "\nstopped by a signal, without gaps; the same command goes on";
+        }
+        text
+    }
+}

@@ -1,0 +1,52 @@
+//! Bounds the memory of transactions between the reader and their commit.
+
+use std::sync::{Condvar, Mutex, PoisonError};
+
+/// What a transaction costs beside its events: structures, hashes, placement.
+const TRANSACTION_BYTES: u64 = 1024;
+
+#[derive(Debug)]
+pub struct Budget {
+    bytes_max: u64,
+    state: Mutex<State>,
+    freed: Condvar,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    used: u64,
+    closed: bool,
+}
+
+impl Budget {
+    pub fn new(bytes_max: u64) -> Self {
+        Self { bytes_max, state: Mutex::default(), freed: Condvar::new() }
+    }
+
+    fn state(&self) -> std::sync::MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Waits for room; something larger than all of it gets in alone. False: closed.
+    pub fn acquire(&self, bytes: u64) -> bool {
+        let bytes = bytes + TRANSACTION_BYTES;
+        let mut state = self.state();
+        while !state.closed && state.used > 0 && state.used + bytes > self.bytes_max {
+            state = self.freed.wait(state).unwrap_or_else(PoisonError::into_inner);
+        }
+        state.used += bytes;
+        !state.closed
+    }
+
+    pub fn release(&self, bytes: u64, transactions: u64) {
+        let mut state = self.state();
+        state.used = state.used.saturating_sub(bytes + transactions * TRANSACTION_BYTES);
+        self.freed.notify_one();
+    }
+
+    /// Lets everybody who waits go: nothing will be released any more.
+    pub fn close(&self) {
+        self.state().closed = true;
+        self.freed.notify_all();
+    }
+}

@@ -1,0 +1,349 @@
+//! One run of one channel: opens both ends, starts the threads, waits for the end, sums up.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, anyhow, bail};
+use crossbeam_channel::{bounded, unbounded};
+use engine::assemble::Assembler;
+use engine::failure::{Failure, FailureKind};
+use engine::group::{Grouping, Limits};
+use engine::keying::Keying;
+use engine::policy::{Policy, Serial, WriteSetPolicy};
+use engine::scheduler::{CommitOrder, Config, Scheduler};
+use relay::{FileOptions, FilesReader, LogReader, RealFs, RelayLog};
+
+use super::budget::Budget;
+use super::coordinator::{Coordinator, Outcome};
+use super::feeder::{Feeder, SPILL_BYTES};
+use super::housekeeper::{Housekeeper, Purge};
+use super::reread::{Reread, relay_position};
+use super::start::{self, Start, StartAt};
+use super::stats::Stats;
+use super::until::Until;
+use super::worker::WorkerTask;
+use crate::report::summary::Summary;
+use crate::source::Source;
+use crate::source::live::{Receiver, reader_start};
+use crate::source::state::SourceState;
+use crate::target::Target;
+
+/// `--policy`
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub enum PolicyName {
+    Serial,
+    Writeset,
+}
+
+impl PolicyName {
+    pub fn make(self) -> Box<dyn Policy> {
+        match self {
+            Self::Serial => Box::new(Serial),
+            Self::Writeset => Box::<WriteSetPolicy>::default(),
+        }
+    }
+}
+
+/// Everything that a run depends on, checked as far as it can be without the servers.
+pub struct Spec {
+    pub source: Source,
+    pub target: Arc<dyn Target>,
+    /// GTIDs that the target has executed, for where a new channel starts.
+    pub on_target: engine::gtid::GtidState,
+    pub workers: usize,
+    pub policy: PolicyName,
+    pub order: CommitOrder,
+    pub grouping: Grouping,
+    pub until: Until,
+    /// Live: end where the source was when the run began.
+    pub until_end: bool,
+    pub start: StartAt,
+    pub relay_dir: PathBuf,
+    pub relay_bytes_max: u64,
+    /// Replica number towards the source.
+    pub server_id: u32,
+    pub memory_bytes: u64,
+    pub retries_max: u32,
+    /// How long to try to reach a source that is gone.
+    pub source_retry: Duration,
+}
+
+/// Transactions between the feeder and the coordinator.
+const FED_MAX: usize = 4096;
+/// Interrupts, checkpoints and lock questions that may wait.
+const LOCK_WAITS_MAX: usize = 1024;
+
+/// Where the events come from in this run.
+struct Feed {
+    reader: Box<dyn LogReader>,
+    receiver: Option<Receiver>,
+    purge: Option<Purge>,
+    until: Until,
+    start: Start,
+    identity: String,
+}
+
+/// Runs until the end that was asked for, a signal, or a failure. The summary says how far it came in any case.
+pub fn run(spec: &Spec, stats: &Arc<Stats>, stop: &Arc<AtomicBool>) -> Result<Summary> {
+    let began = Instant::now();
+    let target = Arc::clone(&spec.target);
+    // A source that can not be used must not leave a channel behind on the target.
+    let live = match &spec.source {
+        Source::Live(options) => Some(live_state(options)?),
+        Source::Files(_) => None,
+    };
+    let opened = target.open().map_err(anyhow::Error::new)?;
+    if let Some(intent) = &opened.intent {
+        tracing::info!(
+            "the last run ended while a statement that commits by itself was under way ({intent}): finding out what became of it"
+        );
+    }
+    let feed = match (&spec.source, live) {
+        (Source::Live(options), Some(source)) => live_feed(spec, options, source, &opened, stats, stop)?,
+        (Source::Live(_), None) => bail!("the state of the live source was not read"),
+        (Source::Files(files), _) => files_feed(spec, files, &opened)?,
+    };
+    if feed.start.is_new {
+        let text = start::source_text(&feed.identity, feed.start.by_gtid);
+        target.start_at(&feed.start.mark, &text).map_err(anyhow::Error::new)?;
+    }
+    stats.set_mark(feed.start.mark.clone());
+    let first_seq = feed.start.mark.seq;
+    let outcome = run_threads(spec, feed, &opened.islands, stats, stop)?;
+    target.close();
+    Ok(Summary::new(spec, stats, first_seq, began.elapsed(), outcome.failure, outcome.stopped))
+}
+
+fn files_feed(spec: &Spec, files: &[PathBuf], opened: &crate::target::Opened) -> Result<Feed> {
+    let names = start::names(files)?;
+    let (start, at) = start::files(opened, &names, &spec.start)?;
+    let reader = FilesReader::open_with(Arc::new(RealFs), files.to_vec(), at, FileOptions::default())?;
+    Ok(Feed {
+        reader: Box::new(reader),
+        receiver: None,
+        purge: None,
+        // A channel that reads files from their beginning has noted all of theirs; one that began at a position has not.
+        until: Until { gtids_incomplete: true, ..spec.until.clone() },
+        start,
+        identity: "files".to_owned(),
+    })
+}
+
+fn live_state(options: &wire::ConnectOptions) -> Result<SourceState> {
+    let mut connection = wire::Connection::connect(options).context("source")?;
+    let source = SourceState::read(&mut connection).context("source")?;
+    connection.close();
+    Ok(source)
+}
+
+fn live_feed(
+    spec: &Spec,
+    options: &wire::ConnectOptions,
+    source: SourceState,
+    opened: &crate::target::Opened,
+    stats: &Arc<Stats>,
+    stop: &Arc<AtomicBool>,
+) -> Result<Feed> {
+    let start = start::live(opened, &source, &spec.start, spec.on_target.clone())?;
+    let mut until = Until { gtids_incomplete: !start.by_gtid, ..spec.until.clone() };
+    if spec.until_end {
+        until.position = Some(source.end.clone());
+        if start.by_gtid && !source.executed.is_empty() {
+            until.gtids = Some(source.executed.clone());
+        }
+    }
+    let (writer, shared) = open_relay(spec, &source, &start)?;
+    let reader = shared.reader(match shared.first() {
+        Some(_) => reader_start(start.mark.position.as_ref()),
+        None => relay::Start::Beginning,
+    })?;
+    let receiver = Receiver {
+        options: options.clone(),
+        flavour: source.flavour,
+        identity: source.identity.clone(),
+        by_gtid: start.by_gtid,
+        start: start.stream.clone(),
+        server_id: spec.server_id,
+        writer,
+        stats: Arc::clone(stats),
+        stop: Arc::clone(stop),
+        retry_for: spec.source_retry,
+    };
+    let purge: Purge = Box::new(move |mark| {
+        if let Some(position) = &mark.position
+            && let Err(error) = shared.purge(&relay_position(position))
+        {
+            tracing::warn!("purging the relay log: {error}");
+        }
+    });
+    Ok(Feed {
+        reader: Box::new(reader),
+        receiver: Some(receiver),
+        purge: Some(purge),
+        until,
+        identity: source.identity,
+        start,
+    })
+}
+
+/// The relay log, emptied when it does not hold what comes next.
+fn open_relay(spec: &Spec, source: &SourceState, start: &Start) -> Result<(relay::RelayWriter, relay::RelayShared)> {
+    let options = relay::Options {
+        source: source.identity.clone(),
+        relay_bytes_max: spec.relay_bytes_max,
+        segment_bytes_max: (spec.relay_bytes_max / 8).clamp(1 << 20, 256 << 20),
+        gtids: start.mark.gtids.to_string(),
+        ..relay::Options::default()
+    };
+    let open = |options| RelayLog::open(Arc::new(RealFs), &spec.relay_dir, options).context("relay log");
+    let opened = match RelayLog::open(Arc::new(RealFs), &spec.relay_dir, options.clone()) {
+        Err(relay::Error::OtherSource { .. }) if start.is_new => None,
+        other => Some(other.context("relay log")?),
+    };
+    if let Some((writer, shared)) = opened {
+        let position = start.mark.position.as_ref().map(relay_position);
+        let covered = match (&position, shared.first(), shared.durable()) {
+            _ if start.is_new => false,
+            (Some(position), Some(first), Some(durable)) => first <= *position && *position <= durable,
+            _ => false,
+        };
+        if covered || shared.first().is_none() {
+            return Ok((writer, shared));
+        }
+        tracing::info!("the relay log in {} does not hold what comes next; it begins anew", spec.relay_dir.display());
+    }
+    RelayLog::clear(&RealFs, &spec.relay_dir).context("relay log")?;
+    open(options)
+}
+
+fn run_threads(
+    spec: &Spec,
+    feed: Feed,
+    islands: &[(u64, u64)],
+    stats: &Arc<Stats>,
+    stop: &Arc<AtomicBool>,
+) -> Result<Outcome> {
+    let target = Arc::clone(&spec.target);
+    let relaxed = spec.order == CommitOrder::Relaxed;
+    let config = Config {
+        workers: spec.workers,
+        order: spec.order,
+        limits: Limits::new(spec.grouping),
+        retries_max: spec.retries_max,
+    };
+    let scheduler = Scheduler::new(config, feed.start.mark.clone(), islands);
+    let reread = Reread::default();
+    let budget = Arc::new(Budget::new(spec.memory_bytes));
+    let (send_fed, fed) = bounded(FED_MAX);
+    let (send_reports, reports) = unbounded();
+    let (send_chores, chores) = unbounded();
+    let (send_lock_waits, lock_waits) = bounded(LOCK_WAITS_MAX);
+    // The receiver ends when the run does, for whatever reason.
+    let receiving = Arc::new(AtomicBool::new(false));
+
+    let mut workers = Vec::new();
+    let mut threads: Vec<JoinHandle<()>> = Vec::new();
+    for number in 0..spec.workers {
+        let (send, orders) = unbounded();
+        let task = WorkerTask {
+            number,
+            session: target.session(number).map_err(anyhow::Error::new)?,
+            orders,
+            reports: send_reports.clone(),
+            reread: reread.clone(),
+            merge: spec.grouping != Grouping::Off,
+            relaxed,
+            stats: Arc::clone(stats),
+        };
+        workers.push(send);
+        threads.push(spawn(&format!("worker-{number}"), move || task.run())?);
+    }
+    drop(send_reports);
+    let housekeeper = Housekeeper {
+        target: Arc::clone(&target),
+        chores,
+        lock_waits: send_lock_waits,
+        reread: reread.clone(),
+        purge: feed.purge,
+        checkpoints: relaxed,
+    };
+    let housekeeper = spawn("housekeeper", move || housekeeper.run())?;
+    let feeder = Feeder {
+        reader: feed.reader,
+        assembler: Assembler::new(SPILL_BYTES),
+        keying: Keying::new(key_seed()),
+        catalogue: target.catalogue().map_err(anyhow::Error::new)?,
+        policy: spec.policy.make(),
+        out: send_fed.clone(),
+        budget: Arc::clone(&budget),
+        stats: Arc::clone(stats),
+        reread,
+        until: feed.until,
+        islands: islands.to_vec(),
+        applied: feed.start.mark,
+        stop: Arc::clone(stop),
+        first: None,
+    };
+    threads.push(spawn("feeder", move || feeder.run())?);
+    let receiver = match feed.receiver {
+        Some(receiver) => {
+            let receiver = Receiver { stop: Arc::clone(&receiving), ..receiver };
+            let failed = send_fed.clone();
+            Some(spawn("receiver", move || {
+                if let Err(failure) = receiver.run() {
+                    // Nobody listens any more when the run is over.
+                    let _ = failed.send(super::feeder::Fed::Failed(failure));
+                }
+            })?)
+        }
+        None => None,
+    };
+    drop(send_fed);
+
+    let coordinator = Coordinator {
+        scheduler,
+        fed,
+        reports,
+        running: vec![None; workers.len()],
+        workers,
+        chores: send_chores,
+        lock_waits,
+        budget,
+        stats: Arc::clone(stats),
+        stop: Arc::clone(stop),
+    };
+    let (mut outcome, _) = coordinator.run();
+    receiving.store(true, Ordering::Relaxed);
+    stop.store(true, Ordering::Relaxed);
+    for thread in threads.into_iter().chain(receiver) {
+        join(thread, &mut outcome)?;
+    }
+    let chores = housekeeper.join().map_err(|_| anyhow!("the housekeeper thread has panicked"))?;
+    if let Err(failure) = chores {
+        outcome.failure.get_or_insert(failure);
+    }
+    Ok(outcome)
+}
+
+fn spawn<T: Send + 'static>(name: &str, run: impl FnOnce() -> T + Send + 'static) -> Result<JoinHandle<T>> {
+    std::thread::Builder::new().name(name.to_owned()).spawn(run).with_context(|| format!("starting thread {name}"))
+}
+
+fn join(thread: JoinHandle<()>, outcome: &mut Outcome) -> Result<()> {
+    let name = thread.thread().name().unwrap_or("thread").to_owned();
+    if thread.join().is_err() {
+        let failure =
+            Failure::new(FailureKind::Refused, format!("thread {name} has panicked: this is a bug in heddle"));
+        outcome.failure.get_or_insert(failure);
+    }
+    Ok(())
+}
+
+/// Different in each process, so that nobody can choose keys that collide.
+fn key_seed() -> u64 {
+    use std::hash::{BuildHasher, Hasher, RandomState};
+    RandomState::new().build_hasher().finish()
+}

@@ -1,0 +1,231 @@
+//! The shell around the engine's scheduler: channels in, channels out. Decides nothing itself.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use crossbeam_channel::{Receiver, Sender, select};
+use engine::failure::Failure;
+use engine::group::{Group, GroupId};
+use engine::progress::Mark;
+use engine::scheduler::{Output, Scheduler};
+use engine::transaction::Transaction;
+
+use super::budget::Budget;
+use super::feeder::{Fed, memory};
+use super::housekeeper::Chore;
+use super::stats::Stats;
+use super::worker::{Order, Report};
+
+/// Transactions that may wait in the scheduler; the rest waits in the feeder's queue.
+const QUEUED_TRANSACTIONS_MAX: usize = 50_000;
+/// How far transactions may run ahead of the first that is not committed (relaxed order).
+const OUTSTANDING_TRANSACTIONS_MAX: u64 = 1_000_000;
+const TICK: Duration = Duration::from_millis(10);
+/// A group that takes longer than this may be waiting for a lock.
+const SUSPECT_AFTER: Duration = Duration::from_millis(10);
+/// Drained from a queue at once before the scheduler is asked again.
+const BATCH: usize = 4096;
+
+pub struct Coordinator {
+    pub scheduler: Scheduler,
+    pub fed: Receiver<Fed>,
+    pub reports: Receiver<Report>,
+    pub workers: Vec<Sender<Order>>,
+    pub chores: Sender<Chore>,
+    /// Pairs of workers (waiting, blocking).
+    pub lock_waits: Receiver<(usize, usize)>,
+    pub budget: Arc<Budget>,
+    pub stats: Arc<Stats>,
+    pub stop: Arc<AtomicBool>,
+    /// What each worker runs, and since when.
+    pub running: Vec<Option<(Arc<Group>, Instant)>>,
+}
+
+/// How the run ended, with everything dispatched either committed or rolled back.
+pub struct Outcome {
+    pub failure: Option<Failure>,
+    pub stopped: bool,
+}
+
+impl Coordinator {
+    pub fn run(mut self) -> (Outcome, Scheduler) {
+        let mut failure = None;
+        let mut stopped = false;
+        loop {
+            if self.stop.load(Ordering::Relaxed) && !stopped {
+                stopped = true;
+                self.scheduler.stop();
+            }
+            let mut finished = false;
+            while let Some(output) = self.scheduler.poll() {
+                match self.act(output) {
+                    Acted::On => {}
+                    Acted::Finished => finished = true,
+                    Acted::Failed(why) => failure = Some(why),
+                }
+            }
+            let (counters, idle) = (self.scheduler.counters(), self.scheduler.idle_because().as_str());
+            self.stats.set_counters(counters, idle);
+            if finished || failure.is_some() {
+                break;
+            }
+            if let Some(why) = self.wait() {
+                failure = Some(why);
+                break;
+            }
+            self.suspect_locks();
+        }
+        self.budget.close();
+        self.stats.give_up();
+        self.workers.clear();
+        (Outcome { failure, stopped }, self.scheduler)
+    }
+
+    fn act(&mut self, output: Output) -> Acted {
+        match output {
+            Output::Dispatch { worker, group, run } => {
+                let slot = self.running.get_mut(worker);
+                let before = slot.and_then(|slot| slot.replace((Arc::clone(&group), Instant::now())));
+                if let Some((before, _)) = before {
+                    // What an isolated run has committed is not in it any more.
+                    self.free(before.transactions.iter().filter(|transaction| transaction.seq < group.first()));
+                }
+                self.order(worker, Order::Run { group, run });
+            }
+            Output::Grant { worker, group } => self.order(worker, Order::Grant(group)),
+            Output::Abort { worker, group, attempt } => {
+                self.order(worker, Order::Abort { group, attempt });
+                // The housekeeper ends only with this coordinator.
+                let _ = self.chores.send(Chore::Interrupt(worker));
+            }
+            Output::LowWater(mark) => self.low_water(mark),
+            Output::Finished => return Acted::Finished,
+            Output::Stop(failure) => return Acted::Failed(failure),
+        }
+        Acted::On
+    }
+
+    fn low_water(&mut self, mark: Mark) {
+        self.stats.set_mark(mark.clone());
+        let _ = self.chores.send(Chore::LowWater(mark));
+    }
+
+    fn order(&self, worker: usize, order: Order) {
+        let Some(orders) = self.workers.get(worker) else { panic!("there is no worker {worker}") };
+        if orders.send(order).is_err() {
+            // A worker ends only when its orders do: it has panicked, and its thread's end is reported.
+            tracing::error!("worker {worker} is gone");
+        }
+    }
+
+    /// Sleeps until something happens, then takes in all that has.
+    fn wait(&mut self) -> Option<Failure> {
+        let wants_more = self.scheduler.queued().0 < QUEUED_TRANSACTIONS_MAX
+            && self.scheduler.outstanding() < OUTSTANDING_TRANSACTIONS_MAX;
+        let never = crossbeam_channel::never();
+        let fed = if wants_more { &self.fed } else { &never };
+        let (first_report, first_fed) = select! {
+            recv(self.reports) -> report => (report.ok(), None),
+            recv(fed) -> fed => (None, fed.ok()),
+            recv(self.lock_waits) -> pair => {
+                if let Ok(pair) = pair {
+                    self.lock_wait(pair);
+                }
+                (None, None)
+            }
+            default(TICK) => (None, None),
+        };
+        let reports: Vec<Report> = first_report.into_iter().chain(self.reports.try_iter().take(BATCH)).collect();
+        for report in reports {
+            self.report(report);
+        }
+        if wants_more {
+            let arrived: Vec<Fed> = first_fed.into_iter().chain(self.fed.try_iter().take(BATCH)).collect();
+            for fed in arrived {
+                match fed {
+                    Fed::Transaction(transaction, placement) => {
+                        let bytes = memory(&transaction);
+                        if !self.scheduler.enqueue(transaction, placement) {
+                            self.budget.release(bytes, 1);
+                        }
+                    }
+                    Fed::End => self.scheduler.end(),
+                    Fed::Failed(failure) => return self.drain(failure),
+                }
+            }
+        }
+        None
+    }
+
+    /// The log can not be read on: what is there is applied, then the channel stops.
+    fn drain(&mut self, failure: Failure) -> Option<Failure> {
+        self.scheduler.end();
+        loop {
+            while let Some(output) = self.scheduler.poll() {
+                self.stats.set_counters(self.scheduler.counters(), self.scheduler.idle_because().as_str());
+                match self.act(output) {
+                    Acted::On => {}
+                    Acted::Finished => return Some(failure),
+                    Acted::Failed(earlier) => return Some(earlier),
+                }
+            }
+            if let Ok(report) = self.reports.recv_timeout(TICK) {
+                self.report(report);
+            }
+            while let Ok(pair) = self.lock_waits.try_recv() {
+                self.lock_wait(pair);
+            }
+            self.suspect_locks();
+        }
+    }
+
+    fn report(&mut self, report: Report) {
+        match report {
+            Report::Ordered(group) => self.scheduler.ordered(group),
+            Report::Committed(group) => {
+                self.released(group);
+                self.scheduler.committed(group);
+            }
+            Report::Failed { group, failure, committed_to } => {
+                tracing::debug!(group = group.0, "failed: {failure}");
+                self.scheduler.failed(group, failure, committed_to);
+            }
+        }
+    }
+
+    fn released(&mut self, id: GroupId) {
+        let slot = self.running.iter_mut().find(|slot| slot.as_ref().is_some_and(|(group, _)| group.id == id));
+        let Some((group, _)) = slot.and_then(Option::take) else { return };
+        self.free(group.transactions.iter());
+    }
+
+    fn free<'a>(&self, transactions: impl Iterator<Item = &'a Arc<Transaction>>) {
+        let (bytes, count) = transactions.fold((0, 0), |(bytes, count), one| (bytes + memory(one), count + 1));
+        self.budget.release(bytes, count);
+    }
+
+    fn lock_wait(&mut self, (waiting, blocking): (usize, usize)) {
+        let group = |worker: usize| self.running.get(worker).and_then(|slot| slot.as_ref().map(|(group, _)| group.id));
+        if let (Some(waiter), Some(blocker)) = (group(waiting), group(blocking)) {
+            self.scheduler.lock_wait(waiter, blocker);
+        }
+    }
+
+    /// Asks for the target's lock information when a group with others behind it takes long.
+    fn suspect_locks(&mut self) {
+        if self.scheduler.in_flight() < 2 || !self.chores.is_empty() {
+            return;
+        }
+        let oldest = self.running.iter().flatten().map(|(_, since)| since.elapsed()).max();
+        if oldest.is_some_and(|time| time > SUSPECT_AFTER) {
+            let _ = self.chores.send(Chore::LockWaits);
+        }
+    }
+}
+
+enum Acted {
+    On,
+    Finished,
+    Failed(Failure),
+}

@@ -1,0 +1,226 @@
+//! Log → transactions → write sets → placements, one thread, in order.
+//!
+//! Waits at a DDL until it is applied, so that the definitions it then reads are those of the next event. Stops at the end
+//! that the user asked for. Never dispatches anything.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use crossbeam_channel::Sender;
+use engine::Seq;
+use engine::assemble::Assembler;
+use engine::failure::{Failure, FailureKind};
+use engine::gtid::GtidState;
+use engine::keying::{Keying, KeyingError};
+use engine::policy::{Placement, Policy};
+use engine::position::LogPosition;
+use engine::progress::Mark;
+use engine::schema::Catalogue;
+use engine::transaction::{BarrierCause, Body, Transaction};
+use relay::{Located, LogReader, Place, Read};
+
+use super::budget::Budget;
+use super::reread::{Reread, Spill, engine_position};
+use super::stats::Stats;
+use super::until::Until;
+
+/// What the feeder tells the coordinator.
+#[derive(Debug)]
+pub enum Fed {
+    Transaction(Arc<Transaction>, Placement),
+    /// The end of the stream, or the end that was asked for.
+    End,
+    Failed(Failure),
+}
+
+/// A transaction with more bytes of events than this is not held in memory.
+pub const SPILL_BYTES: u64 = 16 << 20;
+/// How long to sleep at most when nothing new is there.
+const WAIT: Duration = Duration::from_millis(100);
+
+pub struct Feeder {
+    pub reader: Box<dyn LogReader>,
+    pub assembler: Assembler,
+    pub keying: Keying,
+    pub catalogue: Box<dyn Catalogue + Send>,
+    pub policy: Box<dyn Policy>,
+    pub out: Sender<Fed>,
+    pub budget: Arc<Budget>,
+    pub stats: Arc<Stats>,
+    pub reread: Reread,
+    pub until: Until,
+    /// Committed by an earlier run with relaxed order, above its low water.
+    pub islands: Vec<(Seq, Seq)>,
+    /// What is applied already; moves on with what is handed over.
+    pub applied: Mark,
+    pub stop: Arc<AtomicBool>,
+    /// First event of the transaction that is being put together.
+    pub first: Option<(Place, Arc<binlog::FormatDescription>)>,
+}
+
+/// Why the loop ended.
+enum Ended {
+    /// By itself.
+    Finished,
+    /// The coordinator is gone or stops.
+    Abandoned,
+    Failed(Failure),
+}
+
+impl Feeder {
+    pub fn run(mut self) {
+        let last = match self.feed() {
+            Ended::Finished => Fed::End,
+            Ended::Failed(failure) => Fed::Failed(failure),
+            Ended::Abandoned => return,
+        };
+        // A coordinator that has gone does not need to know.
+        let _ = self.out.send(last);
+    }
+
+    fn feed(&mut self) -> Ended {
+        if self.until.is_reached(self.applied.position.as_ref(), &self.applied.gtids) {
+            return Ended::Finished;
+        }
+        while !self.stop.load(Ordering::Relaxed) {
+            let located = match self.reader.next() {
+                Ok(Read::Event(located)) => located,
+                Ok(Read::CaughtUp) => {
+                    self.reader.wait(WAIT);
+                    continue;
+                }
+                Ok(Read::End) => return self.end_of_log(),
+                Err(error) => return Ended::Failed(log_failure(&error)),
+            };
+            if let Some(ended) = self.take(&located) {
+                return ended;
+            }
+        }
+        Ended::Abandoned
+    }
+
+    fn end_of_log(&self) -> Ended {
+        if self.assembler.is_between_transactions() {
+            return Ended::Finished;
+        }
+        Ended::Failed(
+            Failure::new(FailureKind::Refused, "the log ends in the middle of a transaction")
+                .at(self.applied.position.as_ref().map_or_else(String::new, |position| format!("after {position}")))
+                .remedy("everything before it is applied; give the rest of the log (a newer copy) and run the same command again"),
+        )
+    }
+
+    fn take(&mut self, located: &Located) -> Option<Ended> {
+        if located.restarted {
+            self.assembler.restart();
+        }
+        self.stats.read_bytes.fetch_add(located.event.bytes().len() as u64, Ordering::Relaxed);
+        let start = engine_position(&located.position);
+        let end = LogPosition { file: Arc::clone(&start.file), offset: located.end };
+        if self.assembler.is_between_transactions() {
+            self.first = Some((located.place.clone(), Arc::clone(&located.format)));
+        }
+        let transaction = match self.assembler.event(&located.event, &located.format, &start, &end) {
+            Ok(transaction) => transaction,
+            Err(error) => return Some(Ended::Failed(assemble_failure(&error))),
+        };
+        if let Some(transaction) = transaction
+            && let Some(ended) = self.transaction(transaction, located)
+        {
+            return Some(ended);
+        }
+        let reached =
+            self.assembler.is_between_transactions() && self.until.is_reached(Some(&end), &self.applied.gtids);
+        reached.then_some(Ended::Finished)
+    }
+
+    fn transaction(&mut self, mut transaction: Transaction, located: &Located) -> Option<Ended> {
+        if self.until.is_before(&transaction) {
+            return Some(Ended::Finished);
+        }
+        if self.is_applied(&transaction) {
+            return None;
+        }
+        if let Some(gtid) = &transaction.gtid
+            && let Err(mixed) = self.applied.gtids.add(gtid)
+        {
+            let failure = Failure::new(FailureKind::Refused, mixed.to_string()).at(transaction.place());
+            return Some(Ended::Failed(failure.remedy("use another --channel for another source")));
+        }
+        transaction.seq = self.applied.seq + 1;
+        self.applied.seq = transaction.seq;
+        self.applied.position = Some(transaction.end.clone());
+        self.stats.read_time_us.store(transaction.commit_time_us, Ordering::Relaxed);
+        // What is committed already needs no keys, and the definitions of its time may be gone.
+        let seq = transaction.seq;
+        let is_committed = self.islands.iter().any(|&(first, last)| (first..=last).contains(&seq));
+        if !is_committed && let Err(error) = self.keying.key(&mut transaction, &mut *self.catalogue) {
+            return Some(Ended::Failed(keying_failure(&error, &transaction)));
+        }
+        if let (Body::Spilled, Some((from, format))) = (&transaction.body, &self.first) {
+            let spill = Spill { from: from.clone(), until: located.place.clone(), format: Arc::clone(format) };
+            self.reread.remember(transaction.seq, spill);
+        }
+        self.policy.low_water(self.stats.low_water.load(Ordering::Acquire));
+        let placement = self.policy.place(&transaction);
+        let changes_schema = matches!(
+            transaction.barrier,
+            Some(BarrierCause::Ddl | BarrierCause::Unknown | BarrierCause::Statement | BarrierCause::Xa)
+        );
+        let seq = transaction.seq;
+        if !self.budget.acquire(memory(&transaction)) {
+            return Some(Ended::Abandoned);
+        }
+        if self.out.send(Fed::Transaction(Arc::new(transaction), placement)).is_err() {
+            return Some(Ended::Abandoned);
+        }
+        if changes_schema {
+            return self.after_schema_change(seq);
+        }
+        None
+    }
+
+    /// Only then is the target's schema the one of the next event.
+    fn after_schema_change(&mut self, seq: Seq) -> Option<Ended> {
+        if !self.stats.wait_for(seq) {
+            return Some(Ended::Abandoned);
+        }
+        self.catalogue.invalidate();
+        self.keying.invalidate();
+        None
+    }
+
+    /// Sent again by a source that starts earlier than asked.
+    fn is_applied(&self, transaction: &Transaction) -> bool {
+        match &transaction.gtid {
+            Some(gtid) if self.applied.gtids != GtidState::None => self.applied.gtids.contains(gtid),
+            _ => self.applied.position.as_ref().is_some_and(|applied| transaction.start < *applied),
+        }
+    }
+}
+
+/// Bytes that a transaction holds until it is committed.
+pub fn memory(transaction: &Transaction) -> u64 {
+    match transaction.body {
+        Body::Spilled => 0,
+        Body::Items(_) => transaction.bytes,
+    }
+}
+
+fn log_failure(error: &relay::Error) -> Failure {
+    Failure::new(FailureKind::Refused, error.to_string())
+        .remedy("everything before it is applied; replace or fetch the log again and run the same command again")
+}
+
+fn assemble_failure(error: &engine::assemble::AssembleError) -> Failure {
+    Failure::new(FailureKind::Refused, error.to_string()).remedy(
+        "everything before it is applied; if the log is intact this is something that heddle does not know yet: please report it",
+    )
+}
+
+fn keying_failure(error: &KeyingError, transaction: &Transaction) -> Failure {
+    Failure::new(FailureKind::Refused, error.to_string())
+        .at(transaction.place())
+        .remedy("if the target can be reached and the log is intact, please report it")
+}

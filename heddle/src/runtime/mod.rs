@@ -1,0 +1,16 @@
+//! Threads and queues: one direction, every queue bounded.
+//!
+//! `channel` puts a run together · `feeder` log → placements · `coordinator` around the scheduler · `worker` one session ·
+//! `housekeeper` chores beside the hot path · `reread` large transactions · `budget` memory · `until` where to end ·
+//! `stats` numbers for observers.
+
+pub mod budget;
+pub mod channel;
+mod coordinator;
+mod feeder;
+mod housekeeper;
+pub mod reread;
+pub mod start;
+pub mod stats;
+pub mod until;
+mod worker;

@@ -1,0 +1,191 @@
+//! Where a channel starts or goes on, from what the target knows, what the source has and what the user said.
+
+use anyhow::{Context, Result, bail};
+use binlog::Flavour;
+use engine::gtid::GtidState;
+use engine::position::LogPosition;
+use engine::progress::Mark;
+
+use crate::source::live::StreamStart;
+use crate::source::state::SourceState;
+use crate::target::Opened;
+
+/// `--start`, `--start-gtid`
+#[derive(Clone, Debug, Default)]
+pub enum StartAt {
+    /// Where the target says it is; a new channel: with the oldest log.
+    #[default]
+    Default,
+    Position(LogPosition),
+    Gtids(GtidState),
+}
+
+/// The decision.
+#[derive(Clone, Debug)]
+pub struct Start {
+    pub mark: Mark,
+    /// A new channel: the target has to be told.
+    pub is_new: bool,
+    /// Streams go on by GTID: the set in the mark is complete.
+    pub by_gtid: bool,
+    /// For a relay log that holds nothing yet.
+    pub stream: StreamStart,
+}
+
+/// What the progress keeps of the source: who it is, and whether the GTIDs noted are complete.
+pub fn source_text(identity: &str, by_gtid: bool) -> String {
+    format!("{identity} by {}", if by_gtid { "gtid" } else { "position" })
+}
+
+fn split_source(text: &str) -> (&str, bool) {
+    match text.rsplit_once(" by ") {
+        Some((identity, how)) => (identity, how == "gtid"),
+        None => (text, false),
+    }
+}
+
+pub fn live(opened: &Opened, source: &SourceState, asked: &StartAt, on_target: GtidState) -> Result<Start> {
+    if let Some(mark) = &opened.mark {
+        return go_on(opened, mark, source, asked);
+    }
+    let (mark, by_gtid, stream) = match asked {
+        StartAt::Position(position) => {
+            if !source.logs.iter().any(|log| **log == *position.file) {
+                bail!(
+                    "--start {position}: the source has no log of that name; it has {} to {}",
+                    source.logs.first().map_or("none", String::as_str),
+                    source.logs.last().map_or("none", String::as_str)
+                );
+            }
+            let mark = Mark { position: Some(position.clone()), ..Mark::default() };
+            (mark, false, StreamStart::Position(position.clone()))
+        }
+        StartAt::Gtids(gtids) => {
+            same_kind(gtids, source)?;
+            (Mark { gtids: gtids.clone(), ..Mark::default() }, true, StreamStart::Gtids(gtids.clone()))
+        }
+        StartAt::Default => {
+            let known = common(&on_target, &source.executed);
+            if known.is_empty() {
+                source.nothing_purged()?;
+            }
+            let stream = if known.is_empty() { StreamStart::Oldest } else { StreamStart::Gtids(known.clone()) };
+            let gtids = if known.is_empty() { GtidState::None } else { known };
+            (Mark { gtids, ..Mark::default() }, source.gtids, stream)
+        }
+    };
+    Ok(Start { mark, is_new: true, by_gtid, stream })
+}
+
+fn go_on(opened: &Opened, mark: &Mark, source: &SourceState, asked: &StartAt) -> Result<Start> {
+    if !matches!(asked, StartAt::Default) {
+        bail!(
+            "the channel has been started already and goes on by itself after {}; leave --start out, or use another --channel",
+            mark.position.as_ref().map_or_else(|| mark.gtids.to_string(), ToString::to_string)
+        );
+    }
+    let (identity, by_gtid) = split_source(opened.source.as_deref().unwrap_or_default());
+    let mut mark = mark.clone();
+    if identity != source.identity && !identity.starts_with("files") {
+        let may_change = by_gtid && source.gtids && opened.islands.is_empty();
+        if !may_change {
+            bail!(
+                "the channel was fed from {identity}, and this source is {}: file positions of one server mean nothing on \
+                 another. Go on with the old source, or use another --channel with --start",
+                source.identity
+            );
+        }
+        tracing::info!("the source was {identity} and is {} now: going on by GTID", source.identity);
+        mark.position = None;
+    }
+    let stream = match (&mark.position, by_gtid) {
+        (_, true) if !mark.gtids.is_empty() => StreamStart::Gtids(mark.gtids.clone()),
+        (Some(position), _) => StreamStart::Position(position.clone()),
+        (None, _) => StreamStart::Oldest,
+    };
+    Ok(Start { mark, is_new: false, by_gtid: by_gtid && source.gtids, stream })
+}
+
+/// Transactions that both have: what a copy of the source brought to the target.
+fn common(target: &GtidState, source: &GtidState) -> GtidState {
+    match (target, source) {
+        (GtidState::MySql(target), GtidState::MySql(source)) => {
+            let mut only_target = target.clone();
+            only_target.subtract(source);
+            let mut common = target.clone();
+            common.subtract(&only_target);
+            GtidState::MySql(common)
+        }
+        (GtidState::MariaDb(target), GtidState::MariaDb(_)) => GtidState::MariaDb(target.clone()),
+        _ => GtidState::None,
+    }
+}
+
+fn same_kind(gtids: &GtidState, source: &SourceState) -> Result<()> {
+    match (gtids, source.flavour) {
+        (GtidState::MySql(_), Flavour::MySql) if !source.gtids => {
+            bail!("--start-gtid: gtid_mode is not ON on the source; use --start FILE:POSITION")
+        }
+        (GtidState::MySql(_), Flavour::MySql) | (GtidState::MariaDb(_), Flavour::MariaDb) | (GtidState::None, _) => {
+            Ok(())
+        }
+        _ => bail!("--start-gtid {gtids} is not of the kind that {} has", source.describe()),
+    }
+}
+
+/// For files that are read in place.
+pub fn files(opened: &Opened, names: &[String], asked: &StartAt) -> Result<(Start, relay::Start)> {
+    let at = |position: &LogPosition| relay::Start::At(crate::runtime::reread::relay_position(position));
+    let there = |position: &LogPosition| names.iter().any(|name| **name == *position.file);
+    let (mark, is_new, start) = match (&opened.mark, asked) {
+        (Some(_), StartAt::Position(_) | StartAt::Gtids(_)) => {
+            bail!(
+                "the channel has been started already and goes on by itself; leave --start out, or use another --channel"
+            )
+        }
+        (Some(mark), StartAt::Default) => {
+            let start = match &mark.position {
+                Some(position) if there(position) => at(position),
+                Some(position) if position.offset > 4 || mark.gtids.is_empty() => next_file(mark, position, names)?,
+                _ => relay::Start::Beginning,
+            };
+            (mark.clone(), false, start)
+        }
+        (None, StartAt::Position(position)) => {
+            if !there(position) {
+                bail!("--start {position}: no such file among the {} given", names.len());
+            }
+            (Mark { position: Some(position.clone()), ..Mark::default() }, true, at(position))
+        }
+        (None, StartAt::Gtids(gtids)) => {
+            (Mark { gtids: gtids.clone(), ..Mark::default() }, true, relay::Start::Beginning)
+        }
+        (None, StartAt::Default) => (Mark::default(), true, relay::Start::Beginning),
+    };
+    Ok((Start { mark, is_new, by_gtid: false, stream: StreamStart::Oldest }, start))
+}
+
+/// The file where the channel is was not given. With GTIDs the given ones are read and what is applied is skipped; without, they
+/// have to begin with the very next file.
+fn next_file(mark: &Mark, position: &LogPosition, names: &[String]) -> Result<relay::Start> {
+    if !mark.gtids.is_empty() {
+        return Ok(relay::Start::Beginning);
+    }
+    let first = names.first().map(String::as_str).unwrap_or_default();
+    let first_number = LogPosition::new(first, 4).file_number();
+    if first_number.is_some() && first_number == position.file_number().map(|number| number + 1) {
+        return Ok(relay::Start::Beginning);
+    }
+    bail!("the channel goes on at {position}, and that file was not given: the first given is {first}")
+}
+
+/// Names as in log positions.
+pub fn names(files: &[std::path::PathBuf]) -> Result<Vec<String>> {
+    files
+        .iter()
+        .map(|file| {
+            let name = file.file_name().and_then(|name| name.to_str());
+            Ok(name.with_context(|| format!("{} has no name that can be noted", file.display()))?.to_owned())
+        })
+        .collect()
+}

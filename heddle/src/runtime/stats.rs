@@ -1,0 +1,81 @@
+//! Numbers that threads write and observers read; nothing is decided by them.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Condvar, Mutex, PoisonError};
+use std::time::Duration;
+
+use engine::progress::Mark;
+use engine::scheduler::Counters;
+
+#[derive(Debug, Default)]
+pub struct Stats {
+    /// Bytes of events read from the log.
+    pub read_bytes: AtomicU64,
+    /// Bytes of events that the source has received, for a live source.
+    pub received_bytes: AtomicU64,
+    /// The newest commit time that was read, microseconds since the epoch.
+    pub read_time_us: AtomicU64,
+    pub low_water: AtomicU64,
+    /// Nanoseconds that workers waited for their turn to commit, all together.
+    grant_wait_ns: AtomicU64,
+    shared: Mutex<Shared>,
+    moved: Condvar,
+}
+
+#[derive(Clone, Debug, Default)]
+struct Shared {
+    mark: Mark,
+    counters: Counters,
+    idle: &'static str,
+    stopping: bool,
+}
+
+impl Stats {
+    fn shared(&self) -> std::sync::MutexGuard<'_, Shared> {
+        self.shared.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub fn waited_for_grant(&self, _worker: usize, time: Duration) {
+        self.grant_wait_ns.fetch_add(time.as_nanos() as u64, Ordering::Relaxed);
+    }
+
+    pub fn grant_wait(&self) -> Duration {
+        Duration::from_nanos(self.grant_wait_ns.load(Ordering::Relaxed))
+    }
+
+    pub fn set_mark(&self, mark: Mark) {
+        self.low_water.store(mark.seq, Ordering::Release);
+        self.shared().mark = mark;
+        self.moved.notify_all();
+    }
+
+    pub fn mark(&self) -> Mark {
+        self.shared().mark.clone()
+    }
+
+    pub fn set_counters(&self, counters: Counters, idle: &'static str) {
+        let mut shared = self.shared();
+        shared.counters = counters;
+        shared.idle = idle;
+    }
+
+    pub fn counters(&self) -> (Counters, &'static str) {
+        let shared = self.shared();
+        (shared.counters, shared.idle)
+    }
+
+    /// Nothing more will be committed: whoever waits for the low water gives up.
+    pub fn give_up(&self) {
+        self.shared().stopping = true;
+        self.moved.notify_all();
+    }
+
+    /// Waits until everything up to `seq` is committed; false when that will not happen.
+    pub fn wait_for(&self, seq: u64) -> bool {
+        let mut shared = self.shared();
+        while shared.mark.seq < seq && !shared.stopping {
+            shared = self.moved.wait(shared).unwrap_or_else(PoisonError::into_inner);
+        }
+        shared.mark.seq >= seq
+    }
+}

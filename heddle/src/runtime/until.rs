@@ -1,0 +1,45 @@
+//! Where to stop: `--until-end`, `--until-gtid`, `--until-position`, `--until-time`.
+
+use engine::gtid::GtidState;
+use engine::position::LogPosition;
+use engine::transaction::Transaction;
+
+/// All that are set have to be reached for nothing; the first that is reached ends the run.
+#[derive(Clone, Debug, Default)]
+pub struct Until {
+    /// Every transaction that starts before it is applied, none that starts there or later.
+    pub position: Option<LogPosition>,
+    /// Ends once all of these are applied.
+    pub gtids: Option<GtidState>,
+    /// The channel started at a position, so that the GTIDs before it are not noted: then the last of each source counts.
+    pub gtids_incomplete: bool,
+    /// The first transaction committed at or after it is not applied; microseconds since the epoch.
+    pub time_us: Option<u64>,
+}
+
+impl Until {
+    /// Whether the transaction lies behind the end: it must not be applied.
+    pub fn is_before(&self, transaction: &Transaction) -> bool {
+        self.position.as_ref().is_some_and(|end| transaction.start >= *end)
+            || self.time_us.is_some_and(|end| transaction.commit_time_us >= end)
+    }
+
+    fn has_passed(&self, end: &GtidState, gtids: &GtidState) -> bool {
+        let (GtidState::MySql(end), GtidState::MySql(gtids)) = (end, gtids) else { return false };
+        let last = |intervals: &engine::gtid::Intervals| intervals.ranges().last().map(|&(_, last)| last);
+        self.gtids_incomplete
+            && !end.is_empty()
+            && end.iter().all(|(uuid, tag, intervals)| {
+                last(intervals).is_some_and(|last| gtids.contains(uuid, tag.as_str(), last))
+            })
+    }
+
+    /// Whether the end is reached with the log read up to `position` and these GTIDs applied or dispatched.
+    pub fn is_reached(&self, position: Option<&LogPosition>, gtids: &GtidState) -> bool {
+        let by_position = match (&self.position, position) {
+            (Some(end), Some(position)) => position >= end,
+            _ => false,
+        };
+        by_position || self.gtids.as_ref().is_some_and(|end| gtids.contains_state(end) || self.has_passed(end, gtids))
+    }
+}

@@ -1,0 +1,261 @@
+//! One worker: takes groups, applies them on its session, reports what became of them.
+//!
+//! Decides nothing about order: it commits when it is granted to, and rolls back when it is told to.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use crossbeam_channel::{Receiver, Sender};
+use engine::Seq;
+use engine::compact::{Plan, plan};
+use engine::failure::{Failure, FailureKind};
+use engine::group::{Group, GroupId, Held};
+use engine::progress::Marker;
+use engine::scheduler::{Run, Worker};
+use engine::transaction::Transaction;
+
+use super::reread::Reread;
+use super::stats::Stats;
+use crate::target::{Commit, Range, Session};
+
+/// What the coordinator tells a worker.
+#[derive(Debug)]
+pub enum Order {
+    Run { group: Arc<Group>, run: Run },
+    Grant(GroupId),
+    Abort { group: GroupId, attempt: u32 },
+}
+
+/// What a worker tells the coordinator.
+#[derive(Debug)]
+pub enum Report {
+    Ordered(GroupId),
+    Committed(GroupId),
+    Failed { group: GroupId, failure: Failure, committed_to: Seq },
+}
+
+/// How long a worker tries to get a lost target back before the channel stops.
+const RECONNECT_FOR: Duration = Duration::from_secs(600);
+const BACK_OFF_FIRST: Duration = Duration::from_millis(50);
+const BACK_OFF_MAX: Duration = Duration::from_secs(5);
+
+pub struct WorkerTask {
+    pub number: Worker,
+    pub session: Box<dyn Session>,
+    pub orders: Receiver<Order>,
+    pub reports: Sender<Report>,
+    pub reread: Reread,
+    pub merge: bool,
+    pub relaxed: bool,
+    pub stats: Arc<Stats>,
+}
+
+/// The coordinator is gone: nothing is left to do.
+struct Gone;
+
+impl WorkerTask {
+    pub fn run(mut self) {
+        while let Ok(order) = self.orders.recv() {
+            let gone = match order {
+                Order::Run { group, run } => self.group(&group, run).is_err(),
+                // Left over from an attempt that has ended by itself.
+                Order::Grant(_) | Order::Abort { .. } => false,
+            };
+            if gone {
+                return;
+            }
+        }
+    }
+
+    fn report(&self, report: Report) -> Result<(), Gone> {
+        self.reports.send(report).map_err(|_| Gone)
+    }
+
+    fn group(&mut self, group: &Group, run: Run) -> Result<(), Gone> {
+        let mut committed_to = 0;
+        let outcome = if run.isolate {
+            self.isolated(group, &mut committed_to)
+        } else {
+            match self.together(group, run) {
+                Ok(Some(outcome)) => outcome,
+                Ok(None) => return Err(Gone),
+                Err(failure) => Err(failure),
+            }
+        };
+        let outcome = match outcome {
+            Err(failure) if failure.kind == FailureKind::ConnectionLost && !run.isolate => {
+                self.after_loss(group, &failure)
+            }
+            Err(failure) => self.roll_back().and(Err(failure)),
+            committed => committed,
+        };
+        let id = group.id;
+        match outcome {
+            Ok(Commit::Durable) => self.report(Report::Committed(id)),
+            Ok(Commit::Ordered) => {
+                self.report(Report::Ordered(id))?;
+                match self.session.wait_durable() {
+                    Ok(()) => self.report(Report::Committed(id)),
+                    Err(failure) => self.report(Report::Failed { group: id, failure, committed_to: 0 }),
+                }
+            }
+            Err(failure) => self.report(Report::Failed { group: id, failure, committed_to }),
+        }
+    }
+
+    fn range<'a>(&self, group: &'a Group) -> Range<'a> {
+        Range { first: group.first(), before: group.before.seq, mark: &group.mark, island: self.relaxed }
+    }
+
+    /// The whole group in one target transaction. `Ok(None)`: the coordinator is gone.
+    #[allow(clippy::type_complexity)]
+    fn together(&mut self, group: &Group, run: Run) -> Result<Option<Result<Commit, Failure>>, Failure> {
+        let Some(first) = group.transactions.first() else {
+            return Err(Failure::new(FailureKind::Refused, "an empty group"));
+        };
+        if group.is_barrier() {
+            let range = self.range(group);
+            return Ok(Some(self.session.run_alone(first, &self.reread, range).map(|()| Commit::Durable)));
+        }
+        let Plan { free, held } = plan(group, self.merge);
+        let (free, held) = if run.granted { (Vec::new(), [free, held].concat()) } else { (free, held) };
+        if !free.is_empty() {
+            self.session.apply(first, &free)?;
+        }
+        if !run.granted {
+            match self.wait_for_grant(group.id, run.attempt) {
+                Some(Granted::Yes) => {}
+                Some(Granted::Aborted) => {
+                    return Err(Failure::new(
+                        FailureKind::Conflict,
+                        "an earlier group needs a lock that this one holds",
+                    ));
+                }
+                None => return Ok(None),
+            }
+        }
+        let range = self.range(group);
+        Ok(Some(self.session.commit(first, &held, range)))
+    }
+
+    /// A connection that is gone has rolled back, and is found out to be gone when it is used next.
+    fn roll_back(&mut self) -> Result<(), Failure> {
+        match self.session.rollback() {
+            Err(lost) if lost.kind == FailureKind::ConnectionLost => Ok(()),
+            done => done,
+        }
+    }
+
+    fn wait_for_grant(&self, group: GroupId, attempt: u32) -> Option<Granted> {
+        let since = Instant::now();
+        let granted = loop {
+            match self.orders.recv() {
+                Ok(Order::Grant(id)) if id == group => break Some(Granted::Yes),
+                Ok(Order::Abort { group: id, attempt: tried }) if id == group && tried == attempt => {
+                    break Some(Granted::Aborted);
+                }
+                Ok(_) => {}
+                Err(_) => break None,
+            }
+        };
+        self.stats.waited_for_grant(self.number, since.elapsed());
+        granted
+    }
+
+    /// One transaction after the other, each its own commit, rows in the source's order: a failure names its place.
+    fn isolated(&mut self, group: &Group, committed_to: &mut Seq) -> Result<Commit, Failure> {
+        let mut marker = Marker::new(group.before.clone());
+        for transaction in &group.transactions {
+            let (gtid, end) = (transaction.gtid.clone(), transaction.end.clone());
+            marker.push(transaction.seq, gtid, end, transaction.commit_time_us);
+            let single = Group {
+                id: group.id,
+                transactions: vec![Arc::clone(transaction)],
+                held: vec![Held::Nothing],
+                before: marker.mark().clone(),
+                mark: marker.advance(transaction.seq).clone(),
+            };
+            let range = self.range(&single);
+            let done = match self.single(transaction, &single) {
+                Err(lost) if lost.kind == FailureKind::ConnectionLost => match self.reconnect(range, &lost)? {
+                    seq if seq >= transaction.seq => Ok(()),
+                    _ => self.single(transaction, &single),
+                },
+                done => done,
+            };
+            if let Err(failure) = done {
+                self.roll_back()?;
+                return Err(self.name_the_row(&single, failure));
+            }
+            *committed_to = transaction.seq;
+        }
+        Ok(Commit::Durable)
+    }
+
+    fn single(&mut self, transaction: &Transaction, single: &Group) -> Result<(), Failure> {
+        let range = self.range(single);
+        if transaction.barrier.is_some() {
+            return self.session.run_alone(transaction, &self.reread, range);
+        }
+        let plan = plan(single, false);
+        match self.session.commit(transaction, &plan.free, range)? {
+            Commit::Durable => Ok(()),
+            Commit::Ordered => self.session.wait_durable(),
+        }
+    }
+
+    /// Applies the rows one by one, then rolls back: which is the first that fails?
+    fn name_the_row(&mut self, single: &Group, failure: Failure) -> Failure {
+        let Some(transaction) = single.transactions.first() else { return failure };
+        let mut place = transaction.place();
+        'search: for batch in &plan(single, false).free {
+            for row in &batch.rows {
+                let one = batch.with_row(*row);
+                if let Err(same) = self.session.apply(transaction, std::slice::from_ref(&one)) {
+                    place = format!("{}, {}", crate::report::row::describe(&one), transaction.place());
+                    if same.kind == FailureKind::ConnectionLost {
+                        return same;
+                    }
+                    break 'search;
+                }
+            }
+        }
+        match self.roll_back() {
+            Ok(()) if failure.place.is_empty() => failure.at(place),
+            Ok(()) => failure,
+            Err(lost) => lost,
+        }
+    }
+
+    /// The connection is lost: gets it back, and tells up to where the range is committed.
+    fn reconnect(&mut self, range: Range<'_>, failure: &Failure) -> Result<Seq, Failure> {
+        tracing::warn!(worker = self.number, "connection to the target lost: {}", failure.message);
+        let since = Instant::now();
+        let mut back_off = BACK_OFF_FIRST;
+        loop {
+            match self.session.recover(range) {
+                Err(again) if again.kind == FailureKind::ConnectionLost && since.elapsed() < RECONNECT_FOR => {
+                    tracing::warn!(worker = self.number, "target not reachable: {}", again.message);
+                    std::thread::sleep(back_off);
+                    back_off = (back_off * 2).min(BACK_OFF_MAX);
+                }
+                recovered => return recovered,
+            }
+        }
+    }
+
+    /// After a lost connection in a run that was not isolated: it is committed as a whole or not at all.
+    fn after_loss(&mut self, group: &Group, failure: &Failure) -> Result<Commit, Failure> {
+        let range = self.range(group);
+        if self.reconnect(range, failure)? >= group.mark.seq {
+            return Ok(Commit::Durable);
+        }
+        let message = format!("{} (connected again; nothing of the group was committed)", failure.message);
+        Err(Failure::new(FailureKind::Conflict, message))
+    }
+}
+
+enum Granted {
+    Yes,
+    Aborted,
+}

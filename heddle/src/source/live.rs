@@ -1,0 +1,337 @@
+//! The receiver: a live source's events into the relay log.
+//!
+//! Two threads: one reads the socket, one appends what has come and makes it durable with one fsync for all of it. After a
+//! lost connection it goes on behind the last whole transaction that is durable. Never parses more of an event than it
+//! takes to know files and formats; never applies anything.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use binlog::{Checksum, Event, Flavour, FormatDescription, Kind};
+use crossbeam_channel::{Receiver as Channel, RecvTimeoutError, Sender, bounded};
+use engine::failure::{Failure, FailureKind};
+use engine::gtid::GtidState;
+use engine::position::LogPosition;
+use relay::RelayWriter;
+use wire::{BinlogStream, ConnectOptions, Connection, DumpOptions, DumpRequest};
+
+use crate::runtime::reread::{engine_position, relay_position};
+use crate::runtime::stats::Stats;
+
+/// Where the stream starts when the relay log is empty.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum StreamStart {
+    /// The first event of the oldest log that the source has.
+    Oldest,
+    Position(LogPosition),
+    Gtids(GtidState),
+}
+
+pub struct Receiver {
+    pub options: ConnectOptions,
+    pub flavour: Flavour,
+    /// What [`super::state::SourceState::identity`] was when the channel started: another server is refused.
+    pub identity: String,
+    /// Go on by GTID rather than by position.
+    pub by_gtid: bool,
+    pub start: StreamStart,
+    pub server_id: u32,
+    pub writer: RelayWriter,
+    pub stats: Arc<Stats>,
+    pub stop: Arc<AtomicBool>,
+    pub retry_for: Duration,
+}
+
+/// Events between the two threads; a chunk of the socket holds about a megabyte of them.
+const QUEUE_EVENTS: usize = 8192;
+/// Appended at most before a sync.
+const SYNC_BYTES: usize = 4 << 20;
+const POLL: Duration = Duration::from_millis(100);
+const HEARTBEAT: Duration = Duration::from_secs(2);
+const BACK_OFF_FIRST: Duration = Duration::from_millis(100);
+const BACK_OFF_MAX: Duration = Duration::from_secs(10);
+
+/// Why one connection's stream ended.
+enum Ended {
+    Stopped,
+    /// Worth another try.
+    Lost(String),
+    Failed(Failure),
+}
+
+impl Receiver {
+    /// Until told to stop, or for good.
+    pub fn run(mut self) -> Result<(), Failure> {
+        let mut back_off = BACK_OFF_FIRST;
+        let mut lost_since: Option<Instant> = None;
+        loop {
+            let received = self.stats.received_bytes.load(Ordering::Relaxed);
+            let ended = self.stream();
+            if self.stats.received_bytes.load(Ordering::Relaxed) > received {
+                back_off = BACK_OFF_FIRST;
+                lost_since = None;
+            }
+            match ended {
+                Ended::Stopped => break,
+                Ended::Failed(failure) => return Err(failure),
+                Ended::Lost(why) => {
+                    let since = *lost_since.get_or_insert_with(Instant::now);
+                    if since.elapsed() > self.retry_for {
+                        return Err(Failure::new(
+                            FailureKind::ConnectionLost,
+                            format!("the source can not be reached: {why}"),
+                        )
+                        .remedy("when it is back, run the same command again"));
+                    }
+                    tracing::warn!("connection to the source lost, trying again: {why}");
+                    if self.pause(back_off) {
+                        break;
+                    }
+                    back_off = (back_off * 2).min(BACK_OFF_MAX);
+                }
+            }
+        }
+        self.writer.close().map_err(|error| relay_failure(&error))
+    }
+
+    /// Sleeps; true when it is time to stop.
+    fn pause(&self, time: Duration) -> bool {
+        let until = Instant::now() + time;
+        while Instant::now() < until {
+            if self.stop.load(Ordering::Relaxed) {
+                return true;
+            }
+            std::thread::sleep(POLL.min(time));
+        }
+        self.stop.load(Ordering::Relaxed)
+    }
+
+    fn stream(&mut self) -> Ended {
+        let mut connection = match Connection::connect(&self.options) {
+            Ok(connection) => connection,
+            Err(error) => return ended(&error),
+        };
+        let state = match super::state::SourceState::read(&mut connection) {
+            Ok(state) => state,
+            Err(error) => return Ended::Lost(format!("{error:#}")),
+        };
+        if state.identity != self.identity {
+            return Ended::Failed(
+                Failure::new(
+                    FailureKind::Refused,
+                    format!("the source is another server now: it was {}, it is {}", self.identity, state.identity),
+                )
+                .remedy("point --from at the server that the channel started with, or use another --channel"),
+            );
+        }
+        let request = match self.request() {
+            Ok(request) => request,
+            Err(failure) => return Ended::Failed(failure),
+        };
+        let checksum = connection.scalar("SELECT @@global.binlog_checksum").ok().flatten();
+        let checksum = match checksum.as_deref() {
+            Some("CRC32") => Checksum::Crc32,
+            _ => Checksum::Off,
+        };
+        let options = DumpOptions { heartbeat_period: HEARTBEAT, ..DumpOptions::default() };
+        let stream = match connection.binlog_dump_with(request, &options) {
+            Ok(stream) => stream,
+            Err(error) => return ended(&error),
+        };
+        let shutdown = stream.shutdown_handle();
+        let (send, receive) = bounded(QUEUE_EVENTS);
+        let stop = Arc::clone(&self.stop);
+        std::thread::scope(|scope| {
+            scope.spawn(move || read_socket(stream, checksum, &send, &stop));
+            let ended = self.append(&receive);
+            shutdown.shutdown();
+            // Lets the reader out of a full queue.
+            drop(receive);
+            ended
+        })
+    }
+
+    fn request(&mut self) -> Result<DumpRequest, Failure> {
+        let resume = self.writer.resume_position();
+        let server_id = self.server_id;
+        let (position, gtids) = match resume {
+            Some(point) => {
+                self.writer.restart(&point.position);
+                let gtids = point
+                    .gtids
+                    .parse::<GtidState>()
+                    .map_err(|error| Failure::new(FailureKind::Refused, format!("the relay log's GTIDs: {error}")))?;
+                (Some(engine_position(&point.position)), gtids)
+            }
+            None => match &self.start {
+                StreamStart::Oldest => (None, GtidState::None),
+                StreamStart::Position(position) => {
+                    self.writer.restart(&relay_position(position));
+                    (Some(position.clone()), GtidState::None)
+                }
+                StreamStart::Gtids(gtids) => (None, gtids.clone()),
+            },
+        };
+        if self.by_gtid {
+            match gtids {
+                GtidState::MySql(set) => {
+                    return Ok(DumpRequest::MySqlGtid { gtid_set_binary: set.to_binary(), server_id });
+                }
+                GtidState::MariaDb(position) => {
+                    let slave_gtid_state = position.to_string();
+                    return Ok(DumpRequest::MariaDb { slave_gtid_state, strict: false, server_id });
+                }
+                GtidState::None if self.flavour == Flavour::MySql && position.is_none() => {
+                    return Ok(DumpRequest::MySqlGtid {
+                        gtid_set_binary: engine::gtid::GtidSet::default().to_binary(),
+                        server_id,
+                    });
+                }
+                GtidState::None => {}
+            }
+        }
+        let (file, position) = position.map_or((String::new(), 4), |at| (at.file.to_string(), at.offset));
+        Ok(DumpRequest::FilePosition { file, position, server_id, flags: 0 })
+    }
+
+    /// Appends what comes, syncs when nothing more is there or enough has gathered.
+    fn append(&mut self, events: &Channel<Result<Event, Ended>>) -> Ended {
+        let mut file: Option<String> = None;
+        loop {
+            if self.stop.load(Ordering::Relaxed) {
+                return Ended::Stopped;
+            }
+            let first = match events.recv_timeout(POLL) {
+                Ok(first) => first,
+                Err(RecvTimeoutError::Timeout) => continue,
+                Err(RecvTimeoutError::Disconnected) => return Ended::Lost("the reading thread ended".to_owned()),
+            };
+            let mut bytes = 0;
+            let mut last = None;
+            for received in std::iter::once(first).chain(events.try_iter()) {
+                let event = match received {
+                    Ok(event) => event,
+                    Err(ended) => {
+                        last = Some(ended);
+                        break;
+                    }
+                };
+                bytes += event.bytes().len();
+                if let Err(failure) = self.append_event(&event, &mut file) {
+                    last = Some(Ended::Failed(failure));
+                    break;
+                }
+                if bytes >= SYNC_BYTES {
+                    break;
+                }
+            }
+            if let Err(error) = self.writer.sync() {
+                return Ended::Failed(relay_failure(&error));
+            }
+            self.stats.received_bytes.fetch_add(bytes as u64, Ordering::Relaxed);
+            if let Some(ended) = last {
+                return ended;
+            }
+            if let Some(ended) = self.wait_for_room() {
+                return ended;
+            }
+        }
+    }
+
+    fn wait_for_room(&mut self) -> Option<Ended> {
+        loop {
+            match self.writer.wait_for_room(POLL) {
+                Ok(true) => return None,
+                Ok(false) if self.stop.load(Ordering::Relaxed) => return Some(Ended::Stopped),
+                Ok(false) => {}
+                Err(error) => return Some(Ended::Failed(relay_failure(&error))),
+            }
+        }
+    }
+
+    fn append_event(&mut self, event: &Event, file: &mut Option<String>) -> Result<(), Failure> {
+        let refused = |what: String| Failure::new(FailureKind::Refused, what);
+        match event.kind() {
+            Kind::HEARTBEAT | Kind::HEARTBEAT_V2 => return Ok(()),
+            Kind::ROTATE => {
+                let rotate = binlog::rotate::Rotate::decode_any(event).map_err(|error| refused(error.to_string()))?;
+                let made_up = event.header().log_pos == 0 || event.header().timestamp == 0;
+                if !made_up && let Some(file) = file.as_deref() {
+                    self.writer.append(file, event).map_err(|error| relay_failure(&error))?;
+                }
+                *file = Some(rotate.file);
+                return Ok(());
+            }
+            _ => {}
+        }
+        let Some(file) = file.as_deref() else {
+            return Err(refused(format!(
+                "the source sent a {} event before the name of its file",
+                event.kind().name()
+            )));
+        };
+        self.writer.append(file, event).map_err(|error| relay_failure(&error))
+    }
+}
+
+fn relay_failure(error: &relay::Error) -> Failure {
+    Failure::new(FailureKind::Refused, format!("relay log: {error}"))
+        .remedy("free the disk or repair it, then run the same command again; what is on the target stays as it is")
+}
+
+fn ended(error: &wire::Error) -> Ended {
+    if error.is_transient_network() || matches!(error, wire::Error::DumpEnded | wire::Error::ShutDown) {
+        return Ended::Lost(error.to_string());
+    }
+    let remedy = match error.code() {
+        Some(1236) => {
+            "the source does not have the events that come next (purged, reset, or another server): load the target anew from a \
+             copy, and start there with --start or --start-gtid"
+        }
+        Some(1227 | 1045) => "grant REPLICATION SLAVE and REPLICATION CLIENT to heddle's account on the source",
+        _ => "see the message; when the cause is gone, run the same command again",
+    };
+    Ended::Failed(Failure::new(FailureKind::Refused, format!("source: {error}")).remedy(remedy))
+}
+
+/// Socket → queue, until either end is gone.
+fn read_socket(mut stream: BinlogStream, checksum: Checksum, events: &Sender<Result<Event, Ended>>, stop: &AtomicBool) {
+    let mut checksum = checksum;
+    while !stop.load(Ordering::Relaxed) {
+        let parsed = match stream.next() {
+            Ok(packet) => parse(packet.bytes, &mut checksum),
+            Err(error) => Err(ended(&error)),
+        };
+        let last = parsed.is_err();
+        if events.send(parsed).is_err() || last {
+            return;
+        }
+    }
+}
+
+/// The stream says with each format description how the events after it are summed.
+fn parse(bytes: bytes::Bytes, checksum: &mut Checksum) -> Result<Event, Ended> {
+    let corrupt = |error: binlog::Corrupt| {
+        // The bytes changed on the way: asking again is right.
+        Ended::Lost(format!("a broken event from the source: {error}"))
+    };
+    if bytes.get(4) == Some(&Kind::FORMAT_DESCRIPTION.0) {
+        let (event, format) = FormatDescription::decode(&bytes).map_err(corrupt)?;
+        *checksum = format.checksum;
+        return Ok(event);
+    }
+    match Event::parse(bytes.clone(), *checksum) {
+        Ok(event) => Ok(event),
+        // A ROTATE that is made up before the first format description may come without a checksum.
+        Err(error) if bytes.get(4) == Some(&Kind::ROTATE.0) => {
+            Event::parse(bytes, Checksum::Off).map_err(|_| corrupt(error))
+        }
+        Err(error) => Err(corrupt(error)),
+    }
+}
+
+/// The relay's start for what the target has applied.
+pub fn reader_start(position: Option<&LogPosition>) -> relay::Start {
+    position.map_or(relay::Start::Beginning, |position| relay::Start::At(relay_position(position)))
+}

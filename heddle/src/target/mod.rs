@@ -1,0 +1,105 @@
+//! Where transactions are applied. One trait for all targets; one folder for each.
+//!
+//! A [`Target`] is the shared side (what is applied already, table definitions, the lease), a [`Session`] one worker's
+//! own connection. Progress is written in the same target transaction as the rows: after any crash it says exactly
+//! what was applied.
+
+pub mod mysql;
+pub mod store;
+
+use engine::Seq;
+use engine::compact::Batch;
+use engine::failure::Failure;
+use engine::progress::Mark;
+use engine::schema::Catalogue;
+use engine::transaction::Transaction;
+
+use crate::report::dry_run::DryRun;
+use crate::runtime::reread::Reread;
+
+/// What a target knows of a channel when it is opened.
+#[derive(Debug, Default)]
+pub struct Opened {
+    /// `None`: the channel has never applied anything.
+    pub mark: Option<Mark>,
+    /// Committed ranges above the mark, left by a run with relaxed order.
+    pub islands: Vec<(Seq, Seq)>,
+    /// The source that the channel was fed from, as [`crate::source::Source::identity`] says it.
+    pub source: Option<String>,
+    /// A statement that can not be rolled back was under way; the target finds out what became of it.
+    pub intent: Option<String>,
+}
+
+pub trait Target: Send + Sync {
+    /// For people: server version and address, or the store's path. Never a password.
+    fn describe(&self) -> String;
+
+    /// Takes the channel over: refuses when another Heddle holds it, fences off what is left of an earlier one,
+    /// and only then reads what is applied.
+    fn open(&self) -> Result<Opened, Failure>;
+
+    /// Notes where a new channel starts, before anything is applied.
+    fn start_at(&self, mark: &Mark, source: &str) -> Result<(), Failure>;
+
+    fn catalogue(&self) -> Result<Box<dyn Catalogue + Send>, Failure>;
+
+    fn session(&self, worker: usize) -> Result<Box<dyn Session>, Failure>;
+
+    /// With relaxed order: everything up to the mark is committed; forgets the islands below it.
+    fn checkpoint(&self, mark: &Mark) -> Result<(), Failure>;
+
+    /// Pairs (waiting worker, blocking worker) among this channel's sessions, from the target's own lock information.
+    fn lock_waits(&self) -> Result<Vec<(usize, usize)>, Failure>;
+
+    /// Ends what the worker's session is executing, if anything; its transaction then fails with a conflict.
+    fn interrupt(&self, worker: usize) -> Result<(), Failure>;
+
+    /// Gives the channel back.
+    fn close(&self);
+
+    /// For `--dry-run`: what would work, what may hurt, what would stop the channel. Changes nothing.
+    fn check(&self, report: &mut DryRun);
+}
+
+/// How far a commit is when [`Session::commit`] returns.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Commit {
+    Durable,
+    /// Its place in the order is taken and its rows can be seen; [`Session::wait_durable`] waits for the disk.
+    Ordered,
+}
+
+/// One worker's connection. At most one transaction is open at a time.
+pub trait Session: Send {
+    /// Begins a target transaction for `first` (its first source transaction) and applies the batches in it.
+    fn apply(&mut self, first: &Transaction, batches: &[Batch<'_>]) -> Result<(), Failure>;
+
+    /// Applies the batches (beginning the transaction if `apply` did not), notes the progress in the same transaction
+    /// and commits. After an error nothing of the group is applied, except with [`engine::failure::FailureKind::ConnectionLost`].
+    fn commit(&mut self, first: &Transaction, batches: &[Batch<'_>], range: Range<'_>) -> Result<Commit, Failure>;
+
+    fn wait_durable(&mut self) -> Result<(), Failure> {
+        Ok(())
+    }
+
+    /// Applies a transaction that runs alone, with its progress: statements, DDL, XA, or one that is read again from the log.
+    fn run_alone(&mut self, transaction: &Transaction, reread: &Reread, range: Range<'_>) -> Result<(), Failure>;
+
+    fn rollback(&mut self) -> Result<(), Failure>;
+
+    /// Connects anew after a lost connection, makes sure that nothing of the old one can still commit, and tells up to
+    /// where the range is committed (`first - 1`: nothing of it).
+    fn recover(&mut self, range: Range<'_>) -> Result<Seq, Failure>;
+}
+
+/// Source transactions `first..=mark.seq`, and what the target remembers once they are committed.
+#[derive(Clone, Copy, Debug)]
+pub struct Range<'a> {
+    pub first: Seq,
+    /// Preserved order: the low water that the target has noted before; `first - 1`, or less when what lies between was
+    /// committed by an earlier run with relaxed order.
+    pub before: Seq,
+    pub mark: &'a Mark,
+    /// Relaxed order: noted as an island instead of moving the low water.
+    pub island: bool,
+}

@@ -1,0 +1,322 @@
+//! Table definitions as the target has them, read when a table is first seen and after each DDL.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use binlog::TableMap;
+use engine::keys::{self, KeyClass};
+use engine::schema::{
+    Catalogue, CatalogueError, Column, ForeignKey, KeyPart, Table, TableId, TableOrderCause, UniqueKey,
+};
+use wire::Connection;
+
+use super::sql::quote;
+
+pub struct MySqlCatalogue {
+    connection: Connection,
+    reconnect: Box<dyn Fn() -> Result<Connection, String> + Send>,
+    ids: HashMap<(String, String), TableId>,
+    tables: HashMap<TableId, Arc<Table>>,
+    /// Foreign keys of the whole server, read with the first table after each DDL.
+    relations: Option<Arc<Vec<Relation>>>,
+}
+
+/// One foreign key, by names.
+#[derive(Debug)]
+struct Relation {
+    name: String,
+    child: (String, String),
+    child_columns: Vec<String>,
+    parent: (String, String),
+    parent_columns: Vec<String>,
+    /// Deleting or changing the parent changes the child's rows.
+    cascades: bool,
+}
+
+/// Columns and unique keys of one table, without its relations.
+struct Definition {
+    columns: Vec<Column>,
+    unique_keys: Vec<UniqueKey>,
+    transactional: bool,
+    cause: Option<TableOrderCause>,
+}
+
+impl MySqlCatalogue {
+    pub fn new(connection: Connection, reconnect: Box<dyn Fn() -> Result<Connection, String> + Send>) -> Self {
+        Self { connection, reconnect, ids: HashMap::new(), tables: HashMap::new(), relations: None }
+    }
+
+    fn id(&mut self, name: &(String, String)) -> TableId {
+        let next = TableId(self.ids.len() as u32);
+        *self.ids.entry(name.clone()).or_insert(next)
+    }
+
+    /// Runs a query, once more on a new connection when the old one is gone.
+    fn rows(&mut self, sql: &str) -> Result<Vec<wire::Row>, String> {
+        match self.connection.rows(sql) {
+            Err(error) if error.is_connection_lost() => {
+                self.connection = (self.reconnect)()?;
+                self.connection.rows(sql).map_err(|error| error.to_string())
+            }
+            other => other.map_err(|error| error.to_string()),
+        }
+    }
+
+    fn load(&mut self, name: &(String, String), width: usize) -> Result<Table, String> {
+        let id = self.id(name);
+        let (schema, table) = (&name.0, &name.1);
+        let Some(definition) = self.definition(name)? else {
+            return Ok(Table::unknown(id, schema, table, TableOrderCause::NotInCatalogue));
+        };
+        // MariaDB's row images hold a hidden hash for each unique key that is too long for an index.
+        if definition.columns.len() + self.hidden_columns(name)? < width {
+            return Err(format!(
+                "the target's table has {} columns, the source's {width}: values would be lost; make the definitions equal",
+                definition.columns.len()
+            ));
+        }
+        if definition.columns.len() != width {
+            return Ok(Table::unknown(id, schema, table, TableOrderCause::ColumnsDiffer));
+        }
+        let relations = self.relations()?;
+        let mut cause = definition.cause;
+        let mut foreign_keys = Vec::new();
+        for relation in relations.iter().filter(|relation| relation.child == *name) {
+            match self.foreign_key(relation, &definition)? {
+                Some(key) => foreign_keys.push(key),
+                None => cause = cause.or(Some(TableOrderCause::ForeignKeyUnknown)),
+            }
+        }
+        let cascades_to = self.descendants(name, &relations);
+        Ok(Table {
+            id,
+            schema: schema.clone(),
+            name: table.clone(),
+            has_relations: relations.iter().any(|relation| relation.child == *name || relation.parent == *name),
+            columns: definition.columns,
+            unique_keys: definition.unique_keys,
+            foreign_keys,
+            cascades_to,
+            transactional: definition.transactional,
+            order_by_table: cause,
+        })
+    }
+
+    /// Columns of the row image that `information_schema.COLUMNS` does not show.
+    fn hidden_columns(&mut self, name: &(String, String)) -> Result<usize, String> {
+        let place = format!("TABLE_SCHEMA={} AND TABLE_NAME={}", quote(&name.0), quote(&name.1));
+        // System versioning adds the two ends of a row's time.
+        let rows = self.rows(&format!(
+            "SELECT (SELECT COUNT(DISTINCT INDEX_NAME) FROM information_schema.STATISTICS WHERE {place} AND NON_UNIQUE=0 \
+             AND INDEX_TYPE='HASH') + (SELECT 2*COUNT(*) FROM information_schema.TABLES WHERE {place} \
+             AND TABLE_TYPE='SYSTEM VERSIONED')"
+        ))?;
+        rows.first().map_or(Ok(0), |row| row.required(0).map_err(|error| error.to_string()))
+    }
+
+    /// `None`: there is no such table.
+    fn definition(&mut self, name: &(String, String)) -> Result<Option<Definition>, String> {
+        let place = format!("TABLE_SCHEMA={} AND TABLE_NAME={}", quote(&name.0), quote(&name.1));
+        let engine = self.rows(&format!("SELECT ENGINE FROM information_schema.TABLES WHERE {place}"))?;
+        let Some(engine) = engine.first() else { return Ok(None) };
+        let engine = engine.text(0).map_err(|error| error.to_string())?.unwrap_or("").to_ascii_uppercase();
+        let transactional = matches!(engine.as_str(), "INNODB" | "ROCKSDB" | "TOKUDB" | "NDBCLUSTER" | "BLACKHOLE");
+
+        let columns = self.rows(&format!(
+            "SELECT COLUMN_NAME, COLUMN_TYPE, IS_NULLABLE, COALESCE(CHARACTER_SET_NAME,''), COALESCE(COLLATION_NAME,'') \
+             FROM information_schema.COLUMNS WHERE {place} ORDER BY ORDINAL_POSITION"
+        ))?;
+        let columns: Vec<Column> = columns.iter().map(column).collect::<Result<_, _>>()?;
+
+        let (unique_keys, functional) = self.unique_keys(name, &columns)?;
+        let identified = unique_keys.first().is_some_and(|key| {
+            key.parts.iter().all(|part| columns.get(part.column).is_some_and(|column| !column.nullable))
+        });
+        let coarse = unique_keys
+            .iter()
+            .flat_map(|key| &key.parts)
+            .any(|part| columns.get(part.column).is_none_or(|column| column.key_class == KeyClass::Coarse));
+        let cause = if !transactional {
+            Some(TableOrderCause::NotTransactional)
+        } else if functional {
+            Some(TableOrderCause::FunctionalKey)
+        } else if !identified {
+            Some(TableOrderCause::NoUniqueKey)
+        } else if coarse {
+            Some(TableOrderCause::KeyNotNormalised)
+        } else {
+            None
+        };
+        Ok(Some(Definition { columns, unique_keys, transactional, cause }))
+    }
+
+    /// Unique keys, the one that identifies a row first; and whether there is one that can not be expressed in columns.
+    fn unique_keys(&mut self, name: &(String, String), columns: &[Column]) -> Result<(Vec<UniqueKey>, bool), String> {
+        let rows = self.rows(&format!(
+            "SELECT INDEX_NAME, COLUMN_NAME, SUB_PART FROM information_schema.STATISTICS \
+             WHERE TABLE_SCHEMA={} AND TABLE_NAME={} AND NON_UNIQUE=0 ORDER BY INDEX_NAME, SEQ_IN_INDEX",
+            quote(&name.0),
+            quote(&name.1)
+        ))?;
+        let mut keys: Vec<UniqueKey> = Vec::new();
+        let mut functional = false;
+        for row in &rows {
+            let index = row.required_text(0).map_err(|error| error.to_string())?;
+            let column = row.text(1).map_err(|error| error.to_string())?;
+            let prefix: Option<u32> = row.parse(2).map_err(|error| error.to_string())?;
+            let at = column.and_then(|name| columns.iter().position(|column| column.name == name));
+            let Some(at) = at else {
+                functional = true;
+                continue;
+            };
+            let part = KeyPart { column: at, prefix };
+            match keys.last_mut().filter(|key| key.name == index) {
+                Some(key) => key.parts.push(part),
+                None => keys.push(UniqueKey { name: index.to_owned(), parts: vec![part] }),
+            }
+        }
+        let nullable = |key: &UniqueKey| {
+            key.parts.iter().any(|part| columns.get(part.column).is_none_or(|column| column.nullable))
+        };
+        keys.sort_by_key(|key| (key.name != "PRIMARY", nullable(key)));
+        Ok((keys, functional))
+    }
+
+    fn relations(&mut self) -> Result<Arc<Vec<Relation>>, String> {
+        if let Some(relations) = &self.relations {
+            return Ok(Arc::clone(relations));
+        }
+        let rules = self.rows(
+            "SELECT CONSTRAINT_SCHEMA, TABLE_NAME, CONSTRAINT_NAME, DELETE_RULE, UPDATE_RULE \
+             FROM information_schema.REFERENTIAL_CONSTRAINTS",
+        )?;
+        let mut relations = Vec::new();
+        if !rules.is_empty() {
+            let usage = self.rows(
+                "SELECT TABLE_SCHEMA, TABLE_NAME, CONSTRAINT_NAME, COLUMN_NAME, REFERENCED_TABLE_SCHEMA, \
+                 REFERENCED_TABLE_NAME, REFERENCED_COLUMN_NAME FROM information_schema.KEY_COLUMN_USAGE \
+                 WHERE REFERENCED_TABLE_NAME IS NOT NULL ORDER BY TABLE_SCHEMA, TABLE_NAME, CONSTRAINT_NAME, ORDINAL_POSITION",
+            )?;
+            for rule in &rules {
+                relations.extend(relation(rule, &usage)?);
+            }
+        }
+        let relations = Arc::new(relations);
+        self.relations = Some(Arc::clone(&relations));
+        Ok(relations)
+    }
+
+    /// `None`: columns that are not where they should be.
+    fn foreign_key(&mut self, relation: &Relation, child: &Definition) -> Result<Option<ForeignKey>, String> {
+        let position = |name: &String| child.columns.iter().position(|column| column.name == *name);
+        let columns: Option<Vec<usize>> = relation.child_columns.iter().map(position).collect();
+        let Some(columns) = columns else { return Ok(None) };
+        let parent = self.id(&relation.parent);
+        let Some(definition) = self.definition(&relation.parent)? else {
+            // A parent that does not exist (foreign_key_checks=0) has no rows to wait for.
+            return Ok(Some(ForeignKey {
+                name: relation.name.clone(),
+                columns,
+                parent,
+                parent_key: None,
+                classes: Vec::new(),
+            }));
+        };
+        let wanted: Option<Vec<usize>> = relation
+            .parent_columns
+            .iter()
+            .map(|name| definition.columns.iter().position(|column| column.name == *name))
+            .collect();
+        let key = wanted.as_ref().and_then(|wanted| {
+            definition.unique_keys.iter().position(|key| {
+                key.parts.iter().all(|part| part.prefix.is_none())
+                    && key.parts.iter().map(|part| part.column).eq(wanted.iter().copied())
+            })
+        });
+        let classes: Vec<KeyClass> = wanted
+            .unwrap_or_default()
+            .iter()
+            .filter_map(|&column| definition.columns.get(column).map(|column| column.key_class))
+            .collect();
+        // Values of the child have to become the same bytes as the parent's.
+        let same = columns
+            .iter()
+            .map(|&at| child.columns.get(at).map(|column| column.key_class))
+            .eq(classes.iter().copied().map(Some));
+        let parent_key = key.filter(|_| definition.cause.is_none() && same);
+        Ok(Some(ForeignKey { name: relation.name.clone(), columns, parent, parent_key, classes }))
+    }
+
+    /// Tables that cascades from this one reach.
+    fn descendants(&mut self, name: &(String, String), relations: &[Relation]) -> Vec<TableId> {
+        let mut found: Vec<(String, String)> = Vec::new();
+        let mut open = vec![name.clone()];
+        while let Some(parent) = open.pop() {
+            for relation in relations.iter().filter(|relation| relation.cascades && relation.parent == parent) {
+                if !found.contains(&relation.child) {
+                    found.push(relation.child.clone());
+                    open.push(relation.child.clone());
+                }
+            }
+        }
+        found.iter().map(|name| self.id(name)).collect()
+    }
+}
+
+fn column(row: &wire::Row) -> Result<Column, String> {
+    let text = |index: usize| row.required_text(index).map_err(|error| error.to_string());
+    let (name, kind, nullable, charset, collation) = (text(0)?, text(1)?, text(2)?, text(3)?, text(4)?);
+    Ok(Column {
+        name: name.to_owned(),
+        unsigned: kind.contains("unsigned"),
+        nullable: nullable == "YES",
+        key_class: keys::classify(&keys::DataType::from_column_type(kind), charset, collation),
+    })
+}
+
+fn relation(rule: &wire::Row, usage: &[wire::Row]) -> Result<Option<Relation>, String> {
+    let text =
+        |row: &wire::Row, index: usize| row.required_text(index).map(str::to_owned).map_err(|error| error.to_string());
+    let (schema, table, name) = (text(rule, 0)?, text(rule, 1)?, text(rule, 2)?);
+    let acts = |rule: &str| matches!(rule, "CASCADE" | "SET NULL" | "SET DEFAULT");
+    let cascades = acts(&text(rule, 3)?) || acts(&text(rule, 4)?);
+    let mut relation = Relation {
+        name: name.clone(),
+        child: (schema.clone(), table.clone()),
+        child_columns: Vec::new(),
+        parent: (String::new(), String::new()),
+        parent_columns: Vec::new(),
+        cascades,
+    };
+    for row in usage {
+        if text(row, 0)? == schema && text(row, 1)? == table && text(row, 2)? == name {
+            relation.child_columns.push(text(row, 3)?);
+            relation.parent = (text(row, 4)?, text(row, 5)?);
+            relation.parent_columns.push(text(row, 6)?);
+        }
+    }
+    Ok((!relation.child_columns.is_empty()).then_some(relation))
+}
+
+impl Catalogue for MySqlCatalogue {
+    fn table(&mut self, map: &TableMap) -> Result<Arc<Table>, CatalogueError> {
+        let name = (map.schema.clone(), map.table.clone());
+        let id = self.id(&name);
+        if let Some(table) = self.tables.get(&id) {
+            return Ok(Arc::clone(table));
+        }
+        let table =
+            self.load(&name, map.columns.len()).map_err(|why| CatalogueError { schema: name.0, table: name.1, why })?;
+        if let Some(cause) = table.order_by_table {
+            tracing::info!("{}.{} is ordered by table: {}", table.schema, table.name, cause.as_str());
+        }
+        let table = Arc::new(table);
+        self.tables.insert(id, Arc::clone(&table));
+        Ok(table)
+    }
+
+    fn invalidate(&mut self) {
+        self.tables.clear();
+        self.relations = None;
+    }
+}

@@ -1,0 +1,106 @@
+//! Server errors, by what has to happen next.
+
+use engine::failure::{Failure, FailureKind};
+
+/// Name of the column that the fence sets to NULL, which its definition forbids: see `progress`.
+pub const FENCE_COLUMN: &str = "lease_epoch";
+
+/// Error numbers: MySQL's and MariaDB's `errmsg` files agree on all of these.
+mod code {
+    pub const CON_COUNT: u16 = 1040;
+    pub const ACCESS_DENIED_DB: u16 = 1044;
+    pub const ACCESS_DENIED: u16 = 1045;
+    pub const BAD_NULL: u16 = 1048;
+    pub const BAD_DB: u16 = 1049;
+    pub const BAD_TABLE: u16 = 1051;
+    pub const DUP_ENTRY: u16 = 1062;
+    pub const DISK_FULL: u16 = 1021;
+    pub const DUP_KEY: u16 = 1022;
+    pub const KEY_NOT_FOUND: u16 = 1032;
+    pub const RECORD_FILE_FULL: u16 = 1114;
+    pub const TABLEACCESS_DENIED: u16 = 1142;
+    pub const NO_SUCH_TABLE: u16 = 1146;
+    pub const PACKET_TOO_LARGE: u16 = 1153;
+    pub const LOCK_WAIT_TIMEOUT: u16 = 1205;
+    pub const LOCK_DEADLOCK: u16 = 1213;
+    pub const SPECIFIC_ACCESS_DENIED: u16 = 1227;
+    pub const OPTION_PREVENTS_STATEMENT: u16 = 1290;
+    pub const TOO_MANY_USER_CONNECTIONS: u16 = 1203;
+    pub const QUERY_INTERRUPTED: u16 = 1317;
+    pub const ROW_IS_REFERENCED: u16 = 1451;
+    pub const NO_REFERENCED_ROW: u16 = 1452;
+    pub const TABLE_DEF_INCOMPATIBLE: u16 = 1535;
+    pub const CONVERSION_FAILED: u16 = 1677;
+    pub const READ_ONLY_TRANSACTION: u16 = 1792;
+    pub const SUPER_READ_ONLY: u16 = 1836;
+}
+
+/// The failure that an error of a target connection means for the group under way.
+pub fn failure(error: &wire::Error) -> Failure {
+    // The connection is gone with this one, too, but a new one would fare no better.
+    let too_large = error.code() == Some(code::PACKET_TOO_LARGE);
+    let refused_login = matches!(error, wire::Error::Auth { .. });
+    if (error.is_connection_lost() || error.is_transient_network()) && !too_large && !refused_login {
+        return Failure::new(FailureKind::ConnectionLost, error.to_string());
+    }
+    let Some(number) = error.code() else {
+        return Failure::new(FailureKind::Refused, error.to_string());
+    };
+    let text = error.to_string();
+    let (kind, remedy) = match number {
+        code::LOCK_DEADLOCK | code::LOCK_WAIT_TIMEOUT | code::QUERY_INTERRUPTED => (FailureKind::Conflict, ""),
+        code::BAD_NULL if text.contains(FENCE_COLUMN) => (
+            FailureKind::Fenced,
+            "another heddle has taken this channel over, or its progress was changed by hand; make sure that only one runs, \
+             then start it again",
+        ),
+        code::KEY_NOT_FOUND => (
+            FailureKind::Divergence,
+            "the row that the source changed is not on the target: find out who changed the target, bring the row back as the \
+             source had it before this transaction, and run the same command again",
+        ),
+        code::DUP_ENTRY | code::DUP_KEY => (
+            FailureKind::Divergence,
+            "a row that the source inserted is already on the target: find out who wrote it, remove it, and run the same \
+             command again",
+        ),
+        code::ROW_IS_REFERENCED | code::NO_REFERENCED_ROW => (
+            FailureKind::Divergence,
+            "a foreign key fails that held on the source: parent or child rows differ on the target; repair them and run the \
+             same command again",
+        ),
+        code::DISK_FULL | code::RECORD_FILE_FULL => (
+            FailureKind::Exhausted,
+            "the target's disk or tablespace is full: make room and run the same command again",
+        ),
+        code::CON_COUNT | code::TOO_MANY_USER_CONNECTIONS => {
+            (FailureKind::Exhausted, "use fewer --workers, or raise the target's max_connections")
+        }
+        code::OPTION_PREVENTS_STATEMENT | code::SUPER_READ_ONLY | code::READ_ONLY_TRANSACTION => (
+            FailureKind::Refused,
+            "the target is read-only: SET GLOBAL read_only=OFF (and super_read_only=OFF), or grant the account the privilege to \
+             write to a read-only server",
+        ),
+        code::ACCESS_DENIED | code::ACCESS_DENIED_DB | code::TABLEACCESS_DENIED | code::SPECIFIC_ACCESS_DENIED => {
+            (FailureKind::Refused, "grant the privilege named in the message to heddle's account (docs/privileges.md)")
+        }
+        code::NO_SUCH_TABLE | code::BAD_TABLE | code::BAD_DB => (
+            FailureKind::Refused,
+            "the target lacks a table or schema that the source has: load the source's schema and data as of the start position \
+             first",
+        ),
+        code::TABLE_DEF_INCOMPATIBLE | code::CONVERSION_FAILED => (
+            FailureKind::Refused,
+            "the target's columns can not hold the source's: make the definitions equal, or allow the conversion with \
+             replica_type_conversions (slave_type_conversions) on the target",
+        ),
+        code::PACKET_TOO_LARGE => (FailureKind::Refused, "raise max_allowed_packet on the target"),
+        _ => (FailureKind::Refused, "see the message; when the cause is gone, run the same command again"),
+    };
+    Failure::new(kind, text).code(number).remedy(remedy)
+}
+
+/// `map_err(failed)`
+pub fn failed(error: wire::Error) -> Failure {
+    failure(&error)
+}

@@ -1,0 +1,73 @@
+//! What kind of server the target is, as far as applying depends on it.
+
+use binlog::Flavour;
+use engine::failure::{Failure, FailureKind};
+use wire::Connection;
+
+use super::failures::failed;
+
+#[derive(Clone, Debug)]
+pub struct TargetInfo {
+    pub flavour: Flavour,
+    pub version: (u16, u16, u16),
+    pub version_text: String,
+    /// `max_allowed_packet`, in bytes.
+    pub packet_bytes_max: usize,
+    pub log_bin: bool,
+    pub binlog_format_is_row: bool,
+    /// MySQL's gtid_mode is ON or ON_PERMISSIVE.
+    pub gtid_mode: bool,
+    pub read_only: bool,
+    pub max_connections: u64,
+}
+
+impl TargetInfo {
+    pub fn read(connection: &mut Connection) -> Result<Self, Failure> {
+        let server = connection.server().clone();
+        let flavour = if server.is_mariadb() { Flavour::MariaDb } else { Flavour::MySql };
+        let row = connection
+            .row("SELECT @@global.max_allowed_packet, @@global.log_bin, @@global.read_only, @@global.max_connections")
+            .map_err(failed)?
+            .ok_or_else(|| Failure::new(FailureKind::Refused, "the target answers no questions about itself"))?;
+        let number = |index: usize| row.required::<u64>(index).map_err(failed);
+        let gtid_mode = match flavour {
+            Flavour::MariaDb => false,
+            // Servers before 5.6 have no such variable.
+            Flavour::MySql if server.version < (5, 6, 5) => false,
+            Flavour::MySql => connection
+                .scalar("SELECT @@global.gtid_mode")
+                .map_err(failed)?
+                .is_some_and(|mode| mode.starts_with("ON")),
+        };
+        // A later MySQL may have no other format and no such variable.
+        let format = connection.scalar("SELECT @@global.binlog_format");
+        let binlog_format_is_row = match format {
+            Err(error) if error.is_connection_lost() => return Err(failed(error)),
+            format => format.ok().flatten().is_none_or(|format| format == "ROW"),
+        };
+        Ok(Self {
+            flavour,
+            version: server.version,
+            version_text: server.version_text.clone(),
+            packet_bytes_max: number(0)? as usize,
+            log_bin: number(1)? != 0,
+            binlog_format_is_row,
+            gtid_mode,
+            read_only: number(2)? != 0,
+            max_connections: number(3)?,
+        })
+    }
+
+    /// Rows (waiting connection id, blocking connection id) of InnoDB's row lock waits.
+    pub fn lock_waits_sql(&self) -> &'static str {
+        if self.flavour == Flavour::MySql && self.version >= (8, 0, 0) {
+            "SELECT w.PROCESSLIST_ID, b.PROCESSLIST_ID FROM performance_schema.data_lock_waits l \
+             JOIN performance_schema.threads w ON w.THREAD_ID=l.REQUESTING_THREAD_ID \
+             JOIN performance_schema.threads b ON b.THREAD_ID=l.BLOCKING_THREAD_ID"
+        } else {
+            "SELECT w.trx_mysql_thread_id, b.trx_mysql_thread_id FROM information_schema.innodb_lock_waits l \
+             JOIN information_schema.innodb_trx w ON w.trx_id=l.requesting_trx_id \
+             JOIN information_schema.innodb_trx b ON b.trx_id=l.blocking_trx_id"
+        }
+    }
+}

@@ -1,0 +1,353 @@
+//! MySQL and MariaDB as the target: `BINLOG` statements over ordinary connections.
+//!
+//! `session` one worker's connection · `script` packets · `rows` events · `alone` statements and DDL · `xa` prepared transactions · `context` their
+//! session state · `progress` the bookkeeping tables · `catalogue` table definitions · `fingerprint` was a DDL executed ·
+//! `info` what the server is · `failures` its errors.
+
+mod alone;
+mod catalogue;
+mod check;
+mod context;
+mod failures;
+mod fingerprint;
+pub mod info;
+mod progress;
+mod rows;
+mod script;
+mod session;
+pub mod sql;
+pub mod status;
+mod xa;
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use binlog::Flavour;
+use engine::failure::{Failure, FailureKind};
+use engine::gtid::GtidState;
+use engine::progress::Mark;
+use engine::schema::Catalogue;
+use wire::{ConnectOptions, Connection};
+
+use self::alone::Intent;
+use self::failures::failed;
+use self::info::TargetInfo;
+use self::progress::{SCHEMA, Statements};
+use self::session::MySqlSession;
+use self::sql::quote;
+use super::{Opened, Session, Target};
+use crate::report::dry_run::DryRun;
+
+/// What the sessions of one target share.
+pub struct Shared {
+    pub(self) options: ConnectOptions,
+    pub(self) info: TargetInfo,
+    pub(self) channel: String,
+    pub(self) preserve_gtids: bool,
+    /// Number of the lease that this process holds.
+    epoch: AtomicU64,
+    /// Connection id of each worker; 0 while it has none.
+    connections: Mutex<Vec<u64>>,
+    /// Left by an earlier run, until its transaction comes by.
+    intent: Mutex<Option<Intent>>,
+    /// Statements of all workers run here, so that temporary tables find their session.
+    alone: Mutex<Option<MySqlSession>>,
+}
+
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    // A panic elsewhere leaves plain values behind, never half of one.
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Shared {
+    fn statements(&self) -> Statements {
+        Statements { channel: self.channel.clone(), epoch: self.epoch.load(Ordering::SeqCst) }
+    }
+
+    fn register(&self, worker: usize, connection: u64) {
+        let mut connections = locked(&self.connections);
+        if connections.len() <= worker {
+            connections.resize(worker + 1, 0);
+        }
+        if let Some(slot) = connections.get_mut(worker) {
+            *slot = connection;
+        }
+    }
+
+    fn keep_intent(&self, intent: Intent) {
+        *locked(&self.intent) = Some(intent);
+    }
+
+    fn take_intent(&self, seq: u64) -> Option<Intent> {
+        locked(&self.intent).take_if(|intent| intent.seq == seq)
+    }
+
+    /// A format description without checksums, of the target's own version: what `BINLOG` has to see first.
+    fn format_description(&self) -> Vec<u8> {
+        let spec = binlog::encode::FormatSpec::new(&self.info.version_text, self.info.flavour, binlog::Checksum::Off);
+        let head = binlog::encode::Head::new(0, 1, binlog::Checksum::Off);
+        binlog::encode::format_description(&head, &spec)
+    }
+}
+
+pub struct MySqlTarget {
+    shared: Arc<Shared>,
+    control: Mutex<Connection>,
+}
+
+impl MySqlTarget {
+    pub fn connect(options: ConnectOptions, channel: &str, preserve_gtids: bool) -> Result<Self, Failure> {
+        let mut control = Connection::connect(&options).map_err(failed)?;
+        let info = TargetInfo::read(&mut control)?;
+        for statement in session::set_up_for(&info) {
+            control.execute(&statement).map_err(failed)?;
+        }
+        let shared = Shared {
+            options,
+            info,
+            channel: channel.to_owned(),
+            preserve_gtids,
+            epoch: AtomicU64::new(0),
+            connections: Mutex::new(Vec::new()),
+            intent: Mutex::new(None),
+            alone: Mutex::new(None),
+        };
+        Ok(Self { shared: Arc::new(shared), control: Mutex::new(control) })
+    }
+
+    fn lock_name(&self) -> String {
+        // Names of more than 64 bytes are refused; the channel's length is bounded where it is parsed.
+        format!("heddle.{}", self.shared.channel).chars().take(64).collect()
+    }
+
+    /// Runs something on the control connection, which is made anew when it was lost.
+    fn with_control<T>(&self, run: impl Fn(&mut Connection) -> Result<T, wire::Error>) -> Result<T, Failure> {
+        let mut control = locked(&self.control);
+        match run(&mut control) {
+            Err(error) if error.is_connection_lost() => {
+                let mut fresh = session::connect(&self.shared)?;
+                // The lease is fenced by its number; the lock only keeps a second one from starting.
+                fresh.scalar(format!("SELECT GET_LOCK({}, 0)", quote(&self.lock_name()))).map_err(failed)?;
+                *control = fresh;
+                run(&mut control).map_err(failed)
+            }
+            other => other.map_err(failed),
+        }
+    }
+
+    fn take_lock(&self, control: &mut Connection) -> Result<(), Failure> {
+        let name = quote(&self.lock_name());
+        // A predecessor that was killed has a moment to disappear from the server.
+        let got = control.scalar(format!("SELECT GET_LOCK({name}, 5)")).map_err(failed)?;
+        if got.as_deref() == Some("1") {
+            return Ok(());
+        }
+        let holder = control.scalar(format!("SELECT IS_USED_LOCK({name})")).map_err(failed)?;
+        Err(Failure::new(
+            FailureKind::Fenced,
+            format!(
+                "channel {} is in use: connection {} on the target holds its lock",
+                quote(&self.shared.channel),
+                holder.unwrap_or_else(|| "(unknown)".to_owned())
+            ),
+        )
+        .remedy("only one heddle can feed a channel; stop the other one, or use another --channel"))
+    }
+}
+
+impl Target for MySqlTarget {
+    fn describe(&self) -> String {
+        let info = &self.shared.info;
+        let name = match info.flavour {
+            Flavour::MySql => "MySQL",
+            Flavour::MariaDb => "MariaDB",
+        };
+        format!("{name} {} at {}", info.version_text, self.shared.options.address())
+    }
+
+    fn open(&self) -> Result<Opened, Failure> {
+        let mut control = locked(&self.control);
+        self.take_lock(&mut control)?;
+        let log = |control: &mut Connection, on: u8| match self.shared.preserve_gtids && self.shared.info.log_bin {
+            true => control.execute(format!("SET SESSION sql_log_bin={on}")).map(|_| ()).map_err(failed),
+            false => Ok(()),
+        };
+        log(&mut control, 0)?;
+        let channel = quote(&self.shared.channel);
+        let known = control.scalar(format!("SELECT COUNT(*) FROM {SCHEMA}.progress WHERE channel={channel}"));
+        if known.ok().flatten().as_deref() != Some("1") {
+            for statement in progress::create() {
+                control.execute(&statement).map_err(failed)?;
+            }
+            let column = failures::FENCE_COLUMN;
+            let owner = format!("SELECT {channel},0,0,'',0,'',0,'','',0");
+            control
+                .execute(format!(
+                    "INSERT INTO {SCHEMA}.progress (channel,{column},seq,source_file,source_position,gtids,commit_time_us,\
+                     source,owner,started) {owner}"
+                ))
+                .map_err(failed)?;
+        }
+        let column = failures::FENCE_COLUMN;
+        let owner = format!("{}@{}", std::process::id(), host_name());
+        control
+            .execute(format!(
+                "INSERT INTO {SCHEMA}.leases (channel,{column}) VALUES ({channel},1) ON DUPLICATE KEY UPDATE {column}={column}+1"
+            ))
+            .map_err(failed)?;
+        // Waits for a commit of a predecessor that is under way; what comes after this is fenced off.
+        control
+            .execute(format!(
+                "UPDATE {SCHEMA}.progress SET {column}={column}+1, owner={} WHERE channel={channel}",
+                quote(&owner)
+            ))
+            .map_err(failed)?;
+        control
+            .execute(format!(
+                "UPDATE {SCHEMA}.leases SET {column}=(SELECT {column} FROM {SCHEMA}.progress WHERE channel={channel}) \
+                 WHERE channel={channel}"
+            ))
+            .map_err(failed)?;
+        let row = control
+            .row(format!(
+                "SELECT {},{column},intent,source,started FROM {SCHEMA}.progress WHERE channel={channel}",
+                progress::MARK_COLUMNS
+            ))
+            .map_err(failed)?
+            .ok_or_else(|| Failure::new(FailureKind::Refused, format!("{SCHEMA}.progress has no row for {channel}")))?;
+        control
+            .execute(format!(
+                "DELETE FROM {SCHEMA}.islands WHERE channel={channel} AND last_seq<=(SELECT seq FROM {SCHEMA}.progress \
+                 WHERE channel={channel})"
+            ))
+            .map_err(failed)?;
+        let islands = control
+            .rows(format!("SELECT first_seq,last_seq FROM {SCHEMA}.islands WHERE channel={channel} ORDER BY first_seq"))
+            .map_err(failed)?;
+        log(&mut control, 1)?;
+        let bad = |why: String| Failure::new(FailureKind::Refused, format!("{SCHEMA}.progress: {why}"));
+        let mark = progress::read_mark(&row).map_err(bad)?;
+        let number = |row: &wire::Row, at: usize| row.required::<u64>(at).map_err(|error| bad(error.to_string()));
+        self.shared.epoch.store(number(&row, 5)?, Ordering::SeqCst);
+        let intent_text = row.text(6).map_err(failed)?;
+        let intent = match intent_text {
+            None => None,
+            Some(text) => Some(Intent::parse(text).ok_or_else(|| bad(format!("intent {text:?} is not understood")))?),
+        };
+        *locked(&self.shared.intent) = intent;
+        let mut opened = Opened { intent: intent_text.map(str::to_owned), ..Opened::default() };
+        if number(&row, 8)? == 1 {
+            opened.mark = Some(mark.clone());
+            opened.source = row.text(7).map_err(failed)?.map(str::to_owned);
+        }
+        for island in &islands {
+            let (first, last) = (number(island, 0)?, number(island, 1)?);
+            if last > mark.seq {
+                opened.islands.push((first, last));
+            }
+        }
+        Ok(opened)
+    }
+
+    fn start_at(&self, mark: &Mark, source: &str) -> Result<(), Failure> {
+        let statement = self.shared.statements().start_at(mark, source);
+        self.with_control(|control| {
+            if self.shared.preserve_gtids && self.shared.info.log_bin {
+                control.execute("SET SESSION sql_log_bin=0")?;
+                control.execute(&statement)?;
+                control.execute("SET SESSION sql_log_bin=1").map(|_| ())
+            } else {
+                control.execute(&statement).map(|_| ())
+            }
+        })
+    }
+
+    fn catalogue(&self) -> Result<Box<dyn Catalogue + Send>, Failure> {
+        let connection = session::connect(&self.shared)?;
+        let shared = Arc::clone(&self.shared);
+        let reconnect = move || session::connect(&shared).map_err(|failure| failure.message);
+        Ok(Box::new(catalogue::MySqlCatalogue::new(connection, Box::new(reconnect))))
+    }
+
+    fn session(&self, worker: usize) -> Result<Box<dyn Session>, Failure> {
+        Ok(Box::new(MySqlSession::open(Arc::clone(&self.shared), worker)?))
+    }
+
+    fn checkpoint(&self, mark: &Mark) -> Result<(), Failure> {
+        let statements = self.shared.statements();
+        let control_seq = |control: &mut Connection| {
+            control.scalar(format!("SELECT seq FROM {SCHEMA}.progress WHERE channel={}", quote(&self.shared.channel)))
+        };
+        self.with_control(|control| {
+            let before = control_seq(control)?.and_then(|text| text.parse().ok()).unwrap_or(0);
+            if before >= mark.seq {
+                return Ok(());
+            }
+            control.execute(format!(
+                "BEGIN;{};{};COMMIT",
+                statements.advance(before, mark),
+                statements.forget_islands(mark.seq)
+            ))?;
+            Ok(())
+        })
+    }
+
+    fn lock_waits(&self) -> Result<Vec<(usize, usize)>, Failure> {
+        let sql = self.shared.info.lock_waits_sql();
+        let rows = self.with_control(|control| control.rows(sql))?;
+        let connections = locked(&self.shared.connections).clone();
+        let worker =
+            |id: Option<u64>| connections.iter().position(|&connection| Some(connection) == id && connection != 0);
+        let mut waits = Vec::new();
+        for row in rows {
+            let (waiting, blocking) = (row.parse(0).map_err(failed)?, row.parse(1).map_err(failed)?);
+            if let (Some(waiting), Some(blocking)) = (worker(waiting), worker(blocking)) {
+                waits.push((waiting, blocking));
+            }
+        }
+        Ok(waits)
+    }
+
+    fn interrupt(&self, worker: usize) -> Result<(), Failure> {
+        let Some(id) = locked(&self.shared.connections).get(worker).copied().filter(|&id| id != 0) else {
+            return Ok(());
+        };
+        self.with_control(|control| match control.execute(format!("KILL QUERY {id}")) {
+            // It has ended by itself.
+            Err(error) if error.code() == Some(1094) => Ok(()),
+            other => other.map(|_| ()),
+        })
+    }
+
+    fn check(&self, report: &mut DryRun) {
+        check::target(&self.shared, &mut locked(&self.control), report);
+    }
+
+    fn close(&self) {
+        let mut control = locked(&self.control);
+        if let Err(error) = control.execute(format!("DO RELEASE_LOCK({})", quote(&self.lock_name()))) {
+            tracing::debug!("releasing the channel's lock: {error}");
+        }
+        *locked(&self.shared.alone) = None;
+    }
+}
+
+impl MySqlTarget {
+    /// What the target has executed, when its GTIDs can be the source's: for where a new channel starts.
+    pub fn executed_gtids(&self) -> Result<GtidState, Failure> {
+        let (sql, needed) = match self.shared.info.flavour {
+            Flavour::MySql => ("SELECT @@global.gtid_executed", self.shared.info.gtid_mode),
+            Flavour::MariaDb => ("SELECT @@global.gtid_slave_pos", true),
+        };
+        if !needed {
+            return Ok(GtidState::None);
+        }
+        let text = self.with_control(|control| control.scalar(sql))?.unwrap_or_default();
+        text.parse().map_err(|error| Failure::new(FailureKind::Refused, format!("the target's GTIDs: {error}")))
+    }
+}
+
+fn host_name() -> String {
+    std::fs::read_to_string("/proc/sys/kernel/hostname")
+        .map_or_else(|_| "unknown".to_owned(), |name| name.trim().to_owned())
+}

@@ -1,0 +1,193 @@
+//! Batches of rows → binary log events that the target's `BINLOG` statement takes.
+//!
+//! Each rows event comes with its table map and ends a statement, so that events can be cut anywhere into
+//! `BINLOG` statements. No checksums: the format description that a session begins with says so.
+
+use std::sync::Arc;
+
+use binlog::{Header, Kind, RowsEvent, RowsKind, TableMap};
+use engine::compact::Batch;
+use engine::failure::{Failure, FailureKind};
+
+/// Rows of one event, in bytes; one row more than that makes an event of its own.
+const EVENT_ROWS_BYTES: usize = 1 << 20;
+
+/// What differs between targets in the form of events.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Dialect {
+    pub mariadb: bool,
+}
+
+impl Dialect {
+    fn rows_kind(self, batch: &Batch<'_>) -> Result<Kind, Failure> {
+        if batch.partial_json {
+            return match self.mariadb {
+                false => Ok(Kind::PARTIAL_UPDATE_ROWS),
+                true => Err(Failure::new(
+                    FailureKind::Refused,
+                    "a partial JSON update (binlog_row_value_options=PARTIAL_JSON) can not be applied to MariaDB",
+                )
+                .remedy("set binlog_row_value_options='' on the source")),
+            };
+        }
+        Ok(match (self.mariadb, batch.kind) {
+            (false, RowsKind::Write) => Kind::WRITE_ROWS,
+            (false, RowsKind::Update) => Kind::UPDATE_ROWS,
+            (false, RowsKind::Delete) => Kind::DELETE_ROWS,
+            (true, RowsKind::Write) => Kind::WRITE_ROWS_V1,
+            (true, RowsKind::Update) => Kind::UPDATE_ROWS_V1,
+            (true, RowsKind::Delete) => Kind::DELETE_ROWS_V1,
+        })
+    }
+}
+
+/// Encodes batches one after the other.
+#[derive(Debug)]
+pub struct Encoder {
+    dialect: Dialect,
+    server_id: u32,
+    /// The last table map's body, and of which map it is.
+    map: Option<(Arc<TableMap>, Vec<u8>)>,
+}
+
+/// Events are executed as they come, so one number serves for all tables.
+const TABLE_ID: [u8; 6] = [1, 0, 0, 0, 0, 0];
+const TABLE_MAP_FLAGS: u16 = 1;
+
+impl Encoder {
+    pub fn new(dialect: Dialect) -> Self {
+        Self { dialect, server_id: 1, map: None }
+    }
+
+    /// The server whose change the next events are, for the target's own binary log.
+    pub fn set_server_id(&mut self, server_id: u32) {
+        self.server_id = server_id;
+    }
+
+    /// Hands each piece, a table map and its rows event, to `sink`.
+    pub fn encode(
+        &mut self,
+        batch: &Batch<'_>,
+        sink: &mut dyn FnMut(&[u8]) -> Result<(), Failure>,
+    ) -> Result<(), Failure> {
+        let kind = self.dialect.rows_kind(batch)?;
+        let same = self.map.as_ref().is_some_and(|(map, _)| Arc::ptr_eq(map, batch.map));
+        if !same {
+            self.map = Some((Arc::clone(batch.map), table_map_body(batch.map, self.dialect)?));
+        }
+        let Some((_, map_body)) = &self.map else { return Ok(()) };
+        let mut piece = Vec::new();
+        let mut rows = batch.rows.iter().peekable();
+        while rows.peek().is_some() {
+            piece.clear();
+            begin_event(&mut piece, Kind::TABLE_MAP, batch.timestamp, self.server_id);
+            piece.extend_from_slice(map_body);
+            end_event(&mut piece, 0)?;
+            let start = piece.len();
+            begin_event(&mut piece, kind, batch.timestamp, self.server_id);
+            self.rows_head(batch, &mut piece);
+            let mut bytes = 0;
+            while let Some(row) =
+                rows.next_if(|row| bytes == 0 || bytes + row.before.len() + row.after.len() <= EVENT_ROWS_BYTES)
+            {
+                piece.extend_from_slice(row.before);
+                piece.extend_from_slice(row.after);
+                bytes += row.before.len() + row.after.len();
+                // A row of no bytes at all still is a row: never loop on it.
+                bytes = bytes.max(1);
+            }
+            end_event(&mut piece, start)?;
+            sink(&piece)?;
+        }
+        Ok(())
+    }
+
+    fn rows_head(&self, batch: &Batch<'_>, out: &mut Vec<u8>) {
+        out.extend_from_slice(&TABLE_ID);
+        out.extend_from_slice(&(batch.flags | RowsEvent::STMT_END).to_le_bytes());
+        if !self.dialect.mariadb {
+            // Version 2: the length of no extra data, itself counted.
+            out.extend_from_slice(&2u16.to_le_bytes());
+        }
+        put_length(out, batch.map.columns.len());
+        if batch.kind != RowsKind::Write {
+            out.extend_from_slice(batch.before_columns.as_bytes());
+        }
+        if batch.kind != RowsKind::Delete {
+            out.extend_from_slice(batch.after_columns.as_bytes());
+        }
+    }
+}
+
+fn begin_event(out: &mut Vec<u8>, kind: Kind, timestamp: u32, server_id: u32) {
+    Header { timestamp, kind, server_id, event_len: 0, log_pos: 0, flags: 0 }.write_to(out);
+}
+
+fn end_event(out: &mut [u8], start: usize) -> Result<(), Failure> {
+    let length =
+        u32::try_from(out.len() - start).map_err(|_| Failure::new(FailureKind::Refused, "a row of more than 4 GiB"))?;
+    if let Some(field) = out.get_mut(start + 9..start + 13) {
+        field.copy_from_slice(&length.to_le_bytes());
+    }
+    Ok(())
+}
+
+/// The protocol's length-encoded integer.
+fn put_length(out: &mut Vec<u8>, value: usize) {
+    match value {
+        0..=250 => out.push(value as u8),
+        251..=0xffff => {
+            out.push(0xfc);
+            out.extend_from_slice(&(value as u16).to_le_bytes());
+        }
+        _ => {
+            out.push(0xfd);
+            out.extend_from_slice(&(value as u32).to_le_bytes()[..3]);
+        }
+    }
+}
+
+/// The table map's body as logged, up to the optional metadata (which the other server might not know), under our
+/// table id.
+fn table_map_body(map: &TableMap, dialect: Dialect) -> Result<Vec<u8>, Failure> {
+    let raw = &map.raw;
+    // MySQL 9 reads the dimensions of VECTOR columns from the metadata, and only MySQL has that type.
+    let has_vector = map.columns.iter().any(|column| column.kind == binlog::ColumnKind::VECTOR);
+    let end = if has_vector && !dialect.mariadb { Some(raw.len()) } else { mandatory_end(raw) };
+    match end.and_then(|end| raw.get(8..end)) {
+        Some(rest) if raw.len() >= 8 => {
+            let mut body = Vec::with_capacity(rest.len() + 8);
+            body.extend_from_slice(&TABLE_ID);
+            body.extend_from_slice(&TABLE_MAP_FLAGS.to_le_bytes());
+            body.extend_from_slice(rest);
+            Ok(body)
+        }
+        _ => Err(Failure::new(
+            FailureKind::Refused,
+            format!("the table map of {}.{} can not be encoded for the target", map.schema, map.table),
+        )),
+    }
+}
+
+/// Offset behind the null bitmap. Layout: id 6, flags 2, schema (length, text, NUL), table likewise, column count,
+/// types, metadata with its length, null bitmap.
+fn mandatory_end(raw: &[u8]) -> Option<usize> {
+    let mut at = 8;
+    for _ in 0..2 {
+        at += usize::from(*raw.get(at)?) + 2;
+    }
+    let (count, used) = get_length(raw.get(at..)?)?;
+    at += used + count;
+    let (meta, used) = get_length(raw.get(at..)?)?;
+    at += used + meta + count.div_ceil(8);
+    Some(at)
+}
+
+fn get_length(bytes: &[u8]) -> Option<(usize, usize)> {
+    match *bytes.first()? {
+        small @ 0..=250 => Some((usize::from(small), 1)),
+        0xfc => Some((usize::from(u16::from_le_bytes([*bytes.get(1)?, *bytes.get(2)?])), 3)),
+        0xfd => Some((u32::from_le_bytes([*bytes.get(1)?, *bytes.get(2)?, *bytes.get(3)?, 0]) as usize, 4)),
+        _ => None,
+    }
+}

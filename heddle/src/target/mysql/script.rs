@@ -1,0 +1,101 @@
+//! The text of one target transaction, sent in packets of several statements.
+//!
+//! In one packet an error ends the rest of it: a COMMIT is never reached after a failed change. Between
+//! packets the answer is awaited for the same reason.
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use engine::failure::{Failure, FailureKind};
+use wire::{Connection, ResultSet};
+
+use super::failures::failed;
+
+/// A packet is sent once its text has this many bytes.
+const PACKET_BYTES: usize = 8 << 20;
+
+#[derive(Debug)]
+pub struct Script {
+    sql: Vec<u8>,
+    /// How many there are in `sql`.
+    statements: usize,
+    /// Events of the `BINLOG` statement that is open.
+    events: Vec<u8>,
+    /// The most that `events` may hold.
+    events_bytes_max: usize,
+}
+
+impl Script {
+    /// `packet_bytes_max`: the target's `max_allowed_packet`.
+    pub fn new(packet_bytes_max: usize) -> Self {
+        // Base64 turns 3 bytes into 4; leave room for the other statements in the packet.
+        let text_bytes_max = packet_bytes_max.saturating_sub(64 << 10).max(1024);
+        Self { sql: Vec::new(), statements: 0, events: Vec::new(), events_bytes_max: text_bytes_max / 4 * 3 }
+    }
+
+    pub fn clear(&mut self) {
+        self.sql.clear();
+        self.statements = 0;
+        self.events.clear();
+    }
+
+    /// Appends a statement, without its semicolon.
+    pub fn statement(&mut self, sql: impl AsRef<[u8]>) {
+        self.close_events();
+        self.sql.extend_from_slice(sql.as_ref());
+        self.sql.push(b';');
+        self.statements += 1;
+    }
+
+    /// Appends whole events, which may share a `BINLOG` statement with those before.
+    pub fn events(&mut self, events: &[u8], connection: &mut Connection) -> Result<(), Failure> {
+        if events.len() > self.events_bytes_max {
+            return Err(Failure::new(
+                FailureKind::Refused,
+                format!(
+                    "an event of {} bytes does not fit into the target's max_allowed_packet (as base64, {} bytes at most)",
+                    events.len(),
+                    self.events_bytes_max
+                ),
+            )
+            .remedy("raise max_allowed_packet on the target, for the largest row as base64 (4/3 of its size)"));
+        }
+        let most = self.events_bytes_max.min(PACKET_BYTES / 4 * 3);
+        if !self.events.is_empty() && self.events.len() + events.len() > most {
+            self.close_events();
+            self.send(connection)?;
+        }
+        self.events.extend_from_slice(events);
+        Ok(())
+    }
+
+    fn close_events(&mut self) {
+        if self.events.is_empty() {
+            return;
+        }
+        self.sql.extend_from_slice(b"BINLOG '");
+        let start = self.sql.len();
+        let length = self.events.len().div_ceil(3) * 4;
+        self.sql.resize(start + length, 0);
+        let out = self.sql.get_mut(start..).unwrap_or_default();
+        if STANDARD.encode_slice(&self.events, out).is_err() {
+            panic!("{length} bytes are what base64 needs for {} bytes", self.events.len());
+        }
+        self.sql.extend_from_slice(b"';");
+        self.statements += 1;
+        self.events.clear();
+    }
+
+    /// Sends what has gathered and reads all of its results.
+    pub fn send(&mut self, connection: &mut Connection) -> Result<Vec<ResultSet>, Failure> {
+        self.close_events();
+        if self.sql.is_empty() {
+            return Ok(Vec::new());
+        }
+        // The last semicolon would begin one more, empty, statement.
+        let sql = self.sql.strip_suffix(b";").unwrap_or(&self.sql);
+        let results = connection.query_statements(sql, self.statements).map_err(failed);
+        self.sql.clear();
+        self.statements = 0;
+        results
+    }
+}

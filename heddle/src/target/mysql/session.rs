@@ -1,0 +1,297 @@
+//! One worker's connection: rows as `BINLOG` statements, progress and commit in the same packet.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use binlog::Flavour;
+use engine::Seq;
+use engine::compact::Batch;
+use engine::failure::{Failure, FailureKind};
+use engine::gtid::Gtid;
+use engine::transaction::Transaction;
+use wire::Connection;
+
+use super::failures::failed;
+use super::info::TargetInfo;
+use super::progress::SCHEMA;
+use super::rows::{Dialect, Encoder};
+use super::script::Script;
+use super::sql::quote;
+use super::{Shared, locked};
+use crate::runtime::reread::Reread;
+use crate::target::{Commit, Range, Session};
+
+/// The number of the session that runs statements for all workers; beyond any worker's.
+const ALONE: usize = 4096;
+/// The number of the sessions that prepare XA transactions.
+pub(super) const XA: usize = 4097;
+
+pub struct MySqlSession {
+    pub(super) shared: Arc<Shared>,
+    pub(super) number: usize,
+    pub(super) connection: Connection,
+    pub(super) encoder: Encoder,
+    pub(super) script: Script,
+    /// A transaction has begun on the target.
+    pub(super) open: bool,
+}
+
+/// Statements that make a session independent of the target's settings.
+pub(super) fn set_up(shared: &Shared) -> Vec<String> {
+    set_up_for(&shared.info)
+}
+
+pub(super) fn set_up_for(info: &TargetInfo) -> Vec<String> {
+    let mut statements = vec![
+        "SET NAMES utf8mb4".to_owned(),
+        "SET SESSION sql_mode='STRICT_ALL_TABLES,ERROR_FOR_DIVISION_BY_ZERO,NO_ENGINE_SUBSTITUTION'".to_owned(),
+        "SET SESSION autocommit=1, foreign_key_checks=1, unique_checks=1".to_owned(),
+        // The lock monitor ends waits that would not end by themselves; this bounds the rest.
+        "SET SESSION innodb_lock_wait_timeout=300".to_owned(),
+        "SET SESSION wait_timeout=86400".to_owned(),
+        "SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED".to_owned(),
+    ];
+    if info.log_bin && !info.binlog_format_is_row {
+        // Read committed needs it, and so does a replica of this target.
+        statements.push("SET SESSION binlog_format='ROW'".to_owned());
+    }
+    statements
+}
+
+/// Keeps the text of `BINLOG` statements, which is longer than the rows in it, out of the target's binary log: MariaDB
+/// would write it before each of the rows events, MySQL if it is told to.
+fn without_annotations(connection: &mut Connection, info: &TargetInfo) -> Result<(), Failure> {
+    if !info.log_bin {
+        return Ok(());
+    }
+    let variable = match info.flavour {
+        Flavour::MariaDb => "binlog_annotate_row_events",
+        Flavour::MySql => "binlog_rows_query_log_events",
+    };
+    let is_on = match connection.scalar(format!("SELECT @@session.{variable}")) {
+        Err(error) if error.is_connection_lost() => return Err(failed(error)),
+        // Older than the variable.
+        Err(_) => false,
+        Ok(value) => value.as_deref() == Some("1"),
+    };
+    if !is_on {
+        return Ok(());
+    }
+    match connection.execute(format!("SET SESSION {variable}=OFF")) {
+        Err(error) if error.is_connection_lost() => Err(failed(error)),
+        Err(error) => {
+            tracing::warn!("the target's binary log will hold every statement's text, which makes it much larger: {error}");
+            Ok(())
+        }
+        Ok(_) => Ok(()),
+    }
+}
+
+pub fn connect(shared: &Shared) -> Result<Connection, Failure> {
+    let mut connection = Connection::connect(&shared.options).map_err(failed)?;
+    for statement in set_up(shared) {
+        connection.execute(&statement).map_err(failed)?;
+    }
+    without_annotations(&mut connection, &shared.info)?;
+    Ok(connection)
+}
+
+impl MySqlSession {
+    pub fn open(shared: Arc<Shared>, number: usize) -> Result<Self, Failure> {
+        let connection = connect(&shared)?;
+        let dialect = Dialect { mariadb: shared.info.flavour == Flavour::MariaDb };
+        let script = Script::new(shared.info.packet_bytes_max);
+        let mut session = Self { shared, number, connection, encoder: Encoder::new(dialect), script, open: false };
+        session.introduce()?;
+        Ok(session)
+    }
+
+    /// Tells the server how the events are laid out that will come, and the others which connection this is.
+    fn introduce(&mut self) -> Result<(), Failure> {
+        let format = self.shared.format_description();
+        self.script.clear();
+        self.script.events(&format, &mut self.connection)?;
+        self.script.send(&mut self.connection)?;
+        if self.shared.info.gtid_mode {
+            // The BINLOG statement leaves gtid_next undetermined.
+            self.connection.execute("SET SESSION gtid_next='AUTOMATIC'").map_err(failed)?;
+        }
+        self.shared.register(self.number, self.connection.server().connection_id);
+        Ok(())
+    }
+
+    pub(super) fn begin(&mut self, first: &Transaction) -> Result<(), Failure> {
+        if self.open {
+            return Ok(());
+        }
+        self.encoder.set_server_id(first.server_id);
+        if let Some(statement) = self.shared.set_gtid(first.gtid.as_ref())? {
+            self.script.statement(statement);
+        }
+        self.script.statement("BEGIN");
+        self.open = true;
+        Ok(())
+    }
+
+    pub(super) fn push(&mut self, batches: &[Batch<'_>]) -> Result<(), Failure> {
+        let Self { encoder, script, connection, .. } = self;
+        for batch in batches {
+            encoder.encode(batch, &mut |events| script.events(events, connection))?;
+        }
+        Ok(())
+    }
+
+    /// Notes the progress, commits, and reads the answers of all that was not sent yet.
+    pub(super) fn finish(&mut self, range: Range<'_>) -> Result<(), Failure> {
+        let statement = match range.island {
+            true => self.shared.statements().island(range.first, range.mark.seq),
+            false => self.shared.statements().advance(range.before, range.mark),
+        };
+        self.script.statement(statement);
+        self.script.statement("COMMIT");
+        if self.shared.sets_gtid() && self.shared.info.flavour == Flavour::MySql {
+            self.script.statement("SET SESSION gtid_next='AUTOMATIC'");
+        }
+        let results = self.script.send(&mut self.connection)?;
+        self.open = false;
+        let trailing = if self.shared.sets_gtid() && self.shared.info.flavour == Flavour::MySql { 3 } else { 2 };
+        let noted = results.len().checked_sub(trailing).and_then(|at| results.get(at));
+        if noted.is_none_or(|result| result.ok.affected != 1) {
+            return Err(Failure::new(
+                FailureKind::Fenced,
+                format!(
+                    "the row of channel {} in {SCHEMA}.progress is gone; the transactions up to {} are committed but not noted",
+                    quote(&self.shared.channel),
+                    range.mark.seq
+                ),
+            )
+            .remedy("find out who removed it; restore it from the last `heddle status`, or load the target anew"));
+        }
+        Ok(())
+    }
+
+    /// Ends the old connection on the server, so that nothing of it can commit any more.
+    fn bury(&mut self, connection: &mut Connection) -> Result<(), Failure> {
+        let old = self.connection.server().connection_id;
+        let still_there = |connection: &mut Connection| {
+            connection
+                .scalar(format!("SELECT COUNT(*) FROM information_schema.processlist WHERE id={old}"))
+                .map(|count| count.as_deref() != Some("0"))
+                .map_err(failed)
+        };
+        let since = Instant::now();
+        while still_there(connection)? {
+            // Gone by now is what it is for; a real refusal shows in the loop's end.
+            if let Err(error) = connection.execute(format!("KILL {old}")) {
+                tracing::debug!("KILL {old}: {error}");
+            }
+            if since.elapsed() > Duration::from_secs(300) {
+                let message = format!("connection {old} on the target does not end, and may hold an open transaction");
+                return Err(Failure::new(FailureKind::ConnectionLost, message));
+            }
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        Ok(())
+    }
+}
+
+impl Session for MySqlSession {
+    fn apply(&mut self, first: &Transaction, batches: &[Batch<'_>]) -> Result<(), Failure> {
+        self.begin(first)?;
+        self.push(batches)?;
+        self.script.send(&mut self.connection).map(|_| ())
+    }
+
+    fn commit(&mut self, first: &Transaction, batches: &[Batch<'_>], range: Range<'_>) -> Result<Commit, Failure> {
+        self.begin(first)?;
+        self.push(batches)?;
+        self.finish(range)?;
+        Ok(Commit::Durable)
+    }
+
+    fn run_alone(&mut self, transaction: &Transaction, reread: &Reread, range: Range<'_>) -> Result<(), Failure> {
+        let shared = Arc::clone(&self.shared);
+        let mut alone = locked(&shared.alone);
+        let session = match &mut *alone {
+            Some(session) => session,
+            empty => empty.insert(MySqlSession::open(Arc::clone(&shared), ALONE)?),
+        };
+        let done = super::alone::run(session, transaction, reread, range);
+        if let Err(failure) = &done
+            && failure.kind != FailureKind::ConnectionLost
+        {
+            session.rollback()?;
+        }
+        done
+    }
+
+    fn rollback(&mut self) -> Result<(), Failure> {
+        self.script.clear();
+        self.open = false;
+        self.connection.execute("ROLLBACK").map_err(failed)?;
+        if self.shared.sets_gtid() && self.shared.info.flavour == Flavour::MySql {
+            self.connection.execute("SET SESSION gtid_next='AUTOMATIC'").map_err(failed)?;
+        }
+        Ok(())
+    }
+
+    fn recover(&mut self, range: Range<'_>) -> Result<Seq, Failure> {
+        self.script.clear();
+        self.open = false;
+        let mut connection = connect(&self.shared)?;
+        self.bury(&mut connection)?;
+        self.connection = connection;
+        self.introduce()?;
+        let shared = Arc::clone(&self.shared);
+        if self.number != ALONE
+            && let Some(alone) = &mut *locked(&shared.alone)
+            && alone.connection.ping().is_err()
+        {
+            alone.recover(range)?;
+        }
+        let channel = quote(&self.shared.channel);
+        let sql = match range.island {
+            false => format!("SELECT seq FROM {SCHEMA}.progress WHERE channel={channel} FOR UPDATE"),
+            true => format!(
+                "SELECT COALESCE(MAX(last_seq),{before}) FROM {SCHEMA}.islands WHERE channel={channel} \
+                 AND first_seq>={first} AND last_seq<={last}",
+                before = range.first - 1,
+                first = range.first,
+                last = range.mark.seq
+            ),
+        };
+        let text = self.connection.scalar(sql).map_err(failed)?;
+        text.and_then(|text| text.parse().ok()).ok_or_else(|| {
+            Failure::new(FailureKind::Fenced, format!("{SCHEMA}.progress has no row for channel {channel} any more"))
+        })
+    }
+}
+
+impl Shared {
+    /// `--gtids preserve`
+    pub(super) fn sets_gtid(&self) -> bool {
+        self.preserve_gtids
+    }
+
+    /// The statement that gives the next transaction the source's GTID.
+    pub(super) fn set_gtid(&self, gtid: Option<&Gtid>) -> Result<Option<String>, Failure> {
+        if !self.preserve_gtids {
+            return Ok(None);
+        }
+        match (gtid, self.info.flavour) {
+            (Some(gtid @ Gtid::MySql { .. }), Flavour::MySql) => Ok(Some(format!("SET SESSION gtid_next='{gtid}'"))),
+            (Some(Gtid::MariaDb { domain, server, seq }), Flavour::MariaDb) => {
+                Ok(Some(format!("SET SESSION gtid_domain_id={domain}, server_id={server}, gtid_seq_no={seq}")))
+            }
+            (None, _) => {
+                Err(Failure::new(FailureKind::Refused, "--gtids preserve, but the source's transaction has no GTID")
+                    .remedy("use --gtids local, or switch GTIDs on at the source"))
+            }
+            (Some(gtid), _) => Err(Failure::new(
+                FailureKind::Refused,
+                format!("--gtids preserve, but the target can not take the other server's GTID {gtid}"),
+            )
+            .remedy("use --gtids local between MySQL and MariaDB")),
+        }
+    }
+}

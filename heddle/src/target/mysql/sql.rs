@@ -1,0 +1,50 @@
+//! Text of statements: literals and identifiers, safe in every sql_mode that our sessions use.
+
+/// A string literal. Our sessions run without NO_BACKSLASH_ESCAPES and with utf8mb4.
+pub fn quote(text: &str) -> String {
+    let mut quoted = String::with_capacity(text.len() + 2);
+    quoted.push('\'');
+    for c in text.chars() {
+        match c {
+            '\'' => quoted.push_str("''"),
+            '\\' => quoted.push_str("\\\\"),
+            '\0' => quoted.push_str("\\0"),
+            c => quoted.push(c),
+        }
+    }
+    quoted.push('\'');
+    quoted
+}
+
+/// A quoted identifier.
+pub fn identifier(name: &str) -> String {
+    format!("`{}`", name.replace('`', "``"))
+}
+
+/// Bytes as a hexadecimal literal; the empty string stays a string.
+pub fn hex(bytes: &[u8]) -> String {
+    use std::fmt::Write;
+    if bytes.is_empty() {
+        return "''".to_owned();
+    }
+    let mut text = String::with_capacity(2 + bytes.len() * 2);
+    text.push_str("0x");
+    for byte in bytes {
+        // Writing to a String can not fail.
+        let _ = write!(text, "{byte:02X}");
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn literals_cannot_break_out() {
+        assert_eq!(quote("a'b\\c"), "'a''b\\\\c'");
+        assert_eq!(identifier("a`b"), "`a``b`");
+        assert_eq!(hex(b"\x00\xff"), "0x00FF");
+        assert_eq!(hex(b""), "''");
+    }
+}

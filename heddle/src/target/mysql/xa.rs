@@ -1,0 +1,136 @@
+//! XA transactions that are prepared and committed apart.
+//!
+//! The rows of one are in the log where it was prepared, its COMMIT or ROLLBACK is a transaction of its own. The prepare runs on a
+//! connection that is closed afterwards: the servers then keep the branch for any other connection to end (MySQL 5.7,
+//! MariaDB 10.5 and later). Neither can share a transaction with the progress, so each is announced by an intent, and after a
+//! crash `XA RECOVER` tells what became of it.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use binlog::Flavour;
+use engine::compact::whole_event;
+use engine::failure::{Failure, FailureKind};
+use engine::sql::{Class, Statement, Xid};
+use engine::transaction::{Item, Transaction};
+use wire::Connection;
+
+use super::failures::failed;
+use super::session::MySqlSession;
+
+/// `XAER_NOTA`: there is no such branch, or another connection still has it.
+const UNKNOWN_XID: u16 = 1397;
+/// How long a server may take to let go of the branch of a connection that was closed.
+const DETACH_TIMEOUT: Duration = Duration::from_secs(60);
+
+/// The branch that a transaction prepares. MySQL logs XA START and XA END, MariaDB only XA END.
+pub fn prepared_by(items: &[Item]) -> Option<&Xid> {
+    items.iter().find_map(|item| match item {
+        Item::Statement(statement) if matches!(statement.class.class, Class::XaStart { .. } | Class::XaEnd) => {
+            statement.class.xid.as_ref()
+        }
+        _ => None,
+    })
+}
+
+/// As the servers write it: hexadecimal strings and a number.
+pub fn text(xid: &Xid) -> String {
+    let hex = |bytes: &[u8]| bytes.iter().map(|byte| format!("{byte:02x}")).collect::<String>();
+    format!("X'{}',X'{}',{}", hex(&xid.global), hex(&xid.branch), xid.format)
+}
+
+/// Whether the target has the branch, prepared.
+pub fn is_prepared(connection: &mut Connection, xid: &Xid) -> Result<bool, Failure> {
+    let mut data = xid.global.clone();
+    data.extend_from_slice(&xid.branch);
+    for row in connection.rows("XA RECOVER").map_err(failed)? {
+        let format: u64 = row.required(0).map_err(failed)?;
+        let global: usize = row.required(1).map_err(failed)?;
+        if format == xid.format && global == xid.global.len() && row.get(3) == Some(data.as_slice()) {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+/// A number that changes when the statement has been executed.
+pub fn fingerprint(connection: &mut Connection, statement: &Statement) -> Result<u64, Failure> {
+    match &statement.xid {
+        Some(xid) => Ok(u64::from(is_prepared(connection, xid)?)),
+        None => Err(Failure::new(FailureKind::Refused, "an XA statement without its identifier")),
+    }
+}
+
+/// Prepares the branch with its rows, on a connection of its own.
+pub fn prepare(session: &MySqlSession, transaction: &Transaction, xid: &Xid) -> Result<(), Failure> {
+    let shared = Arc::clone(&session.shared);
+    let keeps = match shared.info.flavour {
+        Flavour::MySql => shared.info.version >= (5, 7, 7),
+        Flavour::MariaDb => shared.info.version >= (10, 5, 0),
+    };
+    if !keeps {
+        return Err(Failure::new(
+            FailureKind::Refused,
+            "the target rolls a prepared XA transaction back when its connection ends, so it can not be prepared here",
+        )
+        .remedy("upgrade the target (MySQL 5.7, MariaDB 10.5 or later), or commit in one phase on the source"));
+    }
+    let mut branch = MySqlSession::open(shared, super::session::XA)?;
+    if let Some(set) = branch.shared.set_gtid(transaction.gtid.as_ref())? {
+        branch.connection.execute(set).map_err(failed)?;
+    }
+    branch.encoder.set_server_id(transaction.server_id);
+    let xid = text(xid);
+    branch.script.statement(format!("XA START {xid}"));
+    for item in transaction.items() {
+        match item {
+            Item::Rows(rows) => branch.push(&[whole_event(rows)])?,
+            Item::Statement(statement) => match statement.class.class {
+                Class::XaStart { .. } | Class::XaEnd => {}
+                _ => {
+                    branch.script.send(&mut branch.connection)?;
+                    super::alone::execute(&mut branch, statement)?;
+                }
+            },
+        }
+    }
+    branch.script.statement(format!("XA END {xid}"));
+    branch.script.statement(format!("XA PREPARE {xid}"));
+    branch.script.send(&mut branch.connection).map(|_| ())
+    // The connection closes here, and the branch is free for others.
+}
+
+/// XA COMMIT or XA ROLLBACK of a branch that was prepared before.
+pub fn end(connection: &mut Connection, statement: &Statement) -> Result<(), Failure> {
+    let Some(xid) = &statement.xid else {
+        return Err(Failure::new(FailureKind::Refused, "an XA statement without its identifier"));
+    };
+    let verb = if matches!(statement.class, Class::XaRollback) { "ROLLBACK" } else { "COMMIT" };
+    let since = Instant::now();
+    loop {
+        match connection.execute(format!("XA {verb} {}", text(xid))) {
+            Ok(_) => return Ok(()),
+            Err(error) if error.code() == Some(UNKNOWN_XID) => {
+                if !is_prepared(connection, xid)? || since.elapsed() > DETACH_TIMEOUT {
+                    return Err(failed(error).remedy(
+                        "the branch is not prepared on the target: it was ended there by somebody else, or prepared before this \
+                         channel began",
+                    ));
+                }
+                std::thread::sleep(Duration::from_millis(5));
+            }
+            Err(error) => return Err(failed(error)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn xid_text() {
+        let xid = Xid { global: vec![0, 0xff], branch: Vec::new(), format: 7 };
+        assert_eq!(text(&xid), "X'00ff',X'',7");
+    }
+}

@@ -1,0 +1,172 @@
+//! The store's folder: what is in it, who may open it, and fjall's errors as failures.
+//!
+//! `heddle-store` says the format, `db/` is fjall's database. fjall locks it: one process at a time.
+
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+use engine::failure::{Failure, FailureKind};
+use fjall::{Database, Keyspace, KeyspaceCreateOptions};
+
+const MARKER: &str = "heddle-store";
+/// What the marker holds; the number changes when an older heddle could not read the store, or would damage it.
+const FORMAT: &str = "heddle store, format 1\n";
+const DATABASE: &str = "db";
+/// Blocks of tables that are kept in memory, in bytes.
+const CACHE_BYTES: u64 = 128 << 20;
+/// Below this no commit is begun, so that what was begun can be finished: a journal and a few tables, in bytes.
+const FREE_BYTES_MIN: u64 = 64 << 20;
+
+/// fjall's handles.
+pub struct Files {
+    pub path: PathBuf,
+    pub db: Database,
+    /// Rows and everything that is known of them, so that one write is atomic over both.
+    pub data: Keyspace,
+    /// Rows of one large transaction before its commit.
+    pub staging: Keyspace,
+}
+
+impl Files {
+    /// Opens the store; with `create` makes it in a folder that is empty or not there.
+    pub fn open(path: &Path, create: bool) -> Result<Self, Failure> {
+        match (inspect(path)?, create) {
+            (Found::Store, _) => {}
+            (Found::Nothing, true) => make(path).map_err(|error| io_failure(path, &error))?,
+            (Found::Nothing, false) => return Err(no_store(path)),
+        }
+        let db_path = path.join(DATABASE);
+        if db_path.exists() && !db_path.join("version").exists() {
+            return Err(refused(format!(
+                "the store {} is damaged, or making it was interrupted: {DATABASE}/version is missing",
+                path.display()
+            ))
+            .remedy("if it is a new store, remove the folder and start again"));
+        }
+        let opened = || -> fjall::Result<Self> {
+            let db = Database::builder(&db_path).cache_size(CACHE_BYTES).manual_journal_persist(true).open()?;
+            let options = || KeyspaceCreateOptions::default().manual_journal_persist(true);
+            let data = db.keyspace("data", options)?;
+            let staging = db.keyspace("staging", options)?;
+            Ok(Self { path: path.to_owned(), db, data, staging })
+        };
+        opened().map_err(|error| failure(path, &error))
+    }
+
+    /// Refuses while it can still be repeated: once a write has failed, fjall takes no more.
+    pub fn check_space(&self) -> Result<(), Failure> {
+        match free_bytes(&self.path) {
+            Some(free) if free < FREE_BYTES_MIN => Err(Failure::new(
+                FailureKind::Exhausted,
+                format!("the disk of the store {} is full: {} MiB are left", self.path.display(), free >> 20),
+            )
+            .remedy("make room and run the same command again")),
+            _ => Ok(()),
+        }
+    }
+}
+
+fn refused(message: String) -> Failure {
+    Failure::new(FailureKind::Refused, message)
+}
+
+fn no_store(path: &Path) -> Failure {
+    refused(format!("{} is not a heddle store", path.display()))
+        .remedy("give the folder of a store, or for a new one a folder that is empty or not there")
+}
+
+/// What is in a folder.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Found {
+    Store,
+    /// Room for a new one.
+    Nothing,
+}
+
+/// Looks without opening; anything else in the folder is refused.
+pub fn inspect(path: &Path) -> Result<Found, Failure> {
+    use std::io::ErrorKind as E;
+    match std::fs::read_to_string(path.join(MARKER)) {
+        Ok(text) if text == FORMAT => return Ok(Found::Store),
+        Ok(text) => {
+            return Err(refused(format!(
+                "the store {} is of another version: {:?}, this heddle reads {:?}",
+                path.display(),
+                text.trim_end(),
+                FORMAT.trim_end()
+            ))
+            .remedy("use the heddle that wrote it, or feed a new store"));
+        }
+        Err(error) if matches!(error.kind(), E::NotFound | E::NotADirectory) => {}
+        Err(error) => return Err(io_failure(path, &error)),
+    }
+    match std::fs::read_dir(path) {
+        Ok(mut entries) => match entries.next() {
+            None => Ok(Found::Nothing),
+            Some(_) => Err(no_store(path)),
+        },
+        Err(error) if error.kind() == E::NotFound => Ok(Found::Nothing),
+        Err(error) if error.kind() == E::NotADirectory => Err(no_store(path)),
+        Err(error) => Err(io_failure(path, &error)),
+    }
+}
+
+fn make(path: &Path) -> std::io::Result<()> {
+    std::fs::create_dir_all(path)?;
+    let temporary = path.join("heddle-store.new");
+    let mut file = std::fs::File::create(&temporary)?;
+    file.write_all(FORMAT.as_bytes())?;
+    file.sync_all()?;
+    std::fs::rename(&temporary, path.join(MARKER))?;
+    std::fs::File::open(path)?.sync_all()
+}
+
+fn io_failure(path: &Path, error: &std::io::Error) -> Failure {
+    use std::io::ErrorKind as E;
+    let message = format!("store {}: {error}", path.display());
+    match error.kind() {
+        E::StorageFull | E::QuotaExceeded => {
+            Failure::new(FailureKind::Exhausted, message).remedy("make room on the disk and run the same command again")
+        }
+        _ => refused(message),
+    }
+}
+
+/// What an error of fjall means for the transaction under way.
+pub fn failure(path: &Path, error: &fjall::Error) -> Failure {
+    let at = path.display();
+    match error {
+        fjall::Error::Locked => {
+            Failure::new(FailureKind::Fenced, format!("the store {at} is in use by another process"))
+                .remedy("only one heddle can open a store; stop the other one, or use another store")
+        }
+        fjall::Error::InvalidVersion(_) => {
+            refused(format!("the store {at} was written by another version of its database"))
+                .remedy("use the heddle that wrote it, or feed a new store")
+        }
+        fjall::Error::Io(error) => io_failure(path, error),
+        fjall::Error::Storage(fjall::LsmError::Io(error)) => io_failure(path, error),
+        fjall::Error::Poisoned => {
+            refused(format!("the store {at} takes no more writes after an earlier error of its disk"))
+                .remedy("look for the error in the log, cure it, and run the same command again")
+        }
+        other => refused(format!("store {at}: {other}"))
+            .remedy("the store may be damaged: restore it from a copy, or feed a new one"),
+    }
+}
+
+/// Bytes that an ordinary user can still write; `None`: not known.
+fn free_bytes(path: &Path) -> Option<u64> {
+    use std::os::unix::ffi::OsStrExt;
+    let path = std::ffi::CString::new(path.as_os_str().as_bytes()).ok()?;
+    // SAFETY: the path ends with a NUL byte, and `statvfs` fills the zeroed struct or says that it did not.
+    let stat = unsafe {
+        let mut stat: libc::statvfs = std::mem::zeroed();
+        if libc::statvfs(path.as_ptr(), &mut stat) != 0 {
+            return None;
+        }
+        stat
+    };
+    #[allow(clippy::unnecessary_cast)]
+    Some((stat.f_bavail as u64).saturating_mul(stat.f_frsize as u64))
+}

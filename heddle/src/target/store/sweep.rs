@@ -1,0 +1,87 @@
+//! Removes the rows of dropped tables behind the channel's back.
+//!
+//! A record names each such table until all its rows are gone, so that the work goes on after a restart.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
+
+use crossbeam_channel::{Receiver, Sender, unbounded};
+
+use super::files::Files;
+use super::keys;
+
+/// Rows of one write.
+const REMOVED_TOGETHER: usize = 2_000;
+
+pub struct Sweeper {
+    stop: Arc<AtomicBool>,
+    running: Mutex<Option<(Sender<u32>, JoinHandle<()>)>>,
+}
+
+impl Sweeper {
+    pub fn start(files: Arc<Files>) -> std::io::Result<Self> {
+        let stop = Arc::new(AtomicBool::new(false));
+        let (send, tables) = unbounded();
+        let stopped = Arc::clone(&stop);
+        let thread = std::thread::Builder::new()
+            .name("store-sweeper".to_owned())
+            .spawn(move || run(&files, &tables, &stopped))?;
+        Ok(Self { stop, running: Mutex::new(Some((send, thread))) })
+    }
+
+    pub fn sweep(&self, table: u32) {
+        if let Some((send, _)) = &*self.running.lock().unwrap_or_else(PoisonError::into_inner) {
+            // The thread ends early only when it has panicked: the record keeps the work for the next start.
+            let _ = send.send(table);
+        }
+    }
+
+    /// Ends the thread; what is left is done after the next start.
+    pub fn stop(&self) {
+        self.stop.store(true, Ordering::Relaxed);
+        let running = self.running.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some((send, thread)) = running {
+            drop(send);
+            if thread.join().is_err() {
+                tracing::error!("the store's sweeper has panicked");
+            }
+        }
+    }
+}
+
+impl Drop for Sweeper {
+    fn drop(&mut self) {
+        self.stop();
+    }
+}
+
+fn run(files: &Files, tables: &Receiver<u32>, stop: &AtomicBool) {
+    for table in tables {
+        match sweep(files, table, stop) {
+            Ok(true) => tracing::debug!(table, "rows of a dropped table removed"),
+            Ok(false) => return,
+            Err(error) => {
+                tracing::warn!("removing the rows of a dropped table: {error}");
+                return;
+            }
+        }
+    }
+}
+
+/// False when it was stopped before the end.
+fn sweep(files: &Files, table: u32, stop: &AtomicBool) -> fjall::Result<bool> {
+    let mut batch = files.db.batch();
+    for entry in files.data.prefix(keys::rows(table)) {
+        batch.remove(&files.data, entry.key()?);
+        if batch.len() >= REMOVED_TOGETHER {
+            if stop.load(Ordering::Relaxed) {
+                return Ok(false);
+            }
+            std::mem::replace(&mut batch, files.db.batch()).commit()?;
+        }
+    }
+    batch.remove(&files.data, keys::garbage_of(table));
+    batch.commit()?;
+    Ok(true)
+}

@@ -1,0 +1,177 @@
+//! The segment that is being written: its buffer, and how much of it is written and durable.
+
+use crate::error::{Error, IoContext, Result, is_full};
+use crate::fs::{AppendFile, Fs};
+use crate::segment::{self, Head, Header, Kind, encode};
+use binlog::Event;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+pub(crate) struct Active {
+    number: u64,
+    path: PathBuf,
+    file: Box<dyn AppendFile>,
+    /// Encoded records; the first `taken` bytes of it are already in the file.
+    buffer: Vec<u8>,
+    taken: usize,
+    /// Bytes in the file.
+    written: u64,
+    durable: u64,
+    records: u64,
+    source_file: Arc<str>,
+    sealing: bool,
+}
+
+impl Active {
+    /// Creates a segment; when this returns it is durable with its header and format description.
+    pub(crate) fn create(fs: &dyn Fs, dir: &Path, header: &Header, format: &Event, fsync: bool) -> Result<Active> {
+        let (partial, path) = (segment::partial_path(dir, header.number), segment::path(dir, header.number));
+        match fs.remove(&partial) {
+            Err(e) if e.kind() != io::ErrorKind::NotFound => {
+                return Err(e).during("remove", &partial);
+            }
+            _ => {}
+        }
+        let file = match fs.create(&partial) {
+            Err(e) if is_full(&e) => return Err(Error::DiskFull { path: partial }),
+            file => file.during("create", &partial)?,
+        };
+        let mut active = Active {
+            number: header.number,
+            path: partial.clone(),
+            file,
+            buffer: header.encode(),
+            taken: 0,
+            written: 0,
+            durable: 0,
+            records: 0,
+            source_file: header.start_file.as_str().into(),
+            sealing: false,
+        };
+        active.put(Kind::Format, false, (header.start_offset, header.start_offset), format.bytes());
+        active.records = 0;
+        if let Err(e) = active.write() {
+            // The next attempt begins anew.
+            let _ = fs.remove(&partial);
+            return Err(e);
+        }
+        active.sync(fsync)?;
+        fs.rename(&partial, &path).during("rename", &partial)?;
+        if fsync {
+            fs.sync_dir(dir).during("sync", dir)?;
+        }
+        active.path = path;
+        Ok(active)
+    }
+
+    /// Goes on with a segment that is intact and durable up to `len`.
+    pub(crate) fn resume(
+        number: u64,
+        path: PathBuf,
+        file: Box<dyn AppendFile>,
+        len: u64,
+        records: u64,
+        source_file: Arc<str>,
+    ) -> Active {
+        let (buffer, taken, sealing) = (Vec::new(), 0, false);
+        Active { number, path, file, buffer, taken, written: len, durable: len, records, source_file, sealing }
+    }
+
+    pub(crate) fn number(&self) -> u64 {
+        self.number
+    }
+
+    /// The length in bytes once all is written.
+    pub(crate) fn len(&self) -> u64 {
+        self.written + (self.buffer.len() - self.taken) as u64
+    }
+
+    /// Bytes that are not yet in the file.
+    pub(crate) fn buffered(&self) -> usize {
+        self.buffer.len() - self.taken
+    }
+
+    pub(crate) fn is_durable(&self) -> bool {
+        self.durable == self.len()
+    }
+
+    pub(crate) fn is_sealing(&self) -> bool {
+        self.sealing
+    }
+
+    /// Records after the format description.
+    pub(crate) fn records(&self) -> u64 {
+        self.records
+    }
+
+    /// Notes that the events that follow are from `name`.
+    pub(crate) fn put_file(&mut self, name: &Arc<str>) {
+        if *self.source_file != **name {
+            self.put(Kind::File, false, (0, 0), name.as_bytes());
+            self.source_file = name.clone();
+        }
+    }
+
+    pub(crate) fn put_restart(&mut self, at: u64) {
+        self.put(Kind::Restart, false, (at, at), &[]);
+    }
+
+    pub(crate) fn put_event(&mut self, event: &Event, start: u64, end: u64) {
+        // The checksum of a format description does not cover all of it.
+        let own = event.kind() != binlog::Kind::FORMAT_DESCRIPTION && event.checksum() == binlog::Checksum::Crc32;
+        self.put(Kind::Event, own, (start, end), event.bytes());
+    }
+
+    pub(crate) fn put_seal(&mut self) {
+        if !self.sealing {
+            self.sealing = true;
+            self.put(Kind::Seal, false, (0, 0), &self.records.to_le_bytes());
+        }
+    }
+
+    fn put(&mut self, kind: Kind, summed: bool, (start, end): (u64, u64), body: &[u8]) {
+        let body_crc = if summed { 0 } else { crc32fast::hash(body) };
+        // A body is an event, whose own length field has 32 bits, or a few bytes.
+        let head = Head { kind, summed, len: body.len() as u32, body_crc, start, end, durable: self.durable };
+        let at = self.len();
+        encode(&mut self.buffer, &head, body, self.number, at);
+        self.records += 1;
+    }
+
+    /// Hands all that is buffered to the system. After [`Error::DiskFull`] the rest stays in the buffer.
+    pub(crate) fn write(&mut self) -> Result<()> {
+        while let Some(rest) = self.buffer.get(self.taken..).filter(|rest| !rest.is_empty()) {
+            match self.file.write(rest) {
+                Ok(0) => {
+                    return Err(Error::DiskFull { path: self.path.clone() });
+                }
+                Ok(n) => {
+                    self.taken += n;
+                    self.written += n as u64;
+                }
+                Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
+                Err(e) if is_full(&e) => {
+                    return Err(Error::DiskFull { path: self.path.clone() });
+                }
+                Err(e) => return Err(e).during("write", &self.path),
+            }
+        }
+        self.taken = 0;
+        self.buffer.clear();
+        // One huge event must not keep its memory for ever.
+        self.buffer.shrink_to(4 << 20);
+        Ok(())
+    }
+
+    /// Makes all that is written durable.
+    pub(crate) fn sync(&mut self, fsync: bool) -> Result<()> {
+        if fsync && let Err(e) = self.file.sync_data() {
+            // The system counts the lost pages as clean: they would look intact until the machine restarts.
+            let _ = self.file.set_len(self.durable);
+            return Err(e).during("sync", &self.path);
+        }
+        self.durable = self.written;
+        Ok(())
+    }
+}

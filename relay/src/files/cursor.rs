@@ -1,0 +1,139 @@
+//! Reads the events of one binary log file in large chunks; events share the chunks' memory.
+
+use crate::error::{Error, IoContext, Result};
+use crate::fs::{Fs, ReadFile, read_full};
+use crate::place::{Place, PlaceLog, open_read};
+use crate::position::LogPosition;
+use crate::reader::Located;
+use binlog::{Corrupt, Finish, FormatDescription, Framer, Kind, Step, What};
+use std::path::Path;
+use std::sync::Arc;
+
+/// How much is read at once, in bytes, unless an event needs more.
+const CHUNK_BYTES: u64 = 1 << 20;
+
+pub(crate) enum FileStep {
+    Event(Located),
+    /// The file ends after a whole event.
+    Clean,
+    /// The file ends inside an event.
+    Torn(Error),
+}
+
+pub(crate) struct FileCursor {
+    file: Arc<dyn ReadFile>,
+    log: Arc<PlaceLog>,
+    framer: Framer,
+    read_to: u64,
+    format: Option<Arc<FormatDescription>>,
+}
+
+impl FileCursor {
+    /// At the start of a file that the source calls `source_file`.
+    pub(crate) fn open(fs: Arc<dyn Fs>, path: &Path, source_file: Arc<str>) -> Result<Self> {
+        Self::open_at(fs, path, source_file, None, 0)
+    }
+
+    /// At an event in the middle, for which `format` holds.
+    pub(crate) fn open_at(
+        fs: Arc<dyn Fs>,
+        path: &Path,
+        source_file: Arc<str>,
+        format: Option<FormatDescription>,
+        offset: u64,
+    ) -> Result<Self> {
+        let file = open_read(&*fs, path)?;
+        let shared = format.clone().map(Arc::new);
+        let framer = Framer::resume(format, offset);
+        let read_to = framer.offset();
+        let log = Arc::new(PlaceLog { fs, path: path.to_path_buf(), segment: None, source_file });
+        Ok(FileCursor { file, log, framer, read_to, format: shared })
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        &self.log.path
+    }
+
+    pub(crate) fn next(&mut self) -> Result<FileStep> {
+        loop {
+            match self.framer.next() {
+                Step::Event { event, offset } => {
+                    if event.kind() == Kind::FORMAT_DESCRIPTION || self.format.is_none() {
+                        self.format = self.framer.format().cloned().map(Arc::new);
+                    }
+                    let end = offset + event.bytes().len() as u64;
+                    let Some(format) = self.format.clone() else {
+                        return Err(self.corrupt(offset, "no format description precedes this event".to_owned()));
+                    };
+                    let position = LogPosition { file: self.log.source_file.clone(), offset };
+                    let place = Place { log: self.log.clone(), offset };
+                    return Ok(FileStep::Event(Located { event, format, position, end, place, restarted: false }));
+                }
+                Step::NeedMore { at_least } => {
+                    if self.fill(at_least)? == 0 {
+                        return Ok(self.finish());
+                    }
+                }
+                Step::Corrupt(corrupt) => return self.failed(corrupt),
+            }
+        }
+    }
+
+    /// Reads further; says how many bytes there were.
+    fn fill(&mut self, at_least: usize) -> Result<usize> {
+        // Only what the file really has is allocated, whatever the length field of an event says.
+        let left = self.file.len().during("read", &self.log.path)?.saturating_sub(self.read_to);
+        let mut buf = vec![0; (at_least as u64).max(CHUNK_BYTES).min(left) as usize];
+        let filled = read_full(&*self.file, &mut buf, self.read_to).during("read", &self.log.path)?;
+        buf.truncate(filled);
+        self.read_to += filled as u64;
+        self.framer.push(buf.into());
+        Ok(filled)
+    }
+
+    fn finish(&self) -> FileStep {
+        let path = self.log.path.clone();
+        match self.framer.finish() {
+            Finish::Clean => FileStep::Clean,
+            Finish::Torn { offset, have: 0, .. } => {
+                FileStep::Torn(Error::TornTail { path, offset, reason: "the file is empty".to_owned() })
+            }
+            Finish::Torn { offset, have, want } => {
+                let reason = format!("{have} of at least {want} bytes are there");
+                FileStep::Torn(Error::TornTail { path, offset, reason })
+            }
+        }
+    }
+
+    fn failed(&self, corrupt: Corrupt) -> Result<FileStep> {
+        let path = self.log.path.clone();
+        match &corrupt.what {
+            What::Encrypted => Err(Error::Encrypted { path }),
+            What::Magic(_) => Err(Error::NotABinaryLog { path, reason: corrupt.to_string() }),
+            // A server that crashed may leave zeros where its last events should be.
+            What::EventLength { length: 0, .. } if self.is_zero_from(self.framer.offset())? => {
+                let reason = "only zeros follow".to_owned();
+                Ok(FileStep::Torn(Error::TornTail { path, offset: self.framer.offset(), reason }))
+            }
+            what => Err(self.corrupt(corrupt.offset, what.to_string())),
+        }
+    }
+
+    fn corrupt(&self, offset: u64, reason: String) -> Error {
+        Error::Corrupt { path: self.log.path.clone(), offset, reason }
+    }
+
+    fn is_zero_from(&self, mut at: u64) -> Result<bool> {
+        let mut buf = vec![0; CHUNK_BYTES as usize];
+        loop {
+            let filled = read_full(&*self.file, &mut buf, at).during("read", &self.log.path)?;
+            if filled == 0 {
+                return Ok(true);
+            }
+            if buf.iter().take(filled).any(|byte| *byte != 0) {
+                return Ok(false);
+            }
+            at += filled as u64;
+        }
+    }
+}

@@ -1,0 +1,195 @@
+//! From what a user names to a list of binary log files in their order.
+
+use crate::error::{Error, IoContext, Result};
+use crate::position::split_name;
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+
+/// The longest index file that is read, in bytes.
+const INDEX_BYTES_MAX: u64 = 64 << 20;
+
+/// Binary log files as a source.
+pub struct FileSource;
+
+impl FileSource {
+    /// The binary log files that `paths` stand for, in order: one file, several files, a directory, or an index file.
+    ///
+    /// In a directory only files that begin like a binary log count; `*.index`, `*.info`, `*.state` and all else is
+    /// passed over. Files that are named one by one are only put in order.
+    ///
+    /// # Errors
+    /// [`Error::Gap`] when a number is missing, [`Error::Ambiguous`] for more than one series of logs,
+    /// [`Error::NoLogs`], or what the system says.
+    pub fn discover<P: AsRef<Path>>(paths: &[P]) -> Result<Vec<PathBuf>> {
+        let paths: Vec<&Path> = paths.iter().map(AsRef::as_ref).collect();
+        match paths.as_slice() {
+            [] => Err(Error::NoLogs { path: PathBuf::new() }),
+            [path] => {
+                let metadata = std::fs::metadata(path).during("read", path)?;
+                if metadata.is_dir() {
+                    directory(path)
+                } else if is_index(path)? {
+                    index(path)
+                } else {
+                    Ok(vec![path.to_path_buf()])
+                }
+            }
+            files => {
+                for path in files {
+                    // A name that is not there is the user's typing error: say so first.
+                    std::fs::metadata(path).during("read", path)?;
+                }
+                let parent = files.first().and_then(|path| path.parent()).unwrap_or(Path::new(""));
+                series(parent, files.iter().map(|path| path.to_path_buf()).collect())
+            }
+        }
+    }
+}
+
+fn name(path: &Path) -> &str {
+    path.file_name().and_then(|name| name.to_str()).unwrap_or_default()
+}
+
+/// Whether a file begins like a binary log, in clear or encrypted.
+fn is_log(path: &Path) -> Result<bool> {
+    let mut magic = Vec::new();
+    File::open(path).and_then(|file| file.take(4).read_to_end(&mut magic)).during("read", path)?;
+    Ok(magic == binlog::MAGIC || magic == binlog::frame::MAGIC_ENCRYPTED)
+}
+
+fn is_index(path: &Path) -> Result<bool> {
+    Ok(name(path).ends_with(".index") && !is_log(path)?)
+}
+
+fn directory(dir: &Path) -> Result<Vec<PathBuf>> {
+    let mut files = Vec::new();
+    for entry in std::fs::read_dir(dir).during("list", dir)? {
+        let path = entry.during("list", dir)?.path();
+        if split_name(name(&path)).is_some() && path.is_file() && is_log(&path)? {
+            files.push(path);
+        }
+    }
+    if files.is_empty() {
+        return Err(Error::NoLogs { path: dir.to_path_buf() });
+    }
+    series(dir, files)
+}
+
+/// An index file has one name a line, absolute or relative to the server's data directory, which may not be there.
+fn index(path: &Path) -> Result<Vec<PathBuf>> {
+    let dir = path.parent().unwrap_or(Path::new(""));
+    let mut text = String::new();
+    File::open(path).and_then(|file| file.take(INDEX_BYTES_MAX).read_to_string(&mut text)).during("read", path)?;
+    let mut files = Vec::new();
+    for line in text.lines().map(str::trim).filter(|line| !line.is_empty()) {
+        let named = dir.join(line);
+        // The logs may have been copied to where their index is.
+        let beside = dir.join(name(Path::new(line)));
+        let file = if named.exists() { named } else { beside };
+        std::fs::metadata(&file).during("read", &file)?;
+        files.push(file);
+    }
+    if files.is_empty() {
+        return Err(Error::NoLogs { path: path.to_path_buf() });
+    }
+    series(dir, files)
+}
+
+/// Puts files in the order of their numbers, and checks that they are one series without a gap.
+fn series(dir: &Path, files: Vec<PathBuf>) -> Result<Vec<PathBuf>> {
+    let mut bases: BTreeMap<String, ()> = BTreeMap::new();
+    let mut numbered = Vec::new();
+    for path in files {
+        let Some((base, number)) = split_name(name(&path)) else {
+            let reason = "its name does not end in a number, so its order is not known".to_owned();
+            return Err(Error::NotABinaryLog { path, reason });
+        };
+        bases.insert(base.to_owned(), ());
+        numbered.push((number, path));
+    }
+    if bases.len() > 1 {
+        let names = bases.into_keys().collect::<Vec<_>>().join(", ");
+        return Err(Error::Ambiguous { dir: dir.to_path_buf(), names });
+    }
+    numbered.sort();
+    numbered.dedup();
+    for pair in numbered.windows(2) {
+        let [(before, before_path), (after, after_path)] = pair else {
+            continue;
+        };
+        if before + 1 != *after {
+            let base = bases.keys().next().cloned().unwrap_or_default();
+            let missing = format!("{base}.{:06}", before + 1);
+            return Err(Error::Gap { missing, before: before_path.clone(), after: after_path.clone() });
+        }
+    }
+    Ok(numbered.into_iter().map(|(_, path)| path).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LOG: &[u8] = b"\xfebin";
+
+    /// `files` are created; `what` is discovered; the names found, or a part of the error, must be `expect`.
+    fn check(files: &[(&str, &[u8])], what: &[&str], expect: Result<&[&str], &str>) {
+        let dir = tempfile::tempdir().unwrap();
+        for (name, contents) in files {
+            std::fs::write(dir.path().join(name), contents).unwrap();
+        }
+        let paths: Vec<PathBuf> = what.iter().map(|name| dir.path().join(name)).collect();
+        let found = FileSource::discover(&paths);
+        match (found, expect) {
+            (Ok(found), Ok(expect)) => {
+                let names: Vec<&str> = found.iter().map(|path| name(path)).collect();
+                assert_eq!(names, expect);
+            }
+            (Err(e), Err(part)) => assert!(e.to_string().contains(part), "{e}"),
+            (found, expect) => panic!("{found:?}, expected {expect:?}"),
+        }
+    }
+
+    #[test]
+    fn directories() {
+        let logs = [
+            ("bin.000010", LOG),
+            ("bin.000009", LOG),
+            ("bin.index", b"x".as_slice()),
+            ("relay-log.info", b"x"),
+            ("bin.state", b"x"),
+            ("aria_log.00000001", b"\xfe\xfe\x09"),
+        ];
+        check(&logs, &[""], Ok(&["bin.000009", "bin.000010"]));
+        check(&[("bin.999999", LOG), ("bin.1000000", LOG)], &[""], Ok(&["bin.999999", "bin.1000000"]));
+        check(&[("bin.000001", LOG), ("bin.000003", LOG)], &[""], Err("bin.000002 is missing"));
+        check(&[("bin.000001", LOG), ("relay.000001", LOG)], &[""], Err("(bin, relay)"));
+        check(&[("readme", b"")], &[""], Err("no binary logs"));
+    }
+
+    #[test]
+    fn files() {
+        let logs = [("bin.000001", LOG), ("bin.000002", LOG), ("plain", LOG), ("other.000001", LOG)];
+        check(&logs, &["plain"], Ok(&["plain"]));
+        check(&logs, &["bin.000002", "bin.000001"], Ok(&["bin.000001", "bin.000002"]));
+        check(&logs, &["bin.000001", "plain"], Err("does not end in a number"));
+        check(&logs, &["bin.000001", "other.000001"], Err("(bin, other)"));
+        check(&logs, &["bin.000001", "bin.000004"], Err("bin.000004"));
+    }
+
+    #[test]
+    fn indexes() {
+        let files = [
+            ("bin.000001", LOG),
+            ("bin.000002", LOG),
+            ("bin.index", b"./bin.000001\n/var/lib/mysql/bin.000002\n".as_slice()),
+            ("gone.index", b"./gone.000001\n"),
+            ("empty.index", b"\n"),
+        ];
+        check(&files, &["bin.index"], Ok(&["bin.000001", "bin.000002"]));
+        check(&files, &["gone.index"], Err("gone.000001"));
+        check(&files, &["empty.index"], Err("no binary logs"));
+    }
+}

@@ -1,0 +1,40 @@
+//! Logs on disk: the relay log, and binary log files read in place.
+//!
+//! Entry points: [`RelayLog::open`] gives the receiver a [`RelayWriter`] and everybody else a [`RelayShared`], which
+//! makes [`RelayReader`]s and purges; [`FileSource::discover`] and [`FilesReader`] read a server's files where they are.
+//! Both readers are a [`LogReader`] and deliver [`Located`] events; [`reread`] streams a large transaction again.
+//!
+//! The relay log keeps the source's events byte for byte, in segments of its own format, each record with where in the
+//! source it comes from and a checksum. An event is visible to readers only once it is durable; the writer and the
+//! readers share no lock. A disk that fails is a test's business as well: all access goes through [`fs::Fs`].
+//!
+//! This crate never connects to a server, decides what to receive or apply, or alters an event. It has no threads and
+//! no clock of its own; it sleeps only in `wait` and `wait_for_room`, for as long as it is told.
+
+mod active;
+mod error;
+mod files;
+pub mod fs;
+mod gtids;
+mod park;
+mod place;
+mod position;
+mod reader;
+mod recover;
+mod relay_cursor;
+mod relay_reader;
+mod segment;
+mod shared;
+mod stream;
+mod writer;
+
+pub use error::{Error, Result};
+pub use files::{FileOptions, FileSource, FilesReader};
+pub use fs::{FaultyFs, RealFs};
+pub use place::{Place, Reread, reread};
+pub use position::LogPosition;
+pub use reader::{Located, LogReader, Read, Start};
+pub use recover::Recovery;
+pub use relay_reader::RelayReader;
+pub use shared::RelayShared;
+pub use writer::{Durable, Options, RelayLog, RelayWriter, ResumePoint};

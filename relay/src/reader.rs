@@ -1,0 +1,72 @@
+//! The one interface under which events are read, from the relay log or from files.
+
+use crate::error::Error;
+use crate::place::Place;
+use crate::position::LogPosition;
+use binlog::{Event, FormatDescription};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Where to start reading.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub enum Start {
+    /// With the oldest event there is.
+    #[default]
+    Beginning,
+    /// With the first event at or after this position of the source, where an event must start.
+    At(LogPosition),
+}
+
+/// An event and where it comes from.
+#[derive(Debug, Clone)]
+pub struct Located {
+    /// The event, byte for byte as the source wrote it.
+    pub event: Event,
+    /// The format description in force for it (for a format description: itself).
+    pub format: Arc<FormatDescription>,
+    /// Where it starts in the source's file.
+    pub position: LogPosition,
+    /// Where it ends in the source's file; equal to the start for events that the server made up when it sent them,
+    /// and for the format description that precedes all events when reading starts in the middle of a file.
+    pub end: u64,
+    /// Where its bytes are on this machine.
+    pub place: Place,
+    /// The stream was interrupted before this event: a transaction that is open here does not go on. It comes again,
+    /// whole, if the source has it.
+    pub restarted: bool,
+}
+
+impl Located {
+    /// Where the event ends in the source.
+    pub fn end_position(&self) -> LogPosition {
+        LogPosition { file: self.position.file.clone(), offset: self.end }
+    }
+}
+
+/// What a reader has.
+#[derive(Debug)]
+// The large variant is the one on the hot path.
+#[allow(clippy::large_enum_variant)]
+pub enum Read {
+    /// The next event.
+    Event(Located),
+    /// Nothing more is durable yet: more may come, [`LogReader::wait`] sleeps until then.
+    CaughtUp,
+    /// All is read and no more will come.
+    End,
+}
+
+/// A source of events in order. Before any other event comes the format description that is in force.
+pub trait LogReader: Send {
+    /// The next event.
+    ///
+    /// # Errors
+    /// Damage, or a file that cannot be read. The reader stays where it is.
+    fn next(&mut self) -> Result<Read, Error>;
+
+    /// Sleeps until there may be more after [`Read::CaughtUp`], or for `timeout`; says whether there may be.
+    fn wait(&mut self, timeout: Duration) -> bool {
+        let _ = timeout;
+        true
+    }
+}

@@ -1,0 +1,88 @@
+//! One writer, several readers and a purger at once, on a real disk.
+
+mod common;
+
+use binlog::{Checksum, Flavour};
+use common::*;
+use relay::{LogReader, Options, Read, RealFs, RelayLog, Start};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+#[test]
+fn readers_follow_the_writer() {
+    let mut source = Source::new(Flavour::MySql, Checksum::Crc32);
+    for i in 0..3000usize {
+        source.transaction(&[i % 300]);
+        if i % 700 == 699 {
+            source.rotate();
+        }
+    }
+    let sent = Arc::new(source.sent);
+    let dir = tempfile::tempdir().unwrap();
+    let options = Options { segment_bytes_max: 64 << 10, relay_bytes_max: 512 << 10, ..options() };
+    let (mut writer, shared) = RelayLog::open(Arc::new(RealFs), dir.path(), options).unwrap();
+    const READERS: usize = 3;
+    let progress: Arc<[AtomicUsize; READERS]> = Arc::default();
+    let readers: Vec<_> = (0..READERS)
+        .map(|who| {
+            let mut reader = shared.reader(Start::Beginning).unwrap();
+            let (sent, shared, progress) = (sent.clone(), shared.clone(), progress.clone());
+            std::thread::spawn(move || {
+                let mut at = 0;
+                loop {
+                    match reader.next().unwrap() {
+                        Read::Event(located) => {
+                            assert_eq!(located.event.bytes(), sent[at].event.bytes());
+                            assert_eq!(located.position, sent[at].position());
+                            at += 1;
+                            progress[who].store(at, Ordering::SeqCst);
+                            if at % 50 == 0 {
+                                let low = progress.iter().map(|p| p.load(Ordering::SeqCst)).min().unwrap();
+                                shared.purge(&sent[low.saturating_sub(1)].position()).unwrap();
+                            }
+                        }
+                        Read::CaughtUp if at == sent.len() => return,
+                        Read::CaughtUp => {
+                            // A wake-up that is missed ends the test here and not after a time-out.
+                            assert!(reader.wait(Duration::from_secs(120)), "reader {who} was not woken at {at}");
+                        }
+                        Read::End => unreachable!(),
+                    }
+                }
+            })
+        })
+        .collect();
+    for (i, event) in sent.iter().enumerate() {
+        writer.append(&event.file, &event.event).unwrap();
+        if i % 23 == 0 {
+            writer.sync().unwrap();
+            while !writer.wait_for_room(Duration::from_secs(120)).unwrap() {}
+        }
+    }
+    writer.sync().unwrap();
+    readers.into_iter().for_each(|reader| reader.join().unwrap());
+    assert!(shared.bytes_used() < 1 << 20);
+}
+
+#[test]
+fn waits_end_when_the_writer_goes_or_somebody_wakes() {
+    let dir = tempfile::tempdir().unwrap();
+    let (writer, shared) = RelayLog::open(Arc::new(RealFs), dir.path(), options()).unwrap();
+    let mut reader = shared.reader(Start::Beginning).unwrap();
+    assert!(matches!(reader.next().unwrap(), Read::CaughtUp));
+    assert!(!reader.wait(Duration::ZERO));
+    let sleeper = std::thread::spawn(move || {
+        reader.wait(Duration::from_secs(3600));
+    });
+    while !sleeper.is_finished() {
+        shared.wake_readers();
+        std::thread::yield_now();
+    }
+    sleeper.join().unwrap();
+    let mut reader = shared.reader(Start::Beginning).unwrap();
+    let sleeper = std::thread::spawn(move || reader.wait(Duration::from_secs(3600)));
+    drop(writer);
+    assert!(!sleeper.join().unwrap());
+    assert!(shared.has_ended());
+}

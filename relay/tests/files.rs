@@ -1,0 +1,196 @@
+//! Binary log files in place: whole series, any start, and every way in which a file can be wrong.
+
+mod common;
+
+use binlog::encode::Head;
+use binlog::{Checksum, Flavour, Kind};
+use common::*;
+use relay::{Error, FileOptions, FileSource, FilesReader, LogPosition, LogReader, Read, RealFs, Result, Start, reread};
+use std::path::PathBuf;
+use std::sync::Arc;
+
+fn sample() -> Source {
+    let mut source = Source::new(Flavour::MySql, Checksum::Crc32);
+    for i in 0..30 {
+        source.transaction(&[100 + i]);
+        if i % 10 == 9 && i < 29 {
+            source.rotate();
+        }
+    }
+    source
+}
+
+fn write(files: &[(String, Vec<u8>)]) -> (tempfile::TempDir, Vec<PathBuf>) {
+    let dir = tempfile::tempdir().unwrap();
+    files.iter().for_each(|(name, bytes)| std::fs::write(dir.path().join(name), bytes).unwrap());
+    let paths: Vec<PathBuf> = files.iter().map(|(name, _)| dir.path().join(name)).collect();
+    (dir, paths)
+}
+
+fn read_files(paths: &[PathBuf], start: Start, allow_torn_tail: bool) -> Result<Vec<Sent>> {
+    let options = FileOptions { allow_torn_tail };
+    let mut reader = FilesReader::open_with(Arc::new(RealFs), paths.to_vec(), start, options)?;
+    let events = drain(&mut reader)?;
+    assert!(matches!(reader.next()?, Read::End), "the end stays the end");
+    Ok(events)
+}
+
+#[test]
+fn a_series() {
+    let source = sample();
+    let (dir, paths) = write(&source.files());
+    assert_eq!(FileSource::discover(&[dir.path()]).unwrap(), paths);
+    assert_same(&read_files(&paths, Start::Beginning, false).unwrap(), &source.sent);
+    for (i, sent) in source.sent.iter().enumerate() {
+        let found = read_files(&paths, Start::At(sent.position()), false).unwrap();
+        assert_same(&found, &source.sent[i..]);
+    }
+    let end = source.sent.last().unwrap().end_position();
+    assert_same(&read_files(&paths, Start::At(end), false).unwrap(), &[]);
+}
+
+#[test]
+fn events_larger_than_a_chunk() {
+    let mut source = Source::new(Flavour::MariaDb, Checksum::Crc32);
+    source.transaction(&[3 << 20, 10, 700_000, 700_000, 5 << 20]);
+    let (_dir, paths) = write(&source.files());
+    assert_same(&read_files(&paths, Start::Beginning, false).unwrap(), &source.sent);
+    let mut reader = FilesReader::open(paths, Start::Beginning).unwrap();
+    let mut located = Vec::new();
+    while let Read::Event(event) = reader.next().unwrap() {
+        located.push(event);
+    }
+    let (from, until) = (&located[1], located.last().unwrap());
+    let again: Vec<_> = reread(&from.place, &until.place, from.format.clone()).unwrap().map(Result::unwrap).collect();
+    assert_eq!(again.len(), located.len() - 1);
+    for (again, first) in again.iter().zip(&located[1..]) {
+        assert_eq!(again.event.bytes(), first.event.bytes());
+        assert_eq!((&again.position, again.end), (&first.position, first.end));
+    }
+}
+
+#[test]
+fn wrong_positions() {
+    let source = sample();
+    let (_dir, paths) = write(&source.files());
+    let check = |file: &str, offset: u64, part: &str| {
+        let error = read_files(&paths, Start::At(LogPosition::new(file, offset)), false).unwrap_err();
+        assert!(matches!(error, Error::NoSuchPosition { .. }) && error.to_string().contains(part), "{error}");
+    };
+    check("bin.000009", 4, "not among those given");
+    check("bin.000002", 9, "inside the format description");
+    check("bin.000002", source.sent[1].start + 1, "no event starts there");
+    check("bin.000002", 1 << 40, "shorter");
+}
+
+/// `damage` is done to the files; reading them all must end in the error that `expect` accepts, after `whole` events.
+fn check(damage: impl Fn(&mut Vec<(String, Vec<u8>)>), allow_torn_tail: bool, expect: impl Fn(&Error) -> bool) {
+    let source = sample();
+    let mut files = source.files();
+    damage(&mut files);
+    let (_dir, paths) = write(&files);
+    match read_files(&paths, Start::Beginning, allow_torn_tail) {
+        Err(error) => assert!(expect(&error), "{error:?}"),
+        Ok(found) => panic!("{} events and no error", found.len()),
+    }
+}
+
+#[test]
+fn damaged_files() {
+    let path_ends = |path: &PathBuf, name: &str| path.ends_with(name);
+    // Only the last file may be torn, and only if allowed.
+    check(
+        |files| files[2].1.truncate(1000),
+        false,
+        |e| matches!(e, Error::TornTail { path, .. } if path_ends(path, "bin.000003")),
+    );
+    check(
+        |files| files[1].1.truncate(1000),
+        true,
+        |e| matches!(e, Error::TornTail { path, .. } if path_ends(path, "bin.000002")),
+    );
+    check(|files| files[1].1.truncate(0), true, |e| !matches!(e, Error::Io { .. }));
+    // Zeros at the end are torn, in the middle they are not.
+    check(|files| files[2].1.extend([0; 5000]), false, |e| matches!(e, Error::TornTail { .. }));
+    check(
+        |files| files[2].1.extend([0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1]),
+        true,
+        |e| matches!(e, Error::Corrupt { .. }),
+    );
+    check(
+        |files| files[1].1[700] ^= 4,
+        true,
+        |e| matches!(e, Error::Corrupt { path, .. } if path_ends(path, "bin.000002")),
+    );
+    check(|files| files[1].1[0] = 0xfd, true, |e| matches!(e, Error::Encrypted { .. }));
+}
+
+#[test]
+fn a_torn_tail_that_is_allowed() {
+    let source = sample();
+    let files = source.files();
+    let last_start = source.sent.last().unwrap().start as usize;
+    for len in last_start..files[2].1.len() {
+        let mut files = files.clone();
+        files[2].1.truncate(len);
+        let (_dir, paths) = write(&files);
+        let found = read_files(&paths, Start::Beginning, true).unwrap();
+        assert_same(&found, &source.sent[..source.sent.len() - 1]);
+        if len > last_start {
+            assert!(
+                matches!(read_files(&paths, Start::Beginning, false), Err(Error::TornTail { offset, .. }) if offset == last_start as u64)
+            );
+        }
+    }
+}
+
+#[test]
+fn not_a_binary_log() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("dump.sql");
+    for contents in [&b"-- MySQL dump 10.13"[..], b"", b"\xfeb"] {
+        std::fs::write(&path, contents).unwrap();
+        let paths = FileSource::discover(&[&path]).unwrap();
+        let error = read_files(&paths, Start::Beginning, false).unwrap_err();
+        assert!(matches!(error, Error::NotABinaryLog { .. } | Error::TornTail { .. }), "{error}");
+        assert!(error.to_string().contains("dump.sql"));
+    }
+}
+
+#[test]
+fn encrypted_by_mariadb() {
+    let mut source = Source::new(Flavour::MariaDb, Checksum::Crc32);
+    let mut files = source.files();
+    source.offset = files[0].1.len() as u64;
+    let head = Head::new(1, 1, Checksum::Crc32).at(source.offset);
+    files[0].1.extend(binlog::encode::event(Kind::START_ENCRYPTION, &head, &[1; 17]));
+    files[0].1.extend([0xAA; 500]);
+    let (_dir, paths) = write(&files);
+    for start in [Start::Beginning, Start::At(LogPosition::new("bin.000001", 400))] {
+        let error = read_files(&paths, start, false).unwrap_err();
+        assert!(matches!(error, Error::Encrypted { .. }), "{error}");
+    }
+}
+
+#[test]
+fn a_successor_that_is_not_the_next_file() {
+    let source = sample();
+    let (dir, paths) = write(&source.files());
+    let two = [paths[0].clone(), paths[2].clone()];
+    assert!(matches!(FileSource::discover(&two), Err(Error::Gap { missing, .. }) if missing == "bin.000002"));
+    let error = read_files(&two, Start::Beginning, false).unwrap_err();
+    assert!(matches!(&error, Error::WrongNextFile { expected, .. } if expected == "bin.000002"), "{error}");
+    drop(dir);
+}
+
+#[test]
+fn a_server_that_crashed_names_no_successor() {
+    let mut source = Source::new(Flavour::MySql, Checksum::Crc32);
+    source.transaction(&[10]);
+    source.number += 1;
+    source.offset = 4;
+    source.format();
+    source.transaction(&[10]);
+    let (_dir, paths) = write(&source.files());
+    assert_same(&read_files(&paths, Start::Beginning, false).unwrap(), &source.sent);
+}

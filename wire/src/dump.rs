@@ -1,0 +1,437 @@
+//! Binary log dumps: what a replica tells the server before, the dump commands, and the stream of events. Events are
+//! passed on as bytes; nothing here looks into them.
+//!
+//! Sources: "COM_BINLOG_DUMP", "COM_BINLOG_DUMP_GTID", "COM_REGISTER_SLAVE" in the MySQL protocol documentation;
+//! "Replication Protocol" and "5-Slave Registration" in MariaDB's; semi-synchronous replication: MySQL's
+//! `semisync.h` wire format as documented in WL#1720.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+
+use crate::capabilities as cap;
+use crate::connection::Connection;
+use crate::error::Error;
+use crate::handshake::parse_error;
+use crate::server_info::{Flavour, ServerInfo};
+use crate::stream::ShutdownHandle;
+
+/// Chunk for reading events, in bytes.
+const READ_CHUNK_BYTES: usize = 1 << 20;
+const READING: &str = "reading the binary log";
+/// Byte before the header of each event, and of each acknowledgement, under semi-synchronous replication.
+const SEMI_SYNC_MAGIC: u8 = 0xef;
+/// The first event of every log file.
+const FIRST_POSITION: u32 = 4;
+
+/// Dump flag: end at the end of the log ([`Error::DumpEnded`]) instead of waiting for more.
+pub const DUMP_NON_BLOCK: u16 = 1;
+/// Dump flag of MariaDB: send the events that hold the statements' texts as well.
+pub const DUMP_SEND_ANNOTATE_ROWS: u16 = 2;
+
+/// From where to dump.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum DumpRequest {
+    /// From a file and position; both flavours.
+    FilePosition {
+        /// Name of the log file; empty for the server's oldest.
+        file: String,
+        /// Offset of the first event in bytes; 0 means the file's start. Not beyond 4 GiB: the command has four
+        /// bytes for it.
+        position: u64,
+        /// Identifies this replica; must differ from every other replica's and the source's own.
+        server_id: u32,
+        /// [`DUMP_NON_BLOCK`], [`DUMP_SEND_ANNOTATE_ROWS`].
+        flags: u16,
+    },
+    /// All that is not in a GTID set; MySQL.
+    MySqlGtid {
+        /// The set in the servers' binary encoding.
+        gtid_set_binary: Vec<u8>,
+        /// Identifies this replica.
+        server_id: u32,
+    },
+    /// After a GTID position; MariaDB. Annotate events are sent.
+    MariaDb {
+        /// Such as `0-1-100,1-2-5`; empty for the very start.
+        slave_gtid_state: String,
+        /// The server then refuses positions that it never had.
+        strict: bool,
+        /// Identifies this replica.
+        server_id: u32,
+    },
+}
+
+/// What else is agreed before a dump.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DumpOptions {
+    /// How often the server sends a heartbeat when there is nothing to send.
+    pub heartbeat_period: Duration,
+    /// Silence after which [`Error::HeartbeatTimeout`] is returned; none takes four heartbeats, at least 10 seconds.
+    pub read_timeout: Option<Duration>,
+    /// Ask for semi-synchronous replication: [`Packet::semisync_ack`] then says which events are to be acknowledged.
+    /// Without the plugin on the server nothing changes.
+    pub semi_sync: bool,
+    /// A UUID for this replica (MySQL): the server then ends the dump of an earlier connection with the same one.
+    pub replica_uuid: Option<String>,
+    /// Ends at the end of the log; like [`DUMP_NON_BLOCK`].
+    pub non_block: bool,
+}
+
+impl Default for DumpOptions {
+    fn default() -> Self {
+        DumpOptions {
+            heartbeat_period: Duration::from_secs(5),
+            read_timeout: None,
+            semi_sync: false,
+            replica_uuid: None,
+            non_block: false,
+        }
+    }
+}
+
+/// One event as the server sent it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Packet {
+    /// The whole event with header and checksum, if the log has them. A slice of a larger chunk: keeping it for long
+    /// keeps up to a megabyte.
+    pub bytes: Bytes,
+    /// The source waits for [`BinlogStream::acknowledge`] of this event.
+    pub semisync_ack: bool,
+}
+
+/// A connection that streams binary log events.
+#[derive(Debug)]
+pub struct BinlogStream {
+    connection: Connection,
+    semi_sync: bool,
+}
+
+impl Connection {
+    /// Turns the connection into a stream of events, with [`DumpOptions::default`].
+    pub fn binlog_dump(self, request: DumpRequest) -> Result<BinlogStream, Error> {
+        self.binlog_dump_with(request, &DumpOptions::default())
+    }
+
+    /// Turns the connection into a stream of events. The events' checksums come as they are in the log. Most mistakes
+    /// in the request are reported by the first [`BinlogStream::next`].
+    pub fn binlog_dump_with(mut self, request: DumpRequest, options: &DumpOptions) -> Result<BinlogStream, Error> {
+        let command = dump_command(&request, &self.server, options)?;
+        self.set_up_session(&request, options)?;
+        self.simple_command(&[&register_command(server_id(&request))], "registering as a replica")?;
+        let timeout = options
+            .read_timeout
+            .unwrap_or_else(|| options.heartbeat_period.saturating_mul(4).max(Duration::from_secs(10)));
+        self.set_read_timeout(Some(timeout))?;
+        self.reader.set_chunk_bytes(READ_CHUNK_BYTES);
+        self.send(0, &[&command], "requesting the binary log")?;
+        // From here on the server expects no goodbye, and understands no other command.
+        self.broken = true;
+        Ok(BinlogStream { connection: self, semi_sync: options.semi_sync })
+    }
+
+    /// The session variables by which a replica tells the server what it can take.
+    fn set_up_session(&mut self, request: &DumpRequest, options: &DumpOptions) -> Result<(), Error> {
+        // Without this the server would send events without checksums, or refuse. Servers of before checksums
+        // (5.5) do not know the global variable.
+        let checksums = match self.server.flavour {
+            Flavour::MySql => {
+                "SET @master_binlog_checksum = @@global.binlog_checksum, \
+                 @source_binlog_checksum = @@global.binlog_checksum"
+            }
+            Flavour::MariaDb => "SET @master_binlog_checksum = @@global.binlog_checksum",
+        };
+        match self.execute(checksums) {
+            Err(Error::Server { code: 1193, .. }) => {}
+            other => {
+                other?;
+            }
+        }
+        let sql = session_sql(request, self.server.flavour, options)?;
+        self.execute(sql)?;
+        Ok(())
+    }
+}
+
+fn server_id(request: &DumpRequest) -> u32 {
+    match request {
+        DumpRequest::FilePosition { server_id, .. }
+        | DumpRequest::MySqlGtid { server_id, .. }
+        | DumpRequest::MariaDb { server_id, .. } => *server_id,
+    }
+}
+
+fn session_sql(request: &DumpRequest, flavour: Flavour, options: &DumpOptions) -> Result<String, Error> {
+    // The servers take 1 millisecond to 4294967 seconds.
+    let heartbeat_ns = options.heartbeat_period.as_nanos().clamp(1_000_000, 4_294_967_000_000_000);
+    let mut set = vec![format!("@master_heartbeat_period = {heartbeat_ns}")];
+    match flavour {
+        Flavour::MySql => {
+            set.push(format!("@source_heartbeat_period = {heartbeat_ns}"));
+            if let Some(uuid) = &options.replica_uuid {
+                if !uuid.bytes().all(|byte| byte.is_ascii_hexdigit() || byte == b'-') {
+                    return Err(Error::DumpRequest(format!("{uuid:?} is no UUID")));
+                }
+                set.push(format!("@slave_uuid = '{uuid}', @replica_uuid = '{uuid}'"));
+            }
+        }
+        // 4: this replica knows MariaDB's GTID events.
+        Flavour::MariaDb => set.push("@mariadb_slave_capability = 4".to_owned()),
+    }
+    if options.semi_sync {
+        set.push("@rpl_semi_sync_slave = 1".to_owned());
+        if flavour == Flavour::MySql {
+            set.push("@rpl_semi_sync_replica = 1".to_owned());
+        }
+    }
+    if let DumpRequest::MariaDb { slave_gtid_state, strict, .. } = request {
+        if !slave_gtid_state.bytes().all(|byte| byte.is_ascii_digit() || b"-, ".contains(&byte)) {
+            return Err(Error::DumpRequest(format!("{slave_gtid_state:?} is no MariaDB GTID position")));
+        }
+        set.push(format!("@slave_connect_state = '{slave_gtid_state}'"));
+        set.push(format!("@slave_gtid_strict_mode = {}", u8::from(*strict)));
+        set.push("@slave_gtid_ignore_duplicates = 0".to_owned());
+    }
+    Ok(format!("SET {}", set.join(", ")))
+}
+
+/// COM_REGISTER_SLAVE: makes the replica appear in SHOW REPLICAS. Host, user, password and port stay empty, as
+/// replicas leave them without `report_host`.
+fn register_command(server_id: u32) -> Vec<u8> {
+    let mut out = vec![cap::COM_REGISTER_SLAVE];
+    out.extend_from_slice(&server_id.to_le_bytes());
+    out.extend_from_slice(&[0, 0, 0]); // lengths of host, user, password
+    out.extend_from_slice(&[0, 0]); // port
+    out.extend_from_slice(&[0; 4]); // rank, not used
+    out.extend_from_slice(&[0; 4]); // source's server id: unknown
+    out
+}
+
+fn dump_command(request: &DumpRequest, server: &ServerInfo, options: &DumpOptions) -> Result<Vec<u8>, Error> {
+    let extra = if options.non_block { DUMP_NON_BLOCK } else { 0 };
+    let wrong_flavour = |what: &str| {
+        Err(Error::DumpRequest(format!("{what}, but the server is {} {}", server.flavour, server.version_text)))
+    };
+    match request {
+        DumpRequest::FilePosition { file, position, server_id, flags } => {
+            let Ok(position) = u32::try_from(*position) else {
+                return Err(Error::DumpRequest(format!(
+                    "the position {position} in {file} is beyond 4 GiB, which the protocol's command cannot name; \
+                     start by GTID, or at the start of a file"
+                )));
+            };
+            Ok(file_dump_command(file, position.max(FIRST_POSITION), *server_id, flags | extra))
+        }
+        DumpRequest::MySqlGtid { gtid_set_binary, server_id } => {
+            if server.flavour != Flavour::MySql {
+                return wrong_flavour("the start is a MySQL GTID set");
+            }
+            let Ok(set_bytes) = u32::try_from(gtid_set_binary.len()) else {
+                return Err(Error::DumpRequest("the GTID set is larger than 4 GiB".to_owned()));
+            };
+            let mut out = vec![cap::COM_BINLOG_DUMP_GTID];
+            out.extend_from_slice(&extra.to_le_bytes());
+            out.extend_from_slice(&server_id.to_le_bytes());
+            out.extend_from_slice(&0u32.to_le_bytes()); // length of the file name: the server finds the file
+            out.extend_from_slice(&u64::from(FIRST_POSITION).to_le_bytes());
+            out.extend_from_slice(&set_bytes.to_le_bytes());
+            out.extend_from_slice(gtid_set_binary);
+            Ok(out)
+        }
+        DumpRequest::MariaDb { server_id, .. } => {
+            if server.flavour != Flavour::MariaDb {
+                return wrong_flavour("the start is a MariaDB GTID position");
+            }
+            Ok(file_dump_command("", FIRST_POSITION, *server_id, DUMP_SEND_ANNOTATE_ROWS | extra))
+        }
+    }
+}
+
+fn file_dump_command(file: &str, position: u32, server_id: u32, flags: u16) -> Vec<u8> {
+    let mut out = vec![cap::COM_BINLOG_DUMP];
+    out.extend_from_slice(&position.to_le_bytes());
+    out.extend_from_slice(&flags.to_le_bytes());
+    out.extend_from_slice(&server_id.to_le_bytes());
+    out.extend_from_slice(file.as_bytes());
+    out
+}
+
+impl BinlogStream {
+    /// The next event, heartbeats and artificial events included. Blocks until there is one.
+    ///
+    /// [`Error::HeartbeatTimeout`] loses nothing: the call can be repeated. [`Error::DumpEnded`]: the server has
+    /// nothing more to say. [`Error::Server`]: it cannot go on, such as 1236 for a position that it does not have.
+    #[allow(clippy::should_implement_trait)]
+    pub fn next(&mut self) -> Result<Packet, Error> {
+        let connection = &mut self.connection;
+        let frame = connection.reader.read(&mut connection.stream).map_err(|error| {
+            match connection.classify(error, READING) {
+                Error::Timeout { after, .. } => Error::HeartbeatTimeout { after },
+                other => other,
+            }
+        })?;
+        let payload = frame.payload;
+        match payload.first() {
+            Some(0x00) => event(payload, self.semi_sync),
+            Some(0xfe) if payload.len() < 9 => Err(Error::DumpEnded),
+            Some(0xff) => Err(parse_error(&payload, 0)),
+            Some(other) => Err(Error::protocol(format!("status byte {other} before an event"))),
+            None => Err(Error::protocol("an empty packet in the binary log stream")),
+        }
+    }
+
+    /// True when [`next`](Self::next) would return without waiting for the network: a reader can go on filling its
+    /// batch before it makes it durable.
+    pub fn next_is_buffered(&self) -> bool {
+        self.connection.reader.has_whole_packet()
+    }
+
+    /// Tells a semi-synchronous source that everything up to the end of an event is durable here.
+    /// `position` is the offset after the event in the source's log `file`.
+    pub fn acknowledge(&mut self, file: &str, position: u64) -> Result<(), Error> {
+        let parts: [&[u8]; 3] = [&[SEMI_SYNC_MAGIC], &position.to_le_bytes(), file.as_bytes()];
+        self.connection.send(0, &parts, "acknowledging an event").map(|_| ())
+    }
+
+    /// The server that streams.
+    pub fn server(&self) -> &ServerInfo {
+        self.connection.server()
+    }
+
+    /// A handle with which another thread ends the stream; [`next`](Self::next) then returns [`Error::ShutDown`].
+    pub fn shutdown_handle(&self) -> ShutdownHandle {
+        self.connection.shutdown_handle()
+    }
+
+    /// Changes the silence after which [`Error::HeartbeatTimeout`] is returned.
+    pub fn set_read_timeout(&mut self, timeout: Option<Duration>) -> Result<(), Error> {
+        self.connection.set_read_timeout(timeout)
+    }
+}
+
+/// Offset of the event's length in its header; the length counts the header.
+const LENGTH_OFFSET: usize = 9;
+
+fn claims_length(event: &[u8]) -> bool {
+    let length = event.get(LENGTH_OFFSET..LENGTH_OFFSET + 4).and_then(|bytes| bytes.try_into().ok());
+    length.is_some_and(|bytes| u32::from_le_bytes(bytes) as usize == event.len())
+}
+
+/// `payload` starts with the status byte. The two bytes of semi-synchronous replication come and go with the source's
+/// setting, which can change at any time, so the event's own length decides whether they are there.
+fn event(payload: Bytes, semi_sync: bool) -> Result<Packet, Error> {
+    let Some(plain) = payload.get(1..) else {
+        return Err(Error::protocol("an empty packet in the binary log stream"));
+    };
+    if semi_sync && !claims_length(plain) {
+        if let [SEMI_SYNC_MAGIC, flag, rest @ ..] = plain
+            && claims_length(rest)
+        {
+            return Ok(Packet { semisync_ack: flag & 1 != 0, bytes: payload.slice(3..) });
+        }
+        return Err(Error::protocol("an event that is neither whole nor marked for semi-synchronous replication"));
+    }
+    Ok(Packet { bytes: payload.slice(1..), semisync_ack: false })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    const MYSQL: &str = "8.0.36";
+    const MARIADB: &str = "10.11.6-MariaDB";
+
+    fn hex(bytes: &[u8]) -> String {
+        bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+    }
+
+    #[test]
+    fn commands() {
+        let check = |version: &str, request: DumpRequest, want: &str| {
+            let server = ServerInfo::new(version, 1, 45);
+            match dump_command(&request, &server, &DumpOptions::default()) {
+                Ok(bytes) => assert_eq!(hex(&bytes), want),
+                Err(error) => assert_eq!(error.to_string(), want),
+            }
+        };
+        let at = |position| DumpRequest::FilePosition { file: "b.1".into(), position, server_id: 9, flags: 2 };
+        check(MYSQL, at(0x1234), "1234120000020009000000622e31");
+        check(MARIADB, at(0), "1204000000020009000000622e31");
+        check(
+            MYSQL,
+            at(1 << 32),
+            "binary log dump: the position 4294967296 in b.1 is beyond 4 GiB, which the protocol's command cannot \
+             name; start by GTID, or at the start of a file",
+        );
+        let gtid = DumpRequest::MySqlGtid { gtid_set_binary: vec![0; 8], server_id: 9 };
+        check(
+            MYSQL,
+            gtid.clone(),
+            "1e0000090000000000000004000000000000000800000000000000000000 00".replace(' ', "").as_str(),
+        );
+        check(
+            MARIADB,
+            gtid,
+            "binary log dump: the start is a MySQL GTID set, but the server is MariaDB 10.11.6-MariaDB",
+        );
+        let state = DumpRequest::MariaDb { slave_gtid_state: "0-1-5".into(), strict: true, server_id: 9 };
+        check(MARIADB, state.clone(), "1204000000020009000000");
+        check(MYSQL, state, "binary log dump: the start is a MariaDB GTID position, but the server is MySQL 8.0.36");
+        assert_eq!(hex(&register_command(9)), "1509000000000000000000000000000000 00".replace(' ', ""));
+    }
+
+    #[test]
+    fn session() {
+        let options = DumpOptions { replica_uuid: Some("ab-12".into()), semi_sync: true, ..DumpOptions::default() };
+        let check = |flavour, state: &str, want: &str| {
+            let request = DumpRequest::MariaDb { slave_gtid_state: state.into(), strict: true, server_id: 9 };
+            match session_sql(&request, flavour, &options) {
+                Ok(sql) => assert_eq!(sql, want),
+                Err(error) => assert_eq!(error.to_string(), want),
+            }
+        };
+        check(
+            Flavour::MariaDb,
+            "0-1-5,1-2-3",
+            "SET @master_heartbeat_period = 5000000000, @mariadb_slave_capability = 4, @rpl_semi_sync_slave = 1, \
+             @slave_connect_state = '0-1-5,1-2-3', @slave_gtid_strict_mode = 1, @slave_gtid_ignore_duplicates = 0",
+        );
+        check(Flavour::MariaDb, "0-1-5'; DROP", "binary log dump: \"0-1-5'; DROP\" is no MariaDB GTID position");
+        let request = DumpRequest::MySqlGtid { gtid_set_binary: Vec::new(), server_id: 9 };
+        assert_eq!(
+            session_sql(&request, Flavour::MySql, &options).unwrap(),
+            "SET @master_heartbeat_period = 5000000000, @source_heartbeat_period = 5000000000, \
+             @slave_uuid = 'ab-12', @replica_uuid = 'ab-12', @rpl_semi_sync_slave = 1, @rpl_semi_sync_replica = 1"
+        );
+    }
+
+    /// An event of the given length whose time stamp starts with 0xef, as one in 256 does.
+    fn sample(length: u32) -> Vec<u8> {
+        let mut event = vec![0xef; length as usize];
+        event[9..13].copy_from_slice(&length.to_le_bytes());
+        event
+    }
+
+    #[test]
+    fn semi_sync_bytes() {
+        let check = |before: &[u8], semi_sync: bool, ack: bool| {
+            let want = sample(40);
+            let payload = [before, &want].concat();
+            let packet = event(payload.into(), semi_sync).unwrap();
+            assert_eq!((&packet.bytes[..], packet.semisync_ack), (&want[..], ack));
+        };
+        check(&[0], false, false);
+        check(&[0], true, false);
+        check(&[0, 0xef, 0], true, false);
+        check(&[0, 0xef, 1], true, true);
+        assert!(event(Bytes::from_static(b"\x00\xef\x01short"), true).is_err());
+    }
+
+    proptest! {
+        #[test]
+        fn any_bytes(bytes: Vec<u8>, semi_sync: bool) {
+            let _ = event(bytes.into(), semi_sync);
+        }
+    }
+}

@@ -1,0 +1,289 @@
+//! Packet framing: 3 bytes length, 1 byte sequence number, payload; a payload of 2^24-1 bytes goes on in the next
+//! packet. Knows nothing of what payloads mean.
+//!
+//! Source: "MySQL Packets" in the MySQL client/server protocol documentation.
+
+use std::io::{self, IoSlice, Read, Write};
+
+use bytes::{Bytes, BytesMut};
+
+/// Largest payload of one packet; a payload of exactly this size is followed by a further packet.
+pub(crate) const MAX_PACKET_PAYLOAD_BYTES: usize = 0xff_ff_ff;
+/// Largest payload accepted from the peer, over all its packets: the servers' own limit for max_allowed_packet,
+/// with room for the status bytes before a binary log event.
+pub(crate) const MAX_PAYLOAD_BYTES: usize = (1 << 30) + 4096;
+const HEADER_BYTES: usize = 4;
+/// Slices of one vectored write; IOV_MAX is 1024 on Linux.
+const MAX_SLICES: usize = 512;
+
+/// One whole payload, put together again.
+pub(crate) struct Frame {
+    /// Sequence number of its last packet.
+    pub(crate) sequence: u8,
+    pub(crate) payload: Bytes,
+}
+
+/// Reads payloads out of large chunks. Payloads are slices of a chunk, so a payload that is kept keeps its chunk.
+pub(crate) struct PacketReader {
+    /// All of it is initialised; the first `filled` bytes were received and not yet handed out.
+    chunk: BytesMut,
+    filled: usize,
+    chunk_bytes: usize,
+    /// What came so far of a payload of several packets; kept here so that a read timeout loses nothing.
+    partial: Option<BytesMut>,
+}
+
+impl PacketReader {
+    pub(crate) fn new(chunk_bytes: usize) -> Self {
+        PacketReader { chunk: BytesMut::new(), filled: 0, chunk_bytes, partial: None }
+    }
+
+    /// Size of the chunks allocated from now on.
+    pub(crate) fn set_chunk_bytes(&mut self, chunk_bytes: usize) {
+        self.chunk_bytes = chunk_bytes;
+    }
+
+    /// True when bytes were received that belong to no payload handed out yet.
+    pub(crate) fn has_buffered(&self) -> bool {
+        self.filled > 0
+    }
+
+    /// True when the next packet is here in full (which may still be only the start of a larger payload).
+    pub(crate) fn has_whole_packet(&self) -> bool {
+        match self.chunk.get(..self.filled.min(HEADER_BYTES)) {
+            Some(&[a, b, c, _]) => self.filled >= HEADER_BYTES + u32::from_le_bytes([a, b, c, 0]) as usize,
+            _ => false,
+        }
+    }
+
+    /// The next payload. `UnexpectedEof`: the peer closed the connection. `InvalidData`: over the size limit.
+    /// After `WouldBlock` or `TimedOut` the call can be repeated.
+    pub(crate) fn read(&mut self, source: &mut impl Read) -> io::Result<Frame> {
+        loop {
+            self.fill(source, HEADER_BYTES)?;
+            let (length, sequence) = match self.chunk.get(..HEADER_BYTES) {
+                Some(&[a, b, c, sequence]) => (u32::from_le_bytes([a, b, c, 0]) as usize, sequence),
+                _ => return Err(io::ErrorKind::InvalidData.into()),
+            };
+            self.fill(source, HEADER_BYTES + length)?;
+            self.take(HEADER_BYTES);
+            let payload = self.take(length);
+            match self.partial.take() {
+                None if length < MAX_PACKET_PAYLOAD_BYTES => {
+                    return Ok(Frame { sequence, payload: payload.freeze() });
+                }
+                None => self.partial = Some(payload),
+                Some(mut whole) => {
+                    if whole.len() + length > MAX_PAYLOAD_BYTES {
+                        return Err(io::Error::new(
+                            io::ErrorKind::InvalidData,
+                            format!("a payload of more than {MAX_PAYLOAD_BYTES} bytes"),
+                        ));
+                    }
+                    whole.extend_from_slice(&payload);
+                    if length < MAX_PACKET_PAYLOAD_BYTES {
+                        return Ok(Frame { sequence, payload: whole.freeze() });
+                    }
+                    self.partial = Some(whole);
+                }
+            }
+        }
+    }
+
+    fn take(&mut self, count: usize) -> BytesMut {
+        let count = count.min(self.filled);
+        self.filled -= count;
+        self.chunk.split_to(count)
+    }
+
+    fn fill(&mut self, source: &mut impl Read, wanted: usize) -> io::Result<()> {
+        while self.filled < wanted {
+            // Without a minimum of room the end of every chunk would be read in tiny pieces.
+            let room = self.chunk_bytes / 8;
+            if self.chunk.len() < wanted.max(self.filled + room) {
+                let mut chunk = BytesMut::zeroed(wanted.saturating_add(self.chunk_bytes));
+                if let (Some(to), Some(from)) = (chunk.get_mut(..self.filled), self.chunk.get(..self.filled)) {
+                    to.copy_from_slice(from);
+                }
+                self.chunk = chunk;
+            }
+            let free = self.chunk.get_mut(self.filled..).unwrap_or_default();
+            match source.read(free) {
+                Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
+                Ok(count) => self.filled += count,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Sends the concatenation of `parts` as one payload, split into packets that are numbered from `sequence`, without
+/// copying it. Returns the number that the answer starts with. Does not flush.
+pub(crate) fn write_payload(sink: &mut impl Write, sequence: u8, parts: &[&[u8]]) -> io::Result<u8> {
+    write_split(sink, sequence, parts, MAX_PACKET_PAYLOAD_BYTES)
+}
+
+fn write_split(sink: &mut impl Write, mut sequence: u8, parts: &[&[u8]], limit: usize) -> io::Result<u8> {
+    let mut left: usize = parts.iter().map(|part| part.len()).sum();
+    let mut parts = parts.iter().copied();
+    let mut current: &[u8] = &[];
+    loop {
+        let length = left.min(limit);
+        let [a, b, c, ..] = (length as u32).to_le_bytes();
+        let header = [a, b, c, sequence];
+        sequence = sequence.wrapping_add(1);
+        let mut slices = Vec::with_capacity(8);
+        slices.push(IoSlice::new(&header));
+        let mut wanted = length;
+        while wanted > 0 {
+            if current.is_empty() {
+                match parts.next() {
+                    Some(part) => current = part,
+                    None => break,
+                }
+                continue;
+            }
+            let (now, later) = current.split_at(wanted.min(current.len()));
+            current = later;
+            wanted -= now.len();
+            slices.push(IoSlice::new(now));
+            if slices.len() == MAX_SLICES {
+                write_all_vectored(sink, &mut slices)?;
+                slices.clear();
+            }
+        }
+        write_all_vectored(sink, &mut slices)?;
+        left -= length;
+        // A packet that is exactly full is always followed by another, maybe empty.
+        if length < limit {
+            return Ok(sequence);
+        }
+    }
+}
+
+fn write_all_vectored(sink: &mut impl Write, slices: &mut [IoSlice<'_>]) -> io::Result<()> {
+    let mut slices = slices;
+    while !slices.is_empty() {
+        match sink.write_vectored(slices) {
+            Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
+            Ok(count) => IoSlice::advance_slices(&mut slices, count),
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    /// Gives its bytes in pieces of the given size, with a timeout between them.
+    struct Pieces<'a>(&'a [u8], usize, bool);
+
+    impl Read for Pieces<'_> {
+        fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
+            self.2 = !self.2;
+            if self.2 {
+                return Err(io::ErrorKind::WouldBlock.into());
+            }
+            let count = self.0.len().min(self.1).min(out.len());
+            let (now, later) = self.0.split_at(count);
+            out[..count].copy_from_slice(now);
+            self.0 = later;
+            Ok(count)
+        }
+    }
+
+    fn read_through_timeouts(reader: &mut PacketReader, source: &mut impl Read) -> io::Result<Frame> {
+        loop {
+            match reader.read(source) {
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+                other => return other,
+            }
+        }
+    }
+
+    #[test]
+    fn bytes_of_small_packets() {
+        let mut out = Vec::new();
+        let next = write_payload(&mut out, 255, &[b"\x03", b"", b"SELECT", b" 1"]).unwrap();
+        assert_eq!(out, b"\x09\x00\x00\xff\x03SELECT 1");
+        assert_eq!(next, 0);
+    }
+
+    #[test]
+    fn an_exactly_full_packet_is_followed_by_an_empty_one() {
+        let check = |length: usize, packets: &[usize]| {
+            let payload = vec![7u8; length];
+            let mut out = Vec::new();
+            write_split(&mut out, 0, &[&payload], 10).unwrap();
+            let mut rest = &out[..];
+            for (number, want) in packets.iter().enumerate() {
+                assert_eq!(&rest[..4], &[*want as u8, 0, 0, number as u8]);
+                rest = &rest[4 + want..];
+            }
+            assert!(rest.is_empty());
+        };
+        check(0, &[0]);
+        check(9, &[9]);
+        check(10, &[10, 0]);
+        check(11, &[10, 1]);
+        check(20, &[10, 10, 0]);
+    }
+
+    #[test]
+    fn a_payload_of_many_slices() {
+        let parts: Vec<&[u8]> = vec![b"ab"; 3000];
+        let mut out = Vec::new();
+        write_payload(&mut out, 0, &parts).unwrap();
+        let frame = PacketReader::new(64).read(&mut &out[..]).unwrap();
+        assert_eq!(frame.payload, vec![*b"ab"; 3000].concat());
+    }
+
+    #[test]
+    fn payloads_over_16_mib_come_back_whole() {
+        let length = 2 * MAX_PACKET_PAYLOAD_BYTES + 5;
+        let payload: Vec<u8> = (0..length).map(|at| (at % 251) as u8).collect();
+        let mut out = Vec::new();
+        write_payload(&mut out, 3, &[&payload[..100], &payload[100..]]).unwrap();
+        let mut reader = PacketReader::new(1 << 16);
+        let mut source = Pieces(&out, 1 << 20, false);
+        let frame = read_through_timeouts(&mut reader, &mut source).unwrap();
+        assert_eq!(frame.sequence, 5);
+        assert!(frame.payload == payload);
+        assert!(!reader.has_buffered());
+    }
+
+    #[test]
+    fn a_torn_packet_is_an_unexpected_end() {
+        let error = PacketReader::new(64).read(&mut &b"\x05\x00\x00\x00abc"[..]).map(|_| ()).unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::UnexpectedEof);
+    }
+
+    proptest! {
+        #[test]
+        fn whatever_the_pieces(
+            payloads in proptest::collection::vec(proptest::collection::vec(any::<u8>(), 0..300), 1..20),
+            piece in 1usize..400,
+            chunk in 8usize..600,
+        ) {
+            let mut out = Vec::new();
+            for payload in &payloads {
+                write_payload(&mut out, 0, &[payload]).unwrap();
+            }
+            let mut source = Pieces(&out, piece, false);
+            let mut reader = PacketReader::new(chunk);
+            let mut kept = Vec::new();
+            for _ in &payloads {
+                kept.push(read_through_timeouts(&mut reader, &mut source).unwrap().payload);
+            }
+            for (got, want) in kept.iter().zip(&payloads) {
+                prop_assert_eq!(&got[..], &want[..]);
+            }
+        }
+    }
+}

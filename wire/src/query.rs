@@ -1,0 +1,272 @@
+//! Statements: sent as they are, alone or pipelined; all results of a multi-statement query are read.
+
+use std::io::Read;
+use std::sync::Arc;
+
+use bytes::Bytes;
+
+use crate::capabilities as cap;
+use crate::connection::{Connection, Pending};
+use crate::error::{Error, mentions_password, without_secrets};
+use crate::handshake::parse_error;
+use crate::resultset::{Column, OkInfo, ResultSet, Row};
+
+const SENDING: &str = "sending a query";
+const READING: &str = "reading a result";
+/// Both servers stop at 4096 columns in a table; a result can have a few more.
+const MAX_COLUMNS: u64 = 1 << 16;
+/// Piece in which a local file is sent, in bytes.
+const INFILE_CHUNK_BYTES: usize = 1 << 20;
+
+/// Statements with passwords are short; longer queries are not searched, that would cost more than sending them.
+const MAX_SEARCHED_BYTES: usize = 4096;
+
+fn is_sensitive(parts: &[&[u8]]) -> bool {
+    let length: usize = parts.iter().map(|part| part.len()).sum();
+    length <= MAX_SEARCHED_BYTES && parts.iter().any(|part| mentions_password(part))
+}
+
+fn hide(error: Error, sensitive: bool) -> Error {
+    match error {
+        Error::Server { code, sqlstate, message, statement_index } => {
+            Error::Server { message: without_secrets(code, &message, sensitive), code, sqlstate, statement_index }
+        }
+        other => other,
+    }
+}
+
+/// The results of one query, one entry per statement in it.
+#[derive(Clone, Debug, Default)]
+pub struct Outcome {
+    /// In the order of the statements.
+    pub results: Vec<ResultSet>,
+}
+
+impl Outcome {
+    /// What the server said of the last statement.
+    pub fn last(&self) -> OkInfo {
+        self.results.last().map(|result| result.ok).unwrap_or_default()
+    }
+
+    /// Rows changed by all statements.
+    pub fn affected(&self) -> u64 {
+        self.results.iter().map(|result| result.ok.affected).sum()
+    }
+}
+
+impl Connection {
+    /// Runs a query of one or more statements; one entry per statement. An error says which statement failed: those
+    /// before it were executed, those after it were not.
+    pub fn query(&mut self, sql: impl AsRef<[u8]>) -> Result<Vec<ResultSet>, Error> {
+        self.check_idle(SENDING)?;
+        self.send_query(sql.as_ref())?;
+        Ok(self.read_result()?.results)
+    }
+
+    /// Runs a query of exactly `statements` statements.
+    ///
+    /// For those with `BINLOG` among them: MariaDB (seen on 10.11) leaves SERVER_MORE_RESULTS_EXISTS out of the answer to
+    /// a BINLOG statement that is not the last, so that only the number says that more answers come.
+    pub fn query_statements(&mut self, sql: impl AsRef<[u8]>, statements: usize) -> Result<Vec<ResultSet>, Error> {
+        self.check_idle(SENDING)?;
+        self.send_query(sql.as_ref())?;
+        Ok(self.read_outcome(&mut None, statements)?.results)
+    }
+
+    /// Runs a query; what the server said of its last statement.
+    pub fn execute(&mut self, sql: impl AsRef<[u8]>) -> Result<OkInfo, Error> {
+        Ok(self.query(sql)?.last().map(|result| result.ok).unwrap_or_default())
+    }
+
+    /// Runs a query; the rows of its first statement that has rows.
+    pub fn rows(&mut self, sql: impl AsRef<[u8]>) -> Result<Vec<Row>, Error> {
+        let results = self.query(sql)?;
+        Ok(results.into_iter().find(|result| !result.columns.is_empty()).map(|result| result.rows).unwrap_or_default())
+    }
+
+    /// Runs a query; its first row.
+    pub fn row(&mut self, sql: impl AsRef<[u8]>) -> Result<Option<Row>, Error> {
+        Ok(self.rows(sql)?.into_iter().next())
+    }
+
+    /// Runs a query; the first value of its first row, none when there is no row or the value is NULL.
+    pub fn scalar(&mut self, sql: impl AsRef<[u8]>) -> Result<Option<String>, Error> {
+        match self.row(sql)? {
+            Some(row) => Ok(row.text(0)?.map(str::to_owned)),
+            None => Ok(None),
+        }
+    }
+
+    /// Sends a query without waiting for its result; [`read_result`](Self::read_result) is called once for each, in
+    /// the same order.
+    ///
+    /// Server and client can block each other when both wait for the other to read: keep results that are not read
+    /// small (OK packets; some hundred kilobytes fit the socket's buffers).
+    pub fn send_query(&mut self, sql: &[u8]) -> Result<(), Error> {
+        self.send_query_parts(&[sql])
+    }
+
+    /// Like [`send_query`](Self::send_query), with the text in several slices, which are not copied together.
+    pub fn send_query_parts(&mut self, parts: &[&[u8]]) -> Result<(), Error> {
+        self.check_usable(SENDING)?;
+        let mut payload: Vec<&[u8]> = Vec::with_capacity(parts.len() + 1);
+        payload.push(&[cap::COM_QUERY]);
+        payload.extend_from_slice(parts);
+        let sequence = self.send(0, &payload, SENDING)?;
+        self.pending.push_back(Pending { sequence, sensitive: is_sensitive(parts) });
+        Ok(())
+    }
+
+    /// How many queries were sent whose results were not read.
+    pub fn pending_results(&self) -> usize {
+        self.pending.len()
+    }
+
+    /// Reads all results of the oldest query sent. After a server error the connection goes on: the next call reads
+    /// the next query's results.
+    pub fn read_result(&mut self) -> Result<Outcome, Error> {
+        self.read_outcome(&mut None, 1)
+    }
+
+    /// Runs a query with LOAD DATA LOCAL INFILE, whatever file it names, on the given data. Only the first request
+    /// for a file is answered with it.
+    pub fn query_with_local_infile(
+        &mut self,
+        sql: impl AsRef<[u8]>,
+        data: &mut dyn Read,
+    ) -> Result<Vec<ResultSet>, Error> {
+        self.check_idle(SENDING)?;
+        self.send_query(sql.as_ref())?;
+        Ok(self.read_outcome(&mut Some(data), 1)?.results)
+    }
+
+    /// At least `statements` results, and all that the server announces beyond.
+    fn read_outcome(&mut self, data: &mut Option<&mut dyn Read>, statements: usize) -> Result<Outcome, Error> {
+        self.check_usable(READING)?;
+        let Some(Pending { mut sequence, sensitive }) = self.pending.pop_front() else {
+            return Err(Error::NothingPending);
+        };
+        let mut results = Vec::new();
+        // A refused file does not end the query on the server, so the other results are read before it is reported.
+        let mut refused = None;
+        loop {
+            match self.read_statement(&mut sequence, results.len(), data, &mut refused) {
+                Ok(result) => {
+                    let more = result.ok.status & cap::STATUS_MORE_RESULTS != 0;
+                    results.push(result);
+                    if !more && results.len() >= statements {
+                        break;
+                    }
+                }
+                Err(error) => {
+                    let error = self.mark(hide(error, sensitive));
+                    return Err(if error.is_connection_lost() { error } else { refused.unwrap_or(error) });
+                }
+            }
+        }
+        match refused {
+            Some(error) => Err(error),
+            None => Ok(Outcome { results }),
+        }
+    }
+
+    fn read_statement(
+        &mut self,
+        sequence: &mut u8,
+        index: usize,
+        data: &mut Option<&mut dyn Read>,
+        refused: &mut Option<Error>,
+    ) -> Result<ResultSet, Error> {
+        let mut payload = self.receive_in_order(sequence, index)?;
+        if payload.first() == Some(&0xfb) {
+            let file = String::from_utf8_lossy(payload.get(1..).unwrap_or_default()).into_owned();
+            match data.take() {
+                Some(data) => {
+                    if let Err(source) = self.send_file(sequence, data)? {
+                        *refused = Some(Error::LocalInfileData { source });
+                    }
+                }
+                None => {
+                    *sequence = self.send(*sequence, &[], "refusing a local file")?;
+                    *refused = Some(Error::LocalInfileRefused { file });
+                }
+            }
+            payload = self.receive_in_order(sequence, index)?;
+        }
+        match payload.first() {
+            Some(0x00) => Ok(ResultSet { ok: OkInfo::parse(&payload)?, ..ResultSet::default() }),
+            Some(_) => self.read_rows(&payload, sequence, index),
+            None => Err(Error::protocol("an empty packet where a result must be")),
+        }
+    }
+
+    fn read_rows(&mut self, head: &[u8], sequence: &mut u8, index: usize) -> Result<ResultSet, Error> {
+        let count = crate::cursor::Cursor::new(head, "a result's head").lenenc()?;
+        if count > MAX_COLUMNS {
+            return Err(Error::protocol(format!("a result with {count} columns")));
+        }
+        let mut columns = Vec::new();
+        for _ in 0..count {
+            columns.push(Column::parse(&self.receive_in_order(sequence, index)?)?);
+        }
+        let columns: Arc<[Column]> = columns.into();
+        let deprecate_eof = self.capabilities & cap::DEPRECATE_EOF != 0;
+        if !deprecate_eof {
+            OkInfo::parse_eof(&self.receive_in_order(sequence, index)?)?;
+        }
+        let mut rows = Vec::new();
+        loop {
+            let payload = self.receive_in_order(sequence, index)?;
+            // A row can start with 0xfe as well, but then its first value has 16 MiB or more.
+            match (payload.first(), deprecate_eof) {
+                (Some(0xfe), true) if payload.len() < crate::packet::MAX_PACKET_PAYLOAD_BYTES => {
+                    return Ok(ResultSet { columns, rows, ok: OkInfo::parse(&payload)? });
+                }
+                (Some(0xfe), false) if payload.len() < 9 => {
+                    return Ok(ResultSet { columns, rows, ok: OkInfo::parse_eof(&payload)? });
+                }
+                _ => rows.push(Row::from_payload(&columns, payload)?),
+            }
+        }
+    }
+
+    /// The next payload of an answer; error packets become errors.
+    fn receive_in_order(&mut self, sequence: &mut u8, index: usize) -> Result<Bytes, Error> {
+        let frame = self.receive(READING)?;
+        if frame.payload.first() == Some(&0xff) {
+            // Errors before closing ("killed", "packet too large") do not keep to the numbering.
+            return Err(parse_error(&frame.payload, index));
+        }
+        // A payload of several packets carries the last one's number; those over 16 MiB are rows only.
+        let packets = (frame.payload.len() / crate::packet::MAX_PACKET_PAYLOAD_BYTES) as u8;
+        let expected = sequence.wrapping_add(packets);
+        if frame.sequence != expected {
+            return Err(Error::protocol(format!(
+                "packet number {} came where {expected} must be: an answer was lost or mixed up",
+                frame.sequence
+            )));
+        }
+        *sequence = expected.wrapping_add(1);
+        Ok(frame.payload)
+    }
+
+    /// The outer error is the connection's, the inner one the data's.
+    fn send_file(&mut self, sequence: &mut u8, data: &mut dyn Read) -> Result<std::io::Result<()>, Error> {
+        let during = "sending a local file";
+        let mut chunk = vec![0; INFILE_CHUNK_BYTES];
+        let read = loop {
+            match data.read(&mut chunk) {
+                Ok(0) => break Ok(()),
+                Ok(count) => {
+                    let part = chunk.get(..count).unwrap_or_default();
+                    *sequence = self.send(*sequence, &[part], during)?;
+                }
+                Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
+                Err(error) => break Err(error),
+            }
+        };
+        // An empty packet ends the file.
+        *sequence = self.send(*sequence, &[], during)?;
+        Ok(read)
+    }
+}

@@ -1,0 +1,252 @@
+//! TLS by rustls: which certificates are accepted for each mode, and errors in words that help.
+
+use std::io;
+use std::path::Path;
+use std::sync::Arc;
+
+use rustls::client::WebPkiServerVerifier;
+use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
+use rustls::crypto::CryptoProvider;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
+use rustls::{
+    AlertDescription, CertificateError, ClientConfig, ClientConnection, DigitallySignedStruct, RootCertStore,
+    SignatureScheme, StreamOwned,
+};
+
+use crate::error::Error;
+use crate::options::{ConnectOptions, SslMode};
+use crate::stream::{Socket, Stream};
+
+/// Does the TLS handshake over a socket on which TLS was agreed.
+pub(crate) fn wrap(mut socket: Socket, options: &ConnectOptions) -> Result<Stream, Error> {
+    let config = client_config(options)?;
+    let mode = options.effective_ssl_mode();
+    let name = match ServerName::try_from(options.host.clone()) {
+        Ok(name) if options.socket.is_none() => name,
+        Err(_) if mode == SslMode::VerifyIdentity => {
+            return Err(tls(format!("{:?} cannot be the name in a certificate", options.host)));
+        }
+        // The name is only checked with verify-identity; a socket stands for localhost.
+        _ => ServerName::try_from("localhost").map_err(|error| tls(error.to_string()))?,
+    };
+    let mut connection = ClientConnection::new(config, name).map_err(|error| tls(describe(&error)))?;
+    while connection.is_handshaking() {
+        if let Err(error) = connection.complete_io(&mut socket) {
+            return Err(handshake_error(error, options));
+        }
+    }
+    Ok(Stream::Tls(Box::new(StreamOwned::new(connection, socket))))
+}
+
+fn tls(message: impl Into<String>) -> Error {
+    Error::Tls { message: message.into() }
+}
+
+fn handshake_error(error: io::Error, options: &ConnectOptions) -> Error {
+    match error.get_ref().and_then(|inner| inner.downcast_ref::<rustls::Error>()) {
+        Some(
+            inner @ (rustls::Error::PeerIncompatible(_)
+            | rustls::Error::AlertReceived(
+                AlertDescription::ProtocolVersion
+                | AlertDescription::HandshakeFailure
+                | AlertDescription::InsufficientSecurity,
+            )),
+        ) => incompatible(&inner.to_string()),
+        Some(inner) => tls(describe(inner)),
+        None if error.kind() == io::ErrorKind::UnexpectedEof => {
+            incompatible("the server closed the connection during the handshake")
+        }
+        None if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut) => {
+            Error::Timeout { during: "setting up TLS", after: options.connect_timeout }
+        }
+        None => Error::Io { during: "setting up TLS", source: error },
+    }
+}
+
+fn incompatible(reason: &str) -> Error {
+    Error::TlsIncompatible {
+        message: format!(
+            "no common TLS version or cipher with the server ({reason}). It probably has only TLS 1.0 or 1.1, or no \
+             ciphers with elliptic curves, as builds of MySQL 5.5 to 8.0 with yaSSL or OpenSSL 1.0 and old MariaDB; \
+             this client has TLS 1.2 and 1.3 with elliptic curves. Update the server, or use ssl-mode=disabled on a \
+             trusted network"
+        ),
+    }
+}
+
+fn describe(error: &rustls::Error) -> String {
+    match error {
+        rustls::Error::InvalidCertificate(CertificateError::UnknownIssuer) => {
+            "the server's certificate is not signed by an authority of ssl-ca".to_owned()
+        }
+        rustls::Error::InvalidCertificate(
+            CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. },
+        ) => format!(
+            "the server's certificate is for another host ({error}); only its subject alternative names count. \
+             ssl-mode=verify-ca does not check the name"
+        ),
+        rustls::Error::InvalidCertificate(CertificateError::Expired | CertificateError::ExpiredContext { .. }) => {
+            format!("the server's certificate has expired ({error})")
+        }
+        other => other.to_string(),
+    }
+}
+
+fn client_config(options: &ConnectOptions) -> Result<Arc<ClientConfig>, Error> {
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let verifier = verifier(options, &provider)?;
+    let builder = ClientConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .map_err(|error| tls(error.to_string()))?
+        .dangerous()
+        .with_custom_certificate_verifier(verifier);
+    let config = match (&options.ssl_cert, &options.ssl_key) {
+        (None, None) => builder.with_no_client_auth(),
+        (Some(cert), Some(key)) => builder
+            .with_client_auth_cert(certificates(cert, "ssl-cert")?, private_key(key)?)
+            .map_err(|error| tls(format!("ssl-cert and ssl-key: {error}")))?,
+        _ => return Err(tls("ssl-cert and ssl-key are needed together")),
+    };
+    Ok(Arc::new(config))
+}
+
+fn verifier(options: &ConnectOptions, provider: &Arc<CryptoProvider>) -> Result<Arc<dyn ServerCertVerifier>, Error> {
+    let schemes = provider.signature_verification_algorithms.supported_schemes();
+    let mode = options.effective_ssl_mode();
+    if !matches!(mode, SslMode::VerifyCa | SslMode::VerifyIdentity) {
+        return Ok(Arc::new(AcceptAny { schemes }));
+    }
+    let Some(path) = &options.ssl_ca else {
+        return Err(tls("verify-ca and verify-identity need ssl-ca: a PEM file with the authority's certificate"));
+    };
+    let authorities = certificates(path, "ssl-ca")?;
+    let mut roots = RootCertStore::empty();
+    for authority in &authorities {
+        roots.add(authority.clone()).map_err(|error| tls(format!("ssl-ca {}: {error}", path.display())))?;
+    }
+    let full = WebPkiServerVerifier::builder_with_provider(Arc::new(roots), provider.clone())
+        .build()
+        .map_err(|error| tls(format!("ssl-ca {}: {error}", path.display())))?;
+    if mode == SslMode::VerifyIdentity {
+        return Ok(full);
+    }
+    Ok(Arc::new(AuthorityOnly { full, authorities }))
+}
+
+fn pem(path: &Path, option: &str) -> Result<Vec<u8>, Error> {
+    std::fs::read(path).map_err(|error| tls(format!("cannot read {option} {}: {error}", path.display())))
+}
+
+fn certificates(path: &Path, option: &str) -> Result<Vec<CertificateDer<'static>>, Error> {
+    let text = pem(path, option)?;
+    let found: Result<Vec<_>, _> = rustls_pemfile::certs(&mut &text[..]).collect();
+    match found {
+        Ok(found) if !found.is_empty() => Ok(found),
+        Ok(_) => Err(tls(format!("{option} {} holds no PEM certificate", path.display()))),
+        Err(error) => Err(tls(format!("{option} {}: {error}", path.display()))),
+    }
+}
+
+fn private_key(path: &Path) -> Result<PrivateKeyDer<'static>, Error> {
+    let text = pem(path, "ssl-key")?;
+    match rustls_pemfile::private_key(&mut &text[..]) {
+        Ok(Some(key)) => Ok(key),
+        Ok(None) => Err(tls(format!("ssl-key {} holds no PEM private key without a pass phrase", path.display()))),
+        Err(error) => Err(tls(format!("ssl-key {}: {error}", path.display()))),
+    }
+}
+
+/// Encryption without authentication, as the servers' clients do for `preferred` and `required`.
+///
+/// Signatures are not checked either: whoever stands between could present a certificate of its own anyway, and
+/// checking would only refuse the version 1 certificates that `openssl x509 -req` makes and many servers have.
+#[derive(Debug)]
+struct AcceptAny {
+    schemes: Vec<SignatureScheme>,
+}
+
+impl ServerCertVerifier for AcceptAny {
+    fn verify_server_cert(
+        &self,
+        _: &CertificateDer<'_>,
+        _: &[CertificateDer<'_>],
+        _: &ServerName<'_>,
+        _: &[u8],
+        _: UnixTime,
+    ) -> Result<ServerCertVerified, rustls::Error> {
+        Ok(ServerCertVerified::assertion())
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        _: &[u8],
+        _: &CertificateDer<'_>,
+        _: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        Ok(HandshakeSignatureValid::assertion())
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        _: &[u8],
+        _: &CertificateDer<'_>,
+        _: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        Ok(HandshakeSignatureValid::assertion())
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.schemes.clone()
+    }
+}
+
+/// Everything but the host name is checked.
+#[derive(Debug)]
+struct AuthorityOnly {
+    full: Arc<WebPkiServerVerifier>,
+    authorities: Vec<CertificateDer<'static>>,
+}
+
+impl ServerCertVerifier for AuthorityOnly {
+    fn verify_server_cert(
+        &self,
+        end_entity: &CertificateDer<'_>,
+        intermediates: &[CertificateDer<'_>],
+        server_name: &ServerName<'_>,
+        ocsp_response: &[u8],
+        now: UnixTime,
+    ) -> Result<ServerCertVerified, rustls::Error> {
+        match self.full.verify_server_cert(end_entity, intermediates, server_name, ocsp_response, now) {
+            Err(rustls::Error::InvalidCertificate(
+                CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. },
+            )) => Ok(ServerCertVerified::assertion()),
+            // A self-signed certificate that is itself the trusted one; its key is still proven by the handshake.
+            Err(_) if self.authorities.iter().any(|authority| authority.as_ref() == end_entity.as_ref()) => {
+                Ok(ServerCertVerified::assertion())
+            }
+            other => other,
+        }
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        message: &[u8],
+        cert: &CertificateDer<'_>,
+        signed: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        self.full.verify_tls12_signature(message, cert, signed)
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        cert: &CertificateDer<'_>,
+        signed: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        self.full.verify_tls13_signature(message, cert, signed)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.full.supported_verify_schemes()
+    }
+}

@@ -1,0 +1,275 @@
+//! `mysql://user:password@host:port/database?option=value`. Never opens files or connections.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use crate::options::{ConnectOptions, SslMode};
+use crate::secret::Secret;
+
+const KNOWN: &str = "socket, ssl-mode, ssl-ca, ssl-cert, ssl-key, connect-timeout, read-timeout";
+
+/// Why a URL was refused. Texts never hold the URL's password.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum UrlError {
+    /// It does not start as it must.
+    #[error("a server's URL starts with mysql:// or mariadb://, as in mysql://user@host:3306/database")]
+    Scheme,
+    /// Not a port number.
+    #[error("{0:?} is no port number (1 to 65535)")]
+    Port(String),
+    /// An IPv6 address without its closing bracket, or something after it.
+    #[error("an IPv6 address is written in brackets, as in mysql://user@[::1]:3306")]
+    Brackets,
+    /// A `%` that is not followed by two hexadecimal digits, or bytes that are not UTF-8.
+    #[error("the {part} has a broken percent escape: write % as %25, @ as %40, : as %3A, / as %2F")]
+    Escape {
+        /// Which part of the URL.
+        part: &'static str,
+    },
+    /// An unknown option.
+    #[error("unknown option {name:?} in the URL; known are: {KNOWN}")]
+    UnknownOption {
+        /// The name as given.
+        name: String,
+    },
+    /// A value that an option does not take.
+    #[error("the option {name} does not take {value:?}; it takes {takes}")]
+    Value {
+        /// The option.
+        name: &'static str,
+        /// The value as given.
+        value: String,
+        /// What it takes.
+        takes: &'static str,
+    },
+}
+
+/// What should be said about a URL that was accepted.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct UrlWarnings {
+    /// The URL holds a password, which other users can see in the process list and the shell's history.
+    pub password_in_url: bool,
+}
+
+impl UrlWarnings {
+    /// One sentence per warning.
+    pub fn messages(&self) -> Vec<&'static str> {
+        if self.password_in_url {
+            vec![
+                "the password in the URL can be seen in the process list and the shell's history; \
+                  an option file ([client] or [heddle] group) keeps it out of sight",
+            ]
+        } else {
+            Vec::new()
+        }
+    }
+}
+
+impl ConnectOptions {
+    /// Reads a URL over the defaults.
+    pub fn from_url(url: &str) -> Result<(Self, UrlWarnings), UrlError> {
+        let mut options = ConnectOptions::default();
+        let warnings = options.apply_url(url)?;
+        Ok((options, warnings))
+    }
+
+    /// Reads a URL over what is set already (such as by an option file): what the URL does not name stays.
+    pub fn apply_url(&mut self, url: &str) -> Result<UrlWarnings, UrlError> {
+        let rest = strip_scheme(url).ok_or(UrlError::Scheme)?;
+        let (rest, query) = rest.split_once('?').map_or((rest, None), |(rest, query)| (rest, Some(query)));
+        let (authority, path) = rest.split_once('/').unwrap_or((rest, ""));
+        // The last @: a password with an unescaped @ is still read as meant.
+        let (account, address) = authority.rsplit_once('@').map_or((None, authority), |(a, b)| (Some(a), b));
+        let mut warnings = UrlWarnings::default();
+        let mut new = self.clone();
+        if let Some(account) = account {
+            let (user, password) = account.split_once(':').map_or((account, None), |(u, p)| (u, Some(p)));
+            if !user.is_empty() {
+                new.user = decode(user, "user")?;
+            }
+            if let Some(password) = password {
+                warnings.password_in_url = !password.is_empty();
+                new.password = Some(Secret::new(decode(password, "password")?));
+            }
+        }
+        new.apply_address(address)?;
+        if !path.is_empty() {
+            new.database = Some(decode(path, "database")?);
+        }
+        for pair in query.unwrap_or("").split('&').filter(|pair| !pair.is_empty()) {
+            let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
+            new.apply_query_option(&decode(name, "option")?, decode(value, "option")?)?;
+        }
+        *self = new;
+        Ok(warnings)
+    }
+
+    fn apply_address(&mut self, address: &str) -> Result<(), UrlError> {
+        let (host, port) = match address.strip_prefix('[') {
+            Some(rest) => {
+                let (host, after) = rest.split_once(']').ok_or(UrlError::Brackets)?;
+                match after.strip_prefix(':') {
+                    Some(port) => (host, Some(port)),
+                    None if after.is_empty() => (host, None),
+                    None => return Err(UrlError::Brackets),
+                }
+            }
+            None => match address.split_once(':') {
+                Some((_, port)) if port.contains(':') => return Err(UrlError::Brackets),
+                Some((host, port)) => (host, Some(port)),
+                None => (address, None),
+            },
+        };
+        if !host.is_empty() {
+            self.host = decode(host, "host")?;
+            // A host named here means TCP even where an option file named a socket.
+            self.socket = None;
+        }
+        if let Some(port) = port.filter(|port| !port.is_empty()) {
+            self.port = parse_port(port).ok_or_else(|| UrlError::Port(port.to_owned()))?;
+        }
+        Ok(())
+    }
+
+    fn apply_query_option(&mut self, name: &str, value: String) -> Result<(), UrlError> {
+        match name.replace('_', "-").as_str() {
+            "socket" => self.socket = Some(PathBuf::from(value)),
+            "ssl-mode" => {
+                self.ssl_mode = SslMode::from_name(&value).ok_or(UrlError::Value {
+                    name: "ssl-mode",
+                    value,
+                    takes: SslMode::NAMES,
+                })?;
+            }
+            "ssl-ca" => self.ssl_ca = Some(PathBuf::from(value)),
+            "ssl-cert" => self.ssl_cert = Some(PathBuf::from(value)),
+            "ssl-key" => self.ssl_key = Some(PathBuf::from(value)),
+            "connect-timeout" => self.connect_timeout = seconds("connect-timeout", value)?,
+            "read-timeout" => self.read_timeout = Some(seconds("read-timeout", value)?),
+            _ => {
+                return Err(UrlError::UnknownOption { name: name.to_owned() });
+            }
+        }
+        Ok(())
+    }
+}
+
+fn strip_scheme(url: &str) -> Option<&str> {
+    let (scheme, rest) = url.trim().split_once("://")?;
+    let known = scheme.eq_ignore_ascii_case("mysql") || scheme.eq_ignore_ascii_case("mariadb");
+    known.then_some(rest)
+}
+
+pub(crate) fn parse_port(text: &str) -> Option<u16> {
+    text.parse().ok().filter(|port| *port != 0)
+}
+
+fn seconds(name: &'static str, value: String) -> Result<Duration, UrlError> {
+    match value.parse::<u32>() {
+        Ok(seconds @ 1..) => Ok(Duration::from_secs(seconds.into())),
+        _ => Err(UrlError::Value { name, value, takes: "a number of seconds, at least 1" }),
+    }
+}
+
+fn decode(text: &str, part: &'static str) -> Result<String, UrlError> {
+    let mut out = Vec::with_capacity(text.len());
+    let mut bytes = text.bytes();
+    while let Some(byte) = bytes.next() {
+        if byte != b'%' {
+            out.push(byte);
+            continue;
+        }
+        let mut digit = || bytes.next().and_then(|byte| char::from(byte).to_digit(16));
+        match (digit(), digit()) {
+            (Some(high), Some(low)) => out.push((high * 16 + low) as u8),
+            _ => return Err(UrlError::Escape { part }),
+        }
+    }
+    String::from_utf8(out).map_err(|_| UrlError::Escape { part })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn describe(url: &str) -> String {
+        match ConnectOptions::from_url(url) {
+            Err(error) => error.to_string(),
+            Ok((o, warnings)) => format!(
+                "{} pw={:?} db={:?} ssl={:?} ca={:?} timeout={}{}",
+                o.address(),
+                o.password.as_ref().map(Secret::expose),
+                o.database,
+                o.ssl_mode,
+                o.ssl_ca,
+                o.connect_timeout.as_secs(),
+                if warnings.password_in_url { " warned" } else { "" }
+            ),
+        }
+    }
+
+    #[test]
+    fn urls() {
+        let check = |url: &str, want: &str| assert_eq!(describe(url), want, "{url}");
+        let plain = "pw=None db=None ssl=Preferred ca=None timeout=10";
+        check("mysql://u@h", &format!("u@h:3306 {plain}"));
+        check("MariaDB://u@h:3307/", &format!("u@h:3307 {plain}"));
+        check("mysql://u@[::1]:3307", &format!("u@[::1]:3307 {plain}"));
+        check("mysql://u@[::1]", &format!("u@[::1]:3306 {plain}"));
+        check("mysql://u@localhost?socket=/tmp/s%20s.sock", &format!("u@/tmp/s s.sock {plain}"));
+        check(
+            "mysql://u%40x:p%40s%3As@h/d%2Fb?ssl-mode=VERIFY_CA&ssl-ca=/ca.pem&connect-timeout=3",
+            "u@x@h:3306 pw=Some(\"p@s:s\") db=Some(\"d/b\") ssl=VerifyCa ca=Some(\"/ca.pem\") timeout=3 warned",
+        );
+        check("mysql://u:a@b@h", "u@h:3306 pw=Some(\"a@b\") db=None ssl=Preferred ca=None timeout=10 warned");
+        check("mysql://u:@h", "u@h:3306 pw=Some(\"\") db=None ssl=Preferred ca=None timeout=10");
+        check("http://u@h", &UrlError::Scheme.to_string());
+        check("u@h", &UrlError::Scheme.to_string());
+        check("mysql://u@h:99999", &UrlError::Port("99999".into()).to_string());
+        check("mysql://u@h:0", &UrlError::Port("0".into()).to_string());
+        check("mysql://u@::1:3306", &UrlError::Brackets.to_string());
+        check("mysql://u@[::1", &UrlError::Brackets.to_string());
+        check("mysql://u:%zz@h", &UrlError::Escape { part: "password" }.to_string());
+        check(
+            "mysql://u@h?sslmode=x",
+            "unknown option \"sslmode\" in the URL; known are: socket, ssl-mode, ssl-ca, ssl-cert, ssl-key, \
+             connect-timeout, read-timeout",
+        );
+        check(
+            "mysql://u@h?ssl-mode=maybe",
+            "the option ssl-mode does not take \"maybe\"; it takes disabled, preferred, required, verify-ca, verify-identity",
+        );
+        check(
+            "mysql://u@h?connect-timeout=0",
+            "the option connect-timeout does not take \"0\"; it takes a number of seconds, at least 1",
+        );
+    }
+
+    #[test]
+    fn a_url_leaves_what_it_does_not_name() {
+        let mut options = ConnectOptions { user: "repl".into(), port: 4000, ..Default::default() };
+        options.password = Some("kept".into());
+        options.apply_url("mysql://h").unwrap();
+        assert_eq!(options.address(), "repl@h:4000");
+        assert_eq!(options.password.as_ref().map(Secret::expose), Some("kept"));
+    }
+
+    proptest! {
+        #[test]
+        fn anything_is_refused_or_read(text in "\\PC*") {
+            let _ = ConnectOptions::from_url(&text);
+            let _ = ConnectOptions::from_url(&format!("mysql://{text}"));
+        }
+
+        #[test]
+        fn passwords_survive_and_stay_hidden(password in "[ -~]{1,40}") {
+            let escaped: String = password.bytes().map(|byte| format!("%{byte:02x}")).collect();
+            let (options, _) = ConnectOptions::from_url(&format!("mysql://u:{escaped}@h")).unwrap();
+            prop_assert_eq!(options.password.as_ref().map(Secret::expose), Some(password.as_str()));
+            let shown = format!("{options:?}");
+            prop_assert!(password.len() < 6 || !shown.contains(&password));
+        }
+    }
+}
