@@ -6,6 +6,7 @@ use anyhow::{Context, Result, bail, ensure};
 use std::io::Read;
 use std::path::PathBuf;
 use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
@@ -31,9 +32,16 @@ pub fn binary() -> Result<PathBuf> {
 #[derive(Debug)]
 pub struct Heddle {
     child: Child,
-    stdout: Option<JoinHandle<String>>,
-    stderr: Option<JoinHandle<String>>,
+    stdout: Option<Collected>,
+    stderr: Option<Collected>,
     arguments: String,
+}
+
+/// What a pipe has brought so far, and the thread that reads it.
+#[derive(Debug)]
+struct Collected {
+    bytes: Arc<Mutex<Vec<u8>>>,
+    reader: JoinHandle<()>,
 }
 
 /// How a heddle ended.
@@ -79,6 +87,16 @@ impl Heddle {
         self.signal(libc::SIGKILL)
     }
 
+    /// Waits until it has logged a line with `text`, or has ended.
+    pub fn wait_for_log(&mut self, text: &str) -> Result<()> {
+        let started = Instant::now();
+        while !self.stderr.as_ref().is_some_and(|log| log.text().contains(text)) && !self.has_ended()? {
+            ensure!(started.elapsed() < STUCK_AFTER, "no '{text}' in the log of heddle {}", self.arguments);
+            thread::sleep(Duration::from_millis(5));
+        }
+        Ok(())
+    }
+
     pub fn has_ended(&mut self) -> Result<bool> {
         Ok(self.child.try_wait()?.is_some())
     }
@@ -96,8 +114,7 @@ impl Heddle {
             }
             thread::sleep(Duration::from_millis(10));
         };
-        let text =
-            |reader: Option<JoinHandle<String>>| reader.and_then(|reader| reader.join().ok()).unwrap_or_default();
+        let text = |collected: Option<Collected>| collected.map(Collected::whole).unwrap_or_default();
         let run = Run {
             status,
             stdout: text(self.stdout.take()),
@@ -118,12 +135,29 @@ impl Drop for Heddle {
     }
 }
 
-fn collect(mut pipe: impl Read + Send + 'static) -> JoinHandle<String> {
-    thread::spawn(move || {
-        let mut bytes = Vec::new();
-        let _ = pipe.read_to_end(&mut bytes);
-        String::from_utf8_lossy(&bytes).into_owned()
-    })
+fn collect(mut pipe: impl Read + Send + 'static) -> Collected {
+    let bytes = Arc::new(Mutex::new(Vec::new()));
+    let sink = Arc::clone(&bytes);
+    let reader = thread::spawn(move || {
+        let mut chunk = [0; 8192];
+        while let Ok(count @ 1..) = pipe.read(&mut chunk) {
+            sink.lock().unwrap_or_else(PoisonError::into_inner).extend_from_slice(&chunk[..count]);
+        }
+    });
+    Collected { bytes, reader }
+}
+
+impl Collected {
+    fn text(&self) -> String {
+        String::from_utf8_lossy(&self.bytes.lock().unwrap_or_else(PoisonError::into_inner)).into_owned()
+    }
+
+    /// All of it: the pipe's other end is closed.
+    fn whole(self) -> String {
+        let Self { bytes, reader } = self;
+        let _ = reader.join();
+        String::from_utf8_lossy(&bytes.lock().unwrap_or_else(PoisonError::into_inner)).into_owned()
+    }
 }
 
 /// Runs to the end, whatever it is.

@@ -111,8 +111,10 @@ fn terminated(kind: Kind, files: bool) -> Result<()> {
     }
     made_load(&pair.source, SMALL)?;
     for _ in 0..ROUNDS {
-        let running = pair.begin(&["--until-end", "--workers", "4"])?;
-        pause(&mut random, 50, 700);
+        let mut running = pair.begin(&["--until-end", "--workers", "4"])?;
+        // From here on a signal stops it without gaps; before, it just ends.
+        running.wait_for_log("target: ")?;
+        pause(&mut random, 0, 500);
         running.terminate()?;
         running.wait()?.successful()?;
     }

@@ -63,10 +63,12 @@ impl Connection {
     pub fn connect(options: &ConnectOptions) -> Result<Connection, Error> {
         match Connection::connect_once(options) {
             Err(Error::TlsIncompatible { message }) if options.effective_ssl_mode() == SslMode::Preferred => {
-                tracing::warn!(
-                    server = %options.address(),
-                    "connecting without encryption, for the server's TLS is too old: {message}"
-                );
+                options.said_plain.call_once(|| {
+                    tracing::warn!(
+                        server = %options.address(),
+                        "connecting without encryption, for the server's TLS is too old: {message}"
+                    );
+                });
                 let plain = ConnectOptions { ssl_mode: SslMode::Disabled, ..options.clone() };
                 Connection::connect_once(&plain)
             }

@@ -1,6 +1,7 @@
 //! Where and how to connect.
 
 use std::path::PathBuf;
+use std::sync::{Arc, Once};
 use std::time::Duration;
 
 use crate::secret::Secret;
@@ -69,6 +70,8 @@ pub struct ConnectOptions {
     pub tcp_keepalive: Option<Duration>,
     /// Shown as `program_name` in the server's connection attributes.
     pub program_name: String,
+    /// Clones share it: that a server is connected to without encryption is said once, not for each connection.
+    pub said_plain: Arc<Once>,
 }
 
 impl Default for ConnectOptions {
@@ -89,6 +92,7 @@ impl Default for ConnectOptions {
             read_timeout: None,
             tcp_keepalive: Some(Duration::from_secs(60)),
             program_name: "heddle".to_owned(),
+            said_plain: Arc::new(Once::new()),
         }
     }
 }

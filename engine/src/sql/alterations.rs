@@ -51,8 +51,7 @@ pub fn alteration(sql: &[u8], default_schema: &str, mode: SqlMode) -> Option<Alt
     cursor.eat("TABLE").then_some(())?;
     cursor.eat_all(&["IF", "EXISTS"]);
     let table = cursor.object(default_schema)?;
-    let mut found =
-        Alteration { table, renamed_to: None, moves_rows: false, primary_key: false, columns: false };
+    let mut found = Alteration { table, renamed_to: None, moves_rows: false, primary_key: false, columns: false };
     let mut depth = 0u32;
     loop {
         if depth == 0 && clause(&mut found, &mut cursor, default_schema)? {
@@ -117,7 +116,8 @@ mod tests {
     fn pairs_of_renames() {
         let check = |sql: &str, expected: Option<&[(&str, &str)]>| {
             let pairs = renames(sql.as_bytes(), "d", SqlMode::default());
-            let expected: Option<Vec<_>> = expected.map(|pairs| pairs.iter().map(|(a, b)| (name(a), name(b))).collect());
+            let expected: Option<Vec<_>> =
+                expected.map(|pairs| pairs.iter().map(|(a, b)| (name(a), name(b))).collect());
             assert_eq!(pairs, expected, "{sql}");
         };
         check("RENAME TABLE a TO tmp, b TO a, tmp TO b", Some(&[("d.a", "d.tmp"), ("d.b", "d.a"), ("d.tmp", "d.b")]));

@@ -7,6 +7,7 @@ use serde::Serialize;
 
 use crate::report::out::say;
 use crate::runtime::channel::Spec;
+use crate::runtime::start;
 use crate::source::Source;
 use crate::source::state::SourceState;
 
@@ -15,6 +16,8 @@ pub struct DryRun {
     pub source: String,
     pub target: String,
     pub workers: usize,
+    /// Where a run would begin; empty when the source could not be asked.
+    pub start: String,
     /// What would work as it is.
     pub ok: Vec<String>,
     /// What may hurt, but does not stop the channel.
@@ -28,11 +31,12 @@ pub fn run(spec: &Spec, json: bool) -> Result<ExitCode> {
         source: String::new(),
         target: spec.target.describe(),
         workers: spec.workers,
+        start: String::new(),
         ok: Vec::new(),
         warnings: Vec::new(),
         problems: Vec::new(),
     };
-    match &spec.source {
+    let live = match &spec.source {
         Source::Live(options) => check_live(options, &mut report),
         Source::Files(files) => {
             report.source = format!(
@@ -40,9 +44,15 @@ pub fn run(spec: &Spec, json: bool) -> Result<ExitCode> {
                 files.len(),
                 files.first().map_or("none".into(), |f| f.display().to_string())
             );
+            None
         }
-    }
+    };
     spec.target.check(&mut report);
+    match where_from(spec, live.as_ref()) {
+        Ok(Some(start)) => report.start = start,
+        Ok(None) => {}
+        Err(error) => report.problems.push(format!("start: {error:#}")),
+    }
     let failed = !report.problems.is_empty();
     if json {
         say!("{}", serde_json::to_string_pretty(&report)?);
@@ -54,6 +64,9 @@ pub fn run(spec: &Spec, json: bool) -> Result<ExitCode> {
 
 fn print(report: &DryRun) {
     say!("source  {}\ntarget  {}\nworkers {}", report.source, report.target, report.workers);
+    if !report.start.is_empty() {
+        say!("start   {}", report.start);
+    }
     for (sign, lines) in [("ok     ", &report.ok), ("warning", &report.warnings), ("PROBLEM", &report.problems)] {
         for line in lines {
             say!("{sign} {line}");
@@ -62,16 +75,45 @@ fn print(report: &DryRun) {
     say!("nothing was changed; leave --dry-run out to start");
 }
 
-fn check_live(options: &wire::ConnectOptions, report: &mut DryRun) {
+/// Where a run would begin; `None`: the source could not be asked.
+fn where_from(spec: &Spec, live: Option<&SourceState>) -> Result<Option<String>> {
+    let opened = spec.target.peek().map_err(anyhow::Error::new)?;
+    let start = match (&spec.source, live) {
+        (Source::Live(_), None) => return Ok(None),
+        (Source::Live(_), Some(state)) => start::live(&opened, state, &spec.start, spec.on_target.clone())?,
+        (Source::Files(files), _) => start::files(&opened, &start::names(files)?, &spec.start)?.0,
+    };
+    let place = match (&start.mark.position, &start.mark.gtids) {
+        (Some(position), _) => format!("at {position}"),
+        (None, gtids) if !gtids.is_empty() => format!("after GTIDs {gtids}"),
+        (None, _) => "with the first event of the oldest log".to_owned(),
+    };
+    Ok(Some(match start.is_new {
+        true => format!("a new channel, {place}"),
+        false => format!("goes on {place}, after {} transactions", start.mark.seq),
+    }))
+}
+
+/// `None`: it could not be asked, and the report says why.
+fn check_live(options: &wire::ConnectOptions, report: &mut DryRun) -> Option<SourceState> {
     report.source = options.address();
     let mut connection = match wire::Connection::connect(options) {
         Ok(connection) => connection,
-        Err(error) => return report.problems.push(format!("source: {error}")),
+        Err(error) => {
+            report.problems.push(format!("source: {error}"));
+            return None;
+        }
     };
-    match SourceState::read(&mut connection) {
-        Ok(state) => judge(&state, report),
-        Err(error) => report.problems.push(format!("source: {error:#}")),
-    }
+    let state = match SourceState::read(&mut connection) {
+        Ok(state) => {
+            judge(&state, report);
+            Some(state)
+        }
+        Err(error) => {
+            report.problems.push(format!("source: {error:#}"));
+            None
+        }
+    };
     match connection.rows("SHOW GRANTS") {
         Ok(grants) => {
             let grants: Vec<&str> = grants.iter().filter_map(|row| row.text(0).ok().flatten()).collect();
@@ -91,6 +133,7 @@ fn check_live(options: &wire::ConnectOptions, report: &mut DryRun) {
         }
         Err(error) => report.warnings.push(format!("source: SHOW GRANTS: {error}")),
     }
+    state
 }
 
 fn judge(state: &SourceState, report: &mut DryRun) {

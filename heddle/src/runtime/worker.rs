@@ -123,6 +123,7 @@ impl WorkerTask {
             self.session.apply(first, &free)?;
         }
         if !run.granted {
+            self.session.waits_for_grant();
             match self.wait_for_grant(group.id, run.attempt) {
                 Some(Granted::Yes) => {}
                 Some(Granted::Aborted) => {

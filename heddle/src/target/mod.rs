@@ -38,6 +38,9 @@ pub trait Target: Send + Sync {
     /// and only then reads what is applied.
     fn open(&self) -> Result<Opened, Failure>;
 
+    /// What [`Target::open`] would find. Takes and changes nothing.
+    fn peek(&self) -> Result<Opened, Failure>;
+
     /// Notes where a new channel starts, before anything is applied.
     fn start_at(&self, mark: &Mark, source: &str) -> Result<(), Failure>;
 
@@ -73,6 +76,9 @@ pub enum Commit {
 pub trait Session: Send {
     /// Begins a target transaction for `first` (its first source transaction) and applies the batches in it.
     fn apply(&mut self, first: &Transaction, batches: &[Batch<'_>]) -> Result<(), Failure>;
+
+    /// The group is not granted yet: its commit, or a rollback, comes next.
+    fn waits_for_grant(&mut self) {}
 
     /// Applies the batches (beginning the transaction if `apply` did not), notes the progress in the same transaction
     /// and commits. After an error nothing of the group is applied, except with [`engine::failure::FailureKind::ConnectionLost`].

@@ -1,5 +1,7 @@
 //! What kind of server the target is, as far as applying depends on it.
 
+use std::time::Duration;
+
 use binlog::Flavour;
 use engine::failure::{Failure, FailureKind};
 use wire::Connection;
@@ -58,9 +60,23 @@ impl TargetInfo {
         })
     }
 
+    /// How long to leave the lock information alone between two looks. The `information_schema` tables of InnoDB are a
+    /// cache that is filled anew only when nobody has read it for 100 ms (`CACHE_MIN_IDLE_TIME` in `trx0i_s.cc` of
+    /// both servers): who asks more often is shown the same answer for ever.
+    pub fn lock_waits_pause(&self) -> Duration {
+        match self.reads_lock_waits_live() {
+            true => Duration::ZERO,
+            false => Duration::from_millis(110),
+        }
+    }
+
+    fn reads_lock_waits_live(&self) -> bool {
+        self.flavour == Flavour::MySql && self.version >= (8, 0, 0)
+    }
+
     /// Rows (waiting connection id, blocking connection id) of InnoDB's row lock waits.
     pub fn lock_waits_sql(&self) -> &'static str {
-        if self.flavour == Flavour::MySql && self.version >= (8, 0, 0) {
+        if self.reads_lock_waits_live() {
             "SELECT w.PROCESSLIST_ID, b.PROCESSLIST_ID FROM performance_schema.data_lock_waits l \
              JOIN performance_schema.threads w ON w.THREAD_ID=l.REQUESTING_THREAD_ID \
              JOIN performance_schema.threads b ON b.THREAD_ID=l.BLOCKING_THREAD_ID"

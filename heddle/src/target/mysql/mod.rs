@@ -1,7 +1,7 @@
 //! MySQL and MariaDB as the target: `BINLOG` statements over ordinary connections.
 //!
 //! `session` one worker's connection · `script` packets · `rows` events · `alone` statements and DDL · `xa` prepared transactions · `context` their
-//! session state · `progress` the bookkeeping tables · `catalogue` table definitions · `fingerprint` was a DDL executed ·
+//! session state · `progress` the bookkeeping tables · `opened` what they hold · `catalogue` table definitions · `fingerprint` was a DDL executed ·
 //! `info` what the server is · `failures` its errors.
 
 mod alone;
@@ -11,6 +11,7 @@ mod context;
 mod failures;
 mod fingerprint;
 pub mod info;
+mod opened;
 mod progress;
 mod rows;
 mod script;
@@ -21,6 +22,7 @@ mod xa;
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
 
 use binlog::Flavour;
 use engine::failure::{Failure, FailureKind};
@@ -93,6 +95,8 @@ impl Shared {
 pub struct MySqlTarget {
     shared: Arc<Shared>,
     control: Mutex<Connection>,
+    /// When the lock information was last read.
+    lock_waits_read: Mutex<Option<Instant>>,
 }
 
 impl MySqlTarget {
@@ -112,7 +116,7 @@ impl MySqlTarget {
             intent: Mutex::new(None),
             alone: Mutex::new(None),
         };
-        Ok(Self { shared: Arc::new(shared), control: Mutex::new(control) })
+        Ok(Self { shared: Arc::new(shared), control: Mutex::new(control), lock_waits_read: Mutex::new(None) })
     }
 
     fn lock_name(&self) -> String {
@@ -208,45 +212,23 @@ impl Target for MySqlTarget {
                  WHERE channel={channel}"
             ))
             .map_err(failed)?;
-        let row = control
-            .row(format!(
-                "SELECT {},{column},intent,source,started FROM {SCHEMA}.progress WHERE channel={channel}",
-                progress::MARK_COLUMNS
-            ))
-            .map_err(failed)?
-            .ok_or_else(|| Failure::new(FailureKind::Refused, format!("{SCHEMA}.progress has no row for {channel}")))?;
         control
             .execute(format!(
                 "DELETE FROM {SCHEMA}.islands WHERE channel={channel} AND last_seq<=(SELECT seq FROM {SCHEMA}.progress \
                  WHERE channel={channel})"
             ))
             .map_err(failed)?;
-        let islands = control
-            .rows(format!("SELECT first_seq,last_seq FROM {SCHEMA}.islands WHERE channel={channel} ORDER BY first_seq"))
-            .map_err(failed)?;
         log(&mut control, 1)?;
-        let bad = |why: String| Failure::new(FailureKind::Refused, format!("{SCHEMA}.progress: {why}"));
-        let mark = progress::read_mark(&row).map_err(bad)?;
-        let number = |row: &wire::Row, at: usize| row.required::<u64>(at).map_err(|error| bad(error.to_string()));
-        self.shared.epoch.store(number(&row, 5)?, Ordering::SeqCst);
-        let intent_text = row.text(6).map_err(failed)?;
-        let intent = match intent_text {
-            None => None,
-            Some(text) => Some(Intent::parse(text).ok_or_else(|| bad(format!("intent {text:?} is not understood")))?),
-        };
-        *locked(&self.shared.intent) = intent;
-        let mut opened = Opened { intent: intent_text.map(str::to_owned), ..Opened::default() };
-        if number(&row, 8)? == 1 {
-            opened.mark = Some(mark.clone());
-            opened.source = row.text(7).map_err(failed)?.map(str::to_owned);
-        }
-        for island in &islands {
-            let (first, last) = (number(island, 0)?, number(island, 1)?);
-            if last > mark.seq {
-                opened.islands.push((first, last));
-            }
-        }
-        Ok(opened)
+        let found = opened::read(&mut control, &self.shared.channel)?
+            .ok_or_else(|| Failure::new(FailureKind::Refused, format!("{SCHEMA}.progress has no row for {channel}")))?;
+        self.shared.epoch.store(found.epoch, Ordering::SeqCst);
+        *locked(&self.shared.intent) = found.intent;
+        Ok(found.opened)
+    }
+
+    fn peek(&self) -> Result<Opened, Failure> {
+        let found = opened::read(&mut locked(&self.control), &self.shared.channel)?;
+        Ok(found.map_or_else(Opened::default, |found| found.opened))
     }
 
     fn start_at(&self, mark: &Mark, source: &str) -> Result<(), Failure> {
@@ -293,8 +275,13 @@ impl Target for MySqlTarget {
     }
 
     fn lock_waits(&self) -> Result<Vec<(usize, usize)>, Failure> {
-        let sql = self.shared.info.lock_waits_sql();
-        let rows = self.with_control(|control| control.rows(sql))?;
+        let info = &self.shared.info;
+        let mut read = locked(&self.lock_waits_read);
+        if read.is_some_and(|at| at.elapsed() < info.lock_waits_pause()) {
+            return Ok(Vec::new());
+        }
+        let rows = self.with_control(|control| control.rows(info.lock_waits_sql()))?;
+        *read = Some(Instant::now());
         let connections = locked(&self.shared.connections).clone();
         let worker =
             |id: Option<u64>| connections.iter().position(|&connection| Some(connection) == id && connection != 0);

@@ -80,7 +80,9 @@ fn without_annotations(connection: &mut Connection, info: &TargetInfo) -> Result
     match connection.execute(format!("SET SESSION {variable}=OFF")) {
         Err(error) if error.is_connection_lost() => Err(failed(error)),
         Err(error) => {
-            tracing::warn!("the target's binary log will hold every statement's text, which makes it much larger: {error}");
+            tracing::warn!(
+                "the target's binary log will hold every statement's text, which makes it much larger: {error}"
+            );
             Ok(())
         }
         Ok(_) => Ok(()),

@@ -4,12 +4,10 @@ use engine::failure::Failure;
 use wire::{ConnectOptions, Connection};
 
 use super::failures::failed;
+use super::opened::NOT_THERE;
 use super::progress::SCHEMA;
 use super::sql::quote;
 use crate::report::status::ChannelStatus;
-
-/// Unknown database, no such table: no channel has ever run here.
-const NOT_THERE: [u16; 2] = [1049, 1146];
 
 pub fn read(options: &ConnectOptions) -> Result<Vec<ChannelStatus>, Failure> {
     let mut connection = Connection::connect(options).map_err(failed)?;

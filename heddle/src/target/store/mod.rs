@@ -45,7 +45,7 @@ pub use dump::{TableSum, checksum, dump};
 pub use status::status;
 
 use self::catalogue::StoreCatalogue;
-use self::durable::{Durable, Ticket};
+use self::durable::{Coming, Durable, Ticket};
 use self::files::{Files, Found, failure};
 use self::pending::Pending;
 use self::session::StoreSession;
@@ -61,7 +61,7 @@ pub struct Shared {
     tables: Mutex<Tables>,
     /// Changes whenever what sessions remember of tables may be out of date.
     epoch: AtomicU64,
-    durable: Durable,
+    durable: Arc<Durable>,
     /// The last mark's number; held over each write of progress, so that progress is written in its order.
     low_water: Mutex<Seq>,
     /// The first failed write: fjall takes none after it.
@@ -135,7 +135,7 @@ impl Shared {
             channel: channel.to_owned(),
             tables: Mutex::new(tables),
             epoch: AtomicU64::new(1),
-            durable: Durable::default(),
+            durable: Arc::default(),
             low_water: Mutex::new(0),
             broken: OnceLock::new(),
             sweeper,
@@ -235,6 +235,11 @@ impl Shared {
         Ok(ticket)
     }
 
+    /// A session waits for its turn to write.
+    pub(self) fn coming(&self) -> Coming {
+        self.durable.coming()
+    }
+
     /// Waits until a write is on disk.
     pub(self) fn sync(&self, ticket: Ticket) -> Result<(), Failure> {
         self.check()?;
@@ -246,8 +251,7 @@ impl Shared {
     }
 
     fn mark(&self) -> Result<Option<Mark>, Failure> {
-        let value = self.files.data.get(keys::progress(&self.channel)).map_err(|error| self.failed(&error))?;
-        value.map(|value| decode_mark(&self.files, &value)).transpose().map(|mark| mark.map(|(mark, _)| mark))
+        read_channel_mark(&self.files, &self.channel)
     }
 
     fn islands(&self) -> Result<Vec<(Seq, Seq)>, Failure> {
@@ -263,6 +267,24 @@ impl Shared {
         let inside = |&(first, last): &(Seq, Seq)| first >= range.first && last <= range.mark.seq;
         Ok(self.islands()?.into_iter().filter(inside).map(|(_, last)| last).max().unwrap_or(before))
     }
+}
+
+/// What a store knows of a channel.
+fn known(files: &Files, channel: &str) -> Result<Opened, Failure> {
+    let mark = read_channel_mark(files, channel)?;
+    let source = files.data.get(keys::source(channel)).map_err(|error| failure(&files.path, &error))?;
+    let low_water = mark.as_ref().map_or(0, |mark| mark.seq);
+    Ok(Opened {
+        islands: read_islands(files, channel)?.into_iter().filter(|(_, last)| *last > low_water).collect(),
+        source: source.map(|source| String::from_utf8_lossy(&source).into_owned()),
+        mark,
+        intent: None,
+    })
+}
+
+fn read_channel_mark(files: &Files, channel: &str) -> Result<Option<Mark>, Failure> {
+    let value = files.data.get(keys::progress(channel)).map_err(|error| failure(&files.path, &error))?;
+    value.map(|value| decode_mark(files, &value)).transpose().map(|mark| mark.map(|(mark, _)| mark))
 }
 
 fn decode_mark(files: &Files, value: &[u8]) -> Result<(Mark, u64), Failure> {
@@ -306,15 +328,15 @@ impl Target for StoreTarget {
             self.shared.get_or_init(|| Arc::new(opened));
         }
         let shared = self.shared()?;
-        let mark = shared.mark()?;
-        let source = shared.files.data.get(keys::source(&shared.channel)).map_err(|error| shared.failed(&error))?;
-        let low_water = mark.as_ref().map_or(0, |mark| mark.seq);
-        Ok(Opened {
-            islands: shared.islands()?.into_iter().filter(|(_, last)| *last > low_water).collect(),
-            source: source.map(|source| String::from_utf8_lossy(&source).into_owned()),
-            mark,
-            intent: None,
-        })
+        known(&shared.files, &shared.channel)
+    }
+
+    fn peek(&self) -> Result<Opened, Failure> {
+        match (self.shared.get(), files::inspect(&self.path)?) {
+            (Some(shared), _) => known(&shared.files, &shared.channel),
+            (None, Found::Store) => known(&Files::open(&self.path, false)?, &self.channel),
+            (None, Found::Nothing) => Ok(Opened::default()),
+        }
     }
 
     fn start_at(&self, mark: &Mark, source: &str) -> Result<(), Failure> {
@@ -384,7 +406,8 @@ impl Target for StoreTarget {
             Err(failure) => report.problems.push(failure.to_string()),
         }
         report.warnings.push(
-            "the store holds rows: statements that change data stop the channel, and so do partial JSON updates;              binlog_row_metadata=FULL on the source names primary keys"
+            "the store holds rows: statements that change data stop the channel, and so do partial JSON updates; \
+             binlog_row_metadata=FULL on the source names primary keys"
                 .to_owned(),
         );
     }

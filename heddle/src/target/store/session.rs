@@ -8,7 +8,7 @@ use engine::failure::Failure;
 use engine::transaction::Transaction;
 
 use super::Shared;
-use super::durable::Ticket;
+use super::durable::{Coming, Ticket};
 use super::rows::Rows;
 use crate::runtime::reread::Reread;
 use crate::target::{Commit, Range, Session};
@@ -18,11 +18,13 @@ pub struct StoreSession {
     pub(super) rows: Rows,
     /// The last commit.
     ticket: Ticket,
+    /// While it waits for its turn.
+    coming: Option<Coming>,
 }
 
 impl StoreSession {
     pub fn new(shared: Arc<Shared>) -> Self {
-        Self { shared, rows: Rows::default(), ticket: 0 }
+        Self { shared, rows: Rows::default(), ticket: 0, coming: None }
     }
 
     fn push(&mut self, batches: &[Batch<'_>]) -> Result<(), Failure> {
@@ -44,9 +46,14 @@ impl Session for StoreSession {
         self.push(batches)
     }
 
+    fn waits_for_grant(&mut self) {
+        self.coming.get_or_insert_with(|| self.shared.coming());
+    }
+
     fn commit(&mut self, _first: &Transaction, batches: &[Batch<'_>], range: Range<'_>) -> Result<Commit, Failure> {
         self.push(batches)?;
         self.finish(range)?;
+        self.coming = None;
         Ok(Commit::Ordered)
     }
 
@@ -61,11 +68,13 @@ impl Session for StoreSession {
     }
 
     fn rollback(&mut self) -> Result<(), Failure> {
+        self.coming = None;
         self.rows.pending.clear();
         Ok(())
     }
 
     fn recover(&mut self, range: Range<'_>) -> Result<Seq, Failure> {
+        self.coming = None;
         self.rows.pending.clear();
         self.shared.committed(range)
     }
