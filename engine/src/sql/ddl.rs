@@ -1,5 +1,8 @@
 //! Statements that change definitions, accounts or the server, and the tables that they name.
 
+use std::ops::Range;
+
+use super::SqlMode;
 use super::cursor::Cursor;
 use super::lexer::Kind;
 use super::statement::{Class, DdlKind, Guards, ObjectName, Statement};
@@ -217,6 +220,25 @@ fn create_table(cursor: &mut Cursor<'_>, schema: &str, temporary: bool, if_not_e
     let kind = DdlKind::CreateTable { temporary, if_not_exists, like, select, start_transaction };
     statement.class = Class::Ddl { kind };
     Some(statement)
+}
+
+/// Where `START TRANSACTION` stands in a CREATE TABLE that has it: MySQL writes it right behind the columns, before the
+/// table's options (`store_create_info`). Byte range in the statement.
+pub fn start_transaction_at(sql: &[u8], mode: SqlMode) -> Option<Range<usize>> {
+    let mut cursor = Cursor::new(sql, mode);
+    let mut depth = 0u32;
+    loop {
+        let start = cursor.peek().start;
+        if depth == 0 && cursor.eat_all(&["START", "TRANSACTION"]) {
+            return Some(start..cursor.end());
+        }
+        match cursor.take().kind {
+            Kind::Punct(b'(') => depth += 1,
+            Kind::Punct(b')') => depth = depth.checked_sub(1)?,
+            Kind::End | Kind::Broken => return None,
+            _ => {}
+        }
+    }
 }
 
 /// Words that begin a query and are no table options at the top level.

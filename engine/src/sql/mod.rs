@@ -15,6 +15,7 @@ mod statement;
 mod xa;
 
 pub use classify::classify;
+pub use ddl::start_transaction_at;
 pub use mode::SqlMode;
 pub use statement::{Class, DdlKind, DmlKind, Guards, ObjectName, Statement};
 pub use xa::Xid;

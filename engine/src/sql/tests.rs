@@ -233,6 +233,23 @@ fn schemas_and_guards() {
 }
 
 #[test]
+fn start_transaction_is_found_outside_strings_and_parentheses() {
+    for (sql, rest) in [
+        ("CREATE TABLE t (a INT) START TRANSACTION", "CREATE TABLE t (a INT) "),
+        ("CREATE TABLE t (a INT) START TRANSACTION COMMENT='c'", "CREATE TABLE t (a INT)  COMMENT='c'"),
+        (
+            "CREATE TABLE t (a INT COMMENT 'START TRANSACTION') /* x */ START TRANSACTION ENGINE=InnoDB",
+            "CREATE TABLE t (a INT COMMENT 'START TRANSACTION') /* x */  ENGINE=InnoDB",
+        ),
+        ("CREATE TABLE t (a INT) COMMENT='START TRANSACTION'", ""),
+    ] {
+        let cut = start_transaction_at(sql.as_bytes(), SqlMode::default());
+        let text = cut.map(|at| format!("{}{}", &sql[..at.start], &sql[at.end..])).unwrap_or_default();
+        assert_eq!(text, rest);
+    }
+}
+
+#[test]
 fn modes_and_character_sets() {
     let ansi = SqlMode::from_bits(4);
     let plain_backslash = SqlMode::from_bits(1 << 20);

@@ -7,10 +7,11 @@
 
 use binlog::Flavour;
 use engine::failure::{Failure, FailureKind};
-use engine::sql::{Class, DdlKind};
+use engine::sql::{Class, DdlKind, SqlMode};
 use engine::transaction::{Body, Item, StatementItem, Transaction};
 
 use super::context::{self, ContextTarget};
+use super::executed;
 use super::failures::failed;
 use super::fingerprint;
 use super::session::MySqlSession;
@@ -48,6 +49,13 @@ pub fn run(
     reread: &Reread,
     range: Range<'_>,
 ) -> Result<(), Failure> {
+    if session.shared.sets_gtid()
+        && let Some(gtid) = &transaction.gtid
+        && executed::is_executed(&mut session.connection, gtid)?
+    {
+        // By an earlier run, which did not come to note it.
+        return session.note_beside(range);
+    }
     match &transaction.body {
         Body::Spilled => run_spilled(session, transaction, reread, range),
         Body::Items(items) => run_items(session, transaction, items, range),
@@ -89,6 +97,9 @@ fn run_items(
     items: &[Item],
     range: Range<'_>,
 ) -> Result<(), Failure> {
+    if session.shared.sets_gtid() && session.shared.info.log_bin {
+        executed::check_not_mixed(transaction, items)?;
+    }
     let done_before = session.shared.take_intent(transaction.seq);
     if let Some(xid) = xa::prepared_by(items) {
         let once = Once { transaction, item: 0, range, done_before: done_before.as_ref() };
@@ -101,16 +112,26 @@ fn run_items(
             .and_then(|()| note_progress(session, transaction, items, range))
             .map_err(|failure| at_transaction(failure, transaction));
     }
-    if session.shared.sets_gtid() && items.len() > 1 && items.iter().any(is_own_commit) {
+    let atomic = match items.first() {
+        Some(Item::Statement(statement)) => starts_transaction(statement) && can_create_atomically(session),
+        _ => false,
+    };
+    if session.shared.sets_gtid() && !atomic && items.len() > 1 && items.iter().any(is_own_commit) {
         return Err(Failure::new(
             FailureKind::Refused,
-            "CREATE TABLE … SELECT, one GTID for a statement and rows, can not be applied with --gtids preserve yet",
+            "CREATE TABLE … SELECT, one GTID for a statement and rows, can not be applied with --gtids preserve: only MySQL from 8.0.21 on can \
+             do both in one transaction",
         )
         .at(transaction.place())
         .remedy("use --gtids local, or create the table by hand and go on after it"));
     }
     for (index, item) in items.iter().enumerate() {
         let outcome = match item {
+            Item::Statement(statement) if atomic && index == 0 => {
+                let once = Once { transaction, item: index, range, done_before: done_before.as_ref() };
+                create_with_rows(session, &once, statement, 1..items.len())
+            }
+            _ if atomic => Ok(()),
             Item::Statement(statement) if commits_by_itself(statement) => {
                 let once = Once { transaction, item: index, range, done_before: done_before.as_ref() };
                 run_own_commit(session, &once, statement)
@@ -140,17 +161,25 @@ fn note_progress(
     items: &[Item],
     range: Range<'_>,
 ) -> Result<(), Failure> {
-    if session.shared.sets_gtid() && items.iter().any(is_own_commit) {
-        // Its GTID went with the statement: what follows must not be taken for a transaction that was executed already.
-        let statement = match range.island {
-            true => session.shared.statements().island(range.first, range.mark.seq),
-            false => session.shared.statements().advance(range.before, range.mark),
-        };
-        session.bookkeeping(&statement)
-    } else {
+    if !session.shared.sets_gtid() {
         session.begin(transaction)?;
-        session.finish(range)
+        return session.finish(range);
     }
+    // When its GTID went with a statement, what follows must not be taken for a transaction that was executed already.
+    if items.iter().any(is_own_commit) {
+        return session.note_beside(range);
+    }
+    session.begin(transaction)?;
+    session.script.send(&mut session.connection)?;
+    if let Some(gtid) = &transaction.gtid
+        && executed::may_be_logged_early(items)
+        && executed::is_executed(&mut session.connection, gtid)?
+    {
+        session.connection.execute("COMMIT").map_err(failed)?;
+        session.after_own_commit()?;
+        return session.note_beside(range);
+    }
+    session.finish(range)
 }
 
 fn is_own_commit(item: &Item) -> bool {
@@ -276,6 +305,12 @@ fn run_own_commit(session: &mut MySqlSession, once: &Once<'_>, statement: &State
 
 /// One statement with its session state; the session is itself again afterwards.
 pub(super) fn execute(session: &mut MySqlSession, statement: &StatementItem) -> Result<(), Failure> {
+    execute_text(session, statement, text(statement, false).as_ref())?;
+    session.reset()
+}
+
+/// Leaves the session with the statement's state.
+fn execute_text(session: &mut MySqlSession, statement: &StatementItem, sql: &[u8]) -> Result<(), Failure> {
     session.script.send(&mut session.connection)?;
     let info = &session.shared.info;
     let target = ContextTarget { flavour: info.flavour, version: info.version };
@@ -283,7 +318,7 @@ pub(super) fn execute(session: &mut MySqlSession, statement: &StatementItem) -> 
         session.connection.query(&set).map_err(failed)?;
     }
     let outcome = match &statement.file {
-        None => session.connection.query(text(statement).as_ref()).map(|_| ()),
+        None => session.connection.query(sql).map(|_| ()),
         Some(file) => {
             let sql = load_data_text(statement, file);
             session.connection.query_with_local_infile(&sql, &mut file.data.as_slice()).map(|_| ())
@@ -300,8 +335,7 @@ pub(super) fn execute(session: &mut MySqlSession, statement: &StatementItem) -> 
         .remedy("compare the tables of this statement on source and target")),
         other => other.map_err(failed),
     };
-    outcome?;
-    session.reset()
+    outcome
 }
 
 /// `ER_BAD_TABLE_ERROR`
@@ -321,21 +355,53 @@ fn is_kill(code: u16) -> bool {
     matches!(code, 1053 | 1317 | 1927)
 }
 
-/// The statement's text. `CREATE TABLE … START TRANSACTION` (MySQL's atomic CREATE TABLE … SELECT) runs without its last two
-/// words: its rows follow in a transaction of their own, together with the progress.
-fn text(statement: &StatementItem) -> std::borrow::Cow<'_, [u8]> {
+/// The statement's text. MySQL's atomic CREATE TABLE … SELECT, logged as `CREATE TABLE … START TRANSACTION` and the rows, runs without
+/// these words where it cannot be atomic: its rows follow in a transaction of their own, together with the progress.
+fn text(statement: &StatementItem, atomic: bool) -> std::borrow::Cow<'_, [u8]> {
     let sql: &[u8] = &statement.query.sql;
-    const SUFFIX: &[u8] = b"START TRANSACTION";
-    let trimmed = sql.trim_ascii_end();
-    let is_create =
-        matches!(&statement.class.class, Class::Ddl { kind } if matches!(kind, DdlKind::CreateTable { .. }));
-    if is_create && trimmed.len() > SUFFIX.len() {
-        let (head, tail) = trimmed.split_at(trimmed.len() - SUFFIX.len());
-        if tail.eq_ignore_ascii_case(SUFFIX) {
-            return head.into();
-        }
+    if atomic || !starts_transaction(statement) {
+        return sql.into();
     }
-    sql.into()
+    let mode = SqlMode::from_bits(statement.query.vars.sql_mode.unwrap_or(0));
+    let at = engine::sql::start_transaction_at(sql, mode);
+    let parts = at.and_then(|at| Some([sql.get(..at.start)?, sql.get(at.end..)?].concat()));
+    parts.map_or(sql.into(), Into::into)
+}
+
+fn starts_transaction(statement: &StatementItem) -> bool {
+    matches!(&statement.class.class, Class::Ddl { kind: DdlKind::CreateTable { start_transaction: true, .. } })
+}
+
+/// The target knows `CREATE TABLE … START TRANSACTION`: MySQL from 8.0.21 on.
+fn can_create_atomically(session: &MySqlSession) -> bool {
+    let info = &session.shared.info;
+    info.flavour == Flavour::MySql && info.version >= (8, 0, 21)
+}
+
+/// The table and its rows in one transaction. Nothing but rows and COMMIT may follow such a CREATE TABLE, so the progress comes
+/// after it: that the table is there says that all is.
+fn create_with_rows(
+    session: &mut MySqlSession,
+    once: &Once<'_>,
+    statement: &StatementItem,
+    rows: std::ops::Range<usize>,
+) -> Result<(), Failure> {
+    once.run(
+        session,
+        |session| fingerprint::take(&mut session.connection, &statement.class),
+        |session| {
+            if let Some(set) = session.shared.set_gtid(once.transaction.gtid.as_ref())? {
+                session.connection.execute(set).map_err(failed)?;
+            }
+            execute_text(session, statement, text(statement, true).as_ref())?;
+            for index in rows.clone() {
+                apply_rows(session, once.transaction, index)?;
+            }
+            session.script.statement("COMMIT");
+            session.script.send(&mut session.connection)?;
+            session.reset()
+        },
+    )
 }
 
 /// LOAD DATA INFILE 'its temporary name' … → LOAD DATA LOCAL INFILE 'heddle' [IGNORE|REPLACE] INTO …
@@ -371,6 +437,15 @@ impl MySqlSession {
             0 | 1 => Ok(()),
             more => Err(Failure::new(FailureKind::Refused, format!("{more} rows of progress for one channel"))),
         }
+    }
+
+    /// The progress outside the transaction that it is about.
+    fn note_beside(&mut self, range: Range<'_>) -> Result<(), Failure> {
+        let statement = match range.island {
+            true => self.shared.statements().island(range.first, range.mark.seq),
+            false => self.shared.statements().advance(range.before, range.mark),
+        };
+        self.bookkeeping(&statement)
     }
 
     /// The statement has ended the transaction that was open, if any.

@@ -1,13 +1,14 @@
 //! MySQL and MariaDB as the target: `BINLOG` statements over ordinary connections.
 //!
 //! `session` one worker's connection · `script` packets · `rows` events · `alone` statements and DDL · `xa` prepared transactions · `context` their
-//! session state · `progress` the bookkeeping tables · `opened` what they hold · `catalogue` table definitions · `fingerprint` was a DDL executed ·
+//! session state · `progress` the bookkeeping tables · `opened` what they hold · `catalogue` table definitions · `fingerprint` was a DDL executed · `executed` was a GTID ·
 //! `info` what the server is · `failures` its errors.
 
 mod alone;
 mod catalogue;
 mod check;
 mod context;
+mod executed;
 mod failures;
 mod fingerprint;
 pub mod info;

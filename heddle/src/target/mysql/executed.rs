@@ -1,0 +1,60 @@
+//! `--gtids preserve`: does the target have a transaction already?
+//!
+//! A transaction and its progress commit together, so this is asked only where they cannot: changes to tables
+//! without transactions are logged, under the source's GTID, when their statement ends. A server takes a GTID once:
+//! MySQL skips whatever comes under it again without a word.
+
+use engine::failure::{Failure, FailureKind};
+use engine::gtid::Gtid;
+use engine::sql::Class;
+use engine::transaction::{Item, Transaction};
+use wire::Connection;
+
+use super::failures::failed;
+use super::sql::quote;
+
+/// Whether the target's binary log (MySQL: its set of executed GTIDs) holds it.
+pub fn is_executed(connection: &mut Connection, gtid: &Gtid) -> Result<bool, Failure> {
+    match gtid {
+        Gtid::MySql { .. } => {
+            let sql = format!("SELECT GTID_SUBSET({}, @@global.gtid_executed)", quote(&gtid.to_string()));
+            Ok(connection.scalar(sql).map_err(failed)?.as_deref() == Some("1"))
+        }
+        Gtid::MariaDb { domain, server, seq } => {
+            // One GTID, the last, for each domain and server.
+            let state = connection.scalar("SELECT @@global.gtid_binlog_state").map_err(failed)?.unwrap_or_default();
+            Ok(state.split(',').filter_map(|text| text.trim().parse::<Gtid>().ok()).any(|last| {
+                matches!(last, Gtid::MariaDb { domain: d, server: s, seq: n } if d == *domain && s == *server && n >= *seq)
+            }))
+        }
+    }
+}
+
+/// Whether some of it may be logged before its end.
+pub fn may_be_logged_early(items: &[Item]) -> bool {
+    items.iter().any(|item| match item {
+        Item::Rows(_) => !is_transactional(item),
+        Item::Statement(statement) => matches!(statement.class.class, Class::Dml { .. } | Class::Unknown),
+    })
+}
+
+/// Changes to tables with and without transactions under one GTID: the target would log them as two transactions.
+pub fn check_not_mixed(transaction: &Transaction, items: &[Item]) -> Result<(), Failure> {
+    let rows = || items.iter().filter(|item| matches!(item, Item::Rows(_)));
+    if rows().all(is_transactional) || !rows().any(is_transactional) {
+        return Ok(());
+    }
+    Err(Failure::new(
+        FailureKind::Refused,
+        "one transaction changes tables with and without transactions: the target cannot log both under one GTID",
+    )
+    .at(transaction.place())
+    .remedy("use --gtids local, or move the tables to InnoDB"))
+}
+
+fn is_transactional(item: &Item) -> bool {
+    match item {
+        Item::Rows(rows) => rows.table.as_ref().is_none_or(|table| table.transactional),
+        Item::Statement(_) => true,
+    }
+}
