@@ -5,6 +5,7 @@ use std::process::ExitCode;
 use anyhow::Result;
 use serde::Serialize;
 
+use super::definitions::Definitions;
 use crate::report::out::say;
 use crate::runtime::channel::Spec;
 use crate::runtime::start;
@@ -24,6 +25,12 @@ pub struct DryRun {
     pub warnings: Vec<String>,
     /// What would stop it, with what to do.
     pub problems: Vec<String>,
+}
+
+/// What a live source has.
+pub struct SourceFacts {
+    pub state: SourceState,
+    pub tables: Definitions,
 }
 
 pub fn run(spec: &Spec, json: bool) -> Result<ExitCode> {
@@ -47,8 +54,8 @@ pub fn run(spec: &Spec, json: bool) -> Result<ExitCode> {
             None
         }
     };
-    spec.target.check(&mut report);
-    match where_from(spec, live.as_ref()) {
+    spec.target.check(live.as_ref(), &mut report);
+    match where_from(spec, live.as_ref().map(|facts| &facts.state)) {
         Ok(Some(start)) => report.start = start,
         Ok(None) => {}
         Err(error) => report.problems.push(format!("start: {error:#}")),
@@ -95,7 +102,7 @@ fn where_from(spec: &Spec, live: Option<&SourceState>) -> Result<Option<String>>
 }
 
 /// `None`: it could not be asked, and the report says why.
-fn check_live(options: &wire::ConnectOptions, report: &mut DryRun) -> Option<SourceState> {
+fn check_live(options: &wire::ConnectOptions, report: &mut DryRun) -> Option<SourceFacts> {
     report.source = options.address();
     let mut connection = match wire::Connection::connect(options) {
         Ok(connection) => connection,
@@ -133,7 +140,11 @@ fn check_live(options: &wire::ConnectOptions, report: &mut DryRun) -> Option<Sou
         }
         Err(error) => report.warnings.push(format!("source: SHOW GRANTS: {error}")),
     }
-    state
+    let tables = Definitions::read(&mut connection).unwrap_or_else(|error| {
+        report.warnings.push(format!("source: its tables can not be read, they are not compared: {error}"));
+        Definitions::default()
+    });
+    state.map(|state| SourceFacts { state, tables })
 }
 
 fn judge(state: &SourceState, report: &mut DryRun) {

@@ -1,5 +1,6 @@
 //! What people and machines are shown at the end: pure functions of results.
 
+pub mod definitions;
 pub mod demo;
 pub mod dry_run;
 pub mod out;

@@ -10,6 +10,7 @@ use wire::Connection;
 pub struct SourceState {
     pub flavour: Flavour,
     pub version_text: String,
+    pub version: (u16, u16, u16),
     /// `server_uuid` (MySQL) or `server_id` (MariaDB): tells servers apart across addresses.
     pub identity: String,
     pub binlog_format: String,
@@ -85,6 +86,7 @@ impl SourceState {
         Ok(Self {
             flavour,
             version_text: server.version_text.clone(),
+            version: server.version,
             identity,
             binlog_format: variable(connection, "binlog_format").unwrap_or_else(|_| "ROW".to_owned()),
             row_image: variable(connection, "binlog_row_image").unwrap_or_else(|_| "FULL".to_owned()),

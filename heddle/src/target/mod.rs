@@ -14,7 +14,7 @@ use engine::progress::Mark;
 use engine::schema::Catalogue;
 use engine::transaction::Transaction;
 
-use crate::report::dry_run::DryRun;
+use crate::report::dry_run::{DryRun, SourceFacts};
 use crate::runtime::reread::Reread;
 
 /// What a target knows of a channel when it is opened.
@@ -61,7 +61,8 @@ pub trait Target: Send + Sync {
     fn close(&self);
 
     /// For `--dry-run`: what would work, what may hurt, what would stop the channel. Changes nothing.
-    fn check(&self, report: &mut DryRun);
+    /// `source`: a live one that could be asked.
+    fn check(&self, source: Option<&SourceFacts>, report: &mut DryRun);
 }
 
 /// How far a commit is when [`Session::commit`] returns.

@@ -325,7 +325,7 @@ fn execute_text(session: &mut MySqlSession, statement: &StatementItem, sql: &[u8
         }
     };
     let expected = statement.query.error_code;
-    let outcome = match outcome {
+    match outcome {
         Err(error) if error.code().is_some_and(|code| code == expected) => Ok(()),
         Err(error) if error.code() == Some(UNKNOWN_TABLE) && is_half_drop(statement) => Ok(()),
         Ok(()) if expected != 0 && !is_kill(expected) => Err(Failure::new(
@@ -334,8 +334,7 @@ fn execute_text(session: &mut MySqlSession, statement: &StatementItem, sql: &[u8
         )
         .remedy("compare the tables of this statement on source and target")),
         other => other.map_err(failed),
-    };
-    outcome
+    }
 }
 
 /// `ER_BAD_TABLE_ERROR`

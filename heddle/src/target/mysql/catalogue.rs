@@ -62,7 +62,7 @@ impl MySqlCatalogue {
         }
     }
 
-    fn load(&mut self, name: &(String, String), width: usize) -> Result<Table, String> {
+    pub(super) fn load(&mut self, name: &(String, String), width: usize) -> Result<Table, String> {
         let id = self.id(name);
         let (schema, table) = (&name.0, &name.1);
         let Some(definition) = self.definition(name)? else {
@@ -197,8 +197,13 @@ impl MySqlCatalogue {
                  REFERENCED_TABLE_NAME, REFERENCED_COLUMN_NAME FROM information_schema.KEY_COLUMN_USAGE \
                  WHERE REFERENCED_TABLE_NAME IS NOT NULL ORDER BY TABLE_SCHEMA, TABLE_NAME, CONSTRAINT_NAME, ORDINAL_POSITION",
             )?;
+            let mut by_constraint: HashMap<[&str; 3], Vec<&wire::Row>> = HashMap::new();
+            for row in &usage {
+                by_constraint.entry(constraint(row)?).or_default().push(row);
+            }
             for rule in &rules {
-                relations.extend(relation(rule, &usage)?);
+                let columns = by_constraint.get(&constraint(rule)?).map_or(&[][..], Vec::as_slice);
+                relations.extend(relation(rule, columns)?);
             }
         }
         let relations = Arc::new(relations);
@@ -274,26 +279,31 @@ fn column(row: &wire::Row) -> Result<Column, String> {
     })
 }
 
-fn relation(rule: &wire::Row, usage: &[wire::Row]) -> Result<Option<Relation>, String> {
+/// Schema, table and name of a constraint: the first columns of both queries.
+fn constraint(row: &wire::Row) -> Result<[&str; 3], String> {
+    let text = |index: usize| row.required_text(index).map_err(|error| error.to_string());
+    Ok([text(0)?, text(1)?, text(2)?])
+}
+
+/// `usage`: the columns of this constraint.
+fn relation(rule: &wire::Row, usage: &[&wire::Row]) -> Result<Option<Relation>, String> {
     let text =
         |row: &wire::Row, index: usize| row.required_text(index).map(str::to_owned).map_err(|error| error.to_string());
     let (schema, table, name) = (text(rule, 0)?, text(rule, 1)?, text(rule, 2)?);
     let acts = |rule: &str| matches!(rule, "CASCADE" | "SET NULL" | "SET DEFAULT");
     let cascades = acts(&text(rule, 3)?) || acts(&text(rule, 4)?);
     let mut relation = Relation {
-        name: name.clone(),
-        child: (schema.clone(), table.clone()),
+        name,
+        child: (schema, table),
         child_columns: Vec::new(),
         parent: (String::new(), String::new()),
         parent_columns: Vec::new(),
         cascades,
     };
     for row in usage {
-        if text(row, 0)? == schema && text(row, 1)? == table && text(row, 2)? == name {
-            relation.child_columns.push(text(row, 3)?);
-            relation.parent = (text(row, 4)?, text(row, 5)?);
-            relation.parent_columns.push(text(row, 6)?);
-        }
+        relation.child_columns.push(text(row, 3)?);
+        relation.parent = (text(row, 4)?, text(row, 5)?);
+        relation.parent_columns.push(text(row, 6)?);
     }
     Ok((!relation.child_columns.is_empty()).then_some(relation))
 }

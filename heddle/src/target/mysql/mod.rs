@@ -2,11 +2,12 @@
 //!
 //! `session` one worker's connection · `script` packets · `rows` events · `alone` statements and DDL · `xa` prepared transactions · `context` their
 //! session state · `progress` the bookkeeping tables · `opened` what they hold · `catalogue` table definitions · `fingerprint` was a DDL executed · `executed` was a GTID ·
-//! `info` what the server is · `failures` its errors.
+//! `info` what the server is · `check` and `check_schema` for `--dry-run` · `failures` its errors.
 
 mod alone;
 mod catalogue;
 mod check;
+mod check_schema;
 mod context;
 mod executed;
 mod failures;
@@ -39,7 +40,7 @@ use self::progress::{SCHEMA, Statements};
 use self::session::MySqlSession;
 use self::sql::quote;
 use super::{Opened, Session, Target};
-use crate::report::dry_run::DryRun;
+use crate::report::dry_run::{DryRun, SourceFacts};
 
 /// What the sessions of one target share.
 pub struct Shared {
@@ -307,8 +308,9 @@ impl Target for MySqlTarget {
         })
     }
 
-    fn check(&self, report: &mut DryRun) {
+    fn check(&self, source: Option<&SourceFacts>, report: &mut DryRun) {
         check::target(&self.shared, &mut locked(&self.control), report);
+        check_schema::target(&self.shared, source, report);
     }
 
     fn close(&self) {

@@ -52,7 +52,7 @@ use self::session::StoreSession;
 use self::sweep::Sweeper;
 use self::tables::{Tables, Writes};
 use super::{Opened, Range, Session, Target};
-use crate::report::dry_run::DryRun;
+use crate::report::dry_run::{DryRun, SourceFacts};
 
 /// What the sessions of one store share.
 pub struct Shared {
@@ -396,7 +396,7 @@ impl Target for StoreTarget {
         }
     }
 
-    fn check(&self, report: &mut DryRun) {
+    fn check(&self, _source: Option<&SourceFacts>, report: &mut DryRun) {
         match files::inspect(&self.path) {
             Ok(Found::Nothing) => report.ok.push(format!("a new store is made in {}", self.path.display())),
             Ok(Found::Store) => match Files::open(&self.path, false).and_then(|files| load_tables(&files)) {
