@@ -100,7 +100,7 @@ pub enum Grouping {
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
     pub transactions_max: usize,
-    /// Bounds the time that locks are held on the target.
+    /// Bounds the time that locks are held on the target; follows how long that was, see [`crate::pace`].
     pub rows_max: usize,
     pub bytes_max: u64,
 }

@@ -17,6 +17,7 @@ pub mod group;
 pub mod gtid;
 pub mod keying;
 pub mod keys;
+pub mod pace;
 pub mod policy;
 pub mod position;
 pub mod progress;

@@ -12,6 +12,7 @@ use engine::assemble::Assembler;
 use engine::failure::{Failure, FailureKind};
 use engine::group::{Grouping, Limits};
 use engine::keying::Keying;
+use engine::pace::Pace;
 use engine::policy::{Policy, Serial, WriteSetPolicy};
 use engine::scheduler::{CommitOrder, Config, Scheduler};
 use relay::{FileOptions, FilesReader, LogReader, RealFs, RelayLog};
@@ -308,6 +309,7 @@ fn run_threads(
         fed,
         reports,
         running: vec![None; workers.len()],
+        pace: Pace::new(config.limits.rows_max),
         workers,
         chores: send_chores,
         lock_waits,

@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 use crossbeam_channel::{Receiver, Sender, select};
 use engine::failure::Failure;
 use engine::group::{Group, GroupId};
+use engine::pace::Pace;
 use engine::progress::Mark;
 use engine::scheduler::{Output, Scheduler};
 use engine::transaction::Transaction;
@@ -40,6 +41,7 @@ pub struct Coordinator {
     pub stop: Arc<AtomicBool>,
     /// What each worker runs, and since when.
     pub running: Vec<Option<(Arc<Group>, Instant)>>,
+    pub pace: Pace,
 }
 
 /// How the run ended, with everything dispatched either committed or rolled back.
@@ -196,7 +198,10 @@ impl Coordinator {
 
     fn released(&mut self, id: GroupId) {
         let slot = self.running.iter_mut().find(|slot| slot.as_ref().is_some_and(|(group, _)| group.id == id));
-        let Some((group, _)) = slot.and_then(Option::take) else { return };
+        let Some((group, since)) = slot.and_then(Option::take) else { return };
+        if !group.is_barrier() {
+            self.scheduler.limits_mut().rows_max = self.pace.committed(group.rows(), since.elapsed());
+        }
         self.free(group.transactions.iter());
     }
 

@@ -1,0 +1,54 @@
+//! How many rows a group may hold, from how long the groups before it held their locks on the target.
+//!
+//! A group's rows stay locked from its first row to its commit, and readers that lock, and earlier groups, may wait for
+//! them. Where rows are found by key thousands take milliseconds; where each one is a scan of its table they take minutes.
+
+use std::time::Duration;
+
+/// What a group may take from its dispatch to its commit.
+const HOLD_GOAL: Duration = Duration::from_secs(1);
+const ROWS_MIN: usize = 10;
+
+#[derive(Clone, Copy, Debug)]
+pub struct Pace {
+    rows: usize,
+    ceiling: usize,
+}
+
+impl Pace {
+    pub fn new(ceiling: usize) -> Self {
+        Self { rows: ceiling, ceiling }
+    }
+
+    /// A group of so many rows has committed after this time; returns what the next one may hold.
+    pub fn committed(&mut self, rows: usize, held: Duration) -> usize {
+        if held > HOLD_GOAL {
+            let fitting = rows as f64 * HOLD_GOAL.as_secs_f64() / held.as_secs_f64();
+            self.rows = (fitting as usize).clamp(ROWS_MIN.min(self.ceiling), self.rows);
+        } else if held < HOLD_GOAL / 2 && rows >= self.rows / 2 {
+            // Only a group that was nearly full says that there is room for more.
+            self.rows = self.rows.saturating_mul(2).min(self.ceiling);
+        }
+        self.rows
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn slow_groups_shrink_and_fast_ones_grow_back() {
+        let mut pace = Pace::new(10_000);
+        assert_eq!(pace.committed(10_000, Duration::from_millis(80)), 10_000);
+        assert_eq!(pace.committed(10_000, Duration::from_secs(20)), 500);
+        assert_eq!(pace.committed(500, Duration::from_millis(900)), 500, "within the goal");
+        assert_eq!(pace.committed(5, Duration::from_millis(10)), 500, "a small group says nothing");
+        assert_eq!(pace.committed(400, Duration::from_millis(100)), 1_000);
+        assert_eq!(pace.committed(1_000, Duration::from_secs(3600)), 10, "never less");
+        for _ in 0..20 {
+            pace.committed(10_000, Duration::from_millis(1));
+        }
+        assert_eq!(pace.committed(1, Duration::ZERO), 10_000);
+    }
+}
