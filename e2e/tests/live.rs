@@ -321,6 +321,14 @@ fn wrong_password_is_said(kind: Kind) -> Result<()> {
     run.failed_with("denied")
 }
 
+/// Its own log applied to a server would be logged again, without an end.
+fn same_server_is_refused(kind: Kind) -> Result<()> {
+    let source = Server::start(kind, &[])?;
+    let relay = source.dir().join("relay").display().to_string();
+    let run = heddle(&["replicate", "--from", &source.url(), "--to", &source.url(), "--relay-dir", &relay])?;
+    run.failed_with("are the same server")
+}
+
 /// One test per line: name, what it does.
 macro_rules! tests {
     ($($name:ident: $body:expr;)*) => {
@@ -370,4 +378,6 @@ tests! {
     mysql_status: status_shows_progress(MYSQL_9_7);
     mariadb_wrong_password: wrong_password_is_said(MARIADB_10_11);
     mysql_wrong_password: wrong_password_is_said(MYSQL_9_7);
+    mariadb_same_server: same_server_is_refused(MARIADB_10_11);
+    mysql_same_server: same_server_is_refused(MYSQL_9_7);
 }

@@ -125,7 +125,7 @@ pub enum Error {
     /// The file ends in the middle of an event.
     #[error(
         "{path} ends in the middle of an event that starts at offset {offset}: {reason}. \
-         The copy is incomplete or its server crashed: copy it again, or allow a torn tail"
+         The copy is incomplete or its server crashed: copy it again"
     )]
     TornTail {
         /// The file.

@@ -12,6 +12,8 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
+use crate::report::out::chain;
+
 /// The channel went on to where it was told to.
 pub const EXIT_OK: u8 = 0;
 /// A failure: the message says what happened, where, and what to do.
@@ -58,7 +60,7 @@ pub fn run() -> ExitCode {
         Command::Store(args) => store::run(&args),
     };
     done.unwrap_or_else(|error| {
-        eprintln!("heddle: {error:#}");
+        eprintln!("heddle: {}", chain(&error));
         ExitCode::from(EXIT_FAILED)
     })
 }

@@ -6,7 +6,7 @@ use anyhow::Result;
 use serde::Serialize;
 
 use super::definitions::Definitions;
-use crate::report::out::say;
+use crate::report::out::{chain, say};
 use crate::runtime::channel::Spec;
 use crate::runtime::start;
 use crate::source::Source;
@@ -58,7 +58,7 @@ pub fn run(spec: &Spec, json: bool) -> Result<ExitCode> {
     match where_from(spec, live.as_ref().map(|facts| &facts.state)) {
         Ok(Some(start)) => report.start = start,
         Ok(None) => {}
-        Err(error) => report.problems.push(format!("start: {error:#}")),
+        Err(error) => report.problems.push(format!("start: {}", chain(&error))),
     }
     let failed = !report.problems.is_empty();
     if json {
@@ -87,7 +87,10 @@ fn where_from(spec: &Spec, live: Option<&SourceState>) -> Result<Option<String>>
     let opened = spec.target.peek().map_err(anyhow::Error::new)?;
     let start = match (&spec.source, live) {
         (Source::Live(_), None) => return Ok(None),
-        (Source::Live(_), Some(state)) => start::live(&opened, state, &spec.start, spec.on_target.clone())?,
+        (Source::Live(_), Some(state)) => {
+            start::two_servers(state, spec.target.machine().map_err(anyhow::Error::new)?.as_deref())?;
+            start::live(&opened, state, &spec.start, spec.on_target.clone())?
+        }
         (Source::Files(files), _) => start::files(&opened, &start::names(files)?, &spec.start)?.0,
     };
     let place = match (&start.mark.position, &start.mark.gtids) {
@@ -117,7 +120,7 @@ fn check_live(options: &wire::ConnectOptions, report: &mut DryRun) -> Option<Sou
             Some(state)
         }
         Err(error) => {
-            report.problems.push(format!("source: {error:#}"));
+            report.problems.push(format!("source: {}", chain(&error)));
             None
         }
     };

@@ -1,4 +1,5 @@
-//! Standard output, whose reader may have gone (`| head`): then there is nobody to tell, and that is no failure.
+//! Standard output, whose reader may have gone (`| head`): then there is nobody to tell, and that is no failure. And the text of
+//! errors.
 
 use std::fmt::Arguments;
 use std::io::{ErrorKind, Write};
@@ -17,3 +18,29 @@ macro_rules! say {
     ($($text:tt)*) => { $crate::report::out::line(format_args!($($text)*)) };
 }
 pub(crate) use say;
+
+/// An error and its causes in one line. Causes that the text before them has said already are left out.
+pub fn chain(error: &anyhow::Error) -> String {
+    let mut text = String::new();
+    for cause in error.chain() {
+        let cause = cause.to_string();
+        if text.is_empty() {
+            text = cause;
+        } else if !text.ends_with(&cause) {
+            text = format!("{text}: {cause}");
+        }
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn causes_are_said_once() {
+        let refused = anyhow::anyhow!("refused").context("cannot connect: refused").context("source");
+        assert_eq!(chain(&refused), "source: cannot connect: refused");
+        assert_eq!(chain(&anyhow::anyhow!("alone")), "alone");
+    }
+}

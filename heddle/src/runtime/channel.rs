@@ -96,6 +96,9 @@ pub fn run(spec: &Spec, stats: &Arc<Stats>, stop: &Arc<AtomicBool>) -> Result<Su
         Source::Live(options) => Some(live_state(options)?),
         Source::Files(_) => None,
     };
+    if let Some(source) = &live {
+        start::two_servers(source, target.machine().map_err(anyhow::Error::new)?.as_deref())?;
+    }
     let opened = target.open().map_err(anyhow::Error::new)?;
     if let Some(intent) = &opened.intent {
         tracing::info!(

@@ -44,6 +44,14 @@ fn split_source(text: &str) -> (&str, bool) {
     }
 }
 
+/// A server that is fed with its own log would log that again, without an end.
+pub fn two_servers(source: &SourceState, target: Option<&str>) -> Result<()> {
+    if target == Some(source.machine.as_str()) {
+        bail!("--from and --to are the same server ({}): its own log cannot be applied to it", source.describe());
+    }
+    Ok(())
+}
+
 pub fn live(opened: &Opened, source: &SourceState, asked: &StartAt, on_target: GtidState) -> Result<Start> {
     if let Some(mark) = &opened.mark {
         return go_on(opened, mark, source, asked);

@@ -114,7 +114,7 @@ impl Receiver {
         };
         let state = match super::state::SourceState::read(&mut connection) {
             Ok(state) => state,
-            Err(error) => return Ended::Lost(format!("{error:#}")),
+            Err(error) => return Ended::Lost(crate::report::out::chain(&error)),
         };
         if state.identity != self.identity {
             return Ended::Failed(

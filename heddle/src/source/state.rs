@@ -13,6 +13,8 @@ pub struct SourceState {
     pub version: (u16, u16, u16),
     /// `server_uuid` (MySQL) or `server_id` (MariaDB): tells servers apart across addresses.
     pub identity: String,
+    /// As [`machine`] says it.
+    pub machine: String,
     pub binlog_format: String,
     pub row_image: String,
     /// MySQL: gtid_mode is ON. MariaDB: always.
@@ -88,6 +90,7 @@ impl SourceState {
             version_text: server.version_text.clone(),
             version: server.version,
             identity,
+            machine: machine(connection)?,
             binlog_format: variable(connection, "binlog_format").unwrap_or_else(|_| "ROW".to_owned()),
             row_image: variable(connection, "binlog_row_image").unwrap_or_else(|_| "FULL".to_owned()),
             gtids,
@@ -118,6 +121,15 @@ impl SourceState {
         };
         format!("{name} {}", self.version_text)
     }
+}
+
+/// Tells running servers apart: two addresses with the same answer are one server.
+pub fn machine(connection: &mut Connection) -> Result<String, wire::Error> {
+    let sql = match connection.server().is_mariadb() {
+        false => "SELECT @@global.server_uuid",
+        true => "SELECT CONCAT_WS(' ', @@global.server_id, @@global.hostname, @@global.port, @@global.datadir)",
+    };
+    Ok(connection.scalar(sql)?.unwrap_or_default())
 }
 
 /// Whether the oldest log is not the first: by the GTIDs that it says came before (MariaDB), else by its number.

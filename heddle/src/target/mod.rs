@@ -34,6 +34,9 @@ pub trait Target: Send + Sync {
     /// For people: server version and address, or the store's path. Never a password.
     fn describe(&self) -> String;
 
+    /// The server that it is, as [`crate::source::state::machine`] says it; `None`: none.
+    fn machine(&self) -> Result<Option<String>, Failure>;
+
     /// Takes the channel over: refuses when another Heddle holds it, fences off what is left of an earlier one,
     /// and only then reads what is applied.
     fn open(&self) -> Result<Opened, Failure>;

@@ -171,6 +171,10 @@ impl Target for MySqlTarget {
         format!("{name} {} at {}", info.version_text, self.shared.options.address())
     }
 
+    fn machine(&self) -> Result<Option<String>, Failure> {
+        self.with_control(crate::source::state::machine).map(Some)
+    }
+
     fn open(&self) -> Result<Opened, Failure> {
         let mut control = locked(&self.control);
         self.take_lock(&mut control)?;

@@ -322,6 +322,10 @@ impl Target for StoreTarget {
         format!("store {}", self.path.display())
     }
 
+    fn machine(&self) -> Result<Option<String>, Failure> {
+        Ok(None)
+    }
+
     fn open(&self) -> Result<Opened, Failure> {
         if self.shared.get().is_none() {
             let opened = Shared::open(&self.path, &self.channel)?;
