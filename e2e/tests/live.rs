@@ -321,6 +321,24 @@ fn wrong_password_is_said(kind: Kind) -> Result<()> {
     run.failed_with("denied")
 }
 
+/// Nobody reads the log lines any more: a closed terminal, a pipe whose end has gone.
+fn goes_on_without_stderr(kind: Kind) -> Result<()> {
+    let pair = Pair::start(kind)?;
+    made_load(&pair.source, SMALL)?;
+    let mut child = std::process::Command::new(e2e::heddle::binary()?)
+        .args(["replicate", "--from", &pair.from, "--to", &pair.target.url(), "--relay-dir", &pair.relay])
+        .args(["--until-end", "--log", "debug"])
+        .env("HEDDLE_SOURCE_PASSWORD", e2e::server::PASSWORD)
+        .env("HEDDLE_TARGET_PASSWORD", e2e::server::PASSWORD)
+        .stdout(std::process::Stdio::null())
+        .stderr(std::process::Stdio::piped())
+        .spawn()?;
+    drop(child.stderr.take());
+    let status = child.wait()?;
+    ensure!(status.success(), "without a reader of its log heddle ended with {status}");
+    pair.to_the_end(&[]).map(drop)
+}
+
 /// Its own log applied to a server would be logged again, without an end.
 fn same_server_is_refused(kind: Kind) -> Result<()> {
     let source = Server::start(kind, &[])?;
@@ -378,6 +396,7 @@ tests! {
     mysql_status: status_shows_progress(MYSQL_9_7);
     mariadb_wrong_password: wrong_password_is_said(MARIADB_10_11);
     mysql_wrong_password: wrong_password_is_said(MYSQL_9_7);
+    mariadb_without_stderr: goes_on_without_stderr(MARIADB_10_11);
     mariadb_same_server: same_server_is_refused(MARIADB_10_11);
     mysql_same_server: same_server_is_refused(MYSQL_9_7);
 }

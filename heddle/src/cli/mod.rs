@@ -12,7 +12,7 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
-use crate::report::out::chain;
+use crate::report::out::{chain, complain};
 
 /// The channel went on to where it was told to.
 pub const EXIT_OK: u8 = 0;
@@ -60,7 +60,7 @@ pub fn run() -> ExitCode {
         Command::Store(args) => store::run(&args),
     };
     done.unwrap_or_else(|error| {
-        eprintln!("heddle: {}", chain(&error));
+        complain!("heddle: {}", chain(&error));
         ExitCode::from(EXIT_FAILED)
     })
 }

@@ -15,7 +15,7 @@ use engine::scheduler::CommitOrder;
 
 use super::connect::{self, End};
 use crate::observe::progress::Progress;
-use crate::report::out::say;
+use crate::report::out::{complain, say};
 use crate::report::summary::Summary;
 use crate::runtime::channel::{self, PolicyName, Spec};
 use crate::runtime::start::StartAt;
@@ -309,12 +309,12 @@ fn finish(summary: &Summary, json: bool) -> Result<ExitCode> {
         say!("{}", summary.text());
     }
     let Some(error) = &summary.error else { return Ok(ExitCode::from(super::EXIT_OK)) };
-    eprintln!("heddle: the channel stopped: {}", error.message);
+    complain!("heddle: the channel stopped: {}", error.message);
     if !error.place.is_empty() {
-        eprintln!("  where: {}", error.place);
+        complain!("  where: {}", error.place);
     }
     if !error.remedy.is_empty() {
-        eprintln!("  what to do: {}", error.remedy);
+        complain!("  what to do: {}", error.remedy);
     }
     Ok(ExitCode::from(super::EXIT_FAILED))
 }

@@ -26,14 +26,16 @@ struct LogWriter;
 impl Write for LogWriter {
     fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
         let bar = BAR.lock().unwrap_or_else(PoisonError::into_inner);
-        match &*bar {
+        let written = match &*bar {
             Some(bar) => bar.suspend(|| std::io::stderr().write(bytes)),
             None => std::io::stderr().write(bytes),
-        }
+        };
+        // Nobody may be there to read it any more (a closed terminal): that stops no channel.
+        Ok(written.unwrap_or(bytes.len()))
     }
 
     fn flush(&mut self) -> std::io::Result<()> {
-        std::io::stderr().flush()
+        Ok(())
     }
 }
 

@@ -1,5 +1,5 @@
-//! Standard output, whose reader may have gone (`| head`): then there is nobody to tell, and that is no failure. And the text of
-//! errors.
+//! Standard output and standard error, whose reader may have gone (`| head`): then there is nobody to tell, and that is no
+//! failure. And the text of errors.
 
 use std::fmt::Arguments;
 use std::io::{ErrorKind, Write};
@@ -12,6 +12,18 @@ pub fn line(text: Arguments<'_>) {
         tracing::error!("writing to standard output: {error}");
     }
 }
+
+/// A line on standard error.
+pub fn complaint(text: Arguments<'_>) {
+    // If nobody reads it there is nowhere else to say it; the exit code remains.
+    let _ = writeln!(std::io::stderr().lock(), "{text}");
+}
+
+/// `eprintln!` that does not panic.
+macro_rules! complain {
+    ($($text:tt)*) => { $crate::report::out::complaint(format_args!($($text)*)) };
+}
+pub(crate) use complain;
 
 /// `println!` that does not panic.
 macro_rules! say {

@@ -313,6 +313,8 @@ fn run_threads(
         reports,
         running: vec![None; workers.len()],
         pace: Pace::new(config.limits.rows_max),
+        ended: false,
+        broken: None,
         workers,
         chores: send_chores,
         lock_waits,

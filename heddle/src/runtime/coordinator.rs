@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use crossbeam_channel::{Receiver, Sender, select};
-use engine::failure::Failure;
+use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, select};
+use engine::failure::{Failure, FailureKind};
 use engine::group::{Group, GroupId};
 use engine::pace::Pace;
 use engine::progress::Mark;
@@ -42,6 +42,10 @@ pub struct Coordinator {
     /// What each worker runs, and since when.
     pub running: Vec<Option<(Arc<Group>, Instant)>>,
     pub pace: Pace,
+    /// The feeder has said that no more comes.
+    pub ended: bool,
+    /// A worker has panicked.
+    pub broken: Option<Failure>,
 }
 
 /// How the run ended, with everything dispatched either committed or rolled back.
@@ -128,8 +132,14 @@ impl Coordinator {
         let never = crossbeam_channel::never();
         let fed = if wants_more { &self.fed } else { &never };
         let (first_report, first_fed) = select! {
-            recv(self.reports) -> report => (report.ok(), None),
-            recv(fed) -> fed => (None, fed.ok()),
+            recv(self.reports) -> report => match report {
+                Ok(report) => (Some(report), None),
+                Err(_) => return Some(silent("every worker")),
+            },
+            recv(fed) -> fed => match fed {
+                Ok(fed) => (None, Some(fed)),
+                Err(_) => return self.feeder_has_gone(),
+            },
             recv(self.lock_waits) -> pair => {
                 if let Ok(pair) = pair {
                     self.lock_wait(pair);
@@ -142,6 +152,9 @@ impl Coordinator {
         for report in reports {
             self.report(report);
         }
+        if self.broken.is_some() {
+            return self.broken.take();
+        }
         if wants_more {
             let arrived: Vec<Fed> = first_fed.into_iter().chain(self.fed.try_iter().take(BATCH)).collect();
             for fed in arrived {
@@ -152,12 +165,22 @@ impl Coordinator {
                             self.budget.release(bytes, 1);
                         }
                     }
-                    Fed::End => self.scheduler.end(),
+                    Fed::End => {
+                        self.ended = true;
+                        self.scheduler.end();
+                    }
                     Fed::Failed(failure) => return self.drain(failure),
                 }
             }
         }
         None
+    }
+
+    /// After its last word, or because it is told to stop, that is as it should be.
+    fn feeder_has_gone(&mut self) -> Option<Failure> {
+        self.fed = crossbeam_channel::never();
+        let expected = self.ended || self.stop.load(Ordering::Relaxed);
+        (!expected).then(|| silent("the thread that reads the log"))
     }
 
     /// The log can not be read on: what is there is applied, then the channel stops.
@@ -172,8 +195,13 @@ impl Coordinator {
                     Acted::Failed(earlier) => return Some(earlier),
                 }
             }
-            if let Ok(report) = self.reports.recv_timeout(TICK) {
-                self.report(report);
+            match self.reports.recv_timeout(TICK) {
+                Ok(report) => self.report(report),
+                Err(RecvTimeoutError::Timeout) => {}
+                Err(RecvTimeoutError::Disconnected) => return Some(failure),
+            }
+            if self.broken.is_some() {
+                return Some(failure);
             }
             while let Ok(pair) = self.lock_waits.try_recv() {
                 self.lock_wait(pair);
@@ -189,6 +217,7 @@ impl Coordinator {
                 self.released(group);
                 self.scheduler.committed(group);
             }
+            Report::Panicked(worker) => self.broken = Some(silent(&format!("worker {worker}"))),
             Report::Failed { group, failure, committed_to } => {
                 tracing::debug!(group = group.0, "failed: {failure}");
                 self.scheduler.failed(group, failure, committed_to);
@@ -227,6 +256,12 @@ impl Coordinator {
             let _ = self.chores.send(Chore::LockWaits);
         }
     }
+}
+
+/// A thread that ends without saying why has panicked; its own message came before.
+fn silent(who: &str) -> Failure {
+    Failure::new(FailureKind::Refused, format!("{who} has ended without a word: this is a bug in heddle"))
+        .remedy("everything before it is applied; please report it, with the log")
 }
 
 enum Acted {

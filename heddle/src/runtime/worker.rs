@@ -31,7 +31,13 @@ pub enum Order {
 pub enum Report {
     Ordered(GroupId),
     Committed(GroupId),
-    Failed { group: GroupId, failure: Failure, committed_to: Seq },
+    Failed {
+        group: GroupId,
+        failure: Failure,
+        committed_to: Seq,
+    },
+    /// The worker's thread is ending by a panic: nothing more will come of its group.
+    Panicked(Worker),
 }
 
 /// How long a worker tries to get a lost target back before the channel stops.
@@ -53,8 +59,24 @@ pub struct WorkerTask {
 /// The coordinator is gone: nothing is left to do.
 struct Gone;
 
+/// Tells of a panic when the thread unwinds.
+struct Farewell {
+    worker: Worker,
+    reports: Sender<Report>,
+}
+
+impl Drop for Farewell {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            // If the coordinator has gone nobody waits for this worker.
+            let _ = self.reports.send(Report::Panicked(self.worker));
+        }
+    }
+}
+
 impl WorkerTask {
     pub fn run(mut self) {
+        let _farewell = Farewell { worker: self.number, reports: self.reports.clone() };
         while let Ok(order) = self.orders.recv() {
             let gone = match order {
                 Order::Run { group, run } => self.group(&group, run).is_err(),
