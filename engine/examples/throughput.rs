@@ -51,6 +51,7 @@ fn catalogue() -> OneTable {
         foreign_keys: Vec::new(),
         cascades_to: Vec::new(),
         has_relations: false,
+        is_referenced: false,
         transactional: true,
         order_by_table: None,
     }))
