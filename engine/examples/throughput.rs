@@ -51,6 +51,7 @@ fn catalogue() -> OneTable {
         foreign_keys: Vec::new(),
         cascades_to: Vec::new(),
         has_relations: false,
+        is_referenced: false,
         transactional: true,
         order_by_table: None,
     }))
@@ -184,7 +185,7 @@ fn main() {
 
 fn run(count: u64, ids: u64, order: CommitOrder, grouping: Grouping) {
     let mut stages = Stages::default();
-    let config = Config { workers: 8, order, limits: Limits::new(grouping), retries_max: 3 };
+    let config = Config::new(8, order, Limits::new(grouping), 3);
     let mut scheduler = Scheduler::new(config, Mark::default(), &[]);
     let mut assembler = Assembler::new(16 << 20);
     let (mut keying, mut catalogue) = (Keying::new(7), catalogue());

@@ -371,8 +371,13 @@ impl Assembler {
         }
         let mut building = Self::new_building(event, at);
         building.gtid = Some(Gtid::MariaDb { domain: gtid.domain_id, server: gtid.server_id, seq: gtid.seq_no });
-        building.tags =
-            Tags { commit_id: gtid.commit_id, domain: gtid.domain_id, flags: gtid.flags, ..Tags::default() };
+        building.tags = Tags {
+            commit_id: gtid.commit_id,
+            domain: gtid.domain_id,
+            flags: gtid.flags,
+            session: gtid.thread_id.unwrap_or(0),
+            ..Tags::default()
+        };
         building.open = gtid.flags & (MariaDbGtid::FL_STANDALONE | MariaDbGtid::FL_COMPLETED_XA) == 0;
         if gtid.flags & (MariaDbGtid::FL_PREPARED_XA | MariaDbGtid::FL_COMPLETED_XA) != 0 {
             building.barrier = Some(BarrierCause::Xa);
@@ -463,6 +468,9 @@ impl Assembler {
         }
         building.server_id = event.header().server_id;
         building.open = true;
+        if let Some(id) = event.body().first_chunk::<4>() {
+            building.tags.session = u32::from_le_bytes(*id);
+        }
         Ok(())
     }
 
@@ -473,6 +481,9 @@ impl Assembler {
         self.begin_unless_open(event, at);
         let Some(building) = &mut self.building else { return Ok(false) };
         building.server_id = event.header().server_id;
+        if building.tags.session == 0 {
+            building.tags.session = query.thread_id;
+        }
         match &class.class {
             Class::Begin => self.opens(event, at)?,
             // COMMIT of a non-transactional change, or of an old server; ROLLBACK when only such changes remain.

@@ -7,7 +7,7 @@
 use std::sync::Arc;
 
 use binlog::image::columns;
-use binlog::{Bitmap, RowsKind, TableMap};
+use binlog::{Bitmap, RowsEvent, RowsKind, TableMap};
 use foldhash::fast::FixedState;
 use hashbrown::HashMap;
 use smallvec::{SmallVec, smallvec};
@@ -15,6 +15,7 @@ use twox_hash::XxHash64;
 
 use crate::keys::{KeyClass, Known, append_key};
 use crate::schema::{Catalogue, CatalogueError, ForeignKey, Table, TableId, TableOrderCause};
+use crate::tags::Generation;
 use crate::transaction::{BarrierCause, Body, Item, Row, RowsItem, TableAccess, Transaction, WriteSet};
 
 #[derive(Debug, thiserror::Error)]
@@ -93,6 +94,8 @@ impl Hashed {
 #[derive(Debug)]
 pub struct Keying {
     seed: u64,
+    /// Whose write sets to make beside ours.
+    server: Option<Generation>,
     plans: HashMap<usize, (Arc<TableMap>, Arc<KeyPlan>), FixedState>,
     scratch: Vec<u8>,
 }
@@ -102,7 +105,13 @@ const PLANS_MAX: usize = 20_000;
 
 impl Keying {
     pub fn new(seed: u64) -> Self {
-        Self { seed, plans: HashMap::default(), scratch: Vec::new() }
+        Self { seed, server: None, plans: HashMap::default(), scratch: Vec::new() }
+    }
+
+    /// Also makes the write sets that a server would make, for its tags.
+    pub fn for_tags(mut self, generation: Generation) -> Self {
+        self.server = Some(generation);
+        self
     }
 
     /// Definitions may have changed: forget what was derived from them.
@@ -197,6 +206,22 @@ impl Keying {
             }
             for rule in &plan.references {
                 self.push_reference(rule, event.kind, &before_values, &after_values, set);
+            }
+            if let Some(generation) = self.server {
+                let server = set.server.get_or_insert_default();
+                let checked = event.flags & RowsEvent::NO_FOREIGN_KEY_CHECKS == 0;
+                if event.kind != RowsKind::Write {
+                    self.push_server(generation, plan, checked, &before_values, server);
+                }
+                if event.kind != RowsKind::Delete {
+                    // A minimal after image has what changed; the server had the whole row.
+                    for (after, before) in after_values.iter_mut().zip(&before_values) {
+                        if *after == Value::Absent {
+                            *after = *before;
+                        }
+                    }
+                    self.push_server(generation, plan, checked, &after_values, server);
+                }
             }
             set.rows.push(Row {
                 item,
@@ -392,5 +417,6 @@ fn collect<'a>(
     Ok(())
 }
 
+mod server;
 #[cfg(test)]
 mod tests;

@@ -24,6 +24,7 @@ pub mod progress;
 pub mod scheduler;
 pub mod schema;
 pub mod sql;
+pub mod tags;
 #[cfg(test)]
 mod testing;
 pub mod transaction;

@@ -32,6 +32,11 @@ impl Committed {
         seq <= self.low_water || self.above.range(..=seq).next_back().is_some_and(|(_, &last)| seq <= last)
     }
 
+    /// The last of the range above the low water that starts at `first`.
+    pub fn end_of(&self, first: Seq) -> Option<Seq> {
+        self.above.get(&first).copied()
+    }
+
     /// Adds `first..=last`, of which nothing was committed before.
     pub fn add(&mut self, first: Seq, last: Seq) {
         assert!(first <= last, "an empty range {first}..={last} cannot be committed");

@@ -95,6 +95,8 @@ pub struct Table {
     pub cascades_to: Vec<TableId>,
     /// It is a child or a parent in some foreign key: its rows keep their order inside a group.
     pub has_relations: bool,
+    /// It is a parent: foreign keys of some table refer to it.
+    pub is_referenced: bool,
     pub transactional: bool,
     pub order_by_table: Option<TableOrderCause>,
 }
@@ -111,6 +113,7 @@ impl Table {
             foreign_keys: Vec::new(),
             cascades_to: Vec::new(),
             has_relations: true,
+            is_referenced: true,
             transactional: true,
             order_by_table: Some(cause),
         }

@@ -86,6 +86,7 @@ impl TestTable {
             foreign_keys: Vec::new(),
             cascades_to: Vec::new(),
             has_relations: false,
+            is_referenced: false,
             transactional: true,
             order_by_table,
         };

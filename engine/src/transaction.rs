@@ -10,6 +10,7 @@ use crate::gtid::Gtid;
 use crate::position::LogPosition;
 use crate::schema::{Table, TableId};
 use crate::sql;
+use crate::tags::ServerSet;
 
 /// What the source wrote about when a transaction may run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -23,6 +24,8 @@ pub struct Tags {
     pub domain: u32,
     /// MariaDB's `FL_*` flags of the GTID event.
     pub flags: u8,
+    /// The source's connection; 0: the log does not say.
+    pub session: u32,
 }
 
 #[derive(Debug)]
@@ -165,6 +168,8 @@ pub struct WriteSet {
     /// the foreign keys' references, see [`Row`].
     pub hashes: Vec<u64>,
     pub tables: Vec<TableUse>,
+    /// As a MySQL server would make it, when keying was asked for it.
+    pub server: Option<Box<ServerSet>>,
 }
 
 /// One row of a rows event.

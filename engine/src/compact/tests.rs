@@ -223,8 +223,10 @@ struct Flight {
     group: Arc<Group>,
     run: Run,
     granted: bool,
+    released: bool,
     /// What is left of its plan, the rows that wait apart.
     free: bool,
+    held: bool,
 }
 
 proptest! {
@@ -246,7 +248,7 @@ proptest! {
         let mut source = target.clone();
         let done = run(&after, &tables, &mut source);
         let limits = Limits::new(Grouping::UpTo(size));
-        let config = Config { workers: 3, order: CommitOrder::Preserve, limits, retries_max: 0 };
+        let config = Config::new(3, CommitOrder::Preserve, limits, 0);
         let mut scheduler = Scheduler::new(config, Mark::default(), &[]);
         let mut policy = WriteSetPolicy::default();
         for transaction in keyed(&done, &tables) {
@@ -269,9 +271,10 @@ proptest! {
                                 prop_assert!(run.granted || !others.contains(&key), "a free row meets a group before it");
                             }
                         }
-                        flights[worker] = Some(Flight { group, run, granted: run.granted, free: true });
+                        flights[worker] = Some(Flight { group, run, granted: run.granted, released: false, free: true, held: true });
                     }
                     Output::Grant { worker, .. } => flights[worker].as_mut().unwrap().granted = true,
+                    Output::Release { worker, .. } => flights[worker].as_mut().unwrap().released = true,
                     Output::LowWater(_) => {}
                     Output::Finished => finished = true,
                     other => panic!("{other:?}"),
@@ -286,8 +289,10 @@ proptest! {
             if std::mem::replace(&mut flight.free, false) {
                 prop_assert!(!flight.run.granted || plan.held.is_empty());
                 prop_assert_eq!(plan.free.iter().try_for_each(|batch| target.apply_batch(batch)), Ok(()));
-            } else if flight.granted {
+            } else if flight.held && (flight.granted || flight.released) {
+                flight.held = false;
                 prop_assert_eq!(plan.held.iter().try_for_each(|batch| target.apply_batch(batch)), Ok(()));
+            } else if flight.granted {
                 let id = flight.group.id;
                 flights[worker] = None;
                 scheduler.committed(id);

@@ -124,6 +124,11 @@ impl Gathered {
 }
 
 impl WriteSetPolicy {
+    /// Up to where everything is known to be committed.
+    pub(super) fn known_low_water(&self) -> Seq {
+        self.low_water
+    }
+
     fn place_rows(&mut self, transaction: &Transaction) -> Placement {
         let set = &transaction.write_set;
         let mut gathered = Gathered {

@@ -9,8 +9,13 @@
 //! later group holds and an earlier one needs is reported by [`Scheduler::lock_wait`]: the later is aborted and runs
 //! again as the head.
 //!
-//! With relaxed order a group runs when everything that it depends on has committed, and commits at once.
+//! Rows that wait for earlier groups are released when those have committed, or with the grant, whichever is first. A group
+//! that was placed to run speculatively has none: whether it may, its locks and the target's errors say.
+//!
+//! With relaxed order a group runs when everything that it depends on has committed, and commits at once. With an order per
+//! lane it waits for its grant, too, which comes when all before it in its lane have their places ([`lanes`]).
 
+mod lanes;
 mod ready;
 #[cfg(test)]
 mod tests;
@@ -21,16 +26,35 @@ use std::sync::Arc;
 use crate::Seq;
 use crate::failure::{Directive, Failure};
 use crate::group::{Group, GroupId, Held, Limits, Taken};
-use crate::policy::{Placement, Watermark};
+use crate::policy::{Lane, Placement, Watermark};
 use crate::progress::{Committed, Mark, Marker};
 use crate::transaction::{BarrierCause, Transaction};
+use lanes::Lanes;
 use ready::ReadySet;
 
 /// `--commit-order`
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CommitOrder {
+    /// As the source.
     Preserve,
+    /// As the source in each lane.
+    PerLane,
     Relaxed,
+}
+
+impl CommitOrder {
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Preserve => "preserve",
+            Self::PerLane => "per-lane",
+            Self::Relaxed => "relaxed",
+        }
+    }
+
+    /// Whether transactions may commit before earlier ones have: progress is then noted in islands.
+    pub fn has_gaps(self) -> bool {
+        self != Self::Preserve
+    }
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -40,6 +64,17 @@ pub struct Config {
     pub limits: Limits,
     /// How often one group may be retried before the channel stops.
     pub retries_max: u32,
+    /// The most groups of one lane that run at once; not with preserved order.
+    pub lane_groups_max: usize,
+    /// Placements count on commits that have begun: workers say when all is applied, before they commit.
+    pub announce: bool,
+}
+
+impl Config {
+    /// Without a limit for lanes, and without announcements.
+    pub fn new(workers: usize, order: CommitOrder, limits: Limits, retries_max: u32) -> Self {
+        Self { workers, order, limits, retries_max, lane_groups_max: workers, announce: false }
+    }
 }
 
 /// Index of a worker, below `Config::workers`.
@@ -54,6 +89,8 @@ pub struct Run {
     pub granted: bool,
     /// Apply each transaction by itself, so that a failure names its culprit.
     pub isolate: bool,
+    /// Say when all rows are applied and only the commit is left.
+    pub announce: bool,
 }
 
 #[derive(Debug)]
@@ -62,6 +99,11 @@ pub enum Output {
         worker: Worker,
         group: Arc<Group>,
         run: Run,
+    },
+    /// What the group's held rows wait for has committed: they may be applied, ahead of the grant.
+    Release {
+        worker: Worker,
+        group: GroupId,
     },
     /// The group may commit.
     Grant {
@@ -118,6 +160,8 @@ pub struct Counters {
     pub barriers: u64,
     /// Rows that had to wait for an earlier group.
     pub rows_held: u64,
+    /// Transactions that were run without knowing what they may conflict with.
+    pub speculative: u64,
 }
 
 struct Queued {
@@ -134,6 +178,16 @@ struct Flight {
     aborting: bool,
     /// It failed and waits to become the head to run again.
     retry: Option<Run>,
+    lane: Lane,
+    /// What its held rows wait for; `None`: nothing is held, or it has been released.
+    held_for: Option<HeldFor>,
+}
+
+/// Everything up to here.
+#[derive(Clone, Copy, Debug, Default)]
+struct HeldFor {
+    committed: Seq,
+    commit_begun: Seq,
 }
 
 pub struct Scheduler {
@@ -155,6 +209,9 @@ pub struct Scheduler {
     dispatch_marker: Marker,
     low_marker: Marker,
     ready: ReadySet,
+    lanes: Lanes,
+    /// first → last of groups of which only the commit is left.
+    applied: BTreeMap<Seq, Seq>,
     outputs: VecDeque<Output>,
     stop_after: Option<Seq>,
     ended: bool,
@@ -187,6 +244,8 @@ impl Scheduler {
             dispatch_marker: Marker::new(start.clone()),
             low_marker: Marker::new(start),
             ready: ReadySet::default(),
+            lanes: Lanes::default(),
+            applied: BTreeMap::new(),
             outputs: VecDeque::new(),
             stop_after: None,
             ended: false,
@@ -222,6 +281,14 @@ impl Scheduler {
         self.flights.len()
     }
 
+    /// Ranges of transactions that workers have, ascending.
+    pub fn flights(&self) -> Vec<(Seq, Seq)> {
+        let mut ranges: Vec<(Seq, Seq)> =
+            self.flights.values().map(|flight| (flight.group.first(), flight.group.last())).collect();
+        ranges.sort_unstable();
+        ranges
+    }
+
     pub fn committed_set(&self) -> &Committed {
         &self.committed
     }
@@ -232,8 +299,12 @@ impl Scheduler {
 
     /// The next transaction in `seq` order. The caller bounds how much it enqueues by [`Scheduler::queued`] and
     /// [`Scheduler::outstanding`]. False: an earlier run has committed it, nothing more will be heard of it.
-    pub fn enqueue(&mut self, transaction: Arc<Transaction>, placement: Placement) -> bool {
+    pub fn enqueue(&mut self, transaction: Arc<Transaction>, mut placement: Placement) -> bool {
         let seq = transaction.seq;
+        if placement.speculative && self.config.order.has_gaps() {
+            // A conflict is only found out while the earlier one is not committed: here it might be the later that is.
+            placement.after = Watermark::Committed(seq - 1);
+        }
         assert_eq!(seq, self.queue_first + self.queue.len() as u64, "transactions come in seq order");
         let (gtid, end, time) = (transaction.gtid.clone(), transaction.end.clone(), transaction.commit_time_us);
         self.low_marker.push(seq, gtid.clone(), end.clone(), time);
@@ -251,8 +322,10 @@ impl Scheduler {
             self.barriers.push_back((seq, cause));
             self.counters.barriers += 1;
         }
-        if self.config.order == CommitOrder::Relaxed {
-            self.ready.add(seq, &placement, &self.committed);
+        if self.config.order.has_gaps() {
+            let begun = self.begun();
+            self.ready.add(seq, &placement, &self.committed, begun);
+            self.lanes.enqueue(placement.lane, seq);
         }
         self.queued_transactions += 1;
         self.queued_bytes += transaction.bytes;
@@ -268,6 +341,46 @@ impl Scheduler {
     /// Stop without gaps: finish what runs and, with relaxed order, what lies before it.
     pub fn stop(&mut self) {
         self.stop_after.get_or_insert(self.dispatched);
+    }
+
+    /// All rows of the group are applied, and with them all its locks taken; only the commit is left.
+    pub fn applied(&mut self, group: GroupId) {
+        let Some(flight) = self.flights.get(&group) else { return };
+        if flight.retry.is_none() {
+            self.applied.insert(flight.group.first(), flight.group.last());
+            self.progressed();
+        }
+    }
+
+    /// Everything up to here has committed, or has begun to.
+    fn begun(&self) -> Seq {
+        let mut begun = self.committed.low_water();
+        loop {
+            let next = begun + 1;
+            match self.applied.get(&next).copied().or_else(|| self.committed.end_of(next)) {
+                Some(last) => begun = last,
+                None => return begun,
+            }
+        }
+    }
+
+    /// Something has committed or begun to: whom does that let go on?
+    fn progressed(&mut self) {
+        let (low_water, begun) = (self.committed.low_water(), self.begun());
+        if self.config.order.has_gaps() {
+            self.ready.watermarks(low_water, begun);
+            return;
+        }
+        for (&group, flight) in &mut self.flights {
+            let met = |held: &mut HeldFor| held.committed <= low_water && held.commit_begun <= begun;
+            if flight.held_for.take_if(met).is_some()
+                && !flight.run.granted
+                && !flight.aborting
+                && flight.retry.is_none()
+            {
+                self.outputs.push_back(Output::Release { worker: flight.worker, group });
+            }
+        }
     }
 
     /// The group's place in the commit order is taken: the next one can not become visible before it any more.
@@ -287,6 +400,8 @@ impl Scheduler {
         self.counters.transactions += flight.group.transactions.len() as u64;
         self.counters.rows += flight.group.rows() as u64;
         self.idle.push(flight.worker);
+        self.applied.remove(&flight.group.first());
+        self.lanes.landed(flight.lane);
         self.note_committed(flight.group.first(), flight.group.last());
         self.grant_next();
     }
@@ -296,9 +411,10 @@ impl Scheduler {
         while self.barriers.front().is_some_and(|&(seq, _)| self.committed.contains(seq)) {
             self.barriers.pop_front();
         }
-        if self.config.order == CommitOrder::Relaxed {
-            self.ready.committed(first, last, self.committed.low_water());
+        if self.config.order.has_gaps() {
+            self.ready.committed(first, last);
         }
+        self.progressed();
         self.announce_low_water();
     }
 
@@ -317,6 +433,8 @@ impl Scheduler {
             panic!("group {} failed, but it is not in flight", group.0);
         };
         flight.aborting = false;
+        flight.held_for = None;
+        self.applied.remove(&flight.group.first());
         let (attempt, first) = (flight.run.attempt, flight.group.first());
         let isolated = flight.run.isolate;
         let ran_as_head = flight.run.granted;
@@ -337,7 +455,7 @@ impl Scheduler {
         }
         self.counters.retries += 1;
         self.counters.isolations += u64::from(isolate && !isolated);
-        let run = Run { attempt: attempt + 1, granted: true, isolate };
+        let run = Run { attempt: attempt + 1, granted: true, isolate, announce: false };
         if committed_to >= first {
             flight.group = Arc::new(flight.group.after(committed_to));
         }
@@ -355,7 +473,9 @@ impl Scheduler {
     }
 
     fn fail(&mut self, group: GroupId, failure: Failure, first: Seq, committed_to: Seq) {
-        self.flights.remove(&group);
+        if let Some(flight) = self.flights.remove(&group) {
+            self.lanes.landed(flight.lane);
+        }
         if committed_to >= first {
             self.counters.transactions += committed_to - first + 1;
             self.note_committed(first, committed_to);
@@ -369,7 +489,7 @@ impl Scheduler {
     fn is_head(&self, group: GroupId) -> bool {
         match self.config.order {
             CommitOrder::Preserve => self.flights.keys().next() == Some(&group),
-            CommitOrder::Relaxed => {
+            CommitOrder::PerLane | CommitOrder::Relaxed => {
                 let first = self.flights.get(&group).map(|flight| flight.group.first());
                 self.flights.values().all(|other| Some(other.group.first()) >= first)
             }
@@ -378,10 +498,13 @@ impl Scheduler {
 
     /// `waiter` waits on the target for a lock that `blocker` holds.
     pub fn lock_wait(&mut self, waiter: GroupId, blocker: GroupId) {
-        if blocker <= waiter || !self.flights.contains_key(&waiter) {
+        let Some(waiting) = self.flights.get(&waiter).filter(|_| waiter != blocker) else { return };
+        // One that may commit goes before one that may not, whatever its lane.
+        let (goes_first, first) = (waiting.run.granted, waiting.group.first());
+        let Some(flight) = self.flights.get_mut(&blocker) else { return };
+        if !goes_first && flight.group.first() < first {
             return;
         }
-        let Some(flight) = self.flights.get_mut(&blocker) else { return };
         if flight.run.granted || flight.aborting || flight.retry.is_some() {
             return;
         }
@@ -398,16 +521,27 @@ impl Scheduler {
         }
         let next = match self.config.order {
             CommitOrder::Preserve => self.flights.iter_mut().find(|(_, flight)| !flight.ordered),
-            CommitOrder::Relaxed => self.flights.iter_mut().min_by_key(|(_, flight)| flight.group.first()),
+            CommitOrder::PerLane | CommitOrder::Relaxed => {
+                self.flights.iter_mut().min_by_key(|(_, flight)| flight.group.first())
+            }
         };
         let Some((&id, flight)) = next else { return };
         if let Some(run) = flight.retry.take() {
             flight.run = run;
             let (worker, group) = (flight.worker, Arc::clone(&flight.group));
             self.outputs.push_back(Output::Dispatch { worker, group, run });
-        } else if !flight.run.granted && !flight.aborting {
+        } else if self.config.order == CommitOrder::Preserve {
+            Self::grant(&mut self.outputs, id, flight);
+        }
+        if self.config.order == CommitOrder::PerLane {
+            self.grant_lanes();
+        }
+    }
+
+    fn grant(outputs: &mut VecDeque<Output>, id: GroupId, flight: &mut Flight) {
+        if !flight.run.granted && !flight.aborting && flight.retry.is_none() {
             flight.run.granted = true;
-            self.outputs.push_back(Output::Grant { worker: flight.worker, group: id });
+            outputs.push_back(Output::Grant { worker: flight.worker, group: id });
         }
     }
 
@@ -441,7 +575,7 @@ impl Scheduler {
         }
         let first = match self.config.order {
             CommitOrder::Preserve => self.queue_first,
-            CommitOrder::Relaxed => match self.ready.first() {
+            CommitOrder::PerLane | CommitOrder::Relaxed => match self.candidate() {
                 Some(seq) => seq,
                 None => {
                     let cause = self.barriers.front().map(|&(_, cause)| IdleCause::Barrier(cause));
@@ -495,7 +629,7 @@ impl Scheduler {
         last
     }
 
-    /// With relaxed order a transaction joins only if what it depends on is committed or in the group.
+    /// With relaxed order a transaction joins only if what it depends on is committed or in the group, which is of one lane.
     fn may_join(&self, first: Seq, placement: &Placement) -> bool {
         if self.config.order == CommitOrder::Preserve {
             return true;
@@ -503,18 +637,29 @@ impl Scheduler {
         let low_water = self.committed.low_water();
         let watermark_met = match placement.after {
             Watermark::None => true,
-            Watermark::Committed(seq) | Watermark::CommitBegun(seq) => seq <= low_water || low_water + 1 >= first,
+            Watermark::Committed(seq) => seq <= low_water || low_water + 1 >= first,
+            Watermark::CommitBegun(seq) => {
+                let begun = self.begun();
+                seq <= begun || begun + 1 >= first
+            }
         };
-        watermark_met && placement.after_transactions.iter().all(|&seq| seq >= first || self.committed.contains(seq))
+        let same_lane = self.queued_at(first).is_some_and(|queued| queued.placement.lane == placement.lane);
+        same_lane
+            && watermark_met
+            && placement.after_transactions.iter().all(|&seq| seq >= first || self.committed.contains(seq))
     }
 
     fn launch(&mut self, first: Seq, last: Seq) -> Output {
+        let lane = self.queued_at(first).map_or(Lane::default(), |queued| queued.placement.lane);
         let granted = match self.config.order {
             CommitOrder::Relaxed => true,
+            CommitOrder::PerLane => self.flights.values().all(|flight| flight.lane != lane || flight.ordered),
             CommitOrder::Preserve => self.flights.values().all(|flight| flight.ordered),
         };
+        let begun = self.begun();
         let mut transactions = Vec::new();
         let mut held = Vec::new();
+        let mut held_for = HeldFor::default();
         for seq in first..=last {
             let index = (seq - self.queue_first) as usize;
             let Some(Queued { transaction, placement }) = self.queue.get_mut(index).and_then(Option::take) else {
@@ -522,12 +667,16 @@ impl Scheduler {
             };
             self.queued_transactions -= 1;
             self.queued_bytes -= transaction.bytes;
-            let rows = if granted { Held::Nothing } else { self.held(first, &placement) };
+            let in_sequence = self.config.order == CommitOrder::Preserve;
+            let rows = if granted || !in_sequence { Held::Nothing } else { self.held(first, &placement, begun) };
+            held_for.add(first, &placement);
+            self.counters.speculative += u64::from(placement.speculative);
             if let Held::Rows(rows) = &rows {
                 self.counters.rows_held += rows.iter().filter(|&&held| held).count() as u64;
             }
             held.push(rows);
             self.ready.remove(seq);
+            self.lanes.launch(lane, seq);
             transactions.push(transaction);
         }
         self.drop_front();
@@ -539,14 +688,27 @@ impl Scheduler {
                 let before = Mark { seq: noted, ..self.dispatch_marker.advance(first - 1).clone() };
                 (before, self.dispatch_marker.advance(last).clone())
             }
-            CommitOrder::Relaxed => (Mark { seq: first - 1, ..Mark::default() }, Mark { seq: last, ..Mark::default() }),
+            CommitOrder::PerLane | CommitOrder::Relaxed => {
+                (Mark { seq: first - 1, ..Mark::default() }, Mark { seq: last, ..Mark::default() })
+            }
         };
         let id = GroupId(self.next_group);
         self.next_group += 1;
         let group = Arc::new(Group { id, transactions, held, before, mark });
         let Some(worker) = self.idle.pop() else { panic!("no idle worker to launch group {} on", id.0) };
-        let run = Run { attempt: 1, granted, isolate: false };
-        let flight = Flight { worker, group: Arc::clone(&group), run, ordered: false, aborting: false, retry: None };
+        let run = Run { attempt: 1, granted, isolate: false, announce: self.config.announce && !group.is_barrier() };
+        let is_held = group.held.iter().any(|held| *held != Held::Nothing);
+        self.lanes.took_off(lane);
+        let flight = Flight {
+            worker,
+            group: Arc::clone(&group),
+            run,
+            ordered: false,
+            aborting: false,
+            retry: None,
+            lane,
+            held_for: is_held.then_some(held_for),
+        };
         self.flights.insert(id, flight);
         Output::Dispatch { worker, group, run }
     }
@@ -559,13 +721,14 @@ impl Scheduler {
     }
 
     /// What of a transaction has to wait, given what is committed now. Predecessors inside the group count as met.
-    fn held(&self, first: Seq, placement: &Placement) -> Held {
+    fn held(&self, first: Seq, placement: &Placement, begun: Seq) -> Held {
         let low_water = self.committed.low_water();
         // Not `contains`: a row may follow earlier ones than the last, which alone is known.
         let is_open = |seq: Seq| seq < first && seq > low_water;
         let watermark_open = match placement.after {
             Watermark::None => false,
-            Watermark::Committed(seq) | Watermark::CommitBegun(seq) => seq.min(first - 1) > low_water,
+            Watermark::Committed(seq) => seq.min(first - 1) > low_water,
+            Watermark::CommitBegun(seq) => seq.min(first - 1) > begun,
         };
         if !watermark_open && !placement.after_transactions.iter().any(|&seq| is_open(seq)) {
             return Held::Nothing;
@@ -576,5 +739,18 @@ impl Scheduler {
         // A row whose last predecessor is in the group may have others before the group: any of the transaction's.
         let rows: Vec<bool> = placement.row_after.iter().map(|&seq| is_open(seq) || seq >= first).collect();
         if rows.contains(&true) { Held::Rows(rows) } else { Held::Nothing }
+    }
+}
+
+impl HeldFor {
+    /// What a transaction of a group that begins at `first` waits for outside the group.
+    fn add(&mut self, first: Seq, placement: &Placement) {
+        match placement.after {
+            Watermark::None => {}
+            Watermark::Committed(seq) => self.committed = self.committed.max(seq.min(first - 1)),
+            Watermark::CommitBegun(seq) => self.commit_begun = self.commit_begun.max(seq.min(first - 1)),
+        }
+        let outside = placement.after_transactions.iter().copied().filter(|&seq| seq < first);
+        self.committed = self.committed.max(outside.max().unwrap_or(0));
     }
 }

@@ -18,10 +18,13 @@ pub struct ReadySet {
     waiting: HashMap<Seq, Vec<Seq>, FixedState>,
     /// low water → who waits for it
     watermarks: BTreeMap<Seq, Vec<Seq>>,
+    /// The same for commits that have begun.
+    begun: BTreeMap<Seq, Vec<Seq>>,
 }
 
 impl ReadySet {
-    pub fn add(&mut self, seq: Seq, placement: &Placement, committed: &Committed) {
+    /// `begun`: everything up to there has begun to commit.
+    pub fn add(&mut self, seq: Seq, placement: &Placement, committed: &Committed, begun: Seq) {
         let mut missing = 0;
         let mut predecessors = placement.after_transactions.clone();
         predecessors.sort_unstable();
@@ -34,9 +37,15 @@ impl ReadySet {
         }
         match placement.after {
             Watermark::None => {}
-            Watermark::Committed(after) | Watermark::CommitBegun(after) => {
+            Watermark::Committed(after) => {
                 if after > committed.low_water() {
                     self.watermarks.entry(after).or_default().push(seq);
+                    missing += 1;
+                }
+            }
+            Watermark::CommitBegun(after) => {
+                if after > begun {
+                    self.begun.entry(after).or_default().push(seq);
                     missing += 1;
                 }
             }
@@ -53,25 +62,35 @@ impl ReadySet {
         self.ready.first().copied()
     }
 
+    pub fn contains(&self, seq: Seq) -> bool {
+        self.ready.contains(&seq)
+    }
+
+    /// Those that may run, ascending.
+    pub fn iter(&self) -> impl Iterator<Item = Seq> + '_ {
+        self.ready.iter().copied()
+    }
+
     /// It was dispatched, alone or in a group that holds what it depends on.
     pub fn remove(&mut self, seq: Seq) {
         self.ready.remove(&seq);
         self.missing.remove(&seq);
     }
 
-    pub fn committed(&mut self, first: Seq, last: Seq, low_water: Seq) {
+    pub fn committed(&mut self, first: Seq, last: Seq) {
         for seq in first..=last {
             for waiter in self.waiting.remove(&seq).unwrap_or_default() {
                 self.meet(waiter);
             }
         }
-        while let Some(entry) = self.watermarks.first_entry() {
-            if *entry.key() > low_water {
-                break;
-            }
-            for waiter in entry.remove() {
-                self.meet(waiter);
-            }
+    }
+
+    pub fn watermarks(&mut self, low_water: Seq, begun: Seq) {
+        while let Some(entry) = self.watermarks.first_entry().filter(|entry| *entry.key() <= low_water) {
+            entry.remove().into_iter().for_each(|waiter| self.meet(waiter));
+        }
+        while let Some(entry) = self.begun.first_entry().filter(|entry| *entry.key() <= begun) {
+            entry.remove().into_iter().for_each(|waiter| self.meet(waiter));
         }
     }
 

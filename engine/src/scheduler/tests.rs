@@ -162,7 +162,8 @@ impl World {
         let low_water = low_water.saturating_sub(lag);
         let placements = transactions.iter().skip(low_water as usize).map(|t| policy.place(t));
         let placements = (0..low_water).map(|_| Placement::default()).chain(placements).collect();
-        let config = Config { workers, order, limits: Limits::new(grouping), retries_max: RETRIES_MAX };
+        let limits = Limits::new(grouping);
+        let config = Config::new(workers, order, limits, RETRIES_MAX);
         let start = Mark {
             seq: low_water,
             gtids: gtids(1..=low_water),
@@ -210,6 +211,7 @@ impl World {
             assert!(!self.finished, "{output:?} after the end");
             match output {
                 Output::Dispatch { worker, group, run } => self.dispatch(worker, group, run),
+                Output::Release { worker, group } => self.check_release(worker, group),
                 Output::Grant { worker, group } => {
                     self.check_grant(group);
                     if let Some(job) = self.jobs[worker].as_mut().filter(|job| job.group.id == group) {
@@ -237,8 +239,31 @@ impl World {
         }
     }
 
+    /// Whatever its rows follow is committed, or in the group.
+    fn check_release(&self, worker: Worker, id: GroupId) {
+        let Some(job) = self.jobs[worker].as_ref().filter(|job| job.group.id == id) else {
+            panic!("{id:?} is released, but {worker} does not have it");
+        };
+        assert!(!job.run.granted && job.group.held.iter().any(|held| *held != Held::Nothing));
+        for transaction in &job.group.transactions {
+            for &(_, predecessor) in self.oracle[transaction.seq as usize - 1].iter().flatten() {
+                assert!(
+                    predecessor >= job.group.first() || self.durable.contains(&predecessor),
+                    "{predecessor} is open"
+                );
+            }
+        }
+    }
+
     /// In the order of the source, and only when all before it have their places.
     fn check_grant(&self, id: GroupId) {
+        if self.order == CommitOrder::PerLane {
+            // Everything is in one lane here.
+            let first = |id: GroupId| self.jobs.iter().flatten().find(|job| job.group.id == id).unwrap().group.first();
+            let open = self.jobs.iter().flatten().filter(|job| job.phase != Phase::Ordered);
+            assert_eq!(open.map(|job| job.group.first()).min(), Some(first(id)));
+            return;
+        }
         assert_eq!(self.order, CommitOrder::Preserve);
         for job in self.jobs.iter().flatten() {
             assert!(job.group.id >= id || job.phase == Phase::Ordered, "{id:?} was granted before {:?}", job.group.id);
@@ -293,13 +318,13 @@ impl World {
             for &(key, predecessor) in &self.oracle[seq][row] {
                 let met = done(predecessor) || inside.contains(&predecessor);
                 let waits = match self.order {
-                    CommitOrder::Relaxed => false,
+                    CommitOrder::PerLane | CommitOrder::Relaxed => false,
                     CommitOrder::Preserve => run.granted || held_keys.contains(&key),
                 };
                 assert!(met || waits, "row {row} of {} goes before {predecessor}", seq + 1);
             }
         }
-        if self.order == CommitOrder::Relaxed {
+        if self.order.has_gaps() {
             let barriers = (1..).zip(&self.specs).filter(|(seq, spec)| spec.barrier && *seq < group.first());
             assert!(barriers.into_iter().all(|(seq, _)| done(seq)), "a barrier is passed");
         }
@@ -464,7 +489,7 @@ fn grouping() -> impl Strategy<Value = Grouping> {
 }
 
 fn order() -> impl Strategy<Value = CommitOrder> {
-    prop_oneof![Just(CommitOrder::Preserve), Just(CommitOrder::Relaxed)]
+    prop_oneof![Just(CommitOrder::Preserve), Just(CommitOrder::PerLane), Just(CommitOrder::Relaxed)]
 }
 
 fn choices() -> impl Strategy<Value = Vec<(u8, u8, u8)>> {
@@ -518,7 +543,7 @@ proptest! {
         let reached: Vec<Seq> = reached.flat_map(|job| job.group.first()..=job.group.last()).collect();
         let mut durable = world.durable;
         durable.extend(reached);
-        let lag = if before == CommitOrder::Relaxed { lag } else { 0 };
+        let lag = if before.has_gaps() { lag } else { 0 };
         let mut world = World::resumed(&specs, after, grouping, workers, false, durable, lag);
         world.choose(&more);
         if world.stopped.is_none() {
@@ -549,7 +574,7 @@ proptest! {
         }
         prop_assert_eq!(world.stopped.map(|failure| failure.kind), Some(FailureKind::Divergence));
         prop_assert!(!world.durable.contains(&culprit));
-        if order == CommitOrder::Preserve {
+        if order != CommitOrder::Relaxed {
             prop_assert_eq!(world.visible, (1..culprit).collect::<Vec<_>>());
         }
         let expected: BTreeSet<Seq> = (1..=specs.len() as Seq).filter(|seq| world.scheduler.committed_set().contains(*seq)).collect();
@@ -675,8 +700,7 @@ fn how_far_the_others_ran_ahead() {
 /// Killed before the mark was moved past islands that touch it: the next run must still ask for transactions.
 #[test]
 fn islands_that_touch_the_mark() {
-    let config =
-        Config { workers: 1, order: CommitOrder::Relaxed, limits: Limits::new(Grouping::Auto), retries_max: 1 };
+    let config = Config::new(1, CommitOrder::Relaxed, Limits::new(Grouping::Auto), 1);
     let scheduler = Scheduler::new(config, Mark::default(), &[(1, 1), (2, 9)]);
     assert_eq!(scheduler.outstanding(), 0);
 }

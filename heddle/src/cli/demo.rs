@@ -22,7 +22,7 @@ use sim::{LogParams, Params, Workload, mysql_log};
 use crate::report::demo::{self as report, DemoReport, Run, Style};
 use crate::report::out::say;
 use crate::report::summary::Summary;
-use crate::runtime::channel::{self, PolicyName, Spec};
+use crate::runtime::channel::{self, PolicyName, PolicyOptions, Spec};
 use crate::runtime::start::StartAt;
 use crate::runtime::stats::Stats;
 use crate::runtime::until::Until;
@@ -348,9 +348,11 @@ fn replicate(way: Way, log: &Log, path: &Path, shown: Shown) -> Result<Summary> 
         on_target: GtidState::None,
         workers: way.workers,
         policy: if way == SERIAL { PolicyName::Serial } else { PolicyName::Writeset },
+        policy_options: PolicyOptions::default(),
         order: CommitOrder::Preserve,
         grouping: if way.grouping { Grouping::Auto } else { Grouping::Off },
         until: Until::default(),
+        fill_gaps: false,
         until_end: false,
         start: StartAt::Default,
         // Files are read in place: there is no relay log.

@@ -12,12 +12,13 @@ use engine::group::Grouping;
 use engine::gtid::GtidState;
 use engine::position::LogPosition;
 use engine::scheduler::CommitOrder;
+use engine::tags::Generation;
 
 use super::connect::{self, End};
 use crate::observe::progress::Progress;
 use crate::report::out::{complain, say};
 use crate::report::summary::Summary;
-use crate::runtime::channel::{self, PolicyName, Spec};
+use crate::runtime::channel::{self, PolicyName, PolicyOptions, Spec};
 use crate::runtime::start::StartAt;
 use crate::runtime::stats::Stats;
 use crate::runtime::until::Until;
@@ -52,9 +53,19 @@ pub struct ReplicateArgs {
     /// What may run in parallel: see `heddle policies`
     #[arg(long, value_enum, default_value = "writeset")]
     policy: PolicyName,
-    /// preserve: readers see only states that the source had · relaxed: commit as soon as possible
+    /// preserve: readers see only states that the source had · per-lane: as the source in each lane (policies database and
+    /// domain) · relaxed: commit as soon as possible
     #[arg(long, value_enum, default_value = "preserve")]
     commit_order: Order,
+    /// Policy domain: the most workers that one domain may have (database: one schema)
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
+    domain_workers_max: Option<u16>,
+    /// Policies writeset-tags and writeset-session: hashes to remember, binlog_transaction_dependency_history_size
+    #[arg(long, value_name = "N", default_value_t = 25_000, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    writeset_history: u32,
+    /// Whose rules these policies go by: they have changed
+    #[arg(long, value_enum, default_value = "8.4", value_name = "VERSION")]
+    writeset_rules: WritesetRules,
     /// Consecutive transactions in one target transaction: auto (as many as wait), off, or at most N
     #[arg(long, default_value = "auto", value_parser = parse_grouping)]
     grouping: Grouping,
@@ -67,6 +78,9 @@ pub struct ReplicateArgs {
     /// A new channel: what the target has already (MySQL: a GTID set; MariaDB: a position such as 0-1-100)
     #[arg(long, value_name = "GTIDS")]
     start_gtid: Option<GtidState>,
+    /// Only complete what an earlier run that was cut off has left out (commit order relaxed or per-lane), then end
+    #[arg(long, conflicts_with_all = ["until_end", "until_gtid", "until_position", "until_time", "start", "start_gtid"])]
+    fill_gaps: bool,
     /// Stop at the end that the source has now
     #[arg(long)]
     until_end: bool,
@@ -121,7 +135,20 @@ enum Workers {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Order {
     Preserve,
+    PerLane,
     Relaxed,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum WritesetRules {
+    #[value(name = "5.7")]
+    V57,
+    /// As 8.0.15
+    #[value(name = "8.0")]
+    V80,
+    /// To 9.7
+    #[value(name = "8.4")]
+    V84,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -180,8 +207,18 @@ pub fn run(args: &ReplicateArgs) -> Result<ExitCode> {
         on_target,
         workers,
         policy: args.policy,
+        policy_options: PolicyOptions {
+            history_max: args.writeset_history as usize,
+            generation: match args.writeset_rules {
+                WritesetRules::V57 => Generation::Mysql57,
+                WritesetRules::V80 => Generation::Mysql80,
+                WritesetRules::V84 => Generation::Mysql84,
+            },
+            lane_workers_max: args.domain_workers_max.map(usize::from),
+        },
         order: match args.commit_order {
             Order::Preserve => CommitOrder::Preserve,
+            Order::PerLane => CommitOrder::PerLane,
             Order::Relaxed => CommitOrder::Relaxed,
         },
         grouping,
@@ -191,6 +228,7 @@ pub fn run(args: &ReplicateArgs) -> Result<ExitCode> {
             time_us: args.until_time,
             gtids_incomplete: false,
         },
+        fill_gaps: args.fill_gaps,
         until_end: args.until_end,
         start: match (&args.start, &args.start_gtid) {
             (Some(position), _) => StartAt::Position(position.clone()),
@@ -210,12 +248,7 @@ pub fn run(args: &ReplicateArgs) -> Result<ExitCode> {
     let stats = Arc::new(Stats::default());
     let stop = Arc::new(AtomicBool::new(false));
     watch_signals(&stop)?;
-    tracing::info!(
-        "target: {}; {} workers, policy {}",
-        spec.target.describe(),
-        spec.workers,
-        spec.policy.make().name()
-    );
+    tracing::info!("target: {}; {} workers, policy {}", spec.target.describe(), spec.workers, spec.policy.as_str());
     let progress = Progress::start(&stats, matches!(spec.source, Source::Live(_)));
     let summary = channel::run(&spec, &stats, &stop);
     progress.finish();
@@ -226,6 +259,11 @@ fn check(args: &ReplicateArgs) -> Result<()> {
     let valid = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
     if args.channel.is_empty() || args.channel.len() > 50 || !args.channel.chars().all(valid) {
         bail!("--channel {:?}: up to 50 letters, digits, '-', '_' and '.'", args.channel);
+    }
+    if args.domain_workers_max.is_some()
+        && (args.commit_order == Order::Preserve || !matches!(args.policy, PolicyName::Domain | PolicyName::Database))
+    {
+        bail!("--domain-workers-max is for --policy domain or database with --commit-order per-lane or relaxed");
     }
     if args.gtids == Gtids::Preserve && matches!(args.grouping, Grouping::UpTo(_)) {
         bail!("--gtids preserve needs one target transaction for each of the source's: leave --grouping out");

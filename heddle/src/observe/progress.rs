@@ -95,11 +95,12 @@ impl Observer {
         let mark = self.stats.mark();
         let position = mark.position.map_or_else(|| "start".to_owned(), |position| position.to_string());
         format!(
-            "{} transactions, {rate:.0}/s, {} target transactions, {} retries, {} at {position}{}",
+            "{} transactions, {rate:.0}/s, {} target transactions, {} retries, {}{} at {position}{}",
             now.transactions,
             counters.groups,
             counters.retries,
             idle,
+            if self.stats.is_memory_full() { " (memory full)" } else { "" },
             self.lag(mark.commit_time_us)
         )
     }

@@ -10,6 +10,8 @@ pub struct ChannelStatus {
     pub low_water: u64,
     /// Applied ranges above it (relaxed order): between them are the gaps.
     pub islands: Vec<(u64, u64)>,
+    /// Ranges between them that are not applied.
+    pub gaps: Vec<(u64, u64)>,
     pub source: String,
     pub source_position: Option<String>,
     pub gtid_set: String,
@@ -52,12 +54,44 @@ impl ChannelStatus {
             ));
         }
         if !self.islands.is_empty() {
-            let islands: Vec<String> = self.islands.iter().map(|(first, last)| format!("{first}-{last}")).collect();
-            lines.push(format!("  above it        {} (the same replicate command fills the gaps)", islands.join(" ")));
+            lines.push(format!("  above it        {}", ranges(&self.islands)));
+            let how = if self.running { "" } else { " (the same command fills them, with --fill-gaps it ends then)" };
+            lines.push(format!("  gaps            {}{how}", ranges(&self.gaps)));
         }
         if let Some(intent) = &self.intent {
             lines.push(format!("  under way       a statement that commits by itself: {intent}"));
         }
         lines.join("\n")
+    }
+}
+
+/// Ranges that are shown one by one.
+const SHOWN: usize = 12;
+
+fn ranges(all: &[(u64, u64)]) -> String {
+    let one = |&(first, last): &(u64, u64)| if first == last { first.to_string() } else { format!("{first}-{last}") };
+    let mut text = all.iter().take(SHOWN).map(one).collect::<Vec<_>>().join(" ");
+    if let (Some(more @ 1..), Some((_, last))) = (all.len().checked_sub(SHOWN), all.last()) {
+        text += &format!(" … {more} more up to {last}");
+    }
+    text
+}
+
+/// What lies between the low water and the islands above it.
+pub fn gaps(low_water: u64, islands: &[(u64, u64)]) -> Vec<(u64, u64)> {
+    let before = std::iter::once(low_water).chain(islands.iter().map(|&(_, last)| last));
+    before.zip(islands).map(|(end, &(first, _))| (end + 1, first - 1)).filter(|(first, last)| first <= last).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn gaps_are_what_is_between() {
+        assert_eq!(gaps(3, &[(5, 5), (6, 6), (9, 12)]), [(4, 4), (7, 8)]);
+        assert_eq!(gaps(3, &[(4, 8)]), []);
+        let many: Vec<(u64, u64)> = (1..20).map(|at| (at * 3, at * 3 + at % 2)).collect();
+        assert!(ranges(&many).ends_with("36 … 7 more up to 58"), "{}", ranges(&many));
     }
 }

@@ -33,8 +33,12 @@ pub struct Summary {
     pub source_position: Option<String>,
     pub gtid_set: String,
     pub read_bytes: u64,
+    /// Transactions that ran before what they might conflict with had committed.
+    pub speculative: u64,
     /// Seconds that workers waited for their turn to commit, all together.
     pub commit_wait_seconds: f64,
+    /// Seconds that reading waited for room in `--memory`.
+    pub memory_wait_seconds: f64,
     /// Ended by a signal, without gaps.
     pub stopped: bool,
     pub error: Option<ErrorReport>,
@@ -68,11 +72,8 @@ impl Summary {
             seconds,
             transactions_per_second: transactions as f64 / seconds.max(1e-9),
             workers: spec.workers,
-            policy: spec.policy.make().name(),
-            commit_order: match spec.order {
-                engine::scheduler::CommitOrder::Preserve => "preserve",
-                engine::scheduler::CommitOrder::Relaxed => "relaxed",
-            },
+            policy: spec.policy.as_str(),
+            commit_order: spec.order.as_str(),
             groups: counters.groups,
             retries: counters.retries,
             aborts: counters.aborts,
@@ -83,7 +84,9 @@ impl Summary {
             source_position: mark.position.as_ref().map(ToString::to_string),
             gtid_set: mark.gtids.to_string(),
             read_bytes: stats.read_bytes.load(Ordering::Relaxed),
+            speculative: counters.speculative,
             commit_wait_seconds: stats.grant_wait().as_secs_f64(),
+            memory_wait_seconds: stats.memory_wait().as_secs_f64(),
             stopped,
             error: failure.map(|failure| ErrorReport {
                 kind: format!("{:?}", failure.kind),

@@ -27,6 +27,12 @@ impl Budget {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Whether [`Budget::acquire`] would have to wait.
+    pub fn is_full(&self, bytes: u64) -> bool {
+        let state = self.state();
+        state.used > 0 && state.used + bytes + TRANSACTION_BYTES > self.bytes_max
+    }
+
     /// Waits for room; something larger than all of it gets in alone. False: closed.
     pub fn acquire(&self, bytes: u64) -> bool {
         let bytes = bytes + TRANSACTION_BYTES;

@@ -13,7 +13,6 @@ use engine::failure::{Failure, FailureKind};
 use engine::group::{Grouping, Limits};
 use engine::keying::Keying;
 use engine::pace::Pace;
-use engine::policy::{Policy, Serial, WriteSetPolicy};
 use engine::scheduler::{CommitOrder, Config, Scheduler};
 use relay::{FileOptions, FilesReader, LogReader, RealFs, RelayLog};
 
@@ -21,6 +20,7 @@ use super::budget::Budget;
 use super::coordinator::{Coordinator, Outcome};
 use super::feeder::{Feeder, SPILL_BYTES};
 use super::housekeeper::{Housekeeper, Purge};
+pub use super::policies::{PolicyName, PolicyOptions};
 use super::reread::{Reread, relay_position};
 use super::start::{self, Start, StartAt};
 use super::stats::Stats;
@@ -32,22 +32,6 @@ use crate::source::live::{Receiver, reader_start};
 use crate::source::state::SourceState;
 use crate::target::Target;
 
-/// `--policy`
-#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
-pub enum PolicyName {
-    Serial,
-    Writeset,
-}
-
-impl PolicyName {
-    pub fn make(self) -> Box<dyn Policy> {
-        match self {
-            Self::Serial => Box::new(Serial),
-            Self::Writeset => Box::<WriteSetPolicy>::default(),
-        }
-    }
-}
-
 /// Everything that a run depends on, checked as far as it can be without the servers.
 pub struct Spec {
     pub source: Source,
@@ -56,9 +40,12 @@ pub struct Spec {
     pub on_target: engine::gtid::GtidState,
     pub workers: usize,
     pub policy: PolicyName,
+    pub policy_options: PolicyOptions,
     pub order: CommitOrder,
     pub grouping: Grouping,
     pub until: Until,
+    /// Only what an earlier run with relaxed order has left out below what it had committed.
+    pub fill_gaps: bool,
     /// Live: end where the source was when the run began.
     pub until_end: bool,
     pub start: StartAt,
@@ -99,6 +86,7 @@ pub fn run(spec: &Spec, stats: &Arc<Stats>, stop: &Arc<AtomicBool>) -> Result<Su
     if let Some(source) = &live {
         start::two_servers(source, target.machine().map_err(anyhow::Error::new)?.as_deref())?;
     }
+    spec.policy.check(spec.order, target.locks_rows())?;
     let opened = target.open().map_err(anyhow::Error::new)?;
     if let Some(intent) = &opened.intent {
         tracing::info!(
@@ -231,12 +219,12 @@ fn run_threads(
     stop: &Arc<AtomicBool>,
 ) -> Result<Outcome> {
     let target = Arc::clone(&spec.target);
-    let relaxed = spec.order == CommitOrder::Relaxed;
+    let relaxed = spec.order.has_gaps();
+    let locks_rows = target.locks_rows();
     let config = Config {
-        workers: spec.workers,
-        order: spec.order,
-        limits: Limits::new(spec.grouping),
-        retries_max: spec.retries_max,
+        lane_groups_max: spec.policy_options.lane_workers_max.unwrap_or(spec.workers),
+        announce: spec.policy.uses_begun_commits() && locks_rows,
+        ..Config::new(spec.workers, spec.order, Limits::new(spec.grouping), spec.retries_max)
     };
     let scheduler = Scheduler::new(config, feed.start.mark.clone(), islands);
     let reread = Reread::default();
@@ -278,9 +266,12 @@ fn run_threads(
     let feeder = Feeder {
         reader: feed.reader,
         assembler: Assembler::new(SPILL_BYTES),
-        keying: Keying::new(key_seed()),
+        keying: match spec.policy.server_sets(&spec.policy_options) {
+            Some(generation) => Keying::new(key_seed()).for_tags(generation),
+            None => Keying::new(key_seed()),
+        },
         catalogue: target.catalogue().map_err(anyhow::Error::new)?,
-        policy: spec.policy.make(),
+        policy: spec.policy.make(spec.order, locks_rows, &spec.policy_options),
         out: send_fed.clone(),
         budget: Arc::clone(&budget),
         stats: Arc::clone(stats),
@@ -288,6 +279,7 @@ fn run_threads(
         until: feed.until,
         islands: islands.to_vec(),
         applied: feed.start.mark,
+        last_seq: spec.fill_gaps.then(|| islands.iter().map(|&(_, last)| last).max().unwrap_or(0)),
         stop: Arc::clone(stop),
         first: None,
     };

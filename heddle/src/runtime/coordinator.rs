@@ -99,6 +99,7 @@ impl Coordinator {
                 }
                 self.order(worker, Order::Run { group, run });
             }
+            Output::Release { worker, group } => self.order(worker, Order::Release(group)),
             Output::Grant { worker, group } => self.order(worker, Order::Grant(group)),
             Output::Abort { worker, group, attempt } => {
                 self.order(worker, Order::Abort { group, attempt });
@@ -212,6 +213,7 @@ impl Coordinator {
 
     fn report(&mut self, report: Report) {
         match report {
+            Report::Applied(group) => self.scheduler.applied(group),
             Report::Ordered(group) => self.scheduler.ordered(group),
             Report::Committed(group) => {
                 self.released(group);

@@ -54,6 +54,8 @@ pub struct Feeder {
     pub islands: Vec<(Seq, Seq)>,
     /// What is applied already; moves on with what is handed over.
     pub applied: Mark,
+    /// End once this one has been handed over.
+    pub last_seq: Option<Seq>,
     pub stop: Arc<AtomicBool>,
     /// First event of the transaction that is being put together.
     pub first: Option<(Place, Arc<binlog::FormatDescription>)>,
@@ -80,7 +82,7 @@ impl Feeder {
     }
 
     fn feed(&mut self) -> Ended {
-        if self.until.is_reached(self.applied.position.as_ref(), &self.applied.gtids) {
+        if self.until.is_reached(self.applied.position.as_ref(), &self.applied.gtids) || self.is_last() {
             return Ended::Finished;
         }
         while !self.stop.load(Ordering::Relaxed) {
@@ -130,9 +132,13 @@ impl Feeder {
         {
             return Some(ended);
         }
-        let reached =
-            self.assembler.is_between_transactions() && self.until.is_reached(Some(&end), &self.applied.gtids);
+        let reached = self.assembler.is_between_transactions()
+            && (self.until.is_reached(Some(&end), &self.applied.gtids) || self.is_last());
         reached.then_some(Ended::Finished)
+    }
+
+    fn is_last(&self) -> bool {
+        self.last_seq.is_some_and(|last| self.applied.seq >= last)
     }
 
     fn transaction(&mut self, mut transaction: Transaction, located: &Located) -> Option<Ended> {
@@ -162,6 +168,11 @@ impl Feeder {
             let spill = Spill { from: from.clone(), until: located.place.clone(), format: Arc::clone(format) };
             self.reread.remember(transaction.seq, spill);
         }
+        if let Err(why) = self.policy.accepts(&transaction) {
+            let message = format!("--policy {} can not be used: {why}", self.policy.name());
+            let failure = Failure::new(FailureKind::Refused, message).at(transaction.place());
+            return Some(Ended::Failed(failure.remedy("take another policy, such as writeset; see heddle policies")));
+        }
         self.policy.low_water(self.stats.low_water.load(Ordering::Acquire));
         let placement = self.policy.place(&transaction);
         let changes_schema = matches!(
@@ -169,9 +180,11 @@ impl Feeder {
             Some(BarrierCause::Ddl | BarrierCause::Unknown | BarrierCause::Statement | BarrierCause::Xa)
         );
         let seq = transaction.seq;
+        let waiting = self.stats.wait_for_memory(self.budget.is_full(memory(&transaction)));
         if !self.budget.acquire(memory(&transaction)) {
             return Some(Ended::Abandoned);
         }
+        drop(waiting);
         if self.out.send(Fed::Transaction(Arc::new(transaction), placement)).is_err() {
             return Some(Ended::Abandoned);
         }

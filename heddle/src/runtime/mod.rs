@@ -1,7 +1,7 @@
 //! Threads and queues: one direction, every queue bounded.
 //!
 //! `channel` puts a run together · `feeder` log → placements · `coordinator` around the scheduler · `worker` one session ·
-//! `housekeeper` chores beside the hot path · `reread` large transactions · `budget` memory · `until` where to end ·
+//! `housekeeper` chores beside the hot path · `reread` large transactions · `budget` memory · `until` where to end · `policies` by name ·
 //! `stats` numbers for observers.
 
 pub mod budget;
@@ -9,6 +9,7 @@ pub mod channel;
 mod coordinator;
 mod feeder;
 mod housekeeper;
+pub mod policies;
 pub mod reread;
 pub mod start;
 pub mod stats;

@@ -1,8 +1,8 @@
 //! Numbers that threads write and observers read; nothing is decided by them.
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Condvar, Mutex, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use engine::progress::Mark;
 use engine::scheduler::Counters;
@@ -18,6 +18,10 @@ pub struct Stats {
     pub low_water: AtomicU64,
     /// Nanoseconds that workers waited for their turn to commit, all together.
     grant_wait_ns: AtomicU64,
+    /// Nanoseconds that the feeder waited for room in memory.
+    memory_wait_ns: AtomicU64,
+    /// It waits now.
+    memory_full: AtomicBool,
     shared: Mutex<Shared>,
     moved: Condvar,
 }
@@ -41,6 +45,21 @@ impl Stats {
 
     pub fn grant_wait(&self) -> Duration {
         Duration::from_nanos(self.grant_wait_ns.load(Ordering::Relaxed))
+    }
+
+    /// The feeder is about to wait for memory (or not); it has waited until what this returns is dropped.
+    pub fn wait_for_memory(&self, waits: bool) -> MemoryWait<'_> {
+        self.memory_full.store(waits, Ordering::Relaxed);
+        MemoryWait { stats: self, since: waits.then(Instant::now) }
+    }
+
+    pub fn memory_wait(&self) -> Duration {
+        Duration::from_nanos(self.memory_wait_ns.load(Ordering::Relaxed))
+    }
+
+    /// Reading waits for transactions to be committed that take up all of `--memory`.
+    pub fn is_memory_full(&self) -> bool {
+        self.memory_full.load(Ordering::Relaxed)
     }
 
     pub fn set_mark(&self, mark: Mark) {
@@ -77,5 +96,20 @@ impl Stats {
             shared = self.moved.wait(shared).unwrap_or_else(PoisonError::into_inner);
         }
         shared.mark.seq >= seq
+    }
+}
+
+/// A wait for room in memory, counted when it ends.
+pub struct MemoryWait<'a> {
+    stats: &'a Stats,
+    since: Option<Instant>,
+}
+
+impl Drop for MemoryWait<'_> {
+    fn drop(&mut self) {
+        if let Some(since) = self.since {
+            self.stats.memory_wait_ns.fetch_add(since.elapsed().as_nanos() as u64, Ordering::Relaxed);
+            self.stats.memory_full.store(false, Ordering::Relaxed);
+        }
     }
 }

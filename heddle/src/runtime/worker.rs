@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use crossbeam_channel::{Receiver, Sender};
 use engine::Seq;
-use engine::compact::{Plan, plan};
+use engine::compact::{Batch, Plan, plan};
 use engine::failure::{Failure, FailureKind};
 use engine::group::{Group, GroupId, Held};
 use engine::progress::Marker;
@@ -21,14 +21,24 @@ use crate::target::{Commit, Range, Session};
 /// What the coordinator tells a worker.
 #[derive(Debug)]
 pub enum Order {
-    Run { group: Arc<Group>, run: Run },
+    Run {
+        group: Arc<Group>,
+        run: Run,
+    },
+    /// The rows that were held may be applied.
+    Release(GroupId),
     Grant(GroupId),
-    Abort { group: GroupId, attempt: u32 },
+    Abort {
+        group: GroupId,
+        attempt: u32,
+    },
 }
 
 /// What a worker tells the coordinator.
 #[derive(Debug)]
 pub enum Report {
+    /// All rows are applied, only the commit is left.
+    Applied(GroupId),
     Ordered(GroupId),
     Committed(GroupId),
     Failed {
@@ -81,7 +91,7 @@ impl WorkerTask {
             let gone = match order {
                 Order::Run { group, run } => self.group(&group, run).is_err(),
                 // Left over from an attempt that has ended by itself.
-                Order::Grant(_) | Order::Abort { .. } => false,
+                Order::Release(_) | Order::Grant(_) | Order::Abort { .. } => false,
             };
             if gone {
                 return;
@@ -140,25 +150,63 @@ impl WorkerTask {
             return Ok(Some(self.session.run_alone(first, &self.reread, range).map(|()| Commit::Durable)));
         }
         let Plan { free, held } = plan(group, self.merge);
-        let (free, held) = if run.granted { (Vec::new(), [free, held].concat()) } else { (free, held) };
+        // Granted and nobody waits to hear that all is applied: everything goes with the commit.
+        let at_once = run.granted && !run.announce;
+        let (free, mut held) = if run.granted { (Vec::new(), [free, held].concat()) } else { (free, held) };
         if !free.is_empty() {
             self.session.apply(first, &free)?;
         }
-        if !run.granted {
+        if !at_once && (run.granted || held.is_empty()) {
+            self.apply_held(first, &mut held)?;
+            self.announce(group.id, run);
+        }
+        if !run.granted && !self.until_granted(group.id, run, first, &mut held)? {
+            return Ok(None);
+        }
+        let range = self.range(group);
+        Ok(Some(self.session.commit(first, &held, range)))
+    }
+
+    /// False: the coordinator is gone.
+    fn until_granted(
+        &mut self,
+        group: GroupId,
+        run: Run,
+        first: &Transaction,
+        held: &mut Vec<Batch<'_>>,
+    ) -> Result<bool, Failure> {
+        loop {
             self.session.waits_for_grant();
-            match self.wait_for_grant(group.id, run.attempt) {
-                Some(Granted::Yes) => {}
+            match self.wait_for_grant(group, run.attempt) {
+                Some(Granted::Yes) => return Ok(true),
+                Some(Granted::Held) => {
+                    self.apply_held(first, held)?;
+                    self.announce(group, run);
+                }
                 Some(Granted::Aborted) => {
                     return Err(Failure::new(
                         FailureKind::Conflict,
                         "an earlier group needs a lock that this one holds",
                     ));
                 }
-                None => return Ok(None),
+                None => return Ok(false),
             }
         }
-        let range = self.range(group);
-        Ok(Some(self.session.commit(first, &held, range)))
+    }
+
+    fn apply_held(&mut self, first: &Transaction, held: &mut Vec<Batch<'_>>) -> Result<(), Failure> {
+        if !held.is_empty() {
+            self.session.apply(first, held)?;
+            held.clear();
+        }
+        Ok(())
+    }
+
+    fn announce(&self, group: GroupId, run: Run) {
+        if run.announce {
+            // A coordinator that is gone is found out with the next order.
+            let _ = self.report(Report::Applied(group));
+        }
     }
 
     /// A connection that is gone has rolled back, and is found out to be gone when it is used next.
@@ -174,6 +222,7 @@ impl WorkerTask {
         let granted = loop {
             match self.orders.recv() {
                 Ok(Order::Grant(id)) if id == group => break Some(Granted::Yes),
+                Ok(Order::Release(id)) if id == group => break Some(Granted::Held),
                 Ok(Order::Abort { group: id, attempt: tried }) if id == group && tried == attempt => {
                     break Some(Granted::Aborted);
                 }
@@ -280,5 +329,7 @@ impl WorkerTask {
 
 enum Granted {
     Yes,
+    /// Not yet, but the rows that were held.
+    Held,
     Aborted,
 }

@@ -60,6 +60,9 @@ pub trait Target: Send + Sync {
     /// Ends what the worker's session is executing, if anything; its transaction then fails with a conflict.
     fn interrupt(&self, worker: usize) -> Result<(), Failure>;
 
+    /// Whether sessions lock the rows that they change until they commit, and wait for each other's locks.
+    fn locks_rows(&self) -> bool;
+
     /// Gives the channel back.
     fn close(&self);
 
@@ -81,7 +84,7 @@ pub trait Session: Send {
     /// Begins a target transaction for `first` (its first source transaction) and applies the batches in it.
     fn apply(&mut self, first: &Transaction, batches: &[Batch<'_>]) -> Result<(), Failure>;
 
-    /// The group is not granted yet: its commit, or a rollback, comes next.
+    /// The group is not granted yet: rows that were held, its commit or a rollback come next.
     fn waits_for_grant(&mut self) {}
 
     /// Applies the batches (beginning the transaction if `apply` did not), notes the progress in the same transaction

@@ -93,6 +93,7 @@ impl MySqlCatalogue {
             schema: schema.clone(),
             name: table.clone(),
             has_relations: relations.iter().any(|relation| relation.child == *name || relation.parent == *name),
+            is_referenced: relations.iter().any(|relation| relation.parent == *name),
             columns: definition.columns,
             unique_keys: definition.unique_keys,
             foreign_keys,

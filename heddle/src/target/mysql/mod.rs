@@ -312,6 +312,10 @@ impl Target for MySqlTarget {
         })
     }
 
+    fn locks_rows(&self) -> bool {
+        true
+    }
+
     fn check(&self, source: Option<&SourceFacts>, report: &mut DryRun) {
         check::target(&self.shared, &mut locked(&self.control), report);
         check_schema::target(&self.shared, source, report);

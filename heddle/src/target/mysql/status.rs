@@ -7,7 +7,7 @@ use super::failures::failed;
 use super::opened::NOT_THERE;
 use super::progress::SCHEMA;
 use super::sql::quote;
-use crate::report::status::ChannelStatus;
+use crate::report::status::{ChannelStatus, gaps};
 
 pub fn read(options: &ConnectOptions) -> Result<Vec<ChannelStatus>, Failure> {
     let mut connection = Connection::connect(options).map_err(failed)?;
@@ -48,6 +48,7 @@ pub fn read(options: &ConnectOptions) -> Result<Vec<ChannelStatus>, Failure> {
         let seconds = |from: u64, to: u64| to.saturating_sub(from) as f64 / 1e6;
         channels.push(ChannelStatus {
             low_water,
+            gaps: gaps(low_water, &ranges),
             islands: ranges,
             source: text(7)?,
             source_position: (!file.is_empty()).then(|| format!("{file}:{offset}")),

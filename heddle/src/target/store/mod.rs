@@ -392,6 +392,10 @@ impl Target for StoreTarget {
         Ok(())
     }
 
+    fn locks_rows(&self) -> bool {
+        false
+    }
+
     fn close(&self) {
         let Some(shared) = self.shared.get() else { return };
         shared.sweeper.stop();

@@ -6,7 +6,7 @@ use engine::failure::Failure;
 
 use super::files::{Files, failure};
 use super::{decode_mark, keys, now_us, read_islands};
-use crate::report::status::ChannelStatus;
+use crate::report::status::{ChannelStatus, gaps};
 
 pub fn status(path: &Path) -> Result<Vec<ChannelStatus>, Failure> {
     let files = Files::open(path, false)?;
@@ -19,9 +19,12 @@ pub fn status(path: &Path) -> Result<Vec<ChannelStatus>, Failure> {
         let source = files.data.get(keys::source(&channel)).map_err(|error| failure(path, &error))?;
         let seconds = |from: u64, to: u64| to.saturating_sub(from) as f64 / 1e6;
         let delay_seconds = if mark.commit_time_us == 0 { 0.0 } else { seconds(mark.commit_time_us, applied_time_us) };
+        let islands = read_islands(&files, &channel)?.into_iter().filter(|(_, last)| *last > mark.seq);
+        let islands: Vec<(u64, u64)> = islands.collect();
         channels.push(ChannelStatus {
             low_water: mark.seq,
-            islands: read_islands(&files, &channel)?.into_iter().filter(|(_, last)| *last > mark.seq).collect(),
+            gaps: gaps(mark.seq, &islands),
+            islands,
             source: source.map(|source| String::from_utf8_lossy(&source).into_owned()).unwrap_or_default(),
             source_position: mark.position.as_ref().map(ToString::to_string),
             gtid_set: mark.gtids.to_string(),

@@ -1,0 +1,61 @@
+//! Transactions that committed together on the source run together (MariaDB's default until 10.5).
+//!
+//! The hazard: T1 and T2 were in one group commit, so both held their locks at once and cannot conflict. T3 came after that
+//! group and may need a lock that T2 held: it starts once T1 and T2 have applied all their changes, and then meets their locks.
+//!
+//! ```text
+//! commit id 5   T1 ─────·c
+//!               T2 ───────·c        · all applied, c commit
+//! commit id 6           T3 ───·  c
+//!                       T4 ──·    c
+//! ```
+//!
+//! Where the target has no locks to meet, or commits may overtake each other, T3 starts when T1 and T2 have committed.
+
+use super::{Placement, Policy, Watermark};
+use crate::Seq;
+use crate::gtid::Gtid;
+use crate::transaction::Transaction;
+
+#[derive(Debug)]
+pub struct Conservative {
+    group: Option<(u32, u64)>,
+    before_group: Seq,
+    overlap: bool,
+}
+
+impl Conservative {
+    /// `overlap`: a group may start when the one before has begun to commit.
+    pub fn new(overlap: bool) -> Self {
+        Self { group: None, before_group: 0, overlap }
+    }
+}
+
+/// Why a policy of MariaDB's tags cannot be used.
+pub(super) const NO_GTID: &str =
+    "the source is not a MariaDB with GTIDs (10.0 or later): its transactions have no commit ids and domains";
+
+impl Policy for Conservative {
+    fn name(&self) -> &'static str {
+        "conservative"
+    }
+
+    fn accepts(&self, transaction: &Transaction) -> Result<(), &'static str> {
+        if matches!(transaction.gtid, Some(Gtid::MariaDb { .. })) { Ok(()) } else { Err(NO_GTID) }
+    }
+
+    fn place(&mut self, transaction: &Transaction) -> Placement {
+        let group = transaction.tags.commit_id.map(|id| (transaction.tags.domain, id));
+        if group.is_none() || group != self.group || transaction.barrier.is_some() {
+            self.before_group = transaction.seq - 1;
+            self.group = group.filter(|_| transaction.barrier.is_none());
+        }
+        let after = match self.overlap {
+            true => Watermark::CommitBegun(self.before_group),
+            false => Watermark::Committed(self.before_group),
+        };
+        Placement::alone(transaction).unwrap_or_else(|| Placement { after, ..Placement::default() })
+    }
+
+    fn low_water(&mut self, _seq: Seq) {}
+}
