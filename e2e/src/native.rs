@@ -34,6 +34,108 @@ pub fn configure(source: &Server, replica: &Server) -> Result<()> {
     ))
 }
 
+/// As `configure`, by GTID or by file and position; with settings that differ from the defaults, so that it shows when they are lost.
+pub fn configure_by(source: &Server, replica: &Server, by_gtid: bool) -> Result<()> {
+    let account = format!(
+        "master_host='127.0.0.1', master_port={}, master_user='{USER}', master_password='{PASSWORD}'",
+        source.port
+    );
+    let others = "master_connect_retry=1, master_heartbeat_period=3.5";
+    let (file, offset) = position(source)?;
+    let by = match (replica.kind.is_mariadb(), by_gtid) {
+        (true, true) => "master_use_gtid=slave_pos".to_owned(),
+        (true, false) => format!("master_use_gtid=no, master_log_file='{file}', master_log_pos={offset}"),
+        (false, true) => "master_auto_position=1".to_owned(),
+        (false, false) => format!("master_auto_position=0, master_log_file='{file}', master_log_pos={offset}"),
+    };
+    if replica.kind.is_mariadb() {
+        let ssl = if takes_ssl_off(replica) { ", master_ssl=0" } else { "" };
+        let start = gtid_start(source)?;
+        return replica.execute(&format!(
+            "SET GLOBAL gtid_slave_pos = '{start}'; CHANGE MASTER TO {account}, {others}, {by}{ssl}"
+        ));
+    }
+    if is_old_mysql(replica) {
+        let key = if is_mysql_5(replica) { "" } else { ", get_master_public_key=1" };
+        return replica.execute(&format!("CHANGE MASTER TO {account}, {others}, {by}{key}"));
+    }
+    let modern = format!("CHANGE MASTER TO {account}, {others}, {by}, get_master_public_key=1, master_retry_count=77");
+    replica.execute(&modern.replace("CHANGE MASTER TO", "CHANGE REPLICATION SOURCE TO").replace("master_", "source_"))
+}
+
+/// MariaDB: what the source has logged by now.
+fn gtid_start(source: &Server) -> Result<String> {
+    source.scalar("SELECT @@gtid_binlog_pos")
+}
+
+/// Since 11.4 a replica insists on TLS unless told otherwise.
+fn takes_ssl_off(replica: &Server) -> bool {
+    ["mariadb-11.4", "mariadb-11.8"].contains(&replica.kind.to_string().as_str())
+}
+
+/// Where a server's binary log ends.
+pub fn position(server: &Server) -> Result<(String, u64)> {
+    let rows = server.rows(if server.kind == crate::server::MYSQL_9_7 {
+        "SHOW BINARY LOG STATUS"
+    } else {
+        "SHOW MASTER STATUS"
+    })?;
+    match rows.first().map(Vec::as_slice) {
+        Some([file, offset, ..]) => Ok((file.clone(), offset.parse().context("offset")?)),
+        _ => bail!("no binary log on {}", server.kind),
+    }
+}
+
+/// Before 8.0.22 the words were others.
+fn is_old_mysql(server: &Server) -> bool {
+    !server.kind.is_mariadb() && server.kind != crate::server::MYSQL_9_7
+}
+
+/// Statements about a replica's threads, in the words of its version.
+pub fn statement(replica: &Server, what: &str) -> &'static str {
+    let old = replica.kind.is_mariadb() || is_old_mysql(replica);
+    match (what, old) {
+        ("STATUS", _) if replica.kind.is_mariadb() => "SHOW ALL SLAVES STATUS",
+        ("STATUS", true) => "SHOW SLAVE STATUS",
+        ("STATUS", false) => "SHOW REPLICA STATUS",
+        ("STOP", true) => "STOP SLAVE",
+        ("STOP", false) => "STOP REPLICA",
+        ("STOP APPLIER", true) => "STOP SLAVE SQL_THREAD",
+        ("STOP APPLIER", false) => "STOP REPLICA SQL_THREAD",
+        (_, true) => "START SLAVE",
+        (_, false) => "START REPLICA",
+    }
+}
+
+pub fn start_native(replica: &Server) -> Result<()> {
+    replica.execute(statement(replica, "START"))
+}
+
+pub fn stop_applier(replica: &Server) -> Result<()> {
+    replica.execute(statement(replica, "STOP APPLIER"))
+}
+
+/// As `wait_caught_up`, for replicas without GTIDs.
+pub fn wait_position(source: &Server, replica: &Server) -> Result<()> {
+    let (file, offset) = position(source)?;
+    let function =
+        if is_old_mysql(replica) || replica.kind.is_mariadb() { "MASTER_POS_WAIT" } else { "SOURCE_POS_WAIT" };
+    let started = Instant::now();
+    loop {
+        // NULL: the applier does not run; -1: not in this time.
+        if !matches!(replica.scalar(&format!("SELECT {function}('{file}', {offset}, 1)"))?.as_str(), "NULL" | "-1") {
+            return Ok(());
+        }
+        if let Some(error) = last_error(replica)? {
+            bail!("{} as native replica stopped: {error}", replica.kind);
+        }
+        if started.elapsed() > STUCK_AFTER {
+            bail!("{} as native replica does not catch up", replica.kind);
+        }
+        thread::sleep(Duration::from_millis(20));
+    }
+}
+
 fn is_mysql_5(server: &Server) -> bool {
     server.kind.to_string().starts_with("mysql-5")
 }
@@ -71,9 +173,10 @@ pub fn wait_caught_up(source: &Server, replica: &Server) -> Result<()> {
 }
 
 fn last_error(replica: &Server) -> Result<Option<String>> {
-    let statement =
-        if replica.kind.is_mariadb() || is_mysql_5(replica) { "SHOW SLAVE STATUS" } else { "SHOW REPLICA STATUS" };
-    let output = replica.client(&["--vertical", "-e", statement]).output().context("asking for the replica's state")?;
+    let output = replica
+        .client(&["--vertical", "-e", statement(replica, "STATUS")])
+        .output()
+        .context("asking for the replica's state")?;
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
     let error = text
         .lines()

@@ -6,6 +6,7 @@
 mod cli;
 mod observe;
 mod report;
+mod rescue;
 mod runtime;
 mod source;
 mod target;

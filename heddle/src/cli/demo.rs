@@ -359,6 +359,7 @@ fn replicate(way: Way, log: &Log, path: &Path, shown: Shown) -> Result<Summary> 
         relay_dir: PathBuf::new(),
         relay_bytes_max: 0,
         server_id: 0,
+        not_from: None,
         memory_bytes: MEMORY_BYTES,
         retries_max: RETRIES_MAX,
         source_retry: Duration::ZERO,

@@ -4,6 +4,7 @@ mod connect;
 mod demo;
 mod policies;
 mod replicate;
+mod rescue;
 mod status;
 mod store;
 mod time;
@@ -18,6 +19,8 @@ use crate::report::out::{chain, complain};
 pub const EXIT_OK: u8 = 0;
 /// A failure: the message says what happened, where, and what to do.
 pub const EXIT_FAILED: u8 = 1;
+/// `rescue`: stopped before the hand-back; the replica does not replicate by itself.
+pub const EXIT_UNFINISHED: u8 = 3;
 /// The command line was not understood (clap's own code).
 #[allow(dead_code)]
 pub const EXIT_USAGE: u8 = 2;
@@ -29,7 +32,7 @@ pub const EXIT_USAGE: u8 = 2;
     about = "Parallel replication for MySQL and MariaDB",
     long_about = "Heddle takes binary logs, live or from files, finds out which transactions can run in parallel, groups them, and \
                   applies them with many workers, exactly once through any crash.",
-    after_help = "Exit codes: 0 done · 1 failed, the message says why and what to do · 2 the command line was not understood",
+    after_help = "Exit codes: 0 done · 1 failed, the message says why and what to do · 2 the command line was not understood · 3 a rescue is not finished",
     propagate_version = true
 )]
 struct Cli {
@@ -44,6 +47,7 @@ struct Cli {
 enum Command {
     Demo(demo::DemoArgs),
     Replicate(Box<replicate::ReplicateArgs>),
+    Rescue(Box<rescue::RescueArgs>),
     Status(status::StatusArgs),
     Policies(policies::PoliciesArgs),
     Store(store::StoreArgs),
@@ -55,6 +59,7 @@ pub fn run() -> ExitCode {
     let done = match cli.command {
         Command::Demo(args) => demo::run(&args),
         Command::Replicate(args) => replicate::run(&args),
+        Command::Rescue(args) => rescue::run(&args),
         Command::Status(args) => status::run(&args),
         Command::Policies(args) => policies::run(&args),
         Command::Store(args) => store::run(&args),

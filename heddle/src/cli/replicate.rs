@@ -127,7 +127,7 @@ pub struct ReplicateArgs {
 }
 
 #[derive(Clone, Copy, Debug)]
-enum Workers {
+pub(super) enum Workers {
     Auto,
     Number(usize),
 }
@@ -159,7 +159,7 @@ enum Gtids {
 
 const WORKERS_MAX: usize = 512;
 
-fn parse_workers(text: &str) -> Result<Workers, String> {
+pub(super) fn parse_workers(text: &str) -> Result<Workers, String> {
     match text {
         "auto" => Ok(Workers::Auto),
         text => match text.parse() {
@@ -181,7 +181,7 @@ fn parse_grouping(text: &str) -> Result<Grouping, String> {
     }
 }
 
-fn parse_bytes(text: &str) -> Result<u64, String> {
+pub(super) fn parse_bytes(text: &str) -> Result<u64, String> {
     let bad = || format!("{text:?} is not a number of bytes, such as 512M or 10G");
     let (digits, shift) = match text.trim().to_ascii_uppercase().strip_suffix('B').unwrap_or(&text.to_ascii_uppercase())
     {
@@ -238,6 +238,7 @@ pub fn run(args: &ReplicateArgs) -> Result<ExitCode> {
         relay_dir: args.relay_dir.clone().map_or_else(|| relay_dir(&args.channel, &address), Ok)?,
         relay_bytes_max: args.relay_max_bytes,
         server_id: args.server_id.unwrap_or_else(|| server_id(&args.channel, &address)),
+        not_from: None,
         memory_bytes: args.memory,
         retries_max: args.retries,
         source_retry: Duration::from_secs(args.source_retry_seconds),
@@ -316,7 +317,7 @@ fn hash(channel: &str, target: &str) -> u64 {
     twox_hash::XxHash64::oneshot(0, format!("{channel}\0{target}").as_bytes())
 }
 
-fn relay_dir(channel: &str, target: &str) -> Result<PathBuf> {
+pub(super) fn relay_dir(channel: &str, target: &str) -> Result<PathBuf> {
     let state = match (std::env::var_os("XDG_STATE_HOME"), std::env::var_os("HOME")) {
         (Some(state), _) if !state.is_empty() => PathBuf::from(state),
         (_, Some(home)) => PathBuf::from(home).join(".local/state"),
@@ -326,12 +327,12 @@ fn relay_dir(channel: &str, target: &str) -> Result<PathBuf> {
 }
 
 /// High numbers are rarely taken by servers; the same channel always gets the same.
-fn server_id(channel: &str, target: &str) -> u32 {
+pub(super) fn server_id(channel: &str, target: &str) -> u32 {
     0x8000_0000 | (hash(channel, target) >> 33) as u32
 }
 
 /// The first signal stops without gaps, the second ends at once (which is safe, too).
-fn watch_signals(stop: &Arc<AtomicBool>) -> Result<()> {
+pub(super) fn watch_signals(stop: &Arc<AtomicBool>) -> Result<()> {
     for signal in [signal_hook::consts::SIGTERM, signal_hook::consts::SIGINT] {
         signal_hook::flag::register_conditional_shutdown(signal, i32::from(super::EXIT_FAILED), Arc::clone(stop))
             .and_then(|_| signal_hook::flag::register(signal, Arc::clone(stop)))

@@ -80,12 +80,23 @@ struct Observer {
 /// A look at the numbers.
 struct Look {
     transactions: u64,
+    /// The source's time of the last transaction applied, microseconds since the epoch; 0: none yet.
+    applied_us: u64,
     at: Instant,
+}
+
+/// Seconds until a channel that is `lag_s` behind has caught up, when it applies `speed` seconds of the source's time in one.
+fn seconds_left(lag_s: f64, speed: f64) -> Option<f64> {
+    (lag_s >= 2.0 && speed > 1.01).then(|| lag_s / (speed - 1.0))
 }
 
 impl Observer {
     fn look(&self) -> Look {
-        Look { transactions: self.stats.counters().0.transactions, at: Instant::now() }
+        Look {
+            transactions: self.stats.counters().0.transactions,
+            applied_us: self.stats.mark().commit_time_us,
+            at: Instant::now(),
+        }
     }
 
     fn line(&self, before: &Look, now: &Look) -> String {
@@ -101,12 +112,13 @@ impl Observer {
             counters.retries,
             idle,
             if self.stats.is_memory_full() { " (memory full)" } else { "" },
-            self.lag(mark.commit_time_us)
+            self.lag(before, now)
         )
     }
 
     /// How far behind: by the source's clock when it is live, by what is read otherwise.
-    fn lag(&self, applied_us: u64) -> String {
+    fn lag(&self, before: &Look, now: &Look) -> String {
+        let applied_us = now.applied_us;
         if applied_us == 0 || !self.live {
             return String::new();
         }
@@ -115,7 +127,15 @@ impl Observer {
         if read_us <= applied_us {
             return ", caught up".to_owned();
         }
-        format!(", lag {:.1} s", now_us.saturating_sub(applied_us) as f64 / 1e6)
+        let lag_s = now_us.saturating_sub(applied_us) as f64 / 1e6;
+        let speed = match before.applied_us {
+            0 => 0.0,
+            then => applied_us.saturating_sub(then) as f64 / 1e6 / (now.at - before.at).as_secs_f64().max(1e-9),
+        };
+        match seconds_left(lag_s, speed) {
+            Some(left) => format!(", lag {lag_s:.1} s, caught up in about {left:.0} s"),
+            None => format!(", lag {lag_s:.1} s"),
+        }
     }
 
     fn draw(&self) {
@@ -148,5 +168,20 @@ impl Observer {
                 before = now;
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn time_left() {
+        let check = |lag_s, speed, expected: Option<f64>| assert_eq!(seconds_left(lag_s, speed), expected);
+        check(100.0, 11.0, Some(10.0));
+        check(100.0, 2.0, Some(100.0));
+        check(100.0, 1.0, None);
+        check(100.0, 0.0, None);
+        check(1.0, 11.0, None);
     }
 }

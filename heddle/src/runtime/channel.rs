@@ -53,6 +53,8 @@ pub struct Spec {
     pub relay_bytes_max: u64,
     /// Replica number towards the source.
     pub server_id: u32,
+    /// The target's own number, when transactions that began there must not come back to it.
+    pub not_from: Option<u32>,
     pub memory_bytes: u64,
     pub retries_max: u32,
     /// How long to try to reach a source that is gone.
@@ -280,6 +282,7 @@ fn run_threads(
         islands: islands.to_vec(),
         applied: feed.start.mark,
         last_seq: spec.fill_gaps.then(|| islands.iter().map(|&(_, last)| last).max().unwrap_or(0)),
+        not_from: spec.not_from,
         stop: Arc::clone(stop),
         first: None,
     };

@@ -56,6 +56,8 @@ pub struct Feeder {
     pub applied: Mark,
     /// End once this one has been handed over.
     pub last_seq: Option<Seq>,
+    /// A transaction that this server logged first stops the channel.
+    pub not_from: Option<u32>,
     pub stop: Arc<AtomicBool>,
     /// First event of the transaction that is being put together.
     pub first: Option<(Place, Arc<binlog::FormatDescription>)>,
@@ -132,6 +134,9 @@ impl Feeder {
         {
             return Some(ended);
         }
+        if self.assembler.is_between_transactions() {
+            self.stats.set_read_to(&end, self.applied.seq);
+        }
         let reached = self.assembler.is_between_transactions()
             && (self.until.is_reached(Some(&end), &self.applied.gtids) || self.is_last());
         reached.then_some(Ended::Finished)
@@ -147,6 +152,18 @@ impl Feeder {
         }
         if self.is_applied(&transaction) {
             return None;
+        }
+        if self.not_from == Some(transaction.server_id) {
+            return Some(Ended::Failed(
+                Failure::new(
+                    FailureKind::Refused,
+                    "the source sends a transaction that began on the target itself: they replicate in a ring",
+                )
+                .at(transaction.place())
+                .remedy(
+                    "open the ring first: a native applier goes past what its own server has logged, heddle does not",
+                ),
+            ));
         }
         if let Some(gtid) = &transaction.gtid
             && let Err(mixed) = self.applied.gtids.add(gtid)

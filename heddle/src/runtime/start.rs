@@ -18,6 +18,18 @@ pub enum StartAt {
     Default,
     Position(LogPosition),
     Gtids(GtidState),
+    /// At a position; transactions with these GTIDs are on the target whatever their position.
+    PositionAndGtids(LogPosition, GtidState),
+}
+
+impl StartAt {
+    /// What the target has already, as far as GTIDs say it.
+    fn gtids(&self) -> GtidState {
+        match self {
+            Self::Default | Self::Position(_) => GtidState::None,
+            Self::Gtids(gtids) | Self::PositionAndGtids(_, gtids) => gtids.clone(),
+        }
+    }
 }
 
 /// The decision.
@@ -57,7 +69,7 @@ pub fn live(opened: &Opened, source: &SourceState, asked: &StartAt, on_target: G
         return go_on(opened, mark, source, asked);
     }
     let (mark, by_gtid, stream) = match asked {
-        StartAt::Position(position) => {
+        StartAt::Position(position) | StartAt::PositionAndGtids(position, _) => {
             if !source.logs.iter().any(|log| **log == *position.file) {
                 bail!(
                     "--start {position}: the source has no log of that name; it has {} to {}",
@@ -65,7 +77,7 @@ pub fn live(opened: &Opened, source: &SourceState, asked: &StartAt, on_target: G
                     source.logs.last().map_or("none", String::as_str)
                 );
             }
-            let mark = Mark { position: Some(position.clone()), ..Mark::default() };
+            let mark = Mark { position: Some(position.clone()), gtids: asked.gtids(), ..Mark::default() };
             (mark, false, StreamStart::Position(position.clone()))
         }
         StartAt::Gtids(gtids) => {
@@ -146,7 +158,7 @@ pub fn files(opened: &Opened, names: &[String], asked: &StartAt) -> Result<(Star
     let at = |position: &LogPosition| relay::Start::At(crate::runtime::reread::relay_position(position));
     let there = |position: &LogPosition| names.iter().any(|name| **name == *position.file);
     let (mark, is_new, start) = match (&opened.mark, asked) {
-        (Some(_), StartAt::Position(_) | StartAt::Gtids(_)) => {
+        (Some(_), StartAt::Position(_) | StartAt::Gtids(_) | StartAt::PositionAndGtids(..)) => {
             bail!(
                 "the channel has been started already and goes on by itself; leave --start out, or use another --channel"
             )
@@ -159,11 +171,11 @@ pub fn files(opened: &Opened, names: &[String], asked: &StartAt) -> Result<(Star
             };
             (mark.clone(), false, start)
         }
-        (None, StartAt::Position(position)) => {
+        (None, StartAt::Position(position) | StartAt::PositionAndGtids(position, _)) => {
             if !there(position) {
                 bail!("--start {position}: no such file among the {} given", names.len());
             }
-            (Mark { position: Some(position.clone()), ..Mark::default() }, true, at(position))
+            (Mark { position: Some(position.clone()), gtids: asked.gtids(), ..Mark::default() }, true, at(position))
         }
         (None, StartAt::Gtids(gtids)) => {
             (Mark { gtids: gtids.clone(), ..Mark::default() }, true, relay::Start::Beginning)

@@ -4,6 +4,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Condvar, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+use engine::position::LogPosition;
 use engine::progress::Mark;
 use engine::scheduler::Counters;
 
@@ -31,6 +32,8 @@ struct Shared {
     mark: Mark,
     counters: Counters,
     idle: &'static str,
+    /// Every transaction that begins before the position has a number up to this one.
+    read_to: Option<(LogPosition, u64)>,
     stopping: bool,
 }
 
@@ -81,6 +84,17 @@ impl Stats {
     pub fn counters(&self) -> (Counters, &'static str) {
         let shared = self.shared();
         (shared.counters, shared.idle)
+    }
+
+    /// The log is read up to `end`, between two transactions, and the last transaction before it is `seq`.
+    pub fn set_read_to(&self, end: &LogPosition, seq: u64) {
+        self.shared().read_to = Some((end.clone(), seq));
+    }
+
+    /// Whether all that the source's log has before `end` is committed.
+    pub fn has_committed_to(&self, end: &LogPosition) -> bool {
+        let shared = self.shared();
+        shared.read_to.as_ref().is_some_and(|(read, seq)| read >= end && *seq <= shared.mark.seq)
     }
 
     /// Nothing more will be committed: whoever waits for the low water gives up.

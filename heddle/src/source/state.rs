@@ -33,11 +33,6 @@ impl SourceState {
     pub fn read(connection: &mut Connection) -> Result<Self> {
         let server = connection.server().clone();
         let flavour = if server.is_mariadb() { Flavour::MariaDb } else { Flavour::MySql };
-        let variable = |connection: &mut Connection, name: &str| -> Result<String> {
-            let value =
-                connection.scalar(format!("SELECT @@global.{name}")).with_context(|| format!("reading {name}"))?;
-            Ok(value.unwrap_or_default())
-        };
         let log_bin = variable(connection, "log_bin")? == "1";
         if !log_bin {
             bail!(
@@ -54,27 +49,7 @@ impl SourceState {
             Flavour::MariaDb => true,
             Flavour::MySql => variable(connection, "gtid_mode").is_ok_and(|mode| mode == "ON"),
         };
-        let status = if flavour == Flavour::MySql && server.version >= (8, 2, 0) {
-            "SHOW BINARY LOG STATUS"
-        } else {
-            "SHOW MASTER STATUS"
-        };
-        let end = connection
-            .row(status)
-            .with_context(|| format!("{status} (needs the privilege REPLICATION CLIENT, on MariaDB BINLOG MONITOR)"))?
-            .ok_or_else(|| anyhow!("{status} says nothing: the source has no binary log"))?;
-        let end = LogPosition::new(end.required_text(0)?, end.required(1)?);
-        let executed = match flavour {
-            Flavour::MySql if gtids => {
-                let text = variable(connection, "gtid_executed")?;
-                GtidState::MySql(text.parse::<GtidSet>().context("gtid_executed")?)
-            }
-            Flavour::MySql => GtidState::None,
-            Flavour::MariaDb => {
-                let text = variable(connection, "gtid_binlog_pos")?;
-                GtidState::MariaDb(text.parse::<GtidPos>().context("gtid_binlog_pos")?)
-            }
-        };
+        let (end, executed) = end(connection, flavour, gtids)?;
         let logs = connection
             .rows("SHOW BINARY LOGS")
             .context("SHOW BINARY LOGS (needs the privilege REPLICATION CLIENT, on MariaDB BINLOG MONITOR)")?
@@ -130,6 +105,37 @@ pub fn machine(connection: &mut Connection) -> Result<String, wire::Error> {
         true => "SELECT CONCAT_WS(' ', @@global.server_id, @@global.hostname, @@global.port, @@global.datadir)",
     };
     Ok(connection.scalar(sql)?.unwrap_or_default())
+}
+
+fn variable(connection: &mut Connection, name: &str) -> Result<String> {
+    let value = connection.scalar(format!("SELECT @@global.{name}")).with_context(|| format!("reading {name}"))?;
+    Ok(value.unwrap_or_default())
+}
+
+/// The end of the binary log now, and what was executed up to there at least.
+pub fn end(connection: &mut Connection, flavour: Flavour, gtids: bool) -> Result<(LogPosition, GtidState)> {
+    let status = if flavour == Flavour::MySql && connection.server().version >= (8, 2, 0) {
+        "SHOW BINARY LOG STATUS"
+    } else {
+        "SHOW MASTER STATUS"
+    };
+    let end = connection
+        .row(status)
+        .with_context(|| format!("{status} (needs the privilege REPLICATION CLIENT, on MariaDB BINLOG MONITOR)"))?
+        .ok_or_else(|| anyhow!("{status} says nothing: the source has no binary log"))?;
+    let end = LogPosition::new(end.required_text(0)?, end.required(1)?);
+    let executed = match flavour {
+        Flavour::MySql if gtids => {
+            let text = variable(connection, "gtid_executed")?;
+            GtidState::MySql(text.parse::<GtidSet>().context("gtid_executed")?)
+        }
+        Flavour::MySql => GtidState::None,
+        Flavour::MariaDb => {
+            let text = variable(connection, "gtid_binlog_pos")?;
+            GtidState::MariaDb(text.parse::<GtidPos>().context("gtid_binlog_pos")?)
+        }
+    };
+    Ok((end, executed))
 }
 
 /// Whether the oldest log is not the first: by the GTIDs that it says came before (MariaDB), else by its number.

@@ -463,6 +463,7 @@ impl MySqlSession {
             if statement.contains("autocommit=1")
                 || statement.contains("ISOLATION")
                 || statement.contains("binlog_format")
+                || statement.contains("sql_log_bin")
             {
                 continue;
             }

@@ -10,11 +10,11 @@ mod check;
 mod check_schema;
 mod context;
 mod executed;
-mod failures;
+pub(crate) mod failures;
 mod fingerprint;
 pub mod info;
 mod opened;
-mod progress;
+pub(crate) mod progress;
 mod rows;
 mod script;
 mod session;
@@ -48,6 +48,8 @@ pub struct Shared {
     pub(self) info: TargetInfo,
     pub(self) channel: String,
     pub(self) preserve_gtids: bool,
+    /// Changes go into the target's own binary log, if it has one.
+    pub(self) logged: bool,
     /// Number of the lease that this process holds.
     epoch: AtomicU64,
     /// Connection id of each worker; 0 while it has none.
@@ -103,9 +105,23 @@ pub struct MySqlTarget {
 
 impl MySqlTarget {
     pub fn connect(options: ConnectOptions, channel: &str, preserve_gtids: bool) -> Result<Self, Failure> {
+        Self::connect_with(options, channel, preserve_gtids, true)
+    }
+
+    /// As a native replica without log_replica_updates: nothing goes into the target's own binary log, and nothing gets a GTID.
+    pub fn connect_unlogged(options: ConnectOptions, channel: &str) -> Result<Self, Failure> {
+        Self::connect_with(options, channel, false, false)
+    }
+
+    fn connect_with(
+        options: ConnectOptions,
+        channel: &str,
+        preserve_gtids: bool,
+        logged: bool,
+    ) -> Result<Self, Failure> {
         let mut control = Connection::connect(&options).map_err(failed)?;
         let info = TargetInfo::read(&mut control)?;
-        for statement in session::set_up_for(&info) {
+        for statement in session::set_up_for(&info, logged) {
             control.execute(&statement).map_err(failed)?;
         }
         let shared = Shared {
@@ -113,6 +129,7 @@ impl MySqlTarget {
             info,
             channel: channel.to_owned(),
             preserve_gtids,
+            logged,
             epoch: AtomicU64::new(0),
             connections: Mutex::new(Vec::new()),
             intent: Mutex::new(None),

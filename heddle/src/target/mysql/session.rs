@@ -38,10 +38,11 @@ pub struct MySqlSession {
 
 /// Statements that make a session independent of the target's settings.
 pub(super) fn set_up(shared: &Shared) -> Vec<String> {
-    set_up_for(&shared.info)
+    set_up_for(&shared.info, shared.logged)
 }
 
-pub(super) fn set_up_for(info: &TargetInfo) -> Vec<String> {
+/// `logged`: what the session changes goes into the target's own binary log, if it has one.
+pub(super) fn set_up_for(info: &TargetInfo, logged: bool) -> Vec<String> {
     let mut statements = vec![
         "SET NAMES utf8mb4".to_owned(),
         "SET SESSION sql_mode='STRICT_ALL_TABLES,ERROR_FOR_DIVISION_BY_ZERO,NO_ENGINE_SUBSTITUTION'".to_owned(),
@@ -54,6 +55,9 @@ pub(super) fn set_up_for(info: &TargetInfo) -> Vec<String> {
     if info.log_bin && !info.binlog_format_is_row {
         // Read committed needs it, and so does a replica of this target.
         statements.push("SET SESSION binlog_format='ROW'".to_owned());
+    }
+    if info.log_bin && !logged {
+        statements.push("SET SESSION sql_log_bin=0".to_owned());
     }
     statements
 }

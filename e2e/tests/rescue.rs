@@ -1,0 +1,442 @@
+//! `heddle rescue` on real servers: a replica that lags behind a source which is being written, its own replication before and after.
+//!
+//! Every test ends in the same way: native replication goes on by itself, then both servers hold the same and name the same GTIDs.
+//! Random moments come from a seed; `HEDDLE_SEED=N` repeats a run, `HEDDLE_RESCUE_INTERRUPTIONS=N` sets how many there are in one test.
+
+use anyhow::{Context, Result, bail, ensure};
+use e2e::checksum::{assert_equal, contents, differences};
+use e2e::heddle::{Heddle, Run, heddle};
+use e2e::native::{configure_by, start_native, statement, stop_applier, wait_caught_up, wait_position};
+use e2e::server::{Kind, MARIADB_10_11, MYSQL_9_7, Server};
+use e2e::sysbench::{self, Load};
+use rand::rngs::StdRng;
+use rand::{Rng, SeedableRng};
+use std::thread;
+use std::time::Duration;
+
+const BEHIND: Load = Load { tables: 4, rows: 500, threads: 4, events: 2500, seconds: 0 };
+/// All the while.
+const MEANWHILE: Load = Load { tables: 4, rows: 500, threads: 2, events: 0, seconds: 8 };
+
+/// How the replica follows its source.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum By {
+    Gtid,
+    /// File and position, GTIDs on all the same.
+    File,
+    /// MySQL with gtid_mode=OFF.
+    FileOnly,
+}
+
+const NO_GTIDS: [&str; 2] = ["--gtid-mode=OFF", "--enforce-gtid-consistency=OFF"];
+
+struct Lagging {
+    source: Server,
+    replica: Server,
+    relay: String,
+    by: By,
+}
+
+impl Lagging {
+    /// Both servers, with native replication running and sysbench's tables on both.
+    fn start(kind: Kind, by: By, options: &[&str]) -> Result<Lagging> {
+        let mut common = vec!["--sync-binlog=1", "--innodb-flush-log-at-trx-commit=1"];
+        if by == By::FileOnly {
+            common.extend(NO_GTIDS);
+        }
+        let replica_options: Vec<&str> = common.iter().chain(options).copied().collect();
+        let (source, replica) = Server::start_two((kind, &common), (kind, &replica_options))?;
+        let relay = replica.dir().join("heddle-relay").display().to_string();
+        let lagging = Lagging { source, replica, relay, by };
+        configure_by(&lagging.source, &lagging.replica, by == By::Gtid)?;
+        start_native(&lagging.replica)?;
+        sysbench::prepare(&lagging.source, "oltp_write_only", BEHIND)?;
+        lagging.caught_up()?;
+        Ok(lagging)
+    }
+
+    fn caught_up(&self) -> Result<()> {
+        match self.by {
+            By::FileOnly => wait_position(&self.source, &self.replica),
+            By::Gtid | By::File => wait_caught_up(&self.source, &self.replica),
+        }
+    }
+
+    /// Puts the replica behind; its applier is stopped.
+    fn fall_behind(&self, definitions: u32) -> Result<()> {
+        stop_applier(&self.replica)?;
+        thread::scope(|scope| {
+            let defining = scope.spawn(move || define(&self.source, definitions));
+            sysbench::run(&self.source, "oltp_write_only", BEHIND)?;
+            defining.join().map_err(|_| anyhow::anyhow!("the thread with definitions ended"))?
+        })
+    }
+
+    fn arguments<'a>(&'a self, url: &'a str, more: &[&'a str]) -> Vec<&'a str> {
+        let mut arguments = vec!["rescue", url, "--json", "--relay-dir", &self.relay];
+        arguments.extend(more);
+        arguments
+    }
+
+    fn rescue(&self, more: &[&str]) -> Result<Run> {
+        heddle(&self.arguments(&self.replica.url(), more))
+    }
+
+    fn begin(&self, more: &[&str]) -> Result<Heddle> {
+        Heddle::start(&self.arguments(&self.replica.url(), more))
+    }
+
+    /// Native replication goes on by itself and ends with what the source has; nothing of heddle is left.
+    fn as_before(&self, settings: &str) -> Result<()> {
+        self.caught_up().context("native replication after the hand-back")?;
+        if [MYSQL_9_7, MARIADB_10_11].contains(&self.source.kind) {
+            assert_equal(&self.source, &self.replica)?;
+        } else {
+            // Definitions are asked for in SQL that older servers lack.
+            let differing = differences(&contents(&self.source)?, &contents(&self.replica)?);
+            ensure!(differing.is_empty(), "source and replica differ: {differing:?}");
+        }
+        let left =
+            self.replica.scalar("SELECT COUNT(*) FROM information_schema.schemata WHERE schema_name='heddle'")?;
+        ensure!(left == "0", "heddle's bookkeeping is still there");
+        let now = self.settings()?;
+        ensure!(now == settings, "native replication's settings were\n{settings}\nand are\n{now}");
+        let (theirs, ours) = (gtids(&self.source, false)?, gtids(&self.replica, true)?);
+        ensure!(theirs == ours, "the source has the GTIDs {theirs}, the replica {ours}");
+        Ok(())
+    }
+
+    /// What an administrator has set, as the server's client shows it.
+    fn settings(&self) -> Result<String> {
+        let output = self.replica.client(&["--vertical", "-e", statement(&self.replica, "STATUS")]).output()?;
+        let text = String::from_utf8_lossy(&output.stdout).into_owned();
+        let kept = [
+            "_Host:",
+            "_User:",
+            "_Port:",
+            "Retry",
+            "SSL",
+            "Delay:",
+            "Auto_Position",
+            "Using_Gtid",
+            "heartbeat_period",
+            "Bind",
+        ];
+        let mut lines: Vec<String> =
+            text.lines().filter(|line| kept.iter().any(|kept| line.contains(kept))).map(str::to_owned).collect();
+        lines.retain(|line| !line.contains("Remaining"));
+        if !self.replica.kind.is_mariadb() {
+            let heartbeat = "SELECT HEARTBEAT_INTERVAL FROM performance_schema.replication_connection_configuration";
+            lines.push(self.replica.scalar(heartbeat)?);
+            lines.push(self.replica.scalar("SELECT @@global.super_read_only, @@global.read_only")?);
+        }
+        Ok(lines.join("\n"))
+    }
+}
+
+/// What a server has, by its own account. MariaDB: the last of each domain.
+fn gtids(server: &Server, as_replica: bool) -> Result<String> {
+    let variable = match (server.kind.is_mariadb(), as_replica) {
+        (true, true) => "@@gtid_slave_pos",
+        (true, false) => "@@gtid_binlog_pos",
+        (false, _) => "@@gtid_executed",
+    };
+    let text = server.scalar(&format!("SELECT {variable}"))?.replace(['\n', ' '], "").replace("\\n", "");
+    // MariaDB names the domains in any order.
+    let mut all: Vec<&str> = text.split(',').collect();
+    all.sort_unstable();
+    Ok(all.join(","))
+}
+
+/// Definitions beside the rows: none may be lost or run twice.
+fn define(server: &Server, rounds: u32) -> Result<()> {
+    server.execute("CREATE DATABASE IF NOT EXISTS defs")?;
+    for i in 0..rounds {
+        server.execute(&format!(
+            "CREATE TABLE defs.t{i} (id INT PRIMARY KEY, a INT); INSERT INTO defs.t{i} VALUES (1, {i}); ALTER TABLE defs.t{i} ADD COLUMN b INT DEFAULT {i}; \
+             INSERT INTO defs.t{i} VALUES (2, 2, 2); ALTER TABLE defs.t{i} DROP COLUMN a; UPDATE defs.t{i} SET b = b + 1; \
+             DROP TABLE IF EXISTS defs.r{i}; RENAME TABLE defs.t{i} TO defs.r{i};"
+        ))?;
+    }
+    Ok(())
+}
+
+fn seeded(name: &str) -> StdRng {
+    let seed = std::env::var("HEDDLE_SEED").ok().and_then(|text| text.parse().ok()).unwrap_or(20_161_107);
+    eprintln!("repeat with: HEDDLE_SEED={seed} cargo test -p heddle-e2e --test rescue {name}");
+    StdRng::seed_from_u64(seed)
+}
+
+fn interruptions() -> usize {
+    std::env::var("HEDDLE_RESCUE_INTERRUPTIONS").ok().and_then(|text| text.parse().ok()).unwrap_or(5)
+}
+
+fn outcome(run: &Run) -> Result<String> {
+    Ok(run.summary()?.get("outcome").and_then(serde_json::Value::as_str).unwrap_or_default().to_owned())
+}
+
+/// Looks, then rescues under load, with native replication running when it begins.
+fn rescued(kind: Kind, by: By, options: &[&str]) -> Result<()> {
+    let lagging = Lagging::start(kind, by, options)?;
+    let settings = lagging.settings()?;
+    lagging.fall_behind(6)?;
+    let before = gtids(&lagging.replica, true)?;
+    let look = lagging.rescue(&["--dry-run"])?.successful()?;
+    ensure!(outcome(&look)? == "looked" && gtids(&lagging.replica, true)? == before, "--dry-run did something: {look}");
+    start_native(&lagging.replica)?;
+    let load = sysbench::start(&lagging.source, "oltp_write_only", MEANWHILE)?;
+    let run = lagging.rescue(&[])?.successful()?;
+    ensure!(outcome(&run)? == "handed_back", "{run}");
+    let changed = run.summary()?.get("changed_settings").and_then(|list| list.as_array().map(Vec::len));
+    ensure!(changed == Some(0), "settings have changed: {run}");
+    load.wait()?;
+    lagging.as_before(&settings).with_context(|| run.to_string())?;
+    // Once more: there is nothing to catch up with, the log has only just begun, and the hand-back is at the same place.
+    lagging.source.rotate()?;
+    let again = lagging.rescue(&[])?.successful()?;
+    ensure!(outcome(&again)? == "handed_back", "{again}");
+    lagging.as_before(&settings).with_context(|| again.to_string())?;
+    let nothing = lagging.rescue(&["--abort"])?.successful()?;
+    ensure!(outcome(&nothing)? == "looked", "{nothing}");
+    Ok(())
+}
+
+/// One way to interrupt a rescue, at a random moment.
+fn interrupt(lagging: &Lagging, running: Heddle, is_new: bool, random: &mut StdRng) -> Result<()> {
+    // It looks for three seconds before it does something.
+    let moments = if is_new { 2900..6500 } else { 0..2500 };
+    thread::sleep(Duration::from_millis(random.random_range(moments)));
+    // MariaDB by file and position does not survive the replica's crash while its own applier runs: the position is in a file.
+    let survives = !(lagging.replica.kind.is_mariadb() && lagging.by != By::Gtid);
+    let what = random.random_range(0..if survives { 6 } else { 4 });
+    let names = ["kill heddle", "kill heddle", "SIGTERM", "kill source", "kill replica and heddle", "kill replica"];
+    let phase = lagging.replica.scalar("SELECT phase FROM heddle.rescue").unwrap_or_else(|_| "none".to_owned());
+    eprintln!("  phase {phase}: {}", names.get(what).unwrap_or(&"?"));
+    match what {
+        0 | 1 => running.kill()?,
+        2 => running.terminate()?,
+        5 => {
+            lagging.replica.kill()?;
+            lagging.replica.restart(&[])?;
+        }
+        3 => {
+            lagging.source.kill()?;
+            lagging.source.restart(&[])?;
+        }
+        4 => {
+            running.kill()?;
+            lagging.replica.kill()?;
+            lagging.replica.restart(&[])?;
+        }
+        _ => bail!("there is no way {what}"),
+    }
+    let run = running.wait()?;
+    eprintln!("  heddle: {} {}", run.status, outcome(&run).unwrap_or_else(|_| "(no summary)".to_owned()));
+    ensure!(run.status.code() != Some(101), "a panic: {run}");
+    Ok(())
+}
+
+/// Interrupted again and again, natively started in the middle, aborted and begun anew.
+fn interrupted(kind: Kind, by: By, name: &str) -> Result<()> {
+    let mut random = seeded(name);
+    let lagging = Lagging::start(kind, by, &[])?;
+    let settings = lagging.settings()?;
+    for round in 0..interruptions() {
+        eprintln!("interruption {round}");
+        let under_way = lagging.rescue(&["--dry-run"])?;
+        let under_way = under_way.summary()?.get("continued").is_some_and(|phase| !phase.is_null());
+        if !under_way {
+            start_native(&lagging.replica)?;
+            lagging.caught_up().with_context(|| format!("before interruption {round}"))?;
+            lagging.fall_behind(4)?;
+            if random.random_bool(0.5) {
+                start_native(&lagging.replica)?;
+            }
+        }
+        let more: &[&str] = if under_way && random.random_bool(0.25) { &["--abort"] } else { &[] };
+        eprintln!("  begins {more:?}, {}", if under_way { "under way" } else { "new" });
+        let load = sysbench::start(
+            &lagging.source,
+            "oltp_write_only",
+            Load { seconds: if under_way { 3 } else { 6 }, ..MEANWHILE },
+        )?;
+        interrupt(&lagging, lagging.begin(more)?, !under_way, &mut random)?;
+        // The load's own end does not matter: its server may have been killed.
+        let _ = load.wait();
+        if random.random_bool(0.3) {
+            // By accident: must not apply anything while heddle has the replica.
+            start_native(&lagging.replica)?;
+            thread::sleep(Duration::from_millis(300));
+        }
+    }
+    let more: &[&str] = if random.random_bool(0.3) { &["--abort"] } else { &[] };
+    let run = lagging.rescue(more)?.successful()?;
+    start_native(&lagging.replica)?;
+    lagging.as_before(&settings).with_context(|| run.to_string())
+}
+
+/// Killed in the middle, heddle leaves the replica in its hands, a start by accident applies nothing, --abort hands back.
+fn aborted(kind: Kind, by: By) -> Result<()> {
+    let lagging = Lagging::start(kind, by, &[])?;
+    let settings = lagging.settings()?;
+    lagging.fall_behind(3)?;
+    let running = lagging.begin(&["--workers", "1"])?;
+    for _ in 0..2000 {
+        if lagging.replica.scalar("SELECT phase FROM heddle.rescue").is_ok_and(|phase| phase == "applying") {
+            break;
+        }
+        thread::sleep(Duration::from_millis(5));
+    }
+    running.kill()?;
+    running.wait()?;
+    let look = lagging.rescue(&["--dry-run"])?;
+    let phase = look.summary()?.get("continued").cloned().unwrap_or_default();
+    if phase == "applying" {
+        let before = gtids(&lagging.replica, true)?;
+        lagging.replica.kill()?;
+        lagging.replica.restart(&[])?;
+        start_native(&lagging.replica)?;
+        thread::sleep(Duration::from_millis(1500));
+        ensure!(gtids(&lagging.replica, true)? == before, "the native applier has applied something while it was held");
+    }
+    let run = lagging.rescue(&["--abort"])?.successful()?;
+    let outcome = outcome(&run)?;
+    ensure!(phase.is_null() || outcome == "handed_back", "{run}");
+    start_native(&lagging.replica)?;
+    lagging.as_before(&settings).with_context(|| run.to_string())
+}
+
+/// A channel (MariaDB: connection) with a name; on MariaDB several domains, which the replica applies out of order.
+fn named(kind: Kind) -> Result<()> {
+    let lagging = Lagging::start(kind, By::Gtid, &[])?;
+    let (source, replica) = (&lagging.source, &lagging.replica);
+    let port = source.port;
+    let (reset, change, start, stop) = if kind.is_mariadb() {
+        let change = format!(
+            "CHANGE MASTER 'east' TO master_host='127.0.0.1', master_port={port}, master_user='heddle', master_password='heddle', \
+             master_use_gtid=slave_pos, master_heartbeat_period=2.5"
+        );
+        ("STOP SLAVE; RESET SLAVE ALL", change, "START SLAVE 'east'", "STOP SLAVE 'east' SQL_THREAD")
+    } else {
+        let change = format!(
+            "CHANGE REPLICATION SOURCE TO source_host='127.0.0.1', source_port={port}, source_user='heddle', source_password='heddle', \
+             source_auto_position=1, get_source_public_key=1 FOR CHANNEL 'east'"
+        );
+        let start = "START REPLICA FOR CHANNEL 'east'";
+        ("STOP REPLICA; RESET REPLICA ALL", change, start, "STOP REPLICA SQL_THREAD FOR CHANNEL 'east'")
+    };
+    for statement in [reset, &change, start] {
+        replica.execute(statement)?;
+    }
+    lagging.caught_up()?;
+    if kind.is_mariadb() {
+        replica.execute("STOP SLAVE 'east'; SET GLOBAL slave_parallel_threads=6, slave_domain_parallel_threads=2; START SLAVE 'east'")?;
+        for domain in 1..4 {
+            source.execute(&format!(
+                "SET gtid_domain_id={domain}; CREATE DATABASE d{domain}; CREATE TABLE d{domain}.t (id INT PRIMARY KEY)"
+            ))?;
+        }
+        lagging.caught_up()?;
+    }
+    let settings = lagging.settings()?;
+    replica.execute(stop)?;
+    if kind.is_mariadb() {
+        for id in 0..200 {
+            let domain = id % 3 + 1;
+            source.execute(&format!("SET gtid_domain_id={domain}; INSERT INTO d{domain}.t VALUES ({id})"))?;
+        }
+    }
+    sysbench::run(source, "oltp_write_only", BEHIND)?;
+    replica.execute(start)?;
+    let run = lagging.rescue(&["--channel", "east", "--until-lag", "3s"])?.successful()?;
+    ensure!(outcome(&run)? == "handed_back", "{run}");
+    lagging.as_before(&settings).with_context(|| run.to_string())
+}
+
+/// What can not be rescued is refused before anything is changed.
+fn refused(kind: Kind) -> Result<()> {
+    let lagging = Lagging::start(kind, By::Gtid, &["--replicate-ignore-db=nothing"])?;
+    let settings = lagging.settings()?;
+    lagging.rescue(&[])?.failed_with("")?;
+    let run = lagging.rescue(&[])?;
+    ensure!(run.status.code() == Some(1) && run.stdout.contains("replicate_ignore_db"), "{run}");
+    lagging.rescue(&["--channel", "west"])?.failed_with("no channel")?;
+    let source = lagging.source.url();
+    let not_a_replica = heddle(&["rescue", &source, "--relay-dir", &lagging.relay])?;
+    not_a_replica.failed_with("not a replica")?;
+    lagging.as_before(&settings)
+}
+
+/// The source has purged what comes next: said before the replica is touched.
+fn purged(kind: Kind) -> Result<()> {
+    let lagging = Lagging::start(kind, By::Gtid, &[])?;
+    stop_applier(&lagging.replica)?;
+    lagging.replica.execute(statement(&lagging.replica, "STOP"))?;
+    lagging.source.execute("CREATE TABLE sbtest.later (id INT PRIMARY KEY)")?;
+    lagging.source.rotate()?;
+    lagging.source.execute("INSERT INTO sbtest.later VALUES (1)")?;
+    lagging.source.rotate()?;
+    let last = lagging.source.rows("SHOW BINARY LOGS")?;
+    let Some(last) = last.last().and_then(|row| row.first()) else { bail!("no binary logs") };
+    lagging.source.execute(&format!("PURGE BINARY LOGS TO '{last}'"))?;
+    let run = lagging.rescue(&[])?;
+    ensure!(run.status.code() == Some(1) && outcome(&run)? == "refused", "{run}");
+    ensure!(run.stdout.contains("relay logs"), "{run}");
+    Ok(())
+}
+
+/// A server that has no delay can not hold its applier.
+fn too_old(kind: Kind) -> Result<()> {
+    let lagging = Lagging::start(kind, By::Gtid, &[])?;
+    let run = lagging.rescue(&[])?;
+    ensure!(run.status.code() == Some(1) && run.stdout.contains("10.2.3"), "{run}");
+    lagging.as_before(&lagging.settings()?)
+}
+
+fn kind(name: &str) -> Kind {
+    name.parse().unwrap_or_else(|error| panic!("{error:#}"))
+}
+
+/// One test per line: name, what it does.
+macro_rules! tests {
+    ($($(#[$attribute:meta])* $name:ident: $body:expr;)*) => {
+        $($(#[$attribute])* #[test] fn $name() { if let Err(error) = $body { panic!("{error:#}"); } })*
+    };
+}
+
+// On servers that `scripts/nightly` fetches.
+tests! {
+    #[ignore = "scripts/nightly"] mysql_5_7_rescued: rescued(kind("mysql-5.7.22"), By::Gtid, &[]);
+    #[ignore = "scripts/nightly"] mysql_5_7_rescued_without_gtids: rescued(kind("mysql-5.7.22"), By::FileOnly, &["--slave-parallel-workers=4", "--slave-parallel-type=LOGICAL_CLOCK"]);
+    #[ignore = "scripts/nightly"] mysql_5_7_interrupted: interrupted(kind("mysql-5.7.22"), By::Gtid, "mysql_5_7_interrupted");
+    #[ignore = "scripts/nightly"] mysql_8_0_rescued: rescued(kind("mysql-8.0.15"), By::Gtid, &[]);
+    #[ignore = "scripts/nightly"] mysql_8_0_rescued_without_gtids: rescued(kind("mysql-8.0.15"), By::FileOnly, &[]);
+    #[ignore = "scripts/nightly"] mysql_8_0_interrupted: interrupted(kind("mysql-8.0.15"), By::Gtid, "mysql_8_0_interrupted");
+    #[ignore = "scripts/nightly"] mariadb_10_1_refused: too_old(kind("mariadb-10.1"));
+    #[ignore = "scripts/nightly"] mariadb_10_2_rescued: rescued(kind("mariadb-10.2"), By::Gtid, &[]);
+    #[ignore = "scripts/nightly"] mariadb_10_2_interrupted: interrupted(kind("mariadb-10.2"), By::Gtid, "mariadb_10_2_interrupted");
+    #[ignore = "scripts/nightly"] mariadb_11_8_rescued: rescued(kind("mariadb-11.8"), By::Gtid, &[]);
+    #[ignore = "scripts/nightly"] mariadb_11_8_interrupted: interrupted(kind("mariadb-11.8"), By::Gtid, "mariadb_11_8_interrupted");
+}
+
+tests! {
+    mysql_rescued: rescued(MYSQL_9_7, By::Gtid, &["--super-read-only=ON"]);
+    mysql_rescued_by_file: rescued(MYSQL_9_7, By::File, &[]);
+    mysql_rescued_without_gtids: rescued(MYSQL_9_7, By::FileOnly, &["--replica-preserve-commit-order=OFF"]);
+    mariadb_rescued: rescued(MARIADB_10_11, By::Gtid, &["--slave-parallel-threads=4"]);
+    mariadb_rescued_by_file: rescued(MARIADB_10_11, By::File, &[]);
+    mysql_interrupted: interrupted(MYSQL_9_7, By::Gtid, "mysql_interrupted");
+    mysql_interrupted_by_file: interrupted(MYSQL_9_7, By::FileOnly, "mysql_interrupted_by_file");
+    mariadb_interrupted: interrupted(MARIADB_10_11, By::Gtid, "mariadb_interrupted");
+    mariadb_interrupted_by_file: interrupted(MARIADB_10_11, By::File, "mariadb_interrupted_by_file");
+    mysql_aborted: aborted(MYSQL_9_7, By::Gtid);
+    mariadb_aborted: aborted(MARIADB_10_11, By::Gtid);
+    mysql_aborted_by_file: aborted(MYSQL_9_7, By::FileOnly);
+    mariadb_aborted_by_file: aborted(MARIADB_10_11, By::File);
+    mysql_named: named(MYSQL_9_7);
+    mariadb_named: named(MARIADB_10_11);
+    mysql_refused: refused(MYSQL_9_7);
+    mariadb_refused: refused(MARIADB_10_11);
+    mysql_purged: purged(MYSQL_9_7);
+    mariadb_purged: purged(MARIADB_10_11);
+}

@@ -1,0 +1,224 @@
+//! `heddle rescue`: a lagging replica, from its own applier and back to it.
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+
+use anyhow::{Context, Result, anyhow, bail};
+use clap::Args;
+use wire::{ConnectOptions, Connection, Secret};
+
+use super::connect::{self, End};
+use super::replicate::{self, Workers};
+use crate::report::out::{complain, say};
+use crate::rescue::report::{Outcome, Report};
+use crate::rescue::run::{self, Request};
+use crate::rescue::status::ReplicaStatus;
+use crate::target::mysql::sql::quote;
+
+/// Make a lagging replica catch up: take over from its own applier, apply in parallel, hand back
+///
+/// Stops the replica's own applier, applies with heddle until the lag is below --until-lag, tells the server what was applied, and starts its
+/// own replication again. How far it is is kept on the replica: after any interruption the same command goes on, and --abort hands back
+/// where it is.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  heddle rescue mysql://admin@replica:3306 --dry-run
+  heddle rescue mysql://admin@replica:3306
+  heddle rescue mysql://admin@replica:3306 --source mysql://repl@10.0.0.7:3306
+  heddle rescue mysql://admin@replica:3306 --abort
+
+Passwords: HEDDLE_TARGET_PASSWORD for the replica, HEDDLE_SOURCE_PASSWORD for the source (else the replica's is tried), option files, or a
+prompt. Exit codes: 0 native replication runs (or: nothing was to be done) · 1 nothing was changed, the message says why · 3 the
+replica does not replicate by itself: run the same command again, or with --abort")]
+pub struct RescueArgs {
+    /// The replica: mysql://user@host:port[?…], an account that may steer replication
+    #[arg(value_name = "REPLICA")]
+    replica: String,
+    /// The source, when its address or account are others than those that the replica names: mysql://user@host:port[?…]
+    #[arg(long, value_name = "URL")]
+    source: Option<String>,
+    /// The account on the source; default: the one on the replica
+    #[arg(long, value_name = "USER", conflicts_with = "source")]
+    source_user: Option<String>,
+    /// Read the replication account and its password from the replica (MySQL: mysql.slave_master_info)
+    #[arg(long, conflicts_with_all = ["source", "source_user"])]
+    replication_account: bool,
+    /// The replication channel (MariaDB: connection) of a replica that has several
+    #[arg(long, value_name = "NAME")]
+    channel: Option<String>,
+    /// Look, and say what would happen; change nothing
+    #[arg(long, conflicts_with = "abort")]
+    dry_run: bool,
+    /// Hand back where it is, without catching up
+    #[arg(long)]
+    abort: bool,
+    /// Hand back when at most so far behind: 500ms, 1s, 2m
+    #[arg(long, value_name = "TIME", default_value = "1s", value_parser = parse_lag)]
+    until_lag: Duration,
+    /// Connections to the replica that apply in parallel: a number or auto
+    #[arg(long, default_value = "auto", value_parser = replicate::parse_workers)]
+    workers: Workers,
+    /// Print what happened as JSON on standard output at the end
+    #[arg(long)]
+    json: bool,
+    /// Option file ([client], [heddle]) for the replica
+    #[arg(long, value_name = "FILE")]
+    target_defaults_file: Option<PathBuf>,
+    /// Option file for the source
+    #[arg(long, value_name = "FILE")]
+    source_defaults_file: Option<PathBuf>,
+    /// Where heddle's own relay log is kept meanwhile
+    #[arg(long, value_name = "DIR")]
+    relay_dir: Option<PathBuf>,
+    /// The relay log's most bytes: above it the source has to wait (K, M, G suffixes)
+    #[arg(long, default_value = "10G", value_parser = replicate::parse_bytes)]
+    relay_max_bytes: u64,
+    /// Memory for transactions that wait (K, M, G suffixes)
+    #[arg(long, default_value = "64M", value_parser = replicate::parse_bytes)]
+    memory: u64,
+    /// Heddle's number towards the source: must differ from every replica's
+    #[arg(long)]
+    server_id: Option<u32>,
+    /// How often one group is retried before heddle stops
+    #[arg(long, default_value_t = 100)]
+    retries: u32,
+    /// How long to try to reach a source that is gone, in seconds
+    #[arg(long, default_value_t = 3600)]
+    source_retry_seconds: u64,
+}
+
+fn parse_lag(text: &str) -> Result<Duration, String> {
+    let bad = || format!("{text:?} is not a time, such as 500ms, 1s or 2m");
+    let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
+    let number: u64 = digits.parse().map_err(|_| bad())?;
+    let milliseconds = match text.get(digits.len()..).unwrap_or_default() {
+        "ms" => 1,
+        "s" | "" => 1000,
+        "m" | "min" => 60_000,
+        _ => return Err(bad()),
+    };
+    match number.checked_mul(milliseconds) {
+        Some(time @ 300..) => Ok(Duration::from_millis(time)),
+        Some(_) => Err("at least 300ms: the source is asked four times a second".to_owned()),
+        None => Err(bad()),
+    }
+}
+
+pub fn run(args: &RescueArgs) -> Result<ExitCode> {
+    let replica = connect::options(End::Target, &args.replica, args.target_defaults_file.as_deref())?;
+    let address = replica.address();
+    let (relay_dir, relay_address) = (args.relay_dir.clone(), address.clone());
+    let server_id = args.server_id;
+    let request = Request {
+        source: source(args, &replica)?,
+        replica,
+        channel: args.channel.clone(),
+        dry_run: args.dry_run,
+        abort: args.abort,
+        lag: args.until_lag,
+        workers: match args.workers {
+            Workers::Number(number) => number,
+            Workers::Auto => 4,
+        },
+        relay_dir: Box::new(move |channel| {
+            relay_dir.clone().map_or_else(|| replicate::relay_dir(channel, &relay_address), Ok)
+        }),
+        server_id: Box::new(move |channel| server_id.unwrap_or_else(|| replicate::server_id(channel, &address))),
+        relay_bytes_max: args.relay_max_bytes,
+        memory_bytes: args.memory,
+        retries_max: args.retries,
+        source_retry: Duration::from_secs(args.source_retry_seconds),
+        talk: !args.json,
+    };
+    let signalled = Arc::new(AtomicBool::new(false));
+    replicate::watch_signals(&signalled)?;
+    finish(&run::run(&request, &signalled), args.json)
+}
+
+/// How to reach the source, once it is known where the replica has it.
+fn source(args: &RescueArgs, replica: &ConnectOptions) -> Result<run::SourceOptions> {
+    if let Some(url) = &args.source {
+        let options = connect::options(End::Source, url, args.source_defaults_file.as_deref())?;
+        return Ok(Box::new(move |_, _| Ok(options.clone())));
+    }
+    let mut base =
+        ConnectOptions { user: replica.user.clone(), password: replica.password.clone(), ..ConnectOptions::default() };
+    if let Some(file) = &args.source_defaults_file {
+        base.load_option_file(file, &["client", "heddle"])
+            .with_context(|| format!("option file {}", file.display()))?;
+    }
+    if let Ok(password) = std::env::var("HEDDLE_SOURCE_PASSWORD") {
+        base.password = Some(Secret::new(password));
+    }
+    if let Some(user) = &args.source_user {
+        base.user = user.clone();
+    }
+    let from_replica = args.replication_account;
+    Ok(Box::new(move |status: &ReplicaStatus, connection: &mut Connection| {
+        let mut options = base.clone();
+        (options.host, options.port, options.socket) = (status.host.clone(), status.port, None);
+        if from_replica {
+            (options.user, options.password) = replication_account(status, connection)?;
+        }
+        Ok(options)
+    }))
+}
+
+fn replication_account(status: &ReplicaStatus, connection: &mut Connection) -> Result<(String, Option<Secret>)> {
+    if connection.server().is_mariadb() {
+        bail!("--replication-account: MariaDB keeps the password in a file of the server; use --source-user");
+    }
+    let row = connection
+        .row(format!(
+            "SELECT User_name, User_password FROM mysql.slave_master_info WHERE Channel_name={}",
+            quote(&status.channel)
+        ))
+        .context("--replication-account (needs SELECT on mysql.slave_master_info)")?
+        .ok_or_else(|| anyhow!("--replication-account: mysql.slave_master_info has no row for the channel"))?;
+    Ok((row.required_text(0)?.to_owned(), row.text(1)?.map(|password| Secret::new(password.to_owned()))))
+}
+
+fn finish(report: &Report, json: bool) -> Result<ExitCode> {
+    if json {
+        say!("{}", serde_json::to_string(report)?);
+    }
+    if let Some(error) = &report.error {
+        complain!("heddle: {error}");
+    }
+    let code = match report.outcome {
+        Outcome::Unfinished => super::EXIT_UNFINISHED,
+        Outcome::Refused => super::EXIT_FAILED,
+        Outcome::Looked | Outcome::HandedBack if report.error.is_some() => super::EXIT_FAILED,
+        Outcome::Looked | Outcome::HandedBack => super::EXIT_OK,
+    };
+    if code == super::EXIT_UNFINISHED && report.error.is_some() {
+        complain!(
+            "heddle: the rescue is not finished, and the replica does not replicate by itself: run the same command again to go on, or with \
+             --abort to hand back where it is"
+        );
+    }
+    Ok(ExitCode::from(code))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lags() {
+        let check = |text: &str, expected: Option<u64>| {
+            assert_eq!(parse_lag(text).ok().map(|time| time.as_millis() as u64), expected, "{text}");
+        };
+        check("1s", Some(1000));
+        check("500ms", Some(500));
+        check("2m", Some(120_000));
+        check("3", Some(3000));
+        check("100ms", None);
+        check("s", None);
+        check("1h", None);
+        check("99999999999999999999s", None);
+    }
+}

@@ -1,0 +1,151 @@
+//! The middle of a rescue: an ordinary channel, from the place where the native applier is held, until the lag is small enough.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use anyhow::{Context, Result, anyhow, bail};
+use engine::group::Grouping;
+use engine::scheduler::CommitOrder;
+use wire::{ConnectOptions, Connection};
+
+use super::goal::{Goal, Watcher};
+use super::look;
+use super::run::Rescue;
+use super::state::Record;
+use super::status::Positioning;
+use super::takeover;
+use crate::observe::progress::Progress;
+use crate::report::summary::Summary;
+use crate::runtime::channel::{self, PolicyName, PolicyOptions, Spec};
+use crate::runtime::start::StartAt;
+use crate::runtime::stats::Stats;
+use crate::runtime::until::Until;
+use crate::source::Source;
+use crate::source::state::SourceState;
+use crate::target::Target;
+use crate::target::mysql::MySqlTarget;
+use crate::target::mysql::progress::SCHEMA;
+
+impl Rescue<'_> {
+    /// Applies until the goal; false when it was not reached.
+    pub(super) fn apply(&mut self, record: &Record) -> Result<bool> {
+        let place = record.place()?;
+        takeover::check_held(&mut self.control, &self.native, &record.saved, place, &self.server.gtid_mode)?;
+        let target = MySqlTarget::connect_unlogged(self.request.replica.clone(), &self.progress)?;
+        let opened = target.open()?;
+        let goal = match (self.request.abort, opened.intent.as_deref().and_then(intent_seq)) {
+            (false, _) => Goal::Lag(self.request.lag),
+            (true, None) => return Ok(true),
+            (true, Some(seq)) => {
+                self.say("a statement that commits by itself was under way: finding out what became of it first");
+                Goal::Seq(seq)
+            }
+        };
+        let status = look::channel(&mut self.control, &self.native)?;
+        let source = (self.request.source)(&status, &mut self.control)?;
+        let state = SourceState::read(&mut Connection::connect(&source).context("source")?).context("source")?;
+        let start = match (&opened.mark, place.positioning, &place.position) {
+            (Some(_), _, _) => StartAt::Default,
+            (None, Positioning::File, Some(position)) if self.server.flavour_is_mariadb => {
+                StartAt::Position(position.clone())
+            }
+            (None, Positioning::File, Some(position)) => {
+                StartAt::PositionAndGtids(position.clone(), place.gtids.clone())
+            }
+            (None, Positioning::File, None) => bail!("{SCHEMA}.rescue does not say at which position to start"),
+            (None, Positioning::Gtid | Positioning::CurrentPos, _) => StartAt::Gtids(place.gtids.clone()),
+        };
+        let spec = Spec {
+            source: Source::Live(Box::new(source.clone())),
+            target: Arc::new(target),
+            on_target: place.gtids.clone(),
+            workers: self.request.workers,
+            policy: PolicyName::Writeset,
+            policy_options: PolicyOptions::default(),
+            order: CommitOrder::Preserve,
+            grouping: Grouping::Auto,
+            until: Until::default(),
+            fill_gaps: false,
+            until_end: false,
+            start,
+            relay_dir: (self.request.relay_dir)(&self.progress)?,
+            relay_bytes_max: self.request.relay_bytes_max,
+            server_id: (self.request.server_id)(&self.progress),
+            not_from: Some(self.server.server_id),
+            memory_bytes: self.request.memory_bytes,
+            retries_max: self.request.retries_max,
+            source_retry: self.request.source_retry,
+        };
+        let (mut summary, reached) = self.run_channel(&spec, goal, &source, &state)?;
+        // It was our own doing.
+        summary.stopped &= !reached;
+        let failed = summary.error.as_ref().map(|error| {
+            let mut text = format!("applying stopped: {}", error.message);
+            for (label, more) in [("where", &error.place), ("what to do", &error.remedy)] {
+                if !more.is_empty() {
+                    text += &format!("\n  {label}: {more}");
+                }
+            }
+            text
+        });
+        self.say(&summary.text());
+        self.report.applied = Some(summary);
+        match failed {
+            Some(text) => Err(anyhow!(text)),
+            None if reached => {
+                let opened = spec.target.open()?;
+                let applied_to = opened.mark.map_or(0, |mark| mark.seq);
+                if opened.intent.as_deref().and_then(intent_seq).is_some_and(|seq| seq > applied_to) {
+                    bail!("a statement that commits by itself is still under way");
+                }
+                Ok(true)
+            }
+            None => Err(anyhow!("stopped by a signal before the replica had caught up")),
+        }
+    }
+
+    fn run_channel(
+        &self,
+        spec: &Spec,
+        goal: Goal,
+        source: &ConnectOptions,
+        state: &SourceState,
+    ) -> Result<(Summary, bool)> {
+        let stats = Arc::new(Stats::default());
+        let [stop, over, reached] = std::array::from_fn(|_| Arc::new(AtomicBool::new(false)));
+        let watcher = Watcher {
+            goal,
+            source: source.clone(),
+            flavour: state.flavour,
+            gtids: state.gtids,
+            stats: Arc::clone(&stats),
+            signalled: Arc::clone(&self.signalled),
+            stop: Arc::clone(&stop),
+            over: Arc::clone(&over),
+            reached: Arc::clone(&reached),
+        };
+        let thread = std::thread::Builder::new().name("goal".to_owned()).spawn(move || watcher.run())?;
+        let progress = Progress::start(&stats, true);
+        let summary = channel::run(spec, &stats, &stop);
+        progress.finish();
+        over.store(true, Ordering::Relaxed);
+        thread.join().map_err(|_| anyhow!("the thread that watches the lag has panicked"))?;
+        Ok((summary?, reached.load(Ordering::Relaxed)))
+    }
+}
+
+/// Number of the transaction that an intent is about.
+fn intent_seq(intent: &str) -> Option<u64> {
+    intent.strip_prefix("seq=")?.split(' ').next()?.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_an_intent_is_about() {
+        assert_eq!(intent_seq("seq=17 item=0 fingerprint=00ff"), Some(17));
+        assert_eq!(intent_seq("nonsense"), None);
+    }
+}

@@ -1,0 +1,18 @@
+//! Rescues a replica whose native applier is too slow: takes over from it, catches up, hands back.
+//!
+//! `look` what there is · `status` the servers' words for it · `judge` can it be done · `native` statements for native replication ·
+//! `state` how far a rescue has come, on the replica · `takeover`, `handback` the two ends · `survey`, `apply` what comes before and in
+//! between · `goal` when to stop · `run` one after the other · `report` what is said at the end.
+
+mod apply;
+pub mod goal;
+pub mod handback;
+pub mod judge;
+pub mod look;
+pub mod native;
+pub mod report;
+pub mod run;
+pub mod state;
+pub mod status;
+mod survey;
+pub mod takeover;

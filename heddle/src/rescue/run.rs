@@ -1,0 +1,298 @@
+//! A rescue from start to end: looks, then goes from phase to phase, wherever the last run came to.
+//!
+//! The phases are steps of their own (`takeover`, the channel, `handback`); this puts them in order and remembers what to report.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail};
+use wire::{ConnectOptions, Connection};
+
+use super::handback::{self, Applied};
+use super::look::{self, Server};
+use super::native::Native;
+use super::report::{Outcome, Report};
+use super::state::{self, Phase, Record};
+use super::status::ReplicaStatus;
+use super::takeover;
+use crate::report::out::{chain, say};
+use crate::target::Target;
+use crate::target::mysql::MySqlTarget;
+use crate::target::mysql::progress::SCHEMA;
+use crate::target::mysql::sql::quote;
+
+/// How to reach the source that a replica names.
+pub type SourceOptions = Box<dyn Fn(&ReplicaStatus, &mut Connection) -> Result<ConnectOptions>>;
+
+/// What belongs to a channel of ours, by its name.
+pub type OfChannel<T> = Box<dyn Fn(&str) -> T>;
+
+pub struct Request {
+    pub replica: ConnectOptions,
+    pub source: SourceOptions,
+    /// Native replication's; `None`: the only one.
+    pub channel: Option<String>,
+    pub dry_run: bool,
+    pub abort: bool,
+    pub lag: Duration,
+    pub workers: usize,
+    pub relay_dir: OfChannel<Result<PathBuf>>,
+    pub server_id: OfChannel<u32>,
+    pub relay_bytes_max: u64,
+    pub memory_bytes: u64,
+    pub retries_max: u32,
+    pub source_retry: Duration,
+    /// People read what happens.
+    pub talk: bool,
+}
+
+/// The name of our channel for native replication's.
+pub fn progress_channel(native: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
+    match native {
+        "" => "rescue".to_owned(),
+        name if name.len() <= 40 && name.chars().all(plain) => format!("rescue-{name}"),
+        name => format!("rescue-{:016x}", twox_hash::XxHash64::oneshot(0, name.as_bytes())),
+    }
+}
+
+/// One run, with its connection to the replica.
+pub(super) struct Rescue<'a> {
+    pub(super) request: &'a Request,
+    pub(super) signalled: Arc<AtomicBool>,
+    pub(super) control: Connection,
+    pub(super) server: Server,
+    pub(super) native: Native,
+    pub(super) progress: String,
+    pub(super) report: Report,
+}
+
+/// Runs until native replication runs again, or as far as it comes.
+pub fn run(request: &Request, signalled: &Arc<AtomicBool>) -> Report {
+    let began = Instant::now();
+    let mut report = match Rescue::open(request, signalled) {
+        Err(error) => Report { error: Some(chain(&error)), ..Report::default() },
+        Ok(mut rescue) => {
+            if let Err(error) = rescue.run() {
+                rescue.report.error = Some(chain(&error));
+            }
+            rescue.report
+        }
+    };
+    report.seconds = began.elapsed().as_secs_f64();
+    report
+}
+
+fn connect(options: &ConnectOptions) -> Result<Connection> {
+    let mut connection = Connection::connect(options).with_context(|| format!("replica {}", options.address()))?;
+    for statement in [
+        "SET NAMES utf8mb4",
+        "SET SESSION sql_mode='STRICT_ALL_TABLES,NO_ENGINE_SUBSTITUTION'",
+        "SET SESSION autocommit=1",
+        "SET SESSION wait_timeout=604800",
+    ] {
+        connection.execute(statement).with_context(|| statement.to_owned())?;
+    }
+    Ok(connection)
+}
+
+impl<'a> Rescue<'a> {
+    fn open(request: &'a Request, signalled: &Arc<AtomicBool>) -> Result<Self> {
+        let mut control = connect(&request.replica)?;
+        let server = Server::read(&mut control).context("looking at the replica")?;
+        let mut native = Native { flavour: server.flavour(), version: server.version, channel: String::new() };
+        let names: Vec<String> =
+            look::channels(&mut control, &native)?.into_iter().map(|status| status.channel).collect();
+        native.channel = choose(&names, request.channel.as_deref())?;
+        let report = Report {
+            replica: format!("{} at {}", server.describe(), request.replica.address()),
+            channel: native.channel.clone(),
+            ..Report::default()
+        };
+        let progress = progress_channel(&native.channel);
+        Ok(Self { request, signalled: Arc::clone(signalled), control, server, native, progress, report })
+    }
+
+    pub(super) fn say(&self, text: &str) {
+        if self.request.talk {
+            say!("{text}");
+        } else {
+            tracing::info!("{text}");
+        }
+    }
+
+    fn run(&mut self) -> Result<()> {
+        self.say(&format!("replica   {}{}", self.report.replica, of_channel(&self.native.channel)));
+        let record = state::read(&mut self.control, &self.native.channel)?;
+        if let Some(record) = &record {
+            self.report.continued = Some(record.phase.name());
+            self.report.outcome = Outcome::Unfinished;
+            self.say(&format!("rescue    began {} (the replica's time), phase: {}", record.began, record.phase.name()));
+            if self.request.dry_run {
+                self.say("nothing was changed; the same command without --dry-run goes on, --abort hands back");
+                return Ok(());
+            }
+        }
+        let record = match record {
+            Some(record) => {
+                self.prepare()?;
+                record
+            }
+            None if self.request.abort => {
+                self.say("no rescue is under way: nothing to hand back, nothing was changed");
+                return Ok(());
+            }
+            None => match self.begin()? {
+                Some(record) => record,
+                None => return Ok(()),
+            },
+        };
+        self.writable(record).and_then(|record| self.go_on(record))
+    }
+
+    /// The session is made ready to change things, and no other heddle does.
+    pub(super) fn prepare(&mut self) -> Result<()> {
+        if self.server.log_bin {
+            self.control.execute("SET SESSION sql_log_bin=0").context("SET SESSION sql_log_bin=0")?;
+        }
+        let lock = quote(&format!("heddle.rescue.{}", self.progress).chars().take(64).collect::<String>());
+        // A predecessor that was killed has a moment to disappear from the server.
+        if self.control.scalar(format!("SELECT GET_LOCK({lock}, 5)"))?.as_deref() != Some("1") {
+            bail!("another heddle is rescuing this replica (it holds the lock {lock})");
+        }
+        Ok(())
+    }
+
+    /// After something that took long: the replica may have been restarted.
+    fn refresh(&mut self) -> Result<()> {
+        if self.control.ping().is_err() {
+            self.control = connect(&self.request.replica)?;
+            self.prepare()?;
+        }
+        Ok(())
+    }
+
+    /// A restart has switched super_read_only on again.
+    fn writable(&mut self, mut record: Record) -> Result<Record> {
+        if self.server.super_read_only && self.report.continued.is_some() {
+            self.control.execute("SET GLOBAL super_read_only=OFF").context("super_read_only")?;
+            record.saved.super_read_only = true;
+            state::save(&mut self.control, &self.native.channel, &record.saved)?;
+        }
+        Ok(record)
+    }
+
+    fn go_on(&mut self, mut record: Record) -> Result<()> {
+        if record.phase == Phase::TakingOver {
+            let began = Instant::now();
+            let gtid_mode = self.server.gtid_mode.clone();
+            let place =
+                takeover::take_over(&mut self.control, &self.native, &record.saved, &gtid_mode, self.server.workers)?;
+            let seconds = began.elapsed().as_secs_f64();
+            self.report.take_over_seconds = Some(seconds);
+            self.say(&format!(
+                "taken over in {seconds:.1} s: the native applier is held (its delay is {} s), heddle applies from {}",
+                super::native::HOLD_S,
+                handback::describe(&place, &Applied::new(&place, None))
+            ));
+            (record.place, record.phase) = (Some(place), Phase::Applying);
+        }
+        if record.phase == Phase::Applying {
+            if !self.apply(&record)? {
+                return Ok(());
+            }
+            self.refresh()?;
+            state::advance(&mut self.control, &self.native.channel, Phase::Applying, Phase::HandingBack, None)?;
+            record.phase = Phase::HandingBack;
+        }
+        let began = Instant::now();
+        if record.phase == Phase::HandingBack {
+            self.hand_back(&record)?;
+            record.phase = Phase::Released;
+        }
+        self.release(&record)?;
+        self.report.hand_back_seconds = Some(began.elapsed().as_secs_f64());
+        Ok(())
+    }
+
+    fn hand_back(&mut self, record: &Record) -> Result<()> {
+        let place = record.place()?;
+        // Takes the channel over: nothing that a killed heddle has left on the server can commit after this.
+        let target = MySqlTarget::connect_unlogged(self.request.replica.clone(), &self.progress)?;
+        let opened = target.open()?;
+        let applied = Applied::new(place, opened.mark.as_ref());
+        if !opened.islands.is_empty() {
+            bail!(
+                "{SCHEMA}.islands holds transactions above the low water, which a rescue never leaves: it was changed by hand"
+            );
+        }
+        handback::hand_back(&mut self.control, &self.native, &record.saved, place, &applied, &self.server.gtid_mode)?;
+        let goes_on = handback::describe(place, &applied);
+        self.say(&format!("handed back: native replication goes on at {goes_on}"));
+        self.report.goes_on_at = Some(goes_on);
+        Ok(())
+    }
+
+    /// Native replication runs, everything else goes.
+    fn release(&mut self, record: &Record) -> Result<()> {
+        if self.request.abort && self.report.continued == Some(Phase::Released.name()) {
+            self.control.execute(self.native.start()).context("starting native replication")?;
+        } else {
+            handback::start(&mut self.control, &self.native)?;
+        }
+        let status = look::channel(&mut self.control, &self.native)?;
+        let settings = look::connection_settings(&mut self.control, &self.native)?;
+        self.report.changed_settings = handback::differences(&record.saved, &status, &settings);
+        for line in &self.report.changed_settings {
+            tracing::warn!("a setting of native replication is not as it was: {line}");
+        }
+        state::finish(&mut self.control, &self.native.channel, &self.progress, &record.saved)?;
+        self.report.outcome = Outcome::HandedBack;
+        let behind = status.behind_s.map_or_else(|| "?".to_owned(), |seconds| seconds.to_string());
+        self.say(&format!("native replication runs, {behind} s behind; heddle's bookkeeping is removed"));
+        let dir = (self.request.relay_dir)(&self.progress)?;
+        if dir.is_dir()
+            && let Err(error) = relay::RelayLog::clear(&relay::RealFs, &dir)
+        {
+            tracing::warn!(
+                "heddle's relay log in {} is not needed any more and can not be removed: {error}",
+                dir.display()
+            );
+        }
+        Ok(())
+    }
+}
+
+fn choose(names: &[String], asked: Option<&str>) -> Result<String> {
+    match (names, asked) {
+        ([], _) => bail!("this server is not a replica: it has no replication channel (SHOW REPLICA STATUS is empty)"),
+        (names, Some(asked)) if names.iter().any(|name| name == asked) => Ok(asked.to_owned()),
+        (names, Some(asked)) => bail!("the replica has no channel {asked:?}; it has {names:?}"),
+        ([only], None) => Ok(only.clone()),
+        (names, None) => bail!("the replica has several channels, {names:?}: name one with --channel"),
+    }
+}
+
+fn of_channel(channel: &str) -> String {
+    if channel.is_empty() { String::new() } else { format!(", channel {channel}") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn which_channel() {
+        let names = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>();
+        assert_eq!(choose(&names(&[""]), None).unwrap(), "");
+        assert_eq!(choose(&names(&["", "east"]), Some("east")).unwrap(), "east");
+        assert!(choose(&names(&[]), None).unwrap_err().to_string().contains("not a replica"));
+        assert!(choose(&names(&["", "east"]), None).unwrap_err().to_string().contains("--channel"));
+        assert!(choose(&names(&[""]), Some("west")).unwrap_err().to_string().contains("west"));
+        assert_eq!(progress_channel(""), "rescue");
+        assert_eq!(progress_channel("east"), "rescue-east");
+        assert!(progress_channel("é t").starts_with("rescue-") && progress_channel(&"x".repeat(64)).len() <= 50);
+    }
+}

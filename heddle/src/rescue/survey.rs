@@ -1,0 +1,200 @@
+//! The first part of a rescue: asks both servers, judges, tells, and notes on the replica that a rescue begins.
+
+use anyhow::{Context, Result, anyhow};
+use wire::{ConnectOptions, Connection};
+
+use super::judge::{self, Findings};
+use super::look;
+use super::native::Native;
+use super::report::{Outcome, duration};
+use super::run::Rescue;
+use super::state::{self, Place, Record, Saved};
+use super::status::{Positioning, Receiver, ReplicaStatus};
+use crate::source::state::SourceState;
+use crate::target::Target;
+use crate::target::mysql::MySqlTarget;
+use crate::target::mysql::progress::SCHEMA;
+
+/// How long the native applier is watched to say how fast it is.
+const SAMPLE: std::time::Duration = std::time::Duration::from_secs(3);
+
+impl Rescue<'_> {
+    /// Looks, judges, and notes that a rescue begins. `None`: it does not.
+    pub(super) fn begin(&mut self) -> Result<Option<Record>> {
+        let statuses = look::channels(&mut self.control, &self.native)?;
+        let status = look::channel(&mut self.control, &self.native)?;
+        let mut findings = Findings::default();
+        judge::replica(&self.server, &statuses, &status, &mut findings);
+        judge::applier(&look::applier_settings(&mut self.control, &self.native)?, &mut findings);
+        let source = (self.request.source)(&status, &mut self.control)?;
+        self.ask_source(&source, &status, &mut findings)?;
+        self.check_account(&mut findings)?;
+        self.report.findings = findings;
+        self.tell(&status);
+        if !self.report.findings.refused.is_empty() {
+            self.report.outcome = Outcome::Refused;
+            self.say("nothing was changed");
+            return Ok(None);
+        }
+        if self.request.dry_run {
+            self.say("nothing was changed; leave --dry-run out to start");
+            return Ok(None);
+        }
+        self.prepare()?;
+        let saved = Saved {
+            heddle: env!("CARGO_PKG_VERSION").to_owned(),
+            server: self.server.describe(),
+            config: status.config.clone(),
+            connection: look::connection_settings(&mut self.control, &self.native)?,
+            delay_s: status.delay_s,
+            receiver_ran: status.receiver != Receiver::Stopped,
+            applier_ran: status.applier_runs,
+            super_read_only: self.server.super_read_only,
+            schema_existed: state::schema_in_use(&mut self.control)?,
+        };
+        let begin = state::begin(&self.native.channel, &self.progress, &saved)?;
+        self.report.outcome = Outcome::Unfinished;
+        self.control.execute(begin).with_context(|| format!("making {SCHEMA}.rescue"))?;
+        let record = state::read(&mut self.control, &self.native.channel)?;
+        record.map(Some).ok_or_else(|| anyhow!("{SCHEMA}.rescue does not hold what was written"))
+    }
+
+    fn ask_source(&mut self, options: &ConnectOptions, status: &ReplicaStatus, findings: &mut Findings) -> Result<()> {
+        let mut source =
+            Connection::connect(options).with_context(|| format!("source {} (see --source)", options.address()))?;
+        let state = SourceState::read(&mut source).context("source")?;
+        judge::source(&self.server, status, &state, findings);
+        let gtids = self.server.gtids.clone();
+        let place = Place { positioning: status.positioning, gtids, position: status.applied.clone() };
+        if state.flavour == self.server.flavour()
+            && let Err(why) = look::source_has(&mut source, &state, &place)?
+        {
+            findings.refused.push(format!(
+                "{why}. What is left is in the replica's relay logs, which can not be read from afar: let the native applier go on, \
+                 or load the replica anew from a copy"
+            ));
+        }
+        if state.flavour == binlog::Flavour::MariaDb {
+            let logged = source.scalar("SELECT @@global.gtid_binlog_state")?.unwrap_or_default();
+            judge::order(&logged, &state.executed, &self.server, findings);
+        }
+        let native = Native { flavour: state.flavour, version: source.server().version, channel: String::new() };
+        let sources = look::channels(&mut source, &native)?;
+        let own = self.own_identity()?;
+        if sources.iter().any(|status| status.source_identity.as_ref() == Some(&own)) {
+            findings.refused.push("source and replica replicate from each other: open the ring first".to_owned());
+        }
+        let theirs = format!("SELECT COUNT(*) FROM information_schema.tables WHERE table_schema='{SCHEMA}'");
+        if source.scalar(theirs)?.is_some_and(|count| count != "0") {
+            findings.refused.push(format!(
+                "the source has a schema {SCHEMA} of its own, which native replication brings to this replica: heddle keeps its progress \
+                 in the same place"
+            ));
+        }
+        let backlog = look::backlog(&mut self.control, options, &self.native, &self.server.gtids, SAMPLE)?;
+        let needed = backlog.behind_bytes.unwrap_or(0).min(self.request.relay_bytes_max);
+        let dir = (self.request.relay_dir)(&self.progress)?;
+        if let Some(free) = free_bytes(&dir)
+            && free < needed
+        {
+            findings.refused.push(format!(
+                "heddle's relay log in {} may need {} MB, and {} MB are free: name another --relay-dir, or a smaller --relay-max-bytes",
+                dir.display(),
+                needed >> 20,
+                free >> 20
+            ));
+        }
+        self.report.backlog = Some(backlog);
+        Ok(())
+    }
+
+    /// As the source's replication status would name this replica.
+    fn own_identity(&mut self) -> Result<String> {
+        if self.server.flavour_is_mariadb {
+            return Ok(format!("mariadb-server-{}", self.server.server_id));
+        }
+        Ok(self.control.scalar("SELECT @@global.server_uuid")?.unwrap_or_default())
+    }
+
+    /// What the account lacks for applying, as far as its grants say it.
+    fn check_account(&mut self, findings: &mut Findings) -> Result<()> {
+        let grants = self.control.rows("SHOW GRANTS").context("SHOW GRANTS")?;
+        let grants: Vec<String> =
+            grants.iter().filter_map(|row| row.text(0).ok().flatten().map(str::to_owned)).collect();
+        judge::account(&self.server, &grants, findings);
+        let mut report = crate::report::dry_run::DryRun {
+            source: String::new(),
+            target: String::new(),
+            workers: self.request.workers,
+            start: String::new(),
+            ok: Vec::new(),
+            warnings: Vec::new(),
+            problems: Vec::new(),
+        };
+        match MySqlTarget::connect_unlogged(self.request.replica.clone(), &self.progress) {
+            Ok(target) => target.check(None, &mut report),
+            Err(failure) => report.problems.push(format!("the account on the replica: {failure}")),
+        }
+        findings.refused.append(&mut report.problems);
+        findings.warnings.append(&mut report.warnings);
+        Ok(())
+    }
+
+    fn tell(&self, status: &ReplicaStatus) {
+        let by = match status.positioning {
+            Positioning::File => "file and position",
+            Positioning::Gtid | Positioning::CurrentPos => "GTIDs",
+        };
+        let position = status.applied.as_ref().map_or_else(|| "nothing".to_owned(), ToString::to_string);
+        self.say(&format!(
+            "source    {}@{}:{}, by {by}; applied up to {position}",
+            status.user, status.host, status.port
+        ));
+        if let Some(backlog) = &self.report.backlog {
+            let number = |value: Option<u64>| value.map_or_else(|| "?".to_owned(), |value| value.to_string());
+            let megabytes =
+                backlog.behind_bytes.map_or_else(|| "?".to_owned(), |bytes| format!("{:.1}", bytes as f64 / 1e6));
+            self.say(&format!(
+                "behind    {} s, {} transactions, {megabytes} MB of the source's binary log",
+                number(backlog.behind_seconds),
+                number(backlog.behind_transactions),
+            ));
+            let rate =
+                |bytes: Option<u64>| bytes.map_or_else(|| "?".to_owned(), |bytes| format!("{:.2}", bytes as f64 / 1e6));
+            let left = match backlog.native_seconds_left() {
+                Some(seconds) => format!("caught up in about {}", duration(seconds)),
+                None => "does not catch up at this rate".to_owned(),
+            };
+            if !status.applier_runs {
+                self.say("native    the applier is stopped (heddle shows its own rate and time left as it runs)");
+                return self.tell_findings();
+            }
+            self.say(&format!(
+                "native    applies {} MB/s, the source writes {} MB/s: {left} (heddle shows its own rate and time left as it runs)",
+                rate(backlog.native_bytes_per_second),
+                rate(backlog.source_bytes_per_second),
+            ));
+        }
+        self.tell_findings();
+    }
+
+    fn tell_findings(&self) {
+        let Findings { refused, warnings, notes } = &self.report.findings;
+        for (sign, lines) in [("note     ", notes), ("warning  ", warnings), ("REFUSED  ", refused)] {
+            for line in lines {
+                self.say(&format!("{sign} {line}"));
+            }
+        }
+    }
+}
+
+/// Free for this user on the file system of the nearest folder that exists.
+fn free_bytes(dir: &std::path::Path) -> Option<u64> {
+    let existing = dir.ancestors().find(|one| one.exists())?;
+    let path = std::ffi::CString::new(existing.as_os_str().as_encoded_bytes()).ok()?;
+    // SAFETY: `statvfs` fills the zeroed struct or says so; the path ends in a zero.
+    unsafe {
+        let mut stat: libc::statvfs = std::mem::zeroed();
+        (libc::statvfs(path.as_ptr(), &mut stat) == 0).then(|| stat.f_bavail as u64 * stat.f_frsize as u64)
+    }
+}

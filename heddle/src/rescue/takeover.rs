@@ -1,0 +1,186 @@
+//! From native replication to Heddle: the native applier stopped without gaps, held, and its place noted.
+//!
+//! Every step may have been taken already by a run that was interrupted: each looks before it does. Never decides whether a replica can
+//! be rescued.
+
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail};
+use binlog::Flavour;
+use engine::gtid::GtidState;
+use wire::Connection;
+
+use super::look;
+use super::native::{HOLD_S, Native};
+use super::state::{self, Phase, Place, Saved};
+use super::status::{Positioning, Receiver, ReplicaStatus};
+
+const POLL: Duration = Duration::from_millis(50);
+/// For threads to start; stopping takes as long as the transaction that is under way.
+const START_TIMEOUT: Duration = Duration::from_secs(30);
+/// For what several workers have left open.
+const GAPS_TIMEOUT: Duration = Duration::from_secs(3600);
+
+/// Takes the replica from [`Phase::TakingOver`] to [`Phase::Applying`]; returns the place from which Heddle applies.
+pub fn take_over(
+    connection: &mut Connection,
+    native: &Native,
+    saved: &Saved,
+    gtid_mode: &str,
+    workers: u64,
+) -> Result<Place> {
+    let status = look::channel(connection, native)?;
+    if status.delay_s != HOLD_S {
+        match native.flavour {
+            Flavour::MySql => hold_mysql(connection, native, &status, workers)?,
+            Flavour::MariaDb => {
+                tracing::info!("stopping native replication");
+                connection.execute(native.stop()).context("stopping native replication")?;
+                connection.execute(native.hold(saved.heartbeat())).context("holding the native applier")?;
+            }
+        }
+    }
+    connection.execute(native.stop()).context("stopping native replication")?;
+    let (place, status) = look::place(connection, native, gtid_mode)?;
+    if status.delay_s != HOLD_S || !status.is_stopped() {
+        bail!(
+            "native replication does not stay stopped (delay {} s, {:?}, applier {}): is something else starting it?",
+            status.delay_s,
+            status.receiver,
+            if status.applier_runs { "running" } else { "stopped" }
+        );
+    }
+    if place.position.is_none() && place.positioning == Positioning::File {
+        bail!("the replica has never applied anything and goes by file and position: start replication once");
+    }
+    state::advance(connection, &native.channel, Phase::TakingOver, Phase::Applying, Some(&place))?;
+    Ok(place)
+}
+
+/// The receiver is left running until the delay is set: then the server keeps its relay logs, for an --abort.
+fn hold_mysql(connection: &mut Connection, native: &Native, status: &ReplicaStatus, workers: u64) -> Result<()> {
+    tracing::info!("stopping the native applier; a transaction that is under way is finished first");
+    connection.execute(native.stop_applier()).context("stopping the native applier")?;
+    // With GTIDs the server knows of every transaction whether it is applied.
+    if workers > 0 && status.positioning == Positioning::File {
+        fill_gaps(connection, native)?;
+    }
+    if status.receiver == Receiver::Stopped {
+        connection.execute(native.start_receiver()).context("starting the receiver")?;
+        let since = Instant::now();
+        while look::channel(connection, native)?.receiver == Receiver::Stopped {
+            if since.elapsed() > START_TIMEOUT {
+                bail!("the receiver does not start, and without it the server would delete its relay logs now");
+            }
+            sleep(POLL);
+        }
+    }
+    connection.execute(native.hold(None)).context("holding the native applier").map(|_| ())
+}
+
+/// An applier with several workers that did not end in order may have left transactions open before others that are applied.
+fn fill_gaps(connection: &mut Connection, native: &Native) -> Result<()> {
+    connection.execute(native.fill_gaps()).context("filling the gaps that the native applier's workers left")?;
+    let since = Instant::now();
+    loop {
+        let status = look::channel(connection, native)?;
+        if let Some(error) = status.applier_error {
+            bail!(
+                "the native applier stopped with error {error} while it filled the gaps between its workers: repair it first"
+            );
+        }
+        // With no gap left it stops at the next event, and there may be none: then it has read all there is.
+        if !status.applier_runs || status.applier_waits {
+            return connection.execute(native.stop_applier()).context("stopping the native applier").map(|_| ());
+        }
+        if since.elapsed() > GAPS_TIMEOUT {
+            bail!("the native applier has not filled the gaps between its workers in {} s", GAPS_TIMEOUT.as_secs());
+        }
+        sleep(POLL);
+    }
+}
+
+/// Before Heddle goes on applying: nothing but Heddle may have applied anything since the place was noted.
+pub fn check_held(
+    connection: &mut Connection,
+    native: &Native,
+    saved: &Saved,
+    place: &Place,
+    gtid_mode: &str,
+) -> Result<()> {
+    let status = look::channel(connection, native)?;
+    if !status.is_stopped() {
+        // The server was restarted, or somebody started it. Being held, it has applied nothing.
+        tracing::info!("native replication was started meanwhile (the server restarted?) and is stopped again");
+        connection.execute(native.stop()).context("stopping native replication")?;
+    }
+    let (now, status) = look::place(connection, native, gtid_mode)?;
+    let same = match place.positioning {
+        // A held applier goes past the end of a log all the same.
+        Positioning::File => status.delay_s == HOLD_S || now.position == place.position,
+        Positioning::Gtid | Positioning::CurrentPos => {
+            same_gtids(&place.gtids, &now.gtids, &own_uuid(connection, native)?)
+        }
+    };
+    if !same || now.positioning != place.positioning {
+        bail!(
+            "native replication has moved since heddle took over (from {} {} to {} {}): rows may have been applied twice. The \
+             replica can not be rescued any more: load it anew from a copy, then DROP DATABASE heddle",
+            show(place),
+            place.gtids,
+            show(&now),
+            now.gtids
+        );
+    }
+    if status.delay_s != HOLD_S {
+        tracing::warn!("the native applier was not held any more, but has not moved: it is held again");
+        connection.execute(native.hold(saved.heartbeat())).context("holding the native applier")?;
+    }
+    Ok(())
+}
+
+fn show(place: &Place) -> String {
+    place.position.as_ref().map_or_else(String::new, ToString::to_string)
+}
+
+fn own_uuid(connection: &mut Connection, native: &Native) -> Result<String> {
+    match native.flavour {
+        Flavour::MariaDb => Ok(String::new()),
+        Flavour::MySql => Ok(connection.scalar("SELECT @@global.server_uuid")?.unwrap_or_default()),
+    }
+}
+
+/// Whether no transaction was added but the server's own.
+fn same_gtids(then: &GtidState, now: &GtidState, own_uuid: &str) -> bool {
+    let (GtidState::MySql(then), GtidState::MySql(now)) = (then, now) else { return then == now };
+    let mut added = now.clone();
+    added.subtract(then);
+    now.contains_set(then)
+        && added.iter().all(|(uuid, _, _)| {
+            let hex: String = uuid.iter().map(|byte| format!("{byte:02x}")).collect();
+            hex == own_uuid.replace('-', "").to_ascii_lowercase()
+        })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_has_moved() {
+        let own = "6c27ad86-e5b9-11f1-91a6-02fc00000001";
+        let other = "8a258768-e5b8-11f1-9e33-02fc00000001";
+        let check = |then: &str, now: &str, expected| {
+            let state = |text: &str| text.parse::<GtidState>().unwrap();
+            assert_eq!(same_gtids(&state(then), &state(now), own), expected, "{then} {now}");
+        };
+        check("", "", true);
+        check(&format!("{other}:1-5"), &format!("{other}:1-5"), true);
+        check(&format!("{other}:1-5"), &format!("{other}:1-5,{own}:1"), true);
+        check(&format!("{other}:1-5"), &format!("{other}:1-6"), false);
+        check(&format!("{other}:1-5"), &format!("{other}:1-4"), false);
+        check("0-1-5", "0-1-5", true);
+        check("0-1-5", "0-1-6", false);
+    }
+}
