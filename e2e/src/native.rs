@@ -23,9 +23,11 @@ pub fn configure(source: &Server, replica: &Server) -> Result<()> {
              master_password='{PASSWORD}', master_use_gtid=slave_pos, master_connect_retry=1"
         ));
     }
-    if is_mysql_5(replica) {
+    if says_master(replica) {
+        let key = if replica.kind.to_string().starts_with("mysql-5") { "" } else { ", get_master_public_key=1" };
         return replica.execute(&format!(
-            "CHANGE MASTER TO master_host='127.0.0.1', master_port={port}, master_user='{USER}', master_password='{PASSWORD}', master_auto_position=1"
+            "CHANGE MASTER TO master_host='127.0.0.1', master_port={port}, master_user='{USER}', master_password='{PASSWORD}', \
+             master_auto_position=1{key}"
         ));
     }
     replica.execute(&format!(
@@ -34,12 +36,13 @@ pub fn configure(source: &Server, replica: &Server) -> Result<()> {
     ))
 }
 
-fn is_mysql_5(server: &Server) -> bool {
-    server.kind.to_string().starts_with("mysql-5")
+/// Older than 8.0.22.
+fn says_master(server: &Server) -> bool {
+    ["mysql-5.6.14", "mysql-5.7.22", "mysql-8.0.15"].contains(&server.kind.to_string().as_str())
 }
 
 fn start_statement(replica: &Server) -> &'static str {
-    if is_mysql_5(replica) { "START SLAVE" } else { "START REPLICA" }
+    if says_master(replica) { "START SLAVE" } else { "START REPLICA" }
 }
 
 /// Waits until the replica has applied everything that the source has logged by now.
@@ -72,7 +75,7 @@ pub fn wait_caught_up(source: &Server, replica: &Server) -> Result<()> {
 
 fn last_error(replica: &Server) -> Result<Option<String>> {
     let statement =
-        if replica.kind.is_mariadb() || is_mysql_5(replica) { "SHOW SLAVE STATUS" } else { "SHOW REPLICA STATUS" };
+        if replica.kind.is_mariadb() || says_master(replica) { "SHOW SLAVE STATUS" } else { "SHOW REPLICA STATUS" };
     let output = replica.client(&["--vertical", "-e", statement]).output().context("asking for the replica's state")?;
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
     let error = text
