@@ -11,7 +11,7 @@ const STUCK_AFTER: Duration = Duration::from_secs(900);
 /// Makes `replica` replicate from the source's first event, by GTID; returns once its threads are started.
 pub fn native_replica(source: &Server, replica: &Server) -> Result<()> {
     configure(source, replica)?;
-    replica.execute(if replica.kind.is_mariadb() { "START SLAVE" } else { start_statement(replica) })
+    replica.execute(if replica.kind.is_mariadb() { "START SLAVE" } else { statement(replica, "START") })
 }
 
 /// All of `native_replica` but starting it.
@@ -23,9 +23,11 @@ pub fn configure(source: &Server, replica: &Server) -> Result<()> {
              master_password='{PASSWORD}', master_use_gtid=slave_pos, master_connect_retry=1"
         ));
     }
-    if is_mysql_5(replica) {
+    if is_old_mysql(replica) {
+        let key = if is_mysql_5(replica) { "" } else { ", get_master_public_key=1" };
         return replica.execute(&format!(
-            "CHANGE MASTER TO master_host='127.0.0.1', master_port={port}, master_user='{USER}', master_password='{PASSWORD}', master_auto_position=1"
+            "CHANGE MASTER TO master_host='127.0.0.1', master_port={port}, master_user='{USER}', master_password='{PASSWORD}', \
+             master_auto_position=1{key}"
         ));
     }
     replica.execute(&format!(
@@ -136,12 +138,9 @@ pub fn wait_position(source: &Server, replica: &Server) -> Result<()> {
     }
 }
 
+/// Knows no `GET_MASTER_PUBLIC_KEY`.
 fn is_mysql_5(server: &Server) -> bool {
     server.kind.to_string().starts_with("mysql-5")
-}
-
-fn start_statement(replica: &Server) -> &'static str {
-    if is_mysql_5(replica) { "START SLAVE" } else { "START REPLICA" }
 }
 
 /// Waits until the replica has applied everything that the source has logged by now.
