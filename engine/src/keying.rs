@@ -7,7 +7,7 @@
 use std::sync::Arc;
 
 use binlog::image::columns;
-use binlog::{Bitmap, RowsEvent, RowsKind, TableMap};
+use binlog::{Bitmap, ColumnKind, RowsEvent, RowsKind, TableMap};
 use foldhash::fast::FixedState;
 use hashbrown::HashMap;
 use smallvec::{SmallVec, smallvec};
@@ -49,6 +49,8 @@ struct PartRule {
     slot: usize,
     class: KeyClass,
     prefix: Option<u32>,
+    /// VARCHAR, VARBINARY.
+    varying: bool,
 }
 
 #[derive(Debug)]
@@ -144,7 +146,7 @@ impl Keying {
         if table.columns.len() != map.columns.len() && !table.columns.is_empty() {
             table = Arc::new(without_columns(&table));
         }
-        let plan = Arc::new(KeyPlan::new(table));
+        let plan = Arc::new(KeyPlan::new(table, map));
         if self.plans.len() >= PLANS_MAX {
             self.plans.clear();
         }
@@ -349,7 +351,7 @@ fn without_columns(table: &Table) -> Table {
 }
 
 impl KeyPlan {
-    fn new(table: Arc<Table>) -> Self {
+    fn new(table: Arc<Table>, map: &TableMap) -> Self {
         let mut wanted: Vec<usize> = Vec::new();
         if table.order_by_table != Some(TableOrderCause::ColumnsDiffer) {
             wanted.extend(table.unique_keys.iter().flat_map(|key| key.parts.iter().map(|part| part.column)));
@@ -358,6 +360,11 @@ impl KeyPlan {
         wanted.sort_unstable();
         wanted.dedup();
         let slot = |column: usize| wanted.binary_search(&column).unwrap_or(usize::MAX);
+        let varying = |column: usize| {
+            map.columns
+                .get(column)
+                .is_some_and(|column| matches!(column.kind, ColumnKind::VARCHAR | ColumnKind::VAR_STRING))
+        };
         let class = |column: usize| table.columns.get(column).map_or(KeyClass::Coarse, |column| column.key_class);
         let unique = table
             .unique_keys
@@ -369,7 +376,12 @@ impl KeyPlan {
                 parts: key
                     .parts
                     .iter()
-                    .map(|part| PartRule { slot: slot(part.column), class: class(part.column), prefix: part.prefix })
+                    .map(|part| PartRule {
+                        slot: slot(part.column),
+                        class: class(part.column),
+                        prefix: part.prefix,
+                        varying: varying(part.column),
+                    })
                     .collect(),
             })
             .collect();
@@ -385,7 +397,12 @@ impl KeyPlan {
                         .columns
                         .iter()
                         .zip(&key.classes)
-                        .map(|(&column, class)| PartRule { slot: slot(column), class: *class, prefix: None })
+                        .map(|(&column, class)| PartRule {
+                            slot: slot(column),
+                            class: *class,
+                            prefix: None,
+                            varying: varying(column),
+                        })
                         .collect(),
                 }),
             })

@@ -6,7 +6,7 @@
 use twox_hash::XxHash64;
 
 use super::{Hashed, KeyPlan, KeyRule, Keying, PartRule, Value};
-use crate::keys::{Known, append_key};
+use crate::keys::{KeyClass, Known, Pad, append_key};
 use crate::schema::{Table, TableOrderCause};
 use crate::tags::{ForeignKeyHashes, Generation, ServerSet};
 
@@ -44,6 +44,12 @@ impl Keying {
         for rule in &plan.unique {
             let hashed = self.hash_for_server(rule, values, generation.hashes_prefixes());
             note(hashed, set);
+            if generation.hashes_prefixes()
+                && let Hashed::Hash(first) = hashed
+                && let Some(second) = self.second_hash(rule, values, first)
+            {
+                note(second, set);
+            }
         }
         if !checked {
             return;
@@ -53,7 +59,7 @@ impl Keying {
                 for reference in &plan.references {
                     match &reference.key {
                         Some(key) => {
-                            let hashed = self.hash_present(key, &key.parts, values);
+                            let hashed = self.hash_present(key, 0, &key.parts, values);
                             note(hashed, set);
                         }
                         None => set.unknown = true,
@@ -72,7 +78,7 @@ impl Keying {
                 let later = keys.iter().skip(index + 1).flat_map(|key| &key.parts);
                 let is_last = later.clone().all(|other| other.slot != part.slot);
                 if is_last && values.get(part.slot) != Some(&Value::Null) {
-                    let hashed = self.hash_present(key, std::slice::from_ref(part), values);
+                    let hashed = self.hash_present(key, 0, std::slice::from_ref(part), values);
                     note(hashed, set);
                 }
             }
@@ -87,14 +93,32 @@ impl Keying {
         if rule.parts.iter().any(|part| values.get(part.slot) == Some(&Value::Null)) {
             return Hashed::Null;
         }
-        self.hash_present(rule, &rule.parts, values)
+        self.hash_present(rule, 0, &rule.parts, values)
     }
 
-    /// Whole values, NULLs left out.
-    fn hash_present(&mut self, rule: &KeyRule, parts: &[PartRule], values: &[Value<'_>]) -> Hashed {
+    /// The servers also hash the values as they did before they knew prefixes, wherever a value's longest form is not the
+    /// index's: for prefixes and for every column of varying length. Of a collation that fills up with spaces it is another
+    /// number, else the same again.
+    fn second_hash(&mut self, rule: &KeyRule, values: &[Value<'_>], first: u64) -> Option<Hashed> {
+        let cut = rule.parts.iter().any(|part| part.prefix.is_some());
+        if !cut && rule.parts.iter().all(|part| !part.varying) {
+            return None;
+        }
+        let fills = |part: &PartRule| match part.class {
+            KeyClass::Text(key) => part.varying && key.pad != Pad::Counts,
+            _ => part.varying,
+        };
+        match cut || rule.parts.iter().any(fills) {
+            true => Some(self.hash_present(rule, SECOND, &rule.parts, values)),
+            false => Some(Hashed::Hash(first)),
+        }
+    }
+
+    /// Whole values, NULLs left out. `kind`: 0, or [`SECOND`].
+    fn hash_present(&mut self, rule: &KeyRule, kind: u16, parts: &[PartRule], values: &[Value<'_>]) -> Hashed {
         self.scratch.clear();
         self.scratch.extend_from_slice(&rule.table.0.to_le_bytes());
-        self.scratch.extend_from_slice(&rule.index.to_le_bytes());
+        self.scratch.extend_from_slice(&(rule.index | kind).to_le_bytes());
         for part in parts {
             let start = self.scratch.len();
             match values.get(part.slot).copied().unwrap_or(Value::Absent) {
@@ -112,6 +136,9 @@ impl Keying {
         Hashed::Hash(XxHash64::oneshot(self.seed, &self.scratch).max(1))
     }
 }
+
+/// Keeps the second hash of an index apart from the first.
+const SECOND: u16 = 1 << 15;
 
 fn note(hashed: Hashed, set: &mut ServerSet) {
     match hashed {

@@ -80,6 +80,11 @@ impl Generation {
         self == Self::Mysql84
     }
 
+    /// XA COMMIT in the session of its PREPARE counts with the rows that were prepared.
+    fn keeps_prepared_sets(self) -> bool {
+        self != Self::Mysql84
+    }
+
     /// What of a foreign key is hashed.
     pub fn foreign_key_hashes(self) -> ForeignKeyHashes {
         match self {

@@ -22,6 +22,9 @@ pub struct Subject<'a> {
     pub statement: bool,
     /// ANALYZE, REPAIR, OPTIMIZE, or a schema that is created, altered or dropped.
     pub blocking: bool,
+    /// XA PREPARE in a client's session (an applier keeps nothing of it), and XA COMMIT or XA ROLLBACK.
+    pub prepares: bool,
+    pub completes: bool,
     /// The source's connection; 0: not known.
     pub session: u32,
 }
@@ -43,6 +46,8 @@ impl<'a> Subject<'a> {
                     subject.blocking |= is_blocking(*kind);
                 }
                 Class::Dml { .. } => subject.statement = true,
+                Class::XaStart { .. } => subject.prepares = true,
+                Class::XaCommit { .. } | Class::XaRollback => subject.completes = true,
                 _ => {}
             }
         }

@@ -35,6 +35,8 @@ const DDL: Subject<'_> = Subject {
     create_select: false,
     statement: false,
     blocking: false,
+    prepares: false,
+    completes: false,
     session: 0,
 };
 

@@ -72,6 +72,16 @@ pub struct Tracker {
     history_start: Seq,
     /// Number in its log of the last transaction of each session. Kept over rotations, as the servers do.
     sessions: HashMap<u32, Seq, FixedState>,
+    /// What each session has prepared by XA and not completed.
+    prepared: HashMap<u32, Prepared, FixedState>,
+}
+
+/// The write set of an XA PREPARE.
+#[derive(Debug)]
+struct Prepared {
+    hashes: Vec<u64>,
+    missing_keys: bool,
+    referenced: bool,
 }
 
 impl Tracker {
@@ -86,11 +96,17 @@ impl Tracker {
             history: HashMap::default(),
             history_start: 0,
             sessions: HashMap::default(),
+            prepared: HashMap::default(),
         }
     }
 
     pub fn rules(&self) -> Rules {
         self.rules
+    }
+
+    /// Hashes in the history.
+    pub fn remembered(&self) -> usize {
+        self.history.len()
     }
 
     /// A new log begins with the next transaction.
@@ -120,7 +136,14 @@ impl Tracker {
         }
         let mut fallback = None;
         if self.rules.tracking != Tracking::CommitOrder {
-            (parent, fallback) = self.by_write_set(sequence, parent, subject);
+            let prepared = self.prepared(subject);
+            let again = prepared.as_ref().map(|set| Subject {
+                hashes: &set.hashes,
+                missing_keys: set.missing_keys,
+                referenced: set.referenced,
+                ..*subject
+            });
+            (parent, fallback) = self.by_write_set(sequence, parent, again.as_ref().unwrap_or(subject));
         }
         if self.rules.tracking == Tracking::WritesetSession && subject.session != 0 {
             parent = parent.max(self.by_session(sequence, subject.session));
@@ -131,6 +154,22 @@ impl Tracker {
             parent: self.offset + parent,
             fallback,
         }
+    }
+
+    /// The set that an XA COMMIT still has from the PREPARE of its session.
+    fn prepared(&mut self, subject: &Subject<'_>) -> Option<Prepared> {
+        if !self.rules.generation.keeps_prepared_sets() || subject.session == 0 {
+            return None;
+        }
+        if subject.completes && subject.hashes.is_empty() {
+            return self.prepared.remove(&subject.session);
+        }
+        if subject.prepares && self.prepared.len() < SESSIONS_MAX {
+            let (missing_keys, referenced) = (subject.missing_keys, subject.referenced);
+            let set = Prepared { hashes: subject.hashes.to_vec(), missing_keys, referenced };
+            self.prepared.insert(subject.session, set);
+        }
+        None
     }
 
     fn by_write_set(&mut self, sequence: Seq, by_order: Seq, subject: &Subject<'_>) -> (Seq, Option<Fallback>) {
