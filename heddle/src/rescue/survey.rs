@@ -150,6 +150,8 @@ impl Rescue<'_> {
             "source    {}@{}:{}, by {by}; applied up to {position}",
             status.user, status.host, status.port
         ));
+        let speed: Vec<String> = self.server.speed.iter().map(|(name, value)| format!("{name}={value}")).collect();
+        self.say(&format!("settings  {}", speed.join(" ")));
         if let Some(backlog) = &self.report.backlog {
             let number = |value: Option<u64>| value.map_or_else(|| "?".to_owned(), |value| value.to_string());
             let megabytes =
