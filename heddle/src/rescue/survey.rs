@@ -75,8 +75,10 @@ impl Rescue<'_> {
             ));
         }
         if state.flavour == binlog::Flavour::MariaDb {
+            // In this order: the source is being written, and what comes last can only have grown.
             let logged = source.scalar("SELECT @@global.gtid_binlog_state")?.unwrap_or_default();
-            judge::order(&logged, &state.executed, &self.server, findings);
+            let last = source.scalar("SELECT @@global.gtid_binlog_pos")?.unwrap_or_default();
+            judge::order(&logged, &last.parse().context("gtid_binlog_pos")?, &self.server, findings);
         }
         let native = Native { flavour: state.flavour, version: source.server().version, channel: String::new() };
         let sources = look::channels(&mut source, &native)?;
