@@ -54,7 +54,13 @@ pub fn run(server: &Server, script: &str, load: Load) -> Result<()> {
 
 /// Starts a script on prepared tables.
 pub fn start(server: &Server, script: &str, load: Load) -> Result<Sysbench> {
+    start_at(server, script, load, 0)
+}
+
+/// The same, with so many transactions a second; 0: as many as it can.
+pub fn start_at(server: &Server, script: &str, load: Load, rate: u32) -> Result<Sysbench> {
     let child = command(server, script, load, "run")
+        .arg(format!("--rate={rate}"))
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .spawn()
@@ -63,6 +69,13 @@ pub fn start(server: &Server, script: &str, load: Load) -> Result<Sysbench> {
 }
 
 impl Sysbench {
+    /// Ends the load now.
+    pub fn stop(mut self) -> Result<()> {
+        self.child.kill()?;
+        self.child.wait()?;
+        Ok(())
+    }
+
     /// Waits for the load's end.
     pub fn wait(self) -> Result<()> {
         finish(self.child.wait_with_output()?, &self.script)

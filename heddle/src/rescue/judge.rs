@@ -159,7 +159,8 @@ pub fn applier(settings: &std::collections::BTreeMap<String, String>, findings: 
     }
 }
 
-/// MariaDB: `logged` is the source's `gtid_binlog_state`, the last GTID of each server in each domain. A position says what is applied
+/// MariaDB: `logged` is the source's `gtid_binlog_state`, the last GTID of each server in each domain; `last` its `gtid_binlog_pos`, read
+/// before or after while it is being written. A position says what is applied
 /// only if sequence numbers never go back, and a native applier leaves out what its own server has logged first.
 pub fn order(logged: &str, last: &GtidState, server: &Server, findings: &mut Findings) {
     let GtidState::MariaDb(last) = last else { return };
@@ -168,7 +169,7 @@ pub fn order(logged: &str, last: &GtidState, server: &Server, findings: &mut Fin
         _ => engine::gtid::GtidPos::default(),
     };
     for gtid in logged.split(',').filter_map(|text| text.trim().parse::<engine::gtid::mariadb::Gtid>().ok()) {
-        if last.get(gtid.domain).is_some_and(|last| last.seq < gtid.seq) {
+        if last.get(gtid.domain).is_some_and(|last| last.server != gtid.server && last.seq < gtid.seq) {
             findings.refused.push(format!(
                 "sequence numbers of domain {} have gone back on the source ({gtid} came before {}): a position can not say what is applied. \
                  Use gtid_strict_mode, and a domain for each server that is written",
@@ -304,6 +305,8 @@ mod tests {
         };
         check("0-1-100", "0-1-100", "0-1-50", &[]);
         check("", "", "", &[]);
+        // Written between the two questions.
+        check("0-1-103", "0-1-100", "0-1-50", &[]);
         // A failover: this replica was the source once.
         check("0-2-40,0-1-100", "0-1-100", "0-1-50", &[]);
         check("0-3-120,0-1-100", "0-1-100", "0-1-50", &["gone back"]);

@@ -39,7 +39,22 @@ pub struct Server {
     /// Tables of users whose engine knows no transactions.
     pub not_transactional: u64,
     pub errors_skipped: String,
+    /// Those that decide how fast an applier is, as far as this server has them.
+    pub speed: Vec<(String, String)>,
 }
+
+const SPEED: [&str; 10] = [
+    "replica_parallel_workers",
+    "slave_parallel_workers",
+    "slave_parallel_threads",
+    "slave_parallel_type",
+    "slave_parallel_mode",
+    "replica_preserve_commit_order",
+    "slave_preserve_commit_order",
+    "sync_binlog",
+    "innodb_flush_log_at_trx_commit",
+    "innodb_buffer_pool_size",
+];
 
 impl Server {
     pub fn flavour(&self) -> Flavour {
@@ -69,6 +84,12 @@ impl Server {
         server.read_only = on(&["read_only"]);
         server.super_read_only = on(&["super_read_only"]);
         server.semi_sync = on(&["rpl_semi_sync_replica_enabled", "rpl_semi_sync_slave_enabled"]);
+        let speed = SPEED.iter().filter_map(|name| Some(((*name).to_owned(), variables.get(*name)?.clone())));
+        server.speed = speed.collect();
+        // MySQL 8 has both words for the same.
+        if variables.contains_key("replica_parallel_workers") {
+            server.speed.retain(|(name, _)| !name.starts_with("slave_"));
+        }
         server.errors_skipped = text(&["replica_skip_errors", "slave_skip_errors"]);
         let workers = ["replica_parallel_workers", "slave_parallel_workers", "slave_parallel_threads"];
         server.workers = text(&workers).parse().unwrap_or(0);

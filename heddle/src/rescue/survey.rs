@@ -75,8 +75,10 @@ impl Rescue<'_> {
             ));
         }
         if state.flavour == binlog::Flavour::MariaDb {
+            // In this order: the source is being written, and what comes last can only have grown.
             let logged = source.scalar("SELECT @@global.gtid_binlog_state")?.unwrap_or_default();
-            judge::order(&logged, &state.executed, &self.server, findings);
+            let last = source.scalar("SELECT @@global.gtid_binlog_pos")?.unwrap_or_default();
+            judge::order(&logged, &last.parse().context("gtid_binlog_pos")?, &self.server, findings);
         }
         let native = Native { flavour: state.flavour, version: source.server().version, channel: String::new() };
         let sources = look::channels(&mut source, &native)?;
@@ -150,6 +152,8 @@ impl Rescue<'_> {
             "source    {}@{}:{}, by {by}; applied up to {position}",
             status.user, status.host, status.port
         ));
+        let speed: Vec<String> = self.server.speed.iter().map(|(name, value)| format!("{name}={value}")).collect();
+        self.say(&format!("settings  {}", speed.join(" ")));
         if let Some(backlog) = &self.report.backlog {
             let number = |value: Option<u64>| value.map_or_else(|| "?".to_owned(), |value| value.to_string());
             let megabytes =

@@ -1,0 +1,178 @@
+//! The rescue's benchmark: two replicas of one source, equally far behind, the source being written all the while. One is rescued, then the other
+//! catches up by itself with its best setting; each until its lag is below a second. Everything durable.
+//!
+//! Arguments: `--transactions N` behind (default 100000), `--rate N` transactions a second meanwhile (500), `--sessions N` (16),
+//! `--tables N` (8), `--rows N` (50000), `--servers NAME,…`, `--output FILE`.
+
+use anyhow::{Context, Result, bail, ensure};
+use e2e::checksum::{contents, differences};
+use e2e::heddle::heddle;
+use e2e::native::{configure_by, start_native, stop_applier};
+use e2e::server::{Kind, MARIADB_10_11, MYSQL_9_7, Server};
+use e2e::sysbench::{self, Load};
+use e2e::wait_caught_up;
+use std::fmt::Write;
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+const DURABLE: [&str; 3] = ["--sync-binlog=1", "--innodb-flush-log-at-trx-commit=1", "--innodb-buffer-pool-size=1G"];
+const LAG: Duration = Duration::from_secs(1);
+
+/// The native applier's best setting in `bench/catch-up`.
+fn best_native(kind: Kind) -> &'static [&'static str] {
+    if kind.is_mariadb() {
+        &["--slave-parallel-threads=16", "--slave-parallel-mode=aggressive"]
+    } else {
+        &["--replica-parallel-workers=16"]
+    }
+}
+
+struct Arguments {
+    load: Load,
+    rate: u32,
+    kinds: Vec<Kind>,
+    output: Option<PathBuf>,
+}
+
+fn arguments() -> Result<Arguments> {
+    let mut parsed = Arguments {
+        load: Load { tables: 8, rows: 50_000, threads: 16, events: 100_000, seconds: 0 },
+        rate: 500,
+        kinds: vec![MYSQL_9_7, MARIADB_10_11],
+        output: None,
+    };
+    let mut given = std::env::args().skip(1);
+    while let Some(name) = given.next() {
+        let value = given.next().with_context(|| format!("{name} needs a value"))?;
+        match name.as_str() {
+            "--transactions" => parsed.load.events = value.parse()?,
+            "--rate" => parsed.rate = value.parse()?,
+            "--sessions" => parsed.load.threads = value.parse()?,
+            "--tables" => parsed.load.tables = value.parse()?,
+            "--rows" => parsed.load.rows = value.parse()?,
+            "--servers" => parsed.kinds = value.split(',').map(str::parse).collect::<Result<_>>()?,
+            "--output" => parsed.output = Some(value.into()),
+            _ => bail!("unknown option {name}"),
+        }
+    }
+    Ok(parsed)
+}
+
+fn gtids(server: &Server) -> Result<String> {
+    let variable = if server.kind.is_mariadb() { "@@gtid_binlog_pos" } else { "@@gtid_executed" };
+    Ok(server.scalar(&format!("SELECT {variable}"))?.replace("\\n", "").replace('\n', ""))
+}
+
+/// Transactions that the replica lacks.
+fn behind(source: &Server, replica: &Server) -> Result<u64> {
+    let last = |text: &str| -> Result<u64> {
+        let number = text.rsplit(['-', ':']).next().unwrap_or_default();
+        number.parse().with_context(|| format!("GTIDs {text:?}"))
+    };
+    let applied = if replica.kind.is_mariadb() { replica.scalar("SELECT @@gtid_slave_pos")? } else { gtids(replica)? };
+    Ok(last(&gtids(source)?)?.saturating_sub(last(&applied)?))
+}
+
+/// Seconds until all that the source had at most a second ago is applied natively.
+fn native_seconds(source: &Server, replica: &Server) -> Result<f64> {
+    let began = Instant::now();
+    start_native(replica)?;
+    loop {
+        let (asked, goal) = (Instant::now(), gtids(source)?);
+        let wait = if replica.kind.is_mariadb() {
+            format!("SELECT MASTER_GTID_WAIT('{goal}', 900)")
+        } else {
+            format!("SELECT WAIT_FOR_EXECUTED_GTID_SET('{goal}', 900)")
+        };
+        ensure!(replica.scalar(&wait)? == "0", "native replication does not catch up");
+        if asked.elapsed() < LAG {
+            return Ok(began.elapsed().as_secs_f64());
+        }
+    }
+}
+
+struct Measured {
+    version: String,
+    rescue_behind: u64,
+    rescue: f64,
+    applying: f64,
+    native_behind: u64,
+    native: f64,
+}
+
+fn measure(kind: Kind, arguments: &Arguments) -> Result<Measured> {
+    let load = arguments.load;
+    let options: Vec<&str> = DURABLE.iter().chain(best_native(kind)).copied().collect();
+    let source = Server::start(kind, &DURABLE)?;
+    let (rescued, native) = Server::start_two((kind, &options), (kind, &options))?;
+    for replica in [&rescued, &native] {
+        configure_by(&source, replica, true)?;
+        start_native(replica)?;
+    }
+    sysbench::prepare(&source, "oltp_write_only", load)?;
+    for replica in [&rescued, &native] {
+        wait_caught_up(&source, replica)?;
+        stop_applier(replica)?;
+    }
+    eprintln!("{kind}: {} transactions", load.events);
+    for script in ["oltp_update_non_index", "oltp_write_only"] {
+        sysbench::run(&source, script, Load { events: load.events / 2, ..load })?;
+    }
+    let forever = Load { threads: 4, events: 0, seconds: 3600, ..load };
+    let meanwhile = sysbench::start_at(&source, "oltp_write_only", forever, arguments.rate)?;
+    let rescue_behind = behind(&source, &rescued)?;
+    let relay = rescued.dir().join("heddle-relay").display().to_string();
+    let began = Instant::now();
+    let run = heddle(&["rescue", &rescued.url(), "--json", "--relay-dir", &relay])?.successful()?;
+    let rescue = began.elapsed().as_secs_f64();
+    let summary = run.summary()?;
+    eprintln!("{kind}: {summary}");
+    let applying = summary.pointer("/applied/seconds").and_then(serde_json::Value::as_f64).unwrap_or(f64::NAN);
+    let native_behind = behind(&source, &native)?;
+    let native_took = native_seconds(&source, &native)?;
+    meanwhile.stop()?;
+    for replica in [&rescued, &native] {
+        wait_caught_up(&source, replica)?;
+        let different = differences(&contents(&source)?, &contents(replica)?);
+        ensure!(different.is_empty(), "not equal at the end: {different:?}");
+    }
+    let version = source.scalar("SELECT VERSION()")?;
+    Ok(Measured { version, rescue_behind, rescue, applying, native_behind, native: native_took })
+}
+
+fn main() -> Result<()> {
+    let arguments = arguments()?;
+    let mut page = format!(
+        "# Rescue: time until the lag is below a second\n\n\
+         A source with {} transactions that its replicas lack (sysbench, half `oltp_update_non_index`, half `oltp_write_only`, {} × {} rows, {} sessions)\n\
+         and {} more a second all the while. `rescue` is the whole command, three seconds of looking before and three of watching after it included.\n\
+         Native has its best setting. All durable, all on one machine with {} cores; contents compared at the end.\n\n\
+         | | rescue: behind | applying | whole command | native: behind | native | native ÷ rescue |\n|---|---:|---:|---:|---:|---:|---:|\n",
+        arguments.load.events,
+        arguments.load.tables,
+        arguments.load.rows,
+        arguments.load.threads,
+        arguments.rate,
+        std::thread::available_parallelism().map_or(0, usize::from),
+    );
+    for &kind in &arguments.kinds {
+        let measured = measure(kind, &arguments)?;
+        writeln!(
+            page,
+            "| {} | {} | {:.1} s | {:.1} s | {} | {:.1} s | {:.1} |",
+            measured.version,
+            measured.rescue_behind,
+            measured.applying,
+            measured.rescue,
+            measured.native_behind,
+            measured.native,
+            measured.native / measured.rescue
+        )?;
+        eprint!("{page}");
+    }
+    print!("{page}");
+    match &arguments.output {
+        Some(path) => std::fs::write(path, page).with_context(|| path.display().to_string()),
+        None => Ok(()),
+    }
+}
