@@ -21,6 +21,7 @@ pub mod pace;
 pub mod policy;
 pub mod position;
 pub mod progress;
+pub mod quality;
 pub mod scheduler;
 pub mod schema;
 pub mod sql;
