@@ -25,6 +25,7 @@ pub mod quality;
 pub mod scheduler;
 pub mod schema;
 pub mod sql;
+pub mod survey;
 pub mod tags;
 #[cfg(test)]
 mod testing;

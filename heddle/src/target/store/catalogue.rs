@@ -78,6 +78,7 @@ fn describe(id: TableId, map: &TableMap, identity: &Identity) -> Table {
         foreign_keys: Vec::new(),
         cascades_to: Vec::new(),
         has_relations: false,
+        is_referenced: false,
         transactional: true,
         order_by_table,
     }
