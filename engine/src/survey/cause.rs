@@ -1,7 +1,6 @@
 //! Why nothing may run beside a transaction, as people tell such transactions apart.
 
 use crate::sql::DdlKind;
-use crate::transaction::BarrierCause;
 
 macro_rules! causes {
     ($($name:ident = $text:literal, $title:literal;)*) => {
@@ -78,19 +77,5 @@ impl Cause {
 
     pub fn is_ddl(self) -> bool {
         self <= Self::OtherDdl
-    }
-
-    /// The engine's coarser name for it.
-    pub fn barrier(self) -> BarrierCause {
-        match self {
-            Self::TemporaryTable | Self::Statement => BarrierCause::Statement,
-            Self::Account => BarrierCause::Account,
-            Self::LoadData => BarrierCause::LoadData,
-            Self::Xa => BarrierCause::Xa,
-            Self::NonTransactional => BarrierCause::NonTransactional,
-            Self::Compressed => BarrierCause::Huge,
-            Self::Unknown => BarrierCause::Unknown,
-            _ => BarrierCause::Ddl,
-        }
     }
 }

@@ -201,6 +201,8 @@ impl Cutter {
                 offset,
                 what: format!("the file ends inside an event: {torn} of at least {want} bytes are there"),
             })
+        } else if self.format.is_none() {
+            Some(Problem { offset, what: "the file has no events".to_owned() })
         } else {
             None
         };
