@@ -9,6 +9,7 @@ mod observe;
 mod report;
 mod rescue;
 mod runtime;
+mod simulate;
 mod source;
 mod target;
 

@@ -142,6 +142,8 @@ pub struct Seen<'a> {
     pub file: u32,
     pub record: &'a Record,
     pub uses: &'a [TableUse],
+    /// The tables so far.
+    pub tables: &'a HashMap<TableId, TableTotal, FixedState>,
     /// Exact dependencies; the numbers count in the window.
     pub placed: Placed,
     /// Transactions that it follows, by their number in the window; may repeat.
@@ -198,8 +200,8 @@ pub struct Totals {
     pub longest: Vec<Sized>,
     pub minutes: Series<Minute>,
     pub table_minutes: Series<ByTable>,
-    /// Sessions that the log names are there.
-    pub has_sessions: bool,
+    /// Transactions whose session the log names.
+    pub with_session: u64,
     writeset_tracker: Tracker,
     session_tracker: Tracker,
     file: u32,
@@ -250,7 +252,7 @@ impl Totals {
             longest: Vec::new(),
             minutes: Series::new(60),
             table_minutes: Series::with_buckets(60, 2_000),
-            has_sessions: false,
+            with_session: 0,
             writeset_tracker: tracker(Tracking::Writeset),
             session_tracker: tracker(Tracking::WritesetSession),
             file: 0,
@@ -379,7 +381,7 @@ impl Totals {
         self.follows.clear();
         if self.depth >= Depth::Keys {
             let subject = record.subject(server);
-            self.has_sessions |= subject.session != 0;
+            self.with_session += u64::from(subject.session != 0);
             let order = source_parent.unwrap_or(number - 1).min(number - 1);
             let by_rows = self.writeset_tracker.next(order, &subject);
             let by_session = self.session_tracker.next(order, &subject);
@@ -421,8 +423,19 @@ impl Totals {
             keep(&mut self.longest, |sized| (sized.duration_seconds.into(), 0), duration, || sized(record, file_name));
         }
         if let Some(sink) = sink {
-            let (file, follows) = (self.file, self.follows.as_slice());
-            sink.transaction(&Seen { number, file, record, uses, placed, follows, source_parent, writeset, session });
+            let (file, follows, tables) = (self.file, self.follows.as_slice(), &self.tables);
+            sink.transaction(&Seen {
+                number,
+                file,
+                record,
+                uses,
+                tables,
+                placed,
+                follows,
+                source_parent,
+                writeset,
+                session,
+            });
         }
     }
 
@@ -453,6 +466,11 @@ impl Totals {
         }
         let back = tags.sequence_number.saturating_sub(tags.last_committed).max(1) as u64;
         Some(number.saturating_sub(back).max(self.file_base).min(number - 1))
+    }
+
+    /// The log names the sessions of its transactions: MariaDB before 11.5 does not.
+    pub fn has_sessions(&self) -> bool {
+        2 * self.with_session > self.transactions
     }
 
     /// Nothing more comes.

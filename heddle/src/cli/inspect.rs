@@ -58,8 +58,14 @@ pub fn run(args: &InspectArgs) -> Result<ExitCode> {
         None => Definitions::default(),
     };
     let depth = if args.quick { Depth::Traffic } else { Depth::Keys };
-    let mut found =
-        read_files(&args.paths, definitions, threads(args.threads), Totals::new(depth, Costs::default()), None)?;
+    let mut found = read_files(
+        &args.paths,
+        definitions,
+        threads(args.threads),
+        Totals::new(depth, Costs::default()),
+        None,
+        &AtomicBool::new(false),
+    )?;
     let nothing = found.totals.events == 0;
     if nothing && let Some(trouble) = found.troubles.first() {
         bail!("{} at {}: {}", trouble.file.display(), trouble.problem.offset, trouble.problem.what);
@@ -83,15 +89,17 @@ pub fn threads(asked: Option<u16>) -> usize {
     asked.map_or_else(pipeline::threads_by_default, usize::from)
 }
 
-/// Reads what the paths stand for, with a progress bar; SIGINT ends with what was read so far.
+/// Reads what the paths stand for, with a progress bar; SIGINT, or
+/// `enough`, ends with what was read so far.
 pub fn read_files(
     paths: &[PathBuf],
     definitions: Definitions,
     threads: usize,
     totals: Totals,
     sink: Option<&mut (dyn engine::survey::Sink + Send)>,
+    enough: &AtomicBool,
 ) -> Result<pipeline::Found> {
-    let (files, missing) = relay::FileSource::discover_all(paths)?;
+    let (files, missing) = relay::FileSource::discover_all(paths).map_err(|error| anyhow::anyhow!("{error}"))?;
     let (read, stop) = (Arc::new(AtomicU64::new(0)), Arc::new(AtomicBool::new(false)));
     let bar = Bar::start(pipeline::total_bytes(&files), &read);
     let mut signals = Vec::new();
@@ -99,7 +107,7 @@ pub fn read_files(
         signals.push(signal_hook::flag::register(signal, Arc::clone(&stop)).context("signal handlers")?);
     }
     let first = files.first().cloned().unwrap_or_default();
-    let mut found = pipeline::run(files, definitions, threads, totals, sink, &read, &stop);
+    let mut found = pipeline::run(files, definitions, threads, totals, sink, &read, &[&stop, enough]);
     signals.into_iter().for_each(|signal| {
         signal_hook::low_level::unregister(signal);
     });

@@ -6,6 +6,7 @@ mod inspect;
 mod policies;
 mod replicate;
 mod rescue;
+mod simulate;
 mod status;
 mod store;
 mod time;
@@ -50,6 +51,7 @@ struct Cli {
 enum Command {
     Demo(demo::DemoArgs),
     Inspect(inspect::InspectArgs),
+    Simulate(Box<simulate::SimulateArgs>),
     Replicate(Box<replicate::ReplicateArgs>),
     Rescue(Box<rescue::RescueArgs>),
     Status(status::StatusArgs),
@@ -63,6 +65,7 @@ pub fn run() -> ExitCode {
     let done = match cli.command {
         Command::Demo(args) => demo::run(&args),
         Command::Inspect(args) => inspect::run(&args),
+        Command::Simulate(args) => simulate::run(&args),
         Command::Replicate(args) => replicate::run(&args),
         Command::Rescue(args) => rescue::run(&args),
         Command::Status(args) => status::run(&args),

@@ -56,7 +56,7 @@ struct Sums<'s> {
     paths: Vec<PathBuf>,
 }
 
-/// Reads `paths` to their end. `read` counts bytes for a progress bar; `stop` ends early.
+/// Reads `paths` to their end. `read` counts bytes for a progress bar; each of `stop` ends early.
 pub fn run(
     paths: Vec<PathBuf>,
     definitions: Definitions,
@@ -64,8 +64,10 @@ pub fn run(
     totals: Totals,
     sink: Option<&mut (dyn Sink + Send)>,
     read: &AtomicU64,
-    stop: &AtomicBool,
+    stop: &[&AtomicBool],
 ) -> Found {
+    let broken = AtomicBool::new(false);
+    let stopped = || broken.load(Ordering::Relaxed) || stop.iter().any(|stop| stop.load(Ordering::Relaxed));
     let depth = totals.depth;
     let sums = Mutex::new(Sums {
         totals,
@@ -81,8 +83,8 @@ pub fn run(
     let moved = Condvar::new();
     let waiting_max = 2 * threads + 2;
     let work = || {
-        let _guard = StopOnPanic { stop, moved: &moved };
-        while !stop.load(Ordering::Relaxed) {
+        let _guard = StopOnPanic { stop: &broken, moved: &moved };
+        while !stopped() {
             let (number, work) = {
                 let mut feed = lock(&feed);
                 let Some(work) = feed.1.next() else { break };
@@ -99,7 +101,7 @@ pub fn run(
                 Work::Problem(place, problem) => Done::Problem(place, problem),
                 Work::EndOfFile(place) => Done::EndOfFile(place),
             };
-            deliver(number, done, &queue, &moved, &sums, waiting_max, stop);
+            deliver(number, done, &queue, &moved, &sums, waiting_max, &stopped);
         }
     };
     std::thread::scope(|scope| {
@@ -136,6 +138,12 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
+/// For a while at most: a signal wakes nobody.
+fn wait<'q>(moved: &Condvar, state: MutexGuard<'q, Queue>) -> MutexGuard<'q, Queue> {
+    const LOOK_EVERY: std::time::Duration = std::time::Duration::from_millis(100);
+    moved.wait_timeout(state, LOOK_EVERY).unwrap_or_else(PoisonError::into_inner).0
+}
+
 fn deliver(
     number: u64,
     done: Done,
@@ -143,14 +151,14 @@ fn deliver(
     moved: &Condvar,
     sums: &Mutex<Sums<'_>>,
     waiting_max: usize,
-    stop: &AtomicBool,
+    stopped: &dyn Fn() -> bool,
 ) {
     let mut state = lock(queue);
     state.waiting.insert(number, done);
     if state.adding {
         // Whoever adds comes to it; only the one whose turn it is must never wait here.
-        while state.adding && state.waiting.len() > waiting_max && !stop.load(Ordering::Relaxed) {
-            state = moved.wait(state).unwrap_or_else(PoisonError::into_inner);
+        while state.adding && state.waiting.len() > waiting_max && !stopped() {
+            state = wait(moved, state);
         }
         if state.adding {
             return;
@@ -170,10 +178,10 @@ fn deliver(
     moved.notify_all();
     // Behind a piece that somebody else still scans: wait when too many do.
     while state.waiting.len() > waiting_max && !state.adding && !state.waiting.contains_key(&state.next) {
-        if stop.load(Ordering::Relaxed) {
+        if stopped() {
             return;
         }
-        state = moved.wait(state).unwrap_or_else(PoisonError::into_inner);
+        state = wait(moved, state);
     }
 }
 

@@ -7,6 +7,7 @@ pub mod inspect;
 pub mod numbers;
 pub mod out;
 pub mod row;
+pub mod simulate;
 pub mod status;
 pub mod summary;
 pub mod svg;

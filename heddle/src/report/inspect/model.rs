@@ -257,7 +257,7 @@ impl InspectReport {
         let keys = totals.depth >= Depth::Keys;
         let amil = |intervals: &Intervals| intervals.amil().filter(|_| keys);
         let group = |intervals: &Intervals| intervals.pseudo_group_size().filter(|_| keys);
-        let session = Some(totals.session).filter(|_| totals.has_sessions);
+        let session = Some(totals.session).filter(|_| totals.has_sessions());
         let mut report = InspectReport {
             transactions: totals.transactions,
             rows: totals.traffic.rows(),
@@ -512,7 +512,7 @@ fn histogram(histogram: &Histogram) -> Vec<BucketReport> {
 
 fn series(found: &mut Found) -> SeriesReport {
     let totals = &mut found.totals;
-    let (sessions, mariadb) = (totals.has_sessions, totals.mariadb);
+    let (sessions, mariadb) = (totals.has_sessions(), totals.mariadb);
     let mean = |(count, sum): (u64, u64)| (count > 0).then(|| sum as f64 / count as f64);
     let buckets = totals
         .minutes
