@@ -73,7 +73,7 @@ pub struct Placed {
 /// A key's part in chains.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct HotKey {
-    /// Time on critical paths of transactions that waited for this key.
+    /// Time on critical paths of transactions that waited for this key, as writers or as children.
     pub critical_us: u64,
 }
 
@@ -393,7 +393,12 @@ impl Exact {
                     }
                     Link::Key(0)
                 }
-                Link::Reference(_) => Link::Reference(0),
+                Link::Reference(hash) => {
+                    if let Some(counter) = totals.hot.get_mut(hash) {
+                        counter.value.critical_us += node.cost_us;
+                    }
+                    Link::Reference(0)
+                }
                 Link::Table(table) => {
                     if totals.critical_by_table.len() < TABLES_MAX || totals.critical_by_table.contains_key(&table) {
                         *totals.critical_by_table.entry(table).or_default() += node.cost_us;

@@ -223,7 +223,10 @@ impl Cutter {
             }
             Kind::QUERY if !self.has_gtids => {
                 let event = self.buffer.get(self.at..).unwrap_or_default();
-                is_begin(event, header.event_len as usize, self.format.as_deref())
+                match (event.get(..header.event_len as usize), &self.format) {
+                    (Some(event), Some(format)) => is_begin(event, format),
+                    _ => false,
+                }
             }
             _ => false,
         }
@@ -280,7 +283,7 @@ impl Cutter {
             }
             Kind::QUERY | Kind::QUERY_COMPRESSED => {
                 let event = self.buffer.get(self.at..self.at + length).unwrap_or_default();
-                self.changed |= kind == Kind::QUERY_COMPRESSED || may_define(event);
+                self.changed |= self.format.as_ref().is_some_and(|format| may_define(event, format));
             }
             _ => {}
         }
@@ -294,9 +297,7 @@ impl Cutter {
     /// What the statements of a piece do to definitions, for the pieces after it.
     fn execute(&mut self, piece: &Piece) {
         for event in events(&piece.bytes) {
-            if !matches!(event.get(4).copied().map(Kind), Some(Kind::QUERY | Kind::QUERY_COMPRESSED))
-                || !may_define(&event) && event.get(4) == Some(&Kind::QUERY.0)
-            {
+            if !may_define(&event, &piece.format) {
                 continue;
             }
             // What is damaged is noted by the scan.
@@ -346,23 +347,28 @@ fn maps(bytes: &Bytes, before: &[Bytes]) -> Vec<Bytes> {
     maps
 }
 
-/// Where the text of a QUERY event begins.
-fn text_at(event: &[u8]) -> Option<usize> {
-    let body = event.get(binlog::HEADER_LEN..)?;
+/// The text of a whole QUERY event.
+fn text<'a>(event: &'a [u8], format: &FormatDescription) -> Option<&'a [u8]> {
+    let body = event.get(binlog::HEADER_LEN..event.len().checked_sub(format.checksum.len())?)?;
     let schema = usize::from(*body.get(8)?);
     let vars = usize::from(u16::from_le_bytes([*body.get(11)?, *body.get(12)?]));
-    Some(binlog::HEADER_LEN + 13 + vars + schema + 1)
+    body.get(13 + vars + schema + 1..)
 }
 
 /// Whether a QUERY event is just BEGIN.
-fn is_begin(event: &[u8], length: usize, format: Option<&FormatDescription>) -> bool {
-    let end = length.saturating_sub(format.map_or(0, |format| format.checksum.len()));
-    text_at(event).and_then(|at| event.get(at..end)).is_some_and(|sql| sql.eq_ignore_ascii_case(b"BEGIN"))
+fn is_begin(event: &[u8], format: &FormatDescription) -> bool {
+    text(event, format).is_some_and(|sql| sql.eq_ignore_ascii_case(b"BEGIN"))
 }
 
-/// Whether a QUERY event's statement may change definitions: false for the verbs of data and transactions.
-fn may_define(event: &[u8]) -> bool {
-    let text = text_at(event).and_then(|at| event.get(at..)).unwrap_or_default();
+/// Whether an event's statement may change definitions: false for the verbs of data and transactions.
+fn may_define(event: &[u8], format: &FormatDescription) -> bool {
+    match event.get(4).copied().map(Kind) {
+        // Its text would have to be decompressed.
+        Some(Kind::QUERY_COMPRESSED) => return true,
+        Some(Kind::QUERY) => {}
+        _ => return false,
+    }
+    let text = text(event, format).unwrap_or_default();
     let verb = text.split(|byte| !byte.is_ascii_alphabetic()).next().unwrap_or_default();
     const OTHERS: [&[u8]; 12] = [
         b"BEGIN",
@@ -379,4 +385,31 @@ fn may_define(event: &[u8]) -> bool {
         b"FLUSH",
     ];
     !OTHERS.iter().any(|other| verb.eq_ignore_ascii_case(other))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use binlog::encode::{self, FormatSpec, Head};
+    use binlog::{Checksum, Flavour, MySqlGtid};
+
+    /// Checksums that begin with a letter must not make a verb of BEGIN: pieces would be cut at every transaction.
+    #[test]
+    fn pieces_are_large_whatever_the_checksums() {
+        let spec = FormatSpec::new("8.0.36", Flavour::MySql, Checksum::Crc32);
+        let mut bytes = MAGIC.to_vec();
+        bytes.extend(encode::format_description(&Head::new(0, 1, Checksum::Crc32), &spec));
+        let head = Head::new(1_700_000_000, 1, Checksum::Crc32);
+        for gno in 1..=2_000_u64 {
+            let gtid = MySqlGtid { uuid: [3; 16], gno, ..MySqlGtid::default() };
+            bytes.extend(encode::mysql_gtid(&head, &gtid));
+            bytes.extend(encode::query(&head, gno as u32, 0, 0, "s", &[], b"BEGIN"));
+            bytes.extend(encode::xid(&head, gno));
+        }
+        let mut cutter = Cutter::new(Arc::new(Definitions::default()));
+        cutter.buffer().extend_from_slice(&bytes);
+        assert!(matches!(cutter.next(), Cut::NeedMore(_)));
+        let (piece, problem) = cutter.finish();
+        assert_eq!((piece.map(|piece| piece.bytes.len()), problem), (Some(bytes.len() - MAGIC.len()), None));
+    }
 }

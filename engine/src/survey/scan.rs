@@ -6,7 +6,9 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use binlog::{Event, Header, Kind, MariaDbGtid, MySqlGtid, Query, RowsEvent, RowsKind, TableMap, TransactionPayload};
+use binlog::{
+    Event, Header, Kind, MariaDbGtid, MySqlGtid, Query, RowsEvent, RowsKind, TableMap, TransactionPayload, XaPrepare,
+};
 use bytes::Bytes;
 use foldhash::fast::FixedState;
 use hashbrown::HashMap;
@@ -258,8 +260,15 @@ impl Scan<'_> {
                 }
             }
             Kind::XA_PREPARE => {
+                let prepare = XaPrepare::decode(event, &self.piece.format).map_err(|corrupt| corrupt.to_string())?;
                 if let Some(current) = &mut self.current {
-                    current.record.barrier = current.record.barrier.max(Some(Cause::Xa));
+                    let record = &mut current.record;
+                    // XA COMMIT … ONE PHASE is a commit like any other.
+                    if prepare.one_phase && record.barrier == Some(Cause::Xa) {
+                        (record.barrier, record.text) = (None, None);
+                    } else if !prepare.one_phase {
+                        record.barrier = record.barrier.or(Some(Cause::Xa));
+                    }
                 }
                 self.end_here(offset + length);
             }

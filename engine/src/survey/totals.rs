@@ -140,6 +140,7 @@ pub struct Seen<'a> {
     /// From 1.
     pub number: u64,
     pub file: u32,
+    pub file_name: &'a Arc<str>,
     pub record: &'a Record,
     pub uses: &'a [TableUse],
     /// The tables so far.
@@ -423,10 +424,12 @@ impl Totals {
             keep(&mut self.longest, |sized| (sized.duration_seconds.into(), 0), duration, || sized(record, file_name));
         }
         if let Some(sink) = sink {
-            let (file, follows, tables) = (self.file, self.follows.as_slice(), &self.tables);
+            let (file, follows, tables, file_name) =
+                (self.file, self.follows.as_slice(), &self.tables, &self.file_name);
             sink.transaction(&Seen {
                 number,
                 file,
+                file_name,
                 record,
                 uses,
                 tables,

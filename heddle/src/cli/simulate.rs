@@ -8,12 +8,11 @@ use anyhow::{Context, Result, bail};
 use clap::Args;
 use engine::quality::Exact;
 use engine::survey::totals::Costs as PathCosts;
-use engine::survey::{Definitions, Depth, Totals};
+use engine::survey::{Depth, Totals};
 use sim::replica::{Costs, Model};
 
 use super::connect::{self, End};
-use super::inspect::{read_files, threads};
-use crate::inspect::schema;
+use super::inspect::{definitions, read_files, threads};
 use crate::report::out::say;
 use crate::report::simulate::{CostsReport, PolicyReport, SimulateReport, page, text};
 use crate::simulate::trace::Collector;
@@ -40,9 +39,9 @@ pub struct SimulateArgs {
     /// Policies, or all
     #[arg(long, value_name = "NAME,…", value_delimiter = ',', default_value = "all")]
     policy: Vec<String>,
-    /// Table definitions: the output of mysqldump --no-data --databases …
-    #[arg(long, value_name = "FILE")]
-    schema: Option<PathBuf>,
+    /// Table definitions: the output of mysqldump --no-data --databases …, or mysql://… of a server that has them
+    #[arg(long, value_name = "FILE|URL")]
+    schema: Option<String>,
     /// Measure the costs on this server (makes and drops the schema heddle_calibration)
     #[arg(long, value_name = "URL")]
     calibrate: Option<String>,
@@ -81,10 +80,7 @@ pub struct SimulateArgs {
 pub fn run(args: &SimulateArgs) -> Result<ExitCode> {
     let asked = models(&args.policy)?;
     let (costs, calibration) = costs(args)?;
-    let definitions = match &args.schema {
-        Some(path) => schema::read(path)?,
-        None => Definitions::default(),
-    };
+    let definitions = definitions(args.schema.as_deref())?;
     let full = AtomicBool::new(false);
     let limit = args.transactions.clamp(1, u32::MAX as usize / 4);
     let mut collector = Collector::new(limit, &full);
@@ -108,6 +104,7 @@ pub fn run(args: &SimulateArgs) -> Result<ExitCode> {
     let report = SimulateReport {
         transactions: trace.transactions.len() as u64,
         rows: trace.transactions.iter().map(|applied| u64::from(applied.rows)).sum(),
+        workers: workers.clone(),
         truncated: full.load(Ordering::Relaxed),
         costs: CostsReport::new(&costs),
         calibration,

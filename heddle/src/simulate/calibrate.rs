@@ -1,4 +1,5 @@
-//! Measures a server for the costs of the models: short loops inside of it, in a schema of their own that goes again.
+//! Measures a server for the costs of the models: short loops inside of it, in a schema of their own that goes again. Nothing
+//! of it is written to the server's binary log.
 
 use std::time::Instant;
 
@@ -73,6 +74,8 @@ fn derive(measured: &Measured, defaults: &Costs) -> Costs {
 
 fn prepare(connection: &mut Connection) -> Result<()> {
     for sql in [
+        // A replica must get no transactions of its own.
+        "SET SESSION sql_log_bin = 0".to_owned(),
         format!("DROP DATABASE IF EXISTS {SCHEMA}"),
         format!("CREATE DATABASE {SCHEMA}"),
         format!(

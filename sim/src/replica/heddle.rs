@@ -16,12 +16,12 @@ const AHEAD: usize = 10_000;
 pub(super) fn single(trace: &Trace, costs: &Costs, workers: usize, ordered: bool) -> Outcome {
     let mut pool = Pool::new(workers);
     let mut cores = Cores::new(costs.cores);
-    let mut commits = Commits::new(costs, workers, ordered);
+    let mut commits = Commits::new(costs, ordered);
     let mut done_at = Vec::with_capacity(trace.transactions.len() + 1);
     done_at.push(0.0_f64);
     let (mut now, mut all, mut floor, mut waits) = (0.0_f64, 0.0_f64, 0.0_f64, Waits::default());
     for (index, applied) in trace.transactions.iter().enumerate() {
-        now = cores.run(now, costs.dispatch_us);
+        now = cores.charge(now, costs.dispatch_us);
         if let Some(&far) = index.checked_sub(AHEAD).and_then(|index| done_at.get(index)) {
             now = now.max(far);
         }
@@ -36,7 +36,7 @@ pub(super) fn single(trace: &Trace, costs: &Costs, workers: usize, ordered: bool
             floor = all;
         }
     }
-    Outcome::new(&pool, trace, all, waits)
+    Outcome::new(&pool, &cores, trace, all, waits)
 }
 
 fn latest(trace: &Trace, applied: &Applied, done_at: &[f64]) -> f64 {
@@ -60,7 +60,7 @@ pub(super) fn grouped(trace: &Trace, costs: &Costs, workers: usize) -> Outcome {
         let (group, behind) = rest.split_at(length.min(rest.len()));
         rest = behind;
         let alone = group.iter().any(|applied| applied.barrier);
-        now = cores.run(now, costs.dispatch_us * group.len() as f64 / 4.0);
+        now = cores.charge(now, costs.dispatch_us * group.len() as f64 / 4.0);
         let (worker, mut begin) = pool.next_idle(now);
         if alone {
             begin = begin.max(all);
@@ -98,7 +98,7 @@ pub(super) fn grouped(trace: &Trace, costs: &Costs, workers: usize) -> Outcome {
         done_at.resize(done_at.len() + group.len(), committed.done);
         first_number += group.len() as u32;
     }
-    Outcome::new(&pool, trace, all, waits)
+    Outcome::new(&pool, &cores, trace, all, waits)
 }
 
 fn group_length(rest: &[Applied]) -> usize {

@@ -34,7 +34,7 @@ pub(super) fn run(trace: &Trace, costs: &Costs, workers: usize, mode: Mode) -> O
             executed: 0.0,
             floor: 0.0,
         });
-        now = cores.run(now, costs.dispatch_us);
+        now = cores.charge(now, costs.dispatch_us);
         // Threads take turns; each has a queue of its own.
         let worker = index % workers;
         let mut begin = now.max(pool.free_of(worker)).max(domain.floor);
@@ -73,7 +73,7 @@ pub(super) fn run(trace: &Trace, costs: &Costs, workers: usize, mode: Mode) -> O
         done_at.push(committed.done);
         end = end.max(committed.done);
     }
-    let mut outcome = Outcome::new(&pool, trace, end, waits);
+    let mut outcome = Outcome::new(&pool, &cores, trace, end, waits);
     outcome.conflicts = conflicts;
     outcome
 }

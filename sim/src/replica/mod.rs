@@ -17,7 +17,7 @@ mod resources;
 
 pub use knee::{Knee, knee};
 
-use crate::replica::resources::Pool;
+use crate::replica::resources::{Cores, Pool};
 
 /// One transaction of the stream.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -245,6 +245,8 @@ pub struct Outcome {
     pub seconds: f64,
     /// Busy time of each worker ÷ the whole time.
     pub utilisation: f64,
+    /// Of the processors.
+    pub processors: f64,
     /// Transactions by worker.
     pub shares: Vec<u64>,
     pub waits: Waits,
@@ -257,7 +259,7 @@ impl Outcome {
         if self.seconds > 0.0 { self.transactions as f64 / self.seconds } else { 0.0 }
     }
 
-    fn new(pool: &Pool, trace: &Trace, end_us: f64, waits: Waits) -> Self {
+    fn new(pool: &Pool, cores: &Cores, trace: &Trace, end_us: f64, waits: Waits) -> Self {
         let workers = pool.len();
         let busy: f64 = pool.busy_us();
         let whole = end_us * workers as f64;
@@ -268,6 +270,7 @@ impl Outcome {
             transactions: trace.transactions.len() as u64,
             seconds: end_us / 1e6,
             utilisation: if whole > 0.0 { (busy / whole).min(1.0) } else { 0.0 },
+            processors: cores.utilisation(end_us),
             shares: pool.shares().to_vec(),
             waits,
             conflicts: 0,

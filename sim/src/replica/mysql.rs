@@ -7,29 +7,30 @@ use super::{Applied, Costs, Outcome, Tags, Trace, Waits};
 /// One after the other: execution, then commit, then the next. Reading and handing out runs beside it.
 pub(super) fn serial(trace: &Trace, costs: &Costs) -> Outcome {
     let mut pool = Pool::new(1);
+    let mut cores = Cores::new(costs.cores);
     let (mut now, mut waits) = (0.0, Waits::default());
     for applied in &trace.transactions {
         let (processor, pages) = costs.execution(applied);
-        let done = now + processor + pages + costs.commit_us + costs.sync_us;
+        let done = cores.run(now, processor) + pages + costs.commit_us + costs.sync_us;
         waits.work_us += processor;
         waits.machine_us += pages;
         waits.commit_us += costs.commit_us + costs.sync_us;
         pool.note(0, now, done);
         now = done;
     }
-    Outcome::new(&pool, trace, now, waits)
+    Outcome::new(&pool, &cores, trace, now, waits)
 }
 
 /// Each schema has a worker, as long as it has transactions; one that touches several schemas waits for all of them.
 pub(super) fn database(trace: &Trace, costs: &Costs, workers: usize) -> Outcome {
     let mut pool = Pool::new(workers);
     let mut cores = Cores::new(costs.cores);
-    let mut commits = Unordered::new(costs, workers);
+    let mut commits = Unordered::new(costs);
     let mut worker_of: [Option<usize>; 64] = [None; 64];
     let mut schemas_of = vec![0_u32; workers];
     let (mut now, mut end, mut waits) = (0.0_f64, 0.0_f64, Waits::default());
     for applied in &trace.transactions {
-        now = cores.run(now, costs.dispatch_us);
+        now = cores.charge(now, costs.dispatch_us);
         let bits = if applied.schemas == 0 { 1 } else { applied.schemas };
         let (mut chosen, mut after) = (None, 0.0_f64);
         for schema in (0..64).filter(|schema| bits >> schema & 1 != 0) {
@@ -73,7 +74,7 @@ pub(super) fn database(trace: &Trace, costs: &Costs, workers: usize) -> Outcome 
         pool.note(worker, begin, committed.done);
         end = end.max(committed.done);
     }
-    Outcome::new(&pool, trace, end, waits)
+    Outcome::new(&pool, &cores, trace, end, waits)
 }
 
 pub(super) fn execute(applied: &Applied, costs: &Costs, cores: &mut Cores, begin: f64, waits: &mut Waits) -> f64 {
@@ -90,10 +91,10 @@ pub(super) enum Commits {
 }
 
 impl Commits {
-    pub fn new(costs: &Costs, workers: usize, ordered: bool) -> Self {
+    pub fn new(costs: &Costs, ordered: bool) -> Self {
         match ordered {
             true => Self::Ordered(Ordered::new(costs)),
-            false => Self::Unordered(Unordered::new(costs, workers)),
+            false => Self::Unordered(Unordered::new(costs)),
         }
     }
 
@@ -114,7 +115,7 @@ impl Commits {
 pub(super) fn logical_clock(trace: &Trace, costs: &Costs, workers: usize, tags: Tags, ordered: bool) -> Outcome {
     let mut pool = Pool::new(workers);
     let mut cores = Cores::new(costs.cores);
-    let mut commits = Commits::new(costs, workers, ordered);
+    let mut commits = Commits::new(costs, ordered);
     // When all transactions up to each number are committed.
     let mut low_water = Vec::with_capacity(trace.transactions.len() + 1);
     low_water.push(0.0_f64);
@@ -125,7 +126,7 @@ pub(super) fn logical_clock(trace: &Trace, costs: &Costs, workers: usize, tags: 
             Tags::Writeset => applied.writeset_parent,
             Tags::WritesetSession => applied.session_parent,
         };
-        now = cores.run(now, costs.dispatch_us);
+        now = cores.charge(now, costs.dispatch_us);
         now = now.max(low_water.get(parent as usize).copied().unwrap_or(0.0));
         let (worker, begin) = pool.next_idle(now);
         now = begin;
@@ -136,5 +137,5 @@ pub(super) fn logical_clock(trace: &Trace, costs: &Costs, workers: usize, tags: 
         low_water.push(before.max(done));
     }
     let end = low_water.last().copied().unwrap_or(0.0);
-    Outcome::new(&pool, trace, end, waits)
+    Outcome::new(&pool, &cores, trace, end, waits)
 }

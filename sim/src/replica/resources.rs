@@ -12,19 +12,37 @@ fn ticks(us: f64) -> u64 {
 #[derive(Debug)]
 pub(super) struct Cores {
     free: BinaryHeap<Reverse<u64>>,
+    busy_us: f64,
 }
 
 impl Cores {
     pub fn new(cores: usize) -> Self {
-        Self { free: (0..cores.max(1)).map(|_| Reverse(0)).collect() }
+        Self { free: (0..cores.max(1)).map(|_| Reverse(0)).collect(), busy_us: 0.0 }
     }
 
     /// Computes for `us`, from `at` on at the earliest; says when it is done.
     pub fn run(&mut self, at: f64, us: f64) -> f64 {
+        self.busy_us += us;
         let Some(mut first) = self.free.peek_mut() else { return at + us };
         let begin = (first.0 as f64 / 1e3).max(at);
         first.0 = ticks(begin + us);
         begin + us
+    }
+
+    /// Computes at once: for the thread that hands out work, which waits in no queue behind the workers. The time is
+    /// missing for the others.
+    pub fn charge(&mut self, at: f64, us: f64) -> f64 {
+        self.busy_us += us;
+        if let Some(mut first) = self.free.peek_mut() {
+            first.0 = first.0.max(ticks(at)) + ticks(us);
+        }
+        at + us
+    }
+
+    /// Share of all processors' time until `end`.
+    pub fn utilisation(&self, end: f64) -> f64 {
+        let whole = end * self.free.len() as f64;
+        if whole > 0.0 { (self.busy_us / whole).min(1.0) } else { 0.0 }
     }
 }
 

@@ -16,6 +16,7 @@ use crate::simulate::calibrate::Measured;
 pub struct SimulateReport {
     pub transactions: u64,
     pub rows: u64,
+    pub workers: Vec<usize>,
     /// The log has more than were simulated.
     pub truncated: bool,
     pub costs: CostsReport,
@@ -45,7 +46,7 @@ pub struct PolicyReport {
     pub policy: &'static str,
     pub runs: Vec<RunReport>,
     pub recommended_workers: Option<usize>,
-    /// What workers spend most of their time with there.
+    /// What further workers would mostly wait for.
     pub limited_by: Option<&'static str>,
 }
 
@@ -58,6 +59,8 @@ pub struct RunReport {
     pub speedup: f64,
     /// Of the workers' time, with a transaction.
     pub utilisation: f64,
+    /// Of the processors' time.
+    pub processors: f64,
     /// Of transactions among workers: 1 is even.
     pub jain: Option<f64>,
     /// Shares of the workers' time.
@@ -121,6 +124,7 @@ fn run(outcome: &Outcome, serial_seconds: f64) -> RunReport {
         transactions_per_second: outcome.transactions_per_second(),
         speedup: if outcome.seconds > 0.0 { serial_seconds / outcome.seconds } else { 0.0 },
         utilisation: outcome.utilisation,
+        processors: outcome.processors,
         jain: jain_index(outcome.shares.iter().map(|&share| share as f64)),
         idle: share(outcome.waits.dependency_us),
         commit_order: share(outcome.waits.order_us),
@@ -136,9 +140,9 @@ fn because(limited_by: &str) -> &'static str {
     match limited_by {
         "dependencies" => "more would be idle: what could come next has to wait for what is under way",
         "commit_order" => "more would wait for their turn to commit",
-        "commits" => "commits are the limit: they share syncs no further",
-        "machine" => "the processors are busy, or pages have to be read",
-        _ => "all workers are busy: more may help still",
+        "commits" => "more would wait for syncs and the serial part of commits",
+        "machine" => "more would wait for processors, or for pages",
+        _ => "no more were tried",
     }
 }
 
@@ -152,10 +156,8 @@ pub fn text(report: &SimulateReport) -> String {
         thousands(report.rows),
         if report.truncated { " (the log has more: --transactions)" } else { "" }
     );
-    let numbers: Vec<usize> =
-        report.policies.first().map(|p| p.runs.iter().map(|run| run.workers).collect()).unwrap_or_default();
     let _ = write!(out, "{:<32}", "workers");
-    numbers.iter().for_each(|number| {
+    report.workers.iter().for_each(|number| {
         let _ = write!(out, "{number:>16}");
     });
     out.push('\n');
@@ -242,9 +244,7 @@ pub fn page(report: &SimulateReport) -> String {
     body.push_str(&lines(&shown, &Axis::Numbers { log: true }, "×"));
     body.push_str("</section><section><h2>Transactions a second</h2>");
     let mut heads = vec!["".to_owned()];
-    heads.extend(
-        report.policies.first().into_iter().flat_map(|policy| policy.runs.iter().map(|run| run.workers.to_string())),
-    );
+    heads.extend(report.workers.iter().map(ToString::to_string));
     heads.push("worth it".to_owned());
     let heads: Vec<&str> = heads.iter().map(String::as_str).collect();
     let rows: Vec<Vec<String>> = report
