@@ -181,12 +181,15 @@ fn added(known: &TableDefinition, sql: &[u8], mode: SqlMode) -> Option<TableDefi
     Some(definition)
 }
 
+/// By parent: the children, and whether their rows change along.
+type Children = HashMap<TableId, Vec<(TableId, bool)>, FixedState>;
+
 /// [`Catalogue`] over [`Definitions`] and table maps.
 #[derive(Debug)]
 pub struct LogCatalogue {
     definitions: Arc<Definitions>,
     /// Foreign keys of all tables by parent: the child, and whether its rows change along. Made when first needed.
-    children: Option<HashMap<TableId, Vec<(TableId, bool)>, FixedState>>,
+    children: Option<Children>,
 }
 
 impl LogCatalogue {
@@ -194,10 +197,10 @@ impl LogCatalogue {
         Self { definitions, children: None }
     }
 
-    fn children(&mut self) -> &HashMap<TableId, Vec<(TableId, bool)>, FixedState> {
+    fn children(&mut self) -> &Children {
         let definitions = &self.definitions;
         self.children.get_or_insert_with(|| {
-            let mut children: HashMap<TableId, Vec<(TableId, bool)>, FixedState> = HashMap::default();
+            let mut children = Children::default();
             for (name, definition) in &definitions.tables {
                 for key in &definition.foreign_keys {
                     let acts = key.on_delete != ReferenceAction::Restrict || key.on_update != ReferenceAction::Restrict;

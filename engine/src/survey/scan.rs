@@ -253,11 +253,11 @@ impl Scan<'_> {
             Kind::GTID | Kind::ANONYMOUS_GTID | Kind::GTID_TAGGED => self.mysql(event, offset)?,
             Kind::MARIADB_GTID => self.mariadb(event, offset)?,
             Kind::QUERY | Kind::QUERY_COMPRESSED | Kind::EXECUTE_LOAD_QUERY => self.query(event, offset)?,
-            Kind::INTVAR | Kind::RAND | Kind::USER_VAR | Kind::BEGIN_LOAD_QUERY | Kind::APPEND_BLOCK => {
-                if self.current.is_none() && !self.lost {
-                    let current = self.begin(event, offset, Open::Statement);
-                    (current.record.bytes, current.record.unpacked_bytes) = (length, length);
-                }
+            Kind::INTVAR | Kind::RAND | Kind::USER_VAR | Kind::BEGIN_LOAD_QUERY | Kind::APPEND_BLOCK
+                if self.current.is_none() && !self.lost =>
+            {
+                let current = self.begin(event, offset, Open::Statement);
+                (current.record.bytes, current.record.unpacked_bytes) = (length, length);
             }
             Kind::XA_PREPARE => {
                 let prepare = XaPrepare::decode(event, &self.piece.format).map_err(|corrupt| corrupt.to_string())?;
