@@ -137,6 +137,20 @@ impl Keying {
         Ok(())
     }
 
+    /// Resolves the table of one rows event and adds its rows to a write set, as number `item` of its transaction.
+    pub fn key_event(
+        &mut self,
+        item: u32,
+        rows: &mut RowsItem,
+        catalogue: &mut dyn Catalogue,
+        set: &mut WriteSet,
+    ) -> Result<Arc<Table>, KeyingError> {
+        let plan = self.plan(&rows.map, catalogue)?;
+        rows.table = Some(Arc::clone(&plan.table));
+        self.key_rows(item, rows, &plan, set)?;
+        Ok(Arc::clone(&plan.table))
+    }
+
     fn plan(&mut self, map: &Arc<TableMap>, catalogue: &mut dyn Catalogue) -> Result<Arc<KeyPlan>, CatalogueError> {
         let at = Arc::as_ptr(map) as usize;
         if let Some((_, plan)) = self.plans.get(&at) {

@@ -21,9 +21,11 @@ pub mod pace;
 pub mod policy;
 pub mod position;
 pub mod progress;
+pub mod quality;
 pub mod scheduler;
 pub mod schema;
 pub mod sql;
+pub mod survey;
 pub mod tags;
 #[cfg(test)]
 mod testing;

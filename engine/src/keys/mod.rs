@@ -8,7 +8,9 @@ mod class;
 mod collation;
 mod data_type;
 mod folds;
+pub mod logged;
 pub mod mysql_writeset;
+pub mod numbered;
 mod text;
 
 pub use class::{KeyClass, Known, append_key, classify};

@@ -2,9 +2,11 @@
 
 mod connect;
 mod demo;
+mod inspect;
 mod policies;
 mod replicate;
 mod rescue;
+mod simulate;
 mod status;
 mod store;
 mod time;
@@ -24,6 +26,8 @@ pub const EXIT_UNFINISHED: u8 = 3;
 /// The command line was not understood (clap's own code).
 #[allow(dead_code)]
 pub const EXIT_USAGE: u8 = 2;
+/// A part of the input could not be read; the output says which.
+pub const EXIT_PARTIAL: u8 = 3;
 
 #[derive(Debug, Parser)]
 #[command(
@@ -46,6 +50,8 @@ struct Cli {
 #[derive(Debug, Subcommand)]
 enum Command {
     Demo(demo::DemoArgs),
+    Inspect(inspect::InspectArgs),
+    Simulate(Box<simulate::SimulateArgs>),
     Replicate(Box<replicate::ReplicateArgs>),
     Rescue(Box<rescue::RescueArgs>),
     Status(status::StatusArgs),
@@ -58,6 +64,8 @@ pub fn run() -> ExitCode {
     start_log(&cli.log);
     let done = match cli.command {
         Command::Demo(args) => demo::run(&args),
+        Command::Inspect(args) => inspect::run(&args),
+        Command::Simulate(args) => simulate::run(&args),
         Command::Replicate(args) => replicate::run(&args),
         Command::Rescue(args) => rescue::run(&args),
         Command::Status(args) => status::run(&args),

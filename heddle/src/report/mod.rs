@@ -3,7 +3,11 @@
 pub mod definitions;
 pub mod demo;
 pub mod dry_run;
+pub mod inspect;
+pub mod numbers;
 pub mod out;
 pub mod row;
+pub mod simulate;
 pub mod status;
 pub mod summary;
+pub mod svg;

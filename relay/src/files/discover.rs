@@ -23,6 +23,19 @@ impl FileSource {
     /// [`Error::Gap`] when a number is missing, [`Error::Ambiguous`] for more than one series of logs,
     /// [`Error::NoLogs`], or what the system says.
     pub fn discover<P: AsRef<Path>>(paths: &[P]) -> Result<Vec<PathBuf>> {
+        let (files, missing) = Self::discover_all(paths)?;
+        match missing.into_iter().next() {
+            Some(error) => Err(error),
+            None => Ok(files),
+        }
+    }
+
+    /// The same for readers who can do with a part: files that are missing ([`Error::Gap`], or named in an index and not
+    /// there) are told beside those that are there.
+    ///
+    /// # Errors
+    /// As [`FileSource::discover`], without those.
+    pub fn discover_all<P: AsRef<Path>>(paths: &[P]) -> Result<(Vec<PathBuf>, Vec<Error>)> {
         let paths: Vec<&Path> = paths.iter().map(AsRef::as_ref).collect();
         match paths.as_slice() {
             [] => Err(Error::NoLogs { path: PathBuf::new() }),
@@ -33,7 +46,7 @@ impl FileSource {
                 } else if is_index(path)? {
                     index(path)
                 } else {
-                    Ok(vec![path.to_path_buf()])
+                    Ok((vec![path.to_path_buf()], Vec::new()))
                 }
             }
             files => {
@@ -63,7 +76,7 @@ fn is_index(path: &Path) -> Result<bool> {
     Ok(name(path).ends_with(".index") && !is_log(path)?)
 }
 
-fn directory(dir: &Path) -> Result<Vec<PathBuf>> {
+fn directory(dir: &Path) -> Result<(Vec<PathBuf>, Vec<Error>)> {
     let mut files = Vec::new();
     for entry in std::fs::read_dir(dir).during("list", dir)? {
         let path = entry.during("list", dir)?.path();
@@ -78,27 +91,31 @@ fn directory(dir: &Path) -> Result<Vec<PathBuf>> {
 }
 
 /// An index file has one name a line, absolute or relative to the server's data directory, which may not be there.
-fn index(path: &Path) -> Result<Vec<PathBuf>> {
+fn index(path: &Path) -> Result<(Vec<PathBuf>, Vec<Error>)> {
     let dir = path.parent().unwrap_or(Path::new(""));
     let mut text = String::new();
     File::open(path).and_then(|file| file.take(INDEX_BYTES_MAX).read_to_string(&mut text)).during("read", path)?;
-    let mut files = Vec::new();
+    let (mut files, mut missing) = (Vec::new(), Vec::new());
     for line in text.lines().map(str::trim).filter(|line| !line.is_empty()) {
         let named = dir.join(line);
         // The logs may have been copied to where their index is.
         let beside = dir.join(name(Path::new(line)));
         let file = if named.exists() { named } else { beside };
-        std::fs::metadata(&file).during("read", &file)?;
-        files.push(file);
+        match std::fs::metadata(&file).during("read", &file) {
+            Ok(_) => files.push(file),
+            Err(error) => missing.push(error),
+        }
     }
     if files.is_empty() {
-        return Err(Error::NoLogs { path: path.to_path_buf() });
+        return Err(missing.into_iter().next().unwrap_or(Error::NoLogs { path: path.to_path_buf() }));
     }
-    series(dir, files)
+    let (files, gaps) = series(dir, files)?;
+    missing.extend(gaps);
+    Ok((files, missing))
 }
 
 /// Puts files in the order of their numbers, and checks that they are one series without a gap.
-fn series(dir: &Path, files: Vec<PathBuf>) -> Result<Vec<PathBuf>> {
+fn series(dir: &Path, files: Vec<PathBuf>) -> Result<(Vec<PathBuf>, Vec<Error>)> {
     let mut bases: BTreeMap<String, ()> = BTreeMap::new();
     let mut numbered = Vec::new();
     for path in files {
@@ -115,6 +132,7 @@ fn series(dir: &Path, files: Vec<PathBuf>) -> Result<Vec<PathBuf>> {
     }
     numbered.sort();
     numbered.dedup();
+    let mut gaps = Vec::new();
     for pair in numbered.windows(2) {
         let [(before, before_path), (after, after_path)] = pair else {
             continue;
@@ -122,10 +140,10 @@ fn series(dir: &Path, files: Vec<PathBuf>) -> Result<Vec<PathBuf>> {
         if before + 1 != *after {
             let base = bases.keys().next().cloned().unwrap_or_default();
             let missing = format!("{base}.{:06}", before + 1);
-            return Err(Error::Gap { missing, before: before_path.clone(), after: after_path.clone() });
+            gaps.push(Error::Gap { missing, before: before_path.clone(), after: after_path.clone() });
         }
     }
-    Ok(numbered.into_iter().map(|(_, path)| path).collect())
+    Ok((numbered.into_iter().map(|(_, path)| path).collect(), gaps))
 }
 
 #[cfg(test)]

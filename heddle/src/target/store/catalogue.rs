@@ -7,13 +7,13 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use binlog::{ColumnKind, TableMap};
-use engine::keys::{self, DataType, KeyClass};
+use binlog::TableMap;
+use engine::keys::KeyClass;
+use engine::keys::logged::key_class;
 use engine::schema::{Catalogue, CatalogueError, Column, KeyPart, Table, TableId, TableOrderCause, UniqueKey};
 use engine::sql::ObjectName;
 
 use super::Shared;
-use super::collations;
 use super::identity::Identity;
 
 pub struct StoreCatalogue {
@@ -81,43 +81,5 @@ fn describe(id: TableId, map: &TableMap, identity: &Identity) -> Table {
         is_referenced: false,
         transactional: true,
         order_by_table,
-    }
-}
-
-fn key_class(column: &binlog::Column) -> KeyClass {
-    let (charset, collation) = column.collation.and_then(collations::name).unwrap_or_default();
-    match data_type(column) {
-        // Without its collation a string may be binary or text.
-        DataType::Char | DataType::VarChar | DataType::Text if charset.is_empty() => KeyClass::Coarse,
-        data_type => keys::classify(&data_type, charset, collation),
-    }
-}
-
-fn data_type(column: &binlog::Column) -> DataType {
-    let int = |bytes| DataType::Int { bytes, unsigned: column.unsigned == Some(true) };
-    match column.real_kind() {
-        ColumnKind::TINY => int(1),
-        ColumnKind::SHORT => int(2),
-        ColumnKind::INT24 => int(3),
-        ColumnKind::LONG => int(4),
-        ColumnKind::LONGLONG => int(8),
-        ColumnKind::FLOAT => DataType::Float,
-        ColumnKind::DOUBLE => DataType::Double,
-        ColumnKind::NEWDECIMAL => DataType::Decimal,
-        ColumnKind::BIT => DataType::Bit,
-        ColumnKind::YEAR => DataType::Year,
-        ColumnKind::DATE | ColumnKind::NEWDATE => DataType::Date,
-        ColumnKind::TIME | ColumnKind::TIME2 => DataType::Time,
-        ColumnKind::DATETIME | ColumnKind::DATETIME2 => DataType::DateTime,
-        ColumnKind::TIMESTAMP | ColumnKind::TIMESTAMP2 => DataType::Timestamp,
-        ColumnKind::ENUM => DataType::Enum,
-        ColumnKind::SET => DataType::Set,
-        ColumnKind::STRING => DataType::Char,
-        ColumnKind::VARCHAR | ColumnKind::VAR_STRING => DataType::VarChar,
-        ColumnKind::TINY_BLOB | ColumnKind::BLOB | ColumnKind::MEDIUM_BLOB | ColumnKind::LONG_BLOB => DataType::Text,
-        ColumnKind::JSON => DataType::Json,
-        ColumnKind::GEOMETRY => DataType::Geometry,
-        ColumnKind::VECTOR => DataType::Vector,
-        _ => DataType::Other,
     }
 }

@@ -6,11 +6,11 @@
 
 use binlog::image::{self, Length};
 use binlog::{Bitmap, Column, ColumnKind, TableMap};
+use engine::keys::numbered;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use smallvec::SmallVec;
 
-use super::collations;
 use super::keys;
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -69,7 +69,7 @@ impl Shape {
     /// Whether values have the same bytes under both. What is not said counts as the same.
     fn fits(&self, other: &Self) -> bool {
         let same_characters = match (self.collation, other.collation) {
-            (Some(a), Some(b)) => a == b || collations::same_charset(a, b),
+            (Some(a), Some(b)) => a == b || numbered::same_charset(a, b),
             _ => true,
         };
         self.kind == other.kind && self.meta == other.meta && self.prefix == other.prefix && same_characters

@@ -11,7 +11,6 @@
 
 mod alone;
 mod catalogue;
-mod collations;
 mod ddl;
 pub mod dump;
 mod durable;

@@ -1,0 +1,177 @@
+//! `heddle inspect` and `heddle simulate` on logs that real servers wrote, with a bottleneck planted in each: it has to be
+//! the first that is named.
+
+use anyhow::{Context, Result, ensure};
+use e2e::heddle::Heddle;
+use e2e::server::{Kind, MARIADB_10_11, MYSQL_9_7, Server};
+use serde_json::Value;
+use std::path::Path;
+
+const TABLES: &str = "CREATE DATABASE shop; USE shop;
+    CREATE TABLE orders (id INT PRIMARY KEY AUTO_INCREMENT, customer INT NOT NULL, note VARCHAR(200) NOT NULL);
+    CREATE TABLE counter (id INT PRIMARY KEY, hits INT NOT NULL); INSERT INTO counter VALUES (1, 0), (2, 0);
+    CREATE TABLE audit (at DATETIME, what VARCHAR(50));
+    CREATE TABLE customer (id INT PRIMARY KEY, orders INT NOT NULL) ENGINE=InnoDB;
+    CREATE TABLE visit (id INT PRIMARY KEY AUTO_INCREMENT, customer INT NOT NULL,
+        FOREIGN KEY (customer) REFERENCES customer (id)) ENGINE=InnoDB; INSERT INTO customer VALUES (1, 0);
+    FLUSH BINARY LOGS;";
+
+/// What is planted: its name, the statements (of turn n), and what the first finding must say.
+type Planted = (&'static str, fn(u32) -> String, &'static str, &'static str);
+
+const PLANTED: &[Planted] = &[
+    ("hot row", |_| "UPDATE counter SET hits = hits + 1 WHERE id = 1".into(), "hot_key", "shop.counter, id=1"),
+    ("no key", |n| format!("INSERT INTO audit VALUES (NOW(), 'w{n}')"), "table_without_key", "shop.audit"),
+    ("ddl", |n| if n % 5 == 0 { "TRUNCATE TABLE counter".into() } else { String::new() }, "ddl_truncate", "TRUNCATE"),
+    (
+        "foreign key",
+        |n| format!("UPDATE customer SET orders = {n} WHERE id = 1; INSERT INTO visit (customer) VALUES (1)"),
+        "hot_key",
+        "shop.customer, id=1",
+    ),
+    (
+        "statements",
+        |n| {
+            format!(
+                "SET SESSION binlog_format = STATEMENT; UPDATE orders SET note = 'x' WHERE customer = {n}; SET SESSION binlog_format = ROW"
+            )
+        },
+        "statement",
+        "statements",
+    ),
+];
+
+/// Many independent transactions, with the planted statement after each.
+fn script(planted: fn(u32) -> String) -> String {
+    let turns =
+        (0..400).map(|n| format!("INSERT INTO orders (customer, note) VALUES ({n}, 'note {n}'); {};\n", planted(n)));
+    let body: String = turns.collect();
+    format!("USE shop;\n{}", body.replace("; ;", ";"))
+}
+
+/// The files from the one that is being written on: what comes next is alone in them.
+fn current_log(server: &Server) -> Result<String> {
+    let rows = server.rows("SHOW BINARY LOGS")?;
+    let name = rows.last().and_then(|row| row.first()).context("no binary log")?;
+    Ok(server.data().join(name).display().to_string())
+}
+
+fn inspect(arguments: &[&str], code: i32) -> Result<Value> {
+    let mut all = vec!["inspect", "--json"];
+    all.extend(arguments);
+    let run = Heddle::start(&all)?.wait()?;
+    ensure!(run.status.code() == Some(code), "{run}");
+    serde_json::from_str(&run.stdout).with_context(|| run.to_string())
+}
+
+fn check(kind: Kind) -> Result<()> {
+    let server = Server::start(kind, &[])?;
+    server.execute(TABLES)?;
+    let url = server.url();
+    for (name, statement, kind, says) in PLANTED {
+        let log = current_log(&server)?;
+        server.execute(&script(*statement))?;
+        server.rotate()?;
+        let report = inspect(&[&log, "--schema", &url], 0)?;
+        let first = &report["findings"][0];
+        let title = first["title"].as_str().unwrap_or_default();
+        ensure!(first["kind"] == *kind && title.contains(says), "{name}: the first finding is {first:#}");
+        ensure!(report["transactions"].as_u64() >= Some(400), "{name}: {report:#}");
+        ensure!(report["problems"].as_array().is_some_and(Vec::is_empty), "{name}: {report:#}");
+    }
+    large(&server, &url)?;
+    unknown_keys(&server)?;
+    live(&server, &url)?;
+    damaged(&server)
+}
+
+fn large(server: &Server, url: &str) -> Result<()> {
+    let log = current_log(server)?;
+    let doublings = "INSERT INTO orders (customer, note) SELECT customer, note FROM orders;".repeat(9);
+    server.execute(&format!("USE shop; {doublings} DELETE FROM orders WHERE id > 100;"))?;
+    server.rotate()?;
+    let report = inspect(&[&log, "--schema", url], 0)?;
+    ensure!(report["findings"][0]["kind"] == "large_transaction", "{:#}", report["findings"]);
+    ensure!(report["largest_transactions"][0]["rows"].as_u64() > Some(100_000), "{report:#}");
+    Ok(())
+}
+
+/// Without definitions the log of a hot row says only that keys are not known; with a dump it names the row.
+fn unknown_keys(server: &Server) -> Result<()> {
+    let log = current_log(server)?;
+    server.execute(&script(|_| {
+        "UPDATE counter SET hits = hits + 1 WHERE id = 2; INSERT IGNORE INTO counter VALUES (2, 0)".into()
+    }))?;
+    server.rotate()?;
+    let report = inspect(&[&log], 0)?;
+    ensure!(report["findings"][0]["kind"] == "keys_unknown", "{:#}", report["findings"]);
+    let dump = server.dir().join("schema.sql");
+    std::fs::write(
+        &dump,
+        "USE `shop`;\nCREATE TABLE `orders` (`id` int NOT NULL, `customer` int, `note` varchar(200), PRIMARY KEY (`id`));\n\
+         CREATE TABLE `counter` (`id` int NOT NULL, `hits` int, PRIMARY KEY (`id`));\n",
+    )?;
+    let report = inspect(&[&log, "--schema", &dump.display().to_string()], 0)?;
+    ensure!(
+        report["findings"][0]["title"].as_str().is_some_and(|title| title.contains("id=2")),
+        "{:#}",
+        report["findings"]
+    );
+    Ok(())
+}
+
+/// A live server's log is the same as its files, whatever the number of threads.
+fn live(server: &Server, url: &str) -> Result<()> {
+    let index = server.binlog_index().display().to_string();
+    let files = inspect(&[&index, "--schema", url], 0)?;
+    let one = inspect(&[&index, "--schema", url, "--threads", "1"], 0)?;
+    ensure!(files == one, "the number of threads matters");
+    let live = inspect(&["--from", url], 0)?;
+    for field in
+        ["transactions", "rows", "amil", "amil_writeset", "amil_exact", "barriers", "hot_keys", "mariadb_group_size"]
+    {
+        ensure!(files[field] == live[field], "{field}: {} in files, {} live", files[field], live[field]);
+    }
+    let simulated = Heddle::start(&["simulate", &index, "--schema", url, "--workers", "1,8", "--json"])?.wait()?;
+    ensure!(simulated.status.success(), "{simulated}");
+    let report: Value = serde_json::from_str(&simulated.stdout)?;
+    for policy in report["policies"].as_array().context("policies")? {
+        let speed = |run: usize| policy["runs"][run]["transactions_per_second"].as_f64().unwrap_or(0.0);
+        ensure!(speed(0) > 0.0 && speed(1) >= 0.9 * speed(0), "{policy:#}");
+    }
+    Ok(())
+}
+
+fn damaged(server: &Server) -> Result<()> {
+    let name = server.rows("SHOW BINARY LOGS")?.swap_remove(1).swap_remove(0);
+    let mut bytes = std::fs::read(server.data().join(&name))?;
+    let middle = bytes.len() / 2;
+    bytes[middle] ^= 0x40;
+    bytes.truncate(bytes.len() - 10);
+    let copy = server.dir().join("damaged.000002");
+    std::fs::write(&copy, bytes)?;
+    let report = inspect(&[&copy.display().to_string()], 3)?;
+    let problems = report["problems"].as_array().context("problems")?;
+    ensure!(
+        problems.len() >= 2 && problems.iter().all(|problem| problem["offset"].as_u64() > Some(4)),
+        "{problems:#?}"
+    );
+    ensure!(report["transactions"].as_u64() > Some(100), "{report:#}");
+    let page = server.dir().join("report.html");
+    let _ = inspect(&[&copy.display().to_string(), "--html", &page.display().to_string()], 3)?;
+    let html = std::fs::read_to_string(&page)?;
+    ensure!(html.contains("damaged.000002") && !html.contains("http"), "the page");
+    let none = Heddle::start(&["inspect", &Path::new("/dev/null").display().to_string()])?.wait()?;
+    ensure!(none.status.code() == Some(1), "{none}");
+    Ok(())
+}
+
+#[test]
+fn bottlenecks_planted_in_mysql_are_named() -> Result<()> {
+    check(MYSQL_9_7)
+}
+
+#[test]
+fn bottlenecks_planted_in_mariadb_are_named() -> Result<()> {
+    check(MARIADB_10_11)
+}

@@ -1,0 +1,95 @@
+//! The keys of rows, as numbers for the sums and, for those that come often, in words for people.
+
+use std::sync::Arc;
+
+use binlog::image::columns;
+use binlog::{Bitmap, value};
+use foldhash::fast::FixedState;
+use hashbrown::HashMap;
+
+use super::{KeyName, Scanned};
+use crate::schema::{KeyPart, Table};
+use crate::transaction::{Row, RowsItem, TableUse, WriteSet};
+
+/// A key gets its name when it comes for this many times in a piece.
+const NAME_AT: u32 = 3;
+/// Names of a piece at the most.
+const NAMES_MAX: usize = 256;
+/// Longest value that is shown, in characters.
+const VALUE_CHARS_MAX: usize = 40;
+/// Keys that are counted in a piece.
+const COUNTED_MAX: usize = 1 << 18;
+
+/// Counts keys within a piece.
+#[derive(Debug, Default)]
+pub(super) struct Counts {
+    counts: HashMap<u64, u32, FixedState>,
+}
+
+impl Counts {
+    /// Moves the keys of one rows event into the piece's lists.
+    pub fn take(&mut self, item: &RowsItem, table: &Table, set: &WriteSet, out: &mut Scanned) {
+        for row in &set.rows {
+            for (at, pair) in set.unique_hashes(row).chunks_exact(2).enumerate() {
+                let &[before, after] = pair else { continue };
+                for hash in [before, if after == before { 0 } else { after }] {
+                    if hash == 0 {
+                        continue;
+                    }
+                    out.writes.push(hash);
+                    if self.count(hash) == NAME_AT && out.names.len() < NAMES_MAX {
+                        out.names.extend(name(item, table, row, at, hash, hash == before));
+                    }
+                }
+            }
+            out.reads.extend(set.reference_hashes(row).iter().filter(|&&hash| hash != 0));
+        }
+    }
+
+    fn count(&mut self, hash: u64) -> u32 {
+        if self.counts.len() >= COUNTED_MAX && !self.counts.contains_key(&hash) {
+            return 0;
+        }
+        let count = self.counts.entry(hash).or_default();
+        *count += 1;
+        *count
+    }
+}
+
+/// Adds the uses of one rows event to those of its transaction, each once.
+pub(super) fn note_uses(uses: &mut Vec<TableUse>, first: usize, new: &[TableUse]) {
+    for table_use in new {
+        if !uses.iter().skip(first).any(|known| known == table_use) {
+            uses.push(*table_use);
+        }
+    }
+}
+
+fn name(item: &RowsItem, table: &Table, row: &Row, index: usize, hash: u64, before: bool) -> Option<KeyName> {
+    let key = table.unique_keys.get(index)?;
+    let (range, present) = match before {
+        true => (row.before.clone(), &item.event.before_columns),
+        false => (row.after.clone(), &item.event.after_columns),
+    };
+    let image = item.event.rows.get(range.start as usize..range.end as usize)?;
+    let texts: Option<Vec<String>> =
+        key.parts.iter().map(|part| part_text(item, table, part, present, image)).collect();
+    Some(KeyName { hash, table: table.id, index: Arc::from(key.name.as_str()), values: texts?.join(", ") })
+}
+
+fn part_text(item: &RowsItem, table: &Table, part: &KeyPart, present: &Bitmap, image: &[u8]) -> Option<String> {
+    let found = columns(&item.map, present, image).find_map(|column| match column {
+        Ok(column) if column.column == part.column => Some(Some(column)),
+        Ok(_) => None,
+        Err(_) => Some(None),
+    })??;
+    let column = item.map.columns.get(part.column)?;
+    let defined = table.columns.get(part.column)?;
+    let text = match found.value {
+        Some(raw) => value::display(column, raw, defined.unsigned),
+        None => "NULL".to_owned(),
+    };
+    let shown: String = text.chars().take(VALUE_CHARS_MAX).collect();
+    let more = if shown.len() < text.len() { "…" } else { "" };
+    Some(format!("{}={shown}{more}", defined.name))
+}

@@ -1,0 +1,162 @@
+//! Binary logs read for what they say, not to be applied.
+//!
+//! [`Cutter`] cuts files into pieces of whole transactions, without looking into them; [`scan`] turns a piece into
+//! records, one a transaction, with the keys that it touches; [`Totals`] takes the records in the order of the log and
+//! sums up. Pieces can be scanned in any order and at the same time: the cuts depend on the bytes alone, so the sums do
+//! not depend on who scanned what.
+//!
+//! Unlike [`crate::assemble`], what is damaged or not known is noted and passed over: nothing is applied here, and what
+//! can be read is worth reading. Nothing is skipped without a [`Problem`].
+
+mod cause;
+mod cut;
+mod definitions;
+mod dump;
+mod keys;
+mod scan;
+pub mod totals;
+
+pub use cause::Cause;
+pub use cut::{Cut, Cutter, Piece};
+pub use definitions::{Definitions, LogCatalogue};
+pub use dump::Statements;
+pub use scan::{Depth, Scanned, scan};
+pub use totals::{Sink, Totals};
+
+use crate::gtid::Gtid;
+use crate::schema::{Table, TableId};
+use crate::tags::Subject;
+use crate::transaction::Tags;
+use std::ops::Range;
+use std::sync::Arc;
+
+/// Something that could not be read, and where.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Problem {
+    /// Offset in the file, in bytes.
+    pub offset: u64,
+    pub what: String,
+}
+
+/// One transaction, or one statement outside of any.
+#[derive(Clone, Debug, Default)]
+pub struct Record {
+    /// Offset of its first event.
+    pub start: u64,
+    /// Offset behind its last event.
+    pub end: u64,
+    pub gtid: Option<Gtid>,
+    pub tags: Tags,
+    /// Microseconds since 1970 of the commit on the server that wrote the log.
+    pub commit_time_us: u64,
+    /// From the first event's time to the commit, in seconds: how long it was under way on the source.
+    pub duration_seconds: u32,
+    /// Seconds that its longest statement ran on the source (statements and DDL only).
+    pub exec_seconds: u32,
+    /// As in the log, and decompressed.
+    pub bytes: u64,
+    pub unpacked_bytes: u64,
+    pub inserts: u64,
+    pub updates: u64,
+    pub deletes: u64,
+    pub statements: u32,
+    /// Nothing may run beside it.
+    pub barrier: Option<Cause>,
+    /// The beginning of the statement that made it a barrier; not of statements about accounts.
+    pub text: Option<Box<str>>,
+    /// Its keys in [`Scanned::writes`], [`Scanned::reads`] and [`Scanned::uses`].
+    pub writes: Range<u32>,
+    pub reads: Range<u32>,
+    pub uses: Range<u32>,
+    /// What a MySQL server's tracker would see, see [`Record::subject`]; the hashes are in [`Scanned::server`].
+    pub server: Range<u32>,
+    pub missing_keys: bool,
+    pub referenced: bool,
+    pub unknown_keys: bool,
+    pub create_select: bool,
+    pub blocking: bool,
+    /// XA PREPARE; XA COMMIT or XA ROLLBACK of a prepared one.
+    pub prepares: bool,
+    pub completes: bool,
+    /// Its keys are not all there: it is ordered by its tables.
+    pub keys_left_out: bool,
+    /// It began in the piece before.
+    pub continued: bool,
+    /// It goes on in the next piece.
+    pub goes_on: bool,
+}
+
+impl Record {
+    pub fn rows(&self) -> u64 {
+        self.inserts + self.updates + self.deletes
+    }
+
+    /// For [`crate::tags::Tracker`]; `hashes` are those of [`Record::server`].
+    pub fn subject<'a>(&self, hashes: &'a [u64]) -> Subject<'a> {
+        Subject {
+            hashes,
+            missing_keys: self.missing_keys,
+            referenced: self.referenced,
+            unknown: self.unknown_keys || self.keys_left_out,
+            empty: self.rows() == 0 && self.statements == 0,
+            create_select: self.create_select,
+            statement: matches!(self.barrier, Some(Cause::Statement | Cause::LoadData)),
+            blocking: self.blocking,
+            prepares: self.prepares,
+            completes: self.completes,
+            session: self.tags.session,
+        }
+    }
+}
+
+/// Rows and bytes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Traffic {
+    pub inserts: u64,
+    pub updates: u64,
+    pub deletes: u64,
+    /// Of rows events.
+    pub bytes: u64,
+}
+
+impl Traffic {
+    pub fn rows(&self) -> u64 {
+        self.inserts + self.updates + self.deletes
+    }
+}
+
+impl std::ops::AddAssign for Traffic {
+    fn add_assign(&mut self, other: Self) {
+        self.inserts += other.inserts;
+        self.updates += other.updates;
+        self.deletes += other.deletes;
+        self.bytes += other.bytes;
+    }
+}
+
+/// A key that came several times in a piece, in words.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct KeyName {
+    pub hash: u64,
+    pub table: TableId,
+    pub index: Arc<str>,
+    /// Such as `id=42`, or `order_id=1, line=2`.
+    pub values: String,
+}
+
+/// Stands for a table by its name alone, the same in every piece.
+pub fn table_id(schema: &str, table: &str) -> TableId {
+    let mut text = Vec::with_capacity(schema.len() + table.len() + 1);
+    text.extend_from_slice(schema.as_bytes());
+    text.push(0);
+    text.extend_from_slice(table.as_bytes());
+    TableId(twox_hash::XxHash64::oneshot(0, &text) as u32)
+}
+
+/// A table of a piece and what went into it.
+#[derive(Clone, Debug)]
+pub struct TableSeen {
+    pub table: Arc<Table>,
+    pub traffic: Traffic,
+    pub transactions: u64,
+}

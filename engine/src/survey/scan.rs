@@ -1,0 +1,582 @@
+//! One piece of a log → its transactions, tables and keys.
+//!
+//! Knows where transactions begin and end in every dialect; what it can not read it notes, and goes on with the next
+//! transaction.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use binlog::{
+    Event, Header, Kind, MariaDbGtid, MySqlGtid, Query, RowsEvent, RowsKind, TableMap, TransactionPayload, XaPrepare,
+};
+use bytes::Bytes;
+use foldhash::fast::FixedState;
+use hashbrown::HashMap;
+
+use super::cut::events;
+use super::keys::{Counts, note_uses};
+use super::{Cause, KeyName, LogCatalogue, Piece, Problem, Record, TableSeen, Traffic, table_id};
+use crate::gtid::Gtid;
+use crate::keying::Keying;
+use crate::schema::{Catalogue, Table, TableId};
+use crate::sql::{self, Class, SqlMode};
+use crate::tags::Generation;
+use crate::transaction::{RowsItem, TableAccess, TableUse, Tags, WriteSet};
+
+/// How deeply a scan looks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Depth {
+    /// Tags, transactions, rows and bytes.
+    Traffic,
+    /// And keys.
+    Keys,
+}
+
+/// Keys of one transaction in one piece; what has more is ordered by its tables.
+const KEYS_MAX: usize = 1 << 18;
+/// A compressed transaction is looked into up to this size, in bytes.
+const PAYLOAD_BYTES_MAX: u64 = 96 << 20;
+/// Characters of a statement that are kept.
+const TEXT_CHARS_MAX: usize = 160;
+/// Problems of one piece that are kept.
+const PROBLEMS_MAX: usize = 100;
+
+/// What a piece holds.
+#[derive(Debug, Default)]
+pub struct Scanned {
+    pub records: Vec<Record>,
+    pub writes: Vec<u64>,
+    pub reads: Vec<u64>,
+    pub uses: Vec<TableUse>,
+    /// Hashes as a MySQL server would make them.
+    pub server: Vec<u64>,
+    pub tables: BTreeMap<TableId, TableSeen>,
+    /// By minute since 1970 and table.
+    pub minutes: BTreeMap<(u64, TableId), Traffic>,
+    pub names: Vec<KeyName>,
+    pub problems: Vec<Problem>,
+    /// Problems that were not kept.
+    pub more_problems: u64,
+    /// Events and bytes, those in compressed transactions not counted apart.
+    pub events: u64,
+    pub bytes: u64,
+    pub format_descriptions: u64,
+    /// The last event is a ROTATE, and names this file.
+    pub next_file: Option<String>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Open {
+    /// One statement ends it, unless that is a BEGIN.
+    Statement,
+    /// Until COMMIT, ROLLBACK, XID or XA PREPARE.
+    Block,
+}
+
+struct Current {
+    record: Record,
+    open: Open,
+    /// The earliest time that an event of it names, in seconds since 1970.
+    began: u32,
+    tables: Vec<TableId>,
+}
+
+struct Scan<'a> {
+    piece: &'a Piece,
+    depth: Depth,
+    out: Scanned,
+    current: Option<Current>,
+    /// An event could not be read: what follows belongs to nothing until a transaction begins.
+    lost: bool,
+    maps: HashMap<u64, (Bytes, Arc<TableMap>), FixedState>,
+    catalogue: LogCatalogue,
+    keying: Keying,
+    set: WriteSet,
+    counts: Counts,
+    resolved: HashMap<usize, Arc<Table>, FixedState>,
+}
+
+/// Reads a piece.
+pub fn scan(piece: &Piece, depth: Depth) -> Scanned {
+    let mut scan = Scan {
+        piece,
+        depth,
+        out: Scanned::default(),
+        current: None,
+        lost: false,
+        maps: HashMap::default(),
+        catalogue: LogCatalogue::new(Arc::clone(&piece.definitions)),
+        keying: Keying::new(0).for_tags(Generation::Mysql84),
+        set: WriteSet::default(),
+        counts: Counts::default(),
+        resolved: HashMap::default(),
+    };
+    scan.run();
+    scan.out
+}
+
+/// A problem of one event.
+type Failed = String;
+
+impl Scan<'_> {
+    fn run(&mut self) {
+        if let Some(maps) = &self.piece.continued {
+            let mut record = Record { start: self.piece.offset, continued: true, ..Record::default() };
+            self.begin_lists(&mut record);
+            self.current = Some(Current { record, open: Open::Block, began: 0, tables: Vec::new() });
+            for map in maps {
+                if let Ok(event) = Event::parse(map.clone(), self.piece.format.checksum) {
+                    // It was read once before: what is wrong with it has been noted.
+                    let _ = self.table_map(&event);
+                }
+            }
+        }
+        let mut offset = self.piece.offset;
+        for bytes in events(&self.piece.bytes) {
+            let length = bytes.len() as u64;
+            self.out.events += 1;
+            self.out.bytes += length;
+            let done = Event::parse(bytes, self.piece.format.checksum).map_err(|corrupt| corrupt.to_string());
+            let done = done.and_then(|event| self.event(&event, offset, true));
+            if let Err(what) = done {
+                self.fail(offset, what);
+            }
+            offset += length;
+        }
+        if let Some(header) = &self.piece.too_large {
+            self.too_large(header, offset);
+        }
+        if self.current.is_some() {
+            if self.piece.goes_on {
+                self.end(offset, true);
+            } else {
+                let began = self.current.as_ref().map_or(0, |current| current.record.start);
+                self.problem(began, "a transaction that does not end in its file is not counted".to_owned());
+            }
+        }
+    }
+
+    fn problem(&mut self, offset: u64, what: String) {
+        if self.out.problems.len() < PROBLEMS_MAX {
+            self.out.problems.push(Problem { offset, what });
+        } else {
+            self.out.more_problems += 1;
+        }
+    }
+
+    fn fail(&mut self, offset: u64, what: String) {
+        self.problem(offset, format!("{what}; its transaction is not counted"));
+        self.current = None;
+        self.lost = true;
+    }
+
+    fn too_large(&mut self, header: &Header, offset: u64) {
+        self.problem(
+            offset,
+            format!("a {} event of {} bytes is counted, but not looked into", header.kind, header.event_len),
+        );
+        self.out.events += 1;
+        self.out.bytes += u64::from(header.event_len);
+        let tables: Vec<TableUse> = self
+            .maps
+            .values()
+            .map(|(_, map)| TableUse { table: table_id(&map.schema, &map.table), access: TableAccess::WriteAll })
+            .collect();
+        if let Some(current) = &mut self.current {
+            current.record.bytes += u64::from(header.event_len);
+            current.record.unpacked_bytes += u64::from(header.event_len);
+            current.record.keys_left_out = true;
+            note_uses(&mut self.out.uses, current.record.uses.start as usize, &tables);
+        }
+    }
+
+    fn begin_lists(&self, record: &mut Record) {
+        let at = |list: usize| list as u32..list as u32;
+        record.writes = at(self.out.writes.len());
+        record.reads = at(self.out.reads.len());
+        record.uses = at(self.out.uses.len());
+        record.server = at(self.out.server.len());
+    }
+
+    fn begin(&mut self, event: &Event, offset: u64, open: Open) -> &mut Current {
+        if let Some(current) = &self.current {
+            let began = current.record.start;
+            self.problem(
+                began,
+                format!("a transaction that has not ended when another begins at {offset} is not counted"),
+            );
+        }
+        self.lost = false;
+        let time = event.header().timestamp;
+        let mut record = Record { start: offset, commit_time_us: u64::from(time) * 1_000_000, ..Record::default() };
+        self.begin_lists(&mut record);
+        self.current.insert(Current { record, open, began: time, tables: Vec::new() })
+    }
+
+    /// Ends the transaction under way at `end` of the file.
+    fn end(&mut self, end: u64, goes_on: bool) {
+        let Some(mut current) = self.current.take() else { return };
+        let record = &mut current.record;
+        (record.end, record.goes_on) = (end, goes_on);
+        record.writes.end = self.out.writes.len() as u32;
+        record.reads.end = self.out.reads.len() as u32;
+        record.uses.end = self.out.uses.len() as u32;
+        record.server.end = self.out.server.len() as u32;
+        let committed = (record.commit_time_us / 1_000_000) as u32;
+        record.duration_seconds = committed.saturating_sub(current.began);
+        for table in &current.tables {
+            if let Some(seen) = self.out.tables.get_mut(table) {
+                seen.transactions += 1;
+            }
+        }
+        self.out.records.push(current.record);
+    }
+
+    /// `outer`: of the file, not of a compressed transaction.
+    fn event(&mut self, event: &Event, offset: u64, outer: bool) -> Result<(), Failed> {
+        let kind = event.kind();
+        let length = event.bytes().len() as u64;
+        let begins = matches!(kind, Kind::GTID | Kind::ANONYMOUS_GTID | Kind::GTID_TAGGED | Kind::MARIADB_GTID);
+        if let Some(current) = self.current.as_mut().filter(|_| !begins) {
+            if outer {
+                current.record.bytes += length;
+            }
+            current.record.unpacked_bytes += length;
+            if event.header().timestamp != 0 {
+                current.began = current.began.min(event.header().timestamp);
+            }
+        }
+        match kind {
+            Kind::TABLE_MAP => self.table_map(event)?,
+            kind if kind.is_rows() => self.rows(event, offset)?,
+            Kind::XID => self.end_here(offset + length),
+            Kind::GTID | Kind::ANONYMOUS_GTID | Kind::GTID_TAGGED => self.mysql(event, offset)?,
+            Kind::MARIADB_GTID => self.mariadb(event, offset)?,
+            Kind::QUERY | Kind::QUERY_COMPRESSED | Kind::EXECUTE_LOAD_QUERY => self.query(event, offset)?,
+            Kind::INTVAR | Kind::RAND | Kind::USER_VAR | Kind::BEGIN_LOAD_QUERY | Kind::APPEND_BLOCK
+                if self.current.is_none() && !self.lost =>
+            {
+                let current = self.begin(event, offset, Open::Statement);
+                (current.record.bytes, current.record.unpacked_bytes) = (length, length);
+            }
+            Kind::XA_PREPARE => {
+                let prepare = XaPrepare::decode(event, &self.piece.format).map_err(|corrupt| corrupt.to_string())?;
+                if let Some(current) = &mut self.current {
+                    let record = &mut current.record;
+                    // XA COMMIT … ONE PHASE is a commit like any other.
+                    if prepare.one_phase && record.barrier == Some(Cause::Xa) {
+                        (record.barrier, record.text, record.prepares) = (None, None, false);
+                    } else if !prepare.one_phase {
+                        record.barrier = record.barrier.or(Some(Cause::Xa));
+                    }
+                }
+                self.end_here(offset + length);
+            }
+            Kind::TRANSACTION_PAYLOAD => self.payload(event, offset)?,
+            Kind::FORMAT_DESCRIPTION => {
+                self.out.format_descriptions += 1;
+                self.maps.clear();
+            }
+            Kind::INCIDENT => {
+                self.problem(offset, "the source wrote an incident: it may have lost events here".to_owned());
+            }
+            Kind::ROTATE => {
+                if let Ok(rotate) = binlog::rotate::Rotate::decode(event, &self.piece.format) {
+                    self.out.next_file = Some(rotate.file);
+                }
+            }
+            kind if kind.name() == "UNKNOWN" && event.header().flags & 0x80 == 0 => {
+                self.problem(offset, format!("an event of type {} is not known and was passed over", kind.0));
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn end_here(&mut self, end: u64) {
+        if self.current.is_some() {
+            self.end(end, false);
+        } else if !self.lost {
+            self.problem(end, "the end of a transaction that did not begin in this file".to_owned());
+        }
+    }
+
+    fn mysql(&mut self, event: &Event, offset: u64) -> Result<(), Failed> {
+        let gtid = MySqlGtid::decode(event, &self.piece.format).map_err(|corrupt| corrupt.to_string())?;
+        let length = event.bytes().len() as u64;
+        let record = &mut self.begin(event, offset, Open::Statement).record;
+        (record.bytes, record.unpacked_bytes) = (length, length);
+        if !gtid.anonymous {
+            let tag = (!gtid.tag.is_empty()).then(|| gtid.tag.as_str().into());
+            record.gtid = Some(Gtid::MySql { uuid: gtid.uuid, tag, gno: gtid.gno });
+        }
+        record.tags =
+            Tags { last_committed: gtid.last_committed, sequence_number: gtid.sequence_number, ..Tags::default() };
+        if let Some(us) = gtid.immediate_commit_timestamp_us.or(gtid.original_commit_timestamp_us)
+            && us > 0
+        {
+            record.commit_time_us = us;
+        }
+        Ok(())
+    }
+
+    fn mariadb(&mut self, event: &Event, offset: u64) -> Result<(), Failed> {
+        let gtid = MariaDbGtid::decode(event, &self.piece.format).map_err(|corrupt| corrupt.to_string())?;
+        let length = event.bytes().len() as u64;
+        let single = gtid.flags & (MariaDbGtid::FL_STANDALONE | MariaDbGtid::FL_COMPLETED_XA) != 0;
+        let current = self.begin(event, offset, if single { Open::Statement } else { Open::Block });
+        let record = &mut current.record;
+        (record.bytes, record.unpacked_bytes) = (length, length);
+        record.gtid = Some(Gtid::MariaDb { domain: gtid.domain_id, server: gtid.server_id, seq: gtid.seq_no });
+        record.tags = Tags { commit_id: gtid.commit_id, domain: gtid.domain_id, flags: gtid.flags, ..Tags::default() };
+        record.tags.session = gtid.thread_id.unwrap_or(0);
+        if gtid.flags & (MariaDbGtid::FL_PREPARED_XA | MariaDbGtid::FL_COMPLETED_XA) != 0 {
+            record.barrier = Some(Cause::Xa);
+        }
+        Ok(())
+    }
+
+    fn query(&mut self, event: &Event, offset: u64) -> Result<(), Failed> {
+        let length = event.bytes().len() as u64;
+        let format = &self.piece.format;
+        let body = event.body();
+        let thread = body.first_chunk::<4>().map_or(0, |bytes| u32::from_le_bytes(*bytes));
+        let exec = body.get(4..).and_then(|rest| rest.first_chunk::<4>()).map_or(0, |bytes| u32::from_le_bytes(*bytes));
+        if event.kind() == Kind::QUERY && is_begin(body) {
+            match &mut self.current {
+                Some(current) => current.open = Open::Block,
+                None => {
+                    let current = self.begin(event, offset, Open::Block);
+                    (current.record.bytes, current.record.unpacked_bytes) = (length, length);
+                }
+            }
+            if let Some(current) = &mut self.current {
+                current.record.tags.session = thread;
+            }
+            return Ok(());
+        }
+        let (query, load) = if event.kind() == Kind::EXECUTE_LOAD_QUERY {
+            let load =
+                binlog::load_data::ExecuteLoadQuery::decode(event, format).map_err(|corrupt| corrupt.to_string())?;
+            (load.query, true)
+        } else {
+            (Query::decode(event, format).map_err(|corrupt| corrupt.to_string())?, false)
+        };
+        let mode = SqlMode::from_bits(query.vars.sql_mode.unwrap_or(0));
+        let class = sql::classify(&query.sql, &String::from_utf8_lossy(&query.schema), mode).class;
+        if self.current.is_none() {
+            if self.lost || matches!(class, Class::Commit | Class::Rollback) {
+                return Ok(());
+            }
+            let current = self.begin(event, offset, Open::Statement);
+            (current.record.bytes, current.record.unpacked_bytes) = (length, length);
+        }
+        let Some(current) = &mut self.current else { return Ok(()) };
+        let record = &mut current.record;
+        if record.tags.session == 0 {
+            record.tags.session = thread;
+        }
+        record.exec_seconds = record.exec_seconds.max(exec);
+        let cause = match class {
+            Class::Begin => {
+                current.open = Open::Block;
+                return Ok(());
+            }
+            Class::Commit | Class::Rollback => {
+                self.end(offset + length, false);
+                return Ok(());
+            }
+            Class::Savepoint | Class::RollbackTo | Class::Release => return Ok(()),
+            Class::XaStart { .. } => {
+                current.open = Open::Block;
+                record.prepares = true;
+                Cause::Xa
+            }
+            Class::XaCommit { .. } | Class::XaRollback => {
+                record.completes = true;
+                Cause::Xa
+            }
+            Class::XaEnd | Class::XaPrepare => Cause::Xa,
+            Class::Ddl { kind } => {
+                // CREATE TABLE … START TRANSACTION: its rows follow.
+                if matches!(kind, sql::DdlKind::CreateTable { start_transaction: true, .. }) {
+                    current.open = Open::Block;
+                    record.create_select = true;
+                }
+                record.blocking |= is_blocking(kind);
+                Cause::of_ddl(kind)
+            }
+            Class::Dml { .. } | Class::SetStatement if load => Cause::LoadData,
+            Class::Dml { .. } | Class::SetStatement => Cause::Statement,
+            Class::Unknown => Cause::Unknown,
+        };
+        record.statements += 1;
+        if record.text.is_none() && cause != Cause::Account {
+            let text: String = String::from_utf8_lossy(&query.sql).chars().take(TEXT_CHARS_MAX).collect();
+            record.text = Some(text.split_whitespace().collect::<Vec<_>>().join(" ").into());
+        }
+        record.barrier = Some(record.barrier.map_or(cause, |known| known.min(cause)));
+        if current.open == Open::Statement {
+            self.end(offset + length, false);
+        }
+        Ok(())
+    }
+
+    fn table_map(&mut self, event: &Event) -> Result<(), Failed> {
+        let body = event.body();
+        let known = body.first_chunk::<6>().and_then(|id| {
+            let id = id.iter().rev().fold(0, |value, &byte| value << 8 | u64::from(byte));
+            self.maps.get(&id)
+        });
+        if known.is_some_and(|(known, _)| known.as_ref() == body) {
+            return Ok(());
+        }
+        let map = TableMap::decode(event, &self.piece.format).map_err(|corrupt| corrupt.to_string())?;
+        self.maps.insert(map.table_id, (event.body_bytes(), Arc::new(map)));
+        Ok(())
+    }
+
+    fn rows(&mut self, event: &Event, offset: u64) -> Result<(), Failed> {
+        let Some(current) = &mut self.current else {
+            if !self.lost {
+                self.problem(offset, "a rows event outside any transaction is not counted".to_owned());
+                self.lost = true;
+            }
+            return Ok(());
+        };
+        let format = &self.piece.format;
+        let id = RowsEvent::peek_table_id(event, format).map_err(|corrupt| corrupt.to_string())?;
+        let Some((_, map)) = self.maps.get(&id) else {
+            // A rows event that only ends a statement has no table.
+            if [0x00ff_ffff, 0xffff_ffff, 0xffff_ffff_ffff].contains(&id) {
+                return Ok(());
+            }
+            return Err(format!("rows for table id {id}, whose table map is missing"));
+        };
+        let rows = RowsEvent::decode(event, format).map_err(|corrupt| corrupt.to_string())?;
+        let named = |what: String| format!("rows of {}.{}: {what}", map.schema, map.table);
+        let length = event.bytes().len() as u64;
+        let unpacked = (rows.rows.len() as u64).saturating_sub(length);
+        current.record.unpacked_bytes += unpacked;
+        let kind = rows.kind;
+        let mut item = RowsItem {
+            map: Arc::clone(map),
+            event: rows,
+            timestamp: event.header().timestamp,
+            table: None,
+            rows: 0..0,
+        };
+        let first_key = current.record.writes.start as usize;
+        let too_many = self.out.writes.len() - first_key.min(self.out.writes.len()) > KEYS_MAX;
+        let count = if self.depth >= Depth::Keys && !too_many {
+            self.set.rows.clear();
+            self.set.hashes.clear();
+            self.set.tables.clear();
+            let server = self.set.server.get_or_insert_default();
+            server.hashes.clear();
+            (server.missing_keys, server.referenced, server.unknown) = (false, false, false);
+            let table = self
+                .keying
+                .key_event(0, &mut item, &mut self.catalogue, &mut self.set)
+                .map_err(|error| error.to_string())?;
+            self.counts.take(&item, &table, &self.set, &mut self.out);
+            note_uses(&mut self.out.uses, current.record.uses.start as usize, &self.set.tables);
+            if let Some(server) = &self.set.server {
+                self.out.server.extend_from_slice(&server.hashes);
+                current.record.missing_keys |= server.missing_keys;
+                current.record.referenced |= server.referenced;
+                current.record.unknown_keys |= server.unknown;
+            }
+            if !table.transactional {
+                current.record.barrier.get_or_insert(Cause::NonTransactional);
+            }
+            self.set.rows.len() as u64
+        } else {
+            let mut count = 0;
+            for images in item.event.images(&item.map) {
+                images.map_err(|corrupt| named(corrupt.to_string()))?;
+                count += 1;
+            }
+            if too_many {
+                current.record.keys_left_out = true;
+                let all =
+                    TableUse { table: table_id(&item.map.schema, &item.map.table), access: TableAccess::WriteAll };
+                note_uses(&mut self.out.uses, current.record.uses.start as usize, &[all]);
+            }
+            count
+        };
+        let at = Arc::as_ptr(&item.map) as usize;
+        let table = match (&item.table, self.resolved.get(&at)) {
+            (Some(table), _) => Arc::clone(table),
+            (None, Some(table)) => Arc::clone(table),
+            (None, None) => {
+                let table = self.catalogue.table(&item.map).map_err(|error| error.to_string())?;
+                self.resolved.insert(at, Arc::clone(&table));
+                table
+            }
+        };
+        let mut traffic = Traffic { bytes: length, ..Traffic::default() };
+        match kind {
+            RowsKind::Write => (traffic.inserts, current.record.inserts) = (count, current.record.inserts + count),
+            RowsKind::Update => (traffic.updates, current.record.updates) = (count, current.record.updates + count),
+            RowsKind::Delete => (traffic.deletes, current.record.deletes) = (count, current.record.deletes + count),
+        }
+        if !current.tables.contains(&table.id) {
+            current.tables.push(table.id);
+        }
+        *self.out.minutes.entry((current.record.commit_time_us / 60_000_000, table.id)).or_default() += traffic;
+        let seen = self.out.tables.entry(table.id).or_insert_with(|| TableSeen {
+            table,
+            traffic: Traffic::default(),
+            transactions: 0,
+        });
+        seen.traffic += traffic;
+        Ok(())
+    }
+
+    fn payload(&mut self, event: &Event, offset: u64) -> Result<(), Failed> {
+        let payload = TransactionPayload::decode(event, &self.piece.format).map_err(|corrupt| corrupt.to_string())?;
+        let end = offset + event.bytes().len() as u64;
+        if payload.uncompressed_len > PAYLOAD_BYTES_MAX {
+            self.problem(
+                offset,
+                format!(
+                    "a compressed transaction of {} bytes is counted, but not looked into",
+                    payload.uncompressed_len
+                ),
+            );
+            if let Some(current) = &mut self.current {
+                current.record.unpacked_bytes += payload.uncompressed_len;
+                current.record.barrier = Some(Cause::Compressed);
+            }
+            self.end_here(end);
+            return Ok(());
+        }
+        if let Some(current) = &mut self.current {
+            current.record.unpacked_bytes = current.record.unpacked_bytes.saturating_sub(event.bytes().len() as u64);
+        }
+        let number = self.out.records.len();
+        for inner in payload.events(PAYLOAD_BYTES_MAX).map_err(|corrupt| corrupt.to_string())? {
+            let inner = inner.map_err(|corrupt| corrupt.to_string())?;
+            self.event(&inner, offset, false)?;
+        }
+        // It ended inside, at an offset that means nothing in the file.
+        if let Some(record) = self.out.records.get_mut(number) {
+            record.end = end;
+        }
+        Ok(())
+    }
+}
+
+/// As in [`crate::tags::Subject::blocking`].
+fn is_blocking(kind: sql::DdlKind) -> bool {
+    use sql::DdlKind::{AlterDatabase, Analyze, CreateDatabase, DropDatabase, Optimize, Repair};
+    matches!(kind, Analyze | Optimize | Repair | CreateDatabase | AlterDatabase | DropDatabase)
+}
+
+/// Whether a QUERY event's body is just BEGIN, whatever session stands in front of it.
+fn is_begin(body: &[u8]) -> bool {
+    let (Some(&schema), Some(&[low, high])) = (body.get(8), body.get(11..13)) else { return false };
+    let vars = usize::from(u16::from_le_bytes([low, high]));
+    body.get(13 + vars + usize::from(schema) + 1..) == Some(b"BEGIN")
+}

@@ -1,0 +1,176 @@
+//! Logs that real servers wrote, read for what they say: whatever [`engine::assemble`] makes of them is found here, too.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use binlog::{Framer, Step};
+use engine::assemble::Assembler;
+use engine::position::LogPosition;
+use engine::survey::totals::Costs;
+use engine::survey::{Cut, Cutter, Definitions, Depth, Piece, Problem, Totals, scan};
+use engine::transaction::{BarrierCause, Item, Tags, Transaction};
+
+fn logs() -> Vec<PathBuf> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../binlog/tests/golden");
+    let servers = std::fs::read_dir(root).unwrap().map(|entry| entry.unwrap().path()).filter(|path| path.is_dir());
+    let files = servers.flat_map(|server| std::fs::read_dir(server).unwrap().map(|entry| entry.unwrap().path()));
+    let mut logs: Vec<PathBuf> = files.filter(|path| path.extension().is_some_and(|ext| ext == "binlog")).collect();
+    logs.sort();
+    assert!(logs.len() > 10, "golden files are missing");
+    logs
+}
+
+fn assembled(bytes: &[u8]) -> Vec<Transaction> {
+    let mut framer = Framer::new();
+    framer.push(bytes.to_vec().into());
+    let mut assembler = Assembler::new(1 << 30);
+    let mut transactions = Vec::new();
+    while let Step::Event { event, offset } = framer.next() {
+        let format = framer.format().unwrap().clone();
+        let (start, end) =
+            (LogPosition::new("f.000001", offset), LogPosition::new("f.000001", offset + event.bytes().len() as u64));
+        transactions.extend(assembler.event(&event, &format, &start, &end).unwrap());
+    }
+    transactions
+}
+
+/// Pieces of a file that arrives in chunks of `chunk` bytes, and what is wrong with it.
+fn cut(bytes: &[u8], chunk: usize) -> (Vec<Piece>, Vec<Problem>) {
+    let mut cutter = Cutter::new(Arc::new(Definitions::default()));
+    let (mut pieces, mut problems, mut at) = (Vec::new(), Vec::new(), 0);
+    loop {
+        match cutter.next() {
+            Cut::Piece(piece) => pieces.push(piece),
+            Cut::NeedMore(_) if at < bytes.len() => {
+                let end = (at + chunk).min(bytes.len());
+                cutter.buffer().extend_from_slice(&bytes[at..end]);
+                at = end;
+            }
+            Cut::NeedMore(_) => {
+                let (piece, problem) = cutter.finish();
+                pieces.extend(piece);
+                problems.extend(problem);
+                return (pieces, problems);
+            }
+            Cut::Skip(skip) => at += skip as usize,
+            Cut::Failed(problem) => {
+                problems.push(problem);
+                return (pieces, problems);
+            }
+        }
+    }
+}
+
+fn sums(bytes: &[u8], chunk: usize, depth: Depth) -> (Totals, Vec<Problem>) {
+    let (pieces, mut problems) = cut(bytes, chunk);
+    let mut totals = Totals::new(depth, Costs::default());
+    totals.begin_file(0, &"f.000001".into(), false);
+    for piece in &pieces {
+        let scanned = scan(piece, depth);
+        problems.extend(scanned.problems.iter().cloned());
+        totals.add(&scanned, None);
+    }
+    totals.finish();
+    (totals, problems)
+}
+
+#[test]
+fn what_the_assembler_finds_is_found() {
+    for log in logs() {
+        let bytes = std::fs::read(&log).unwrap();
+        let (pieces, problems) = cut(&bytes, 777);
+        assert_eq!(problems, [], "{}", log.display());
+        let records: Vec<_> = pieces
+            .iter()
+            .flat_map(|piece| {
+                let scanned = scan(piece, Depth::Keys);
+                assert_eq!(scanned.problems, [], "{}", log.display());
+                scanned.records
+            })
+            .collect();
+        let transactions = assembled(&bytes);
+        assert_eq!(records.len(), transactions.len(), "{}", log.display());
+        for (record, transaction) in records.iter().zip(&transactions) {
+            let place = format!("{} at {}", log.display(), transaction.start);
+            assert_eq!((record.start, record.end), (transaction.start.offset, transaction.end.offset), "{place}");
+            assert_eq!(record.gtid, transaction.gtid, "{place}");
+            // The assembler does not look at the session of statements inside a MariaDB transaction.
+            let session = transaction.tags.session.max(record.tags.session);
+            assert_eq!(record.tags, Tags { session, ..transaction.tags }, "{place}");
+            assert!([0, session].contains(&transaction.tags.session), "{place}");
+            let rows: usize = transaction
+                .items()
+                .iter()
+                .map(|item| match item {
+                    Item::Rows(rows) => rows.event.images(&rows.map).map(Result::unwrap).count(),
+                    Item::Statement(_) => 0,
+                })
+                .sum();
+            assert_eq!(record.rows(), rows as u64, "{place}");
+            // ROLLBACK TO SAVEPOINT alone makes no barrier here: what it undid is not in the log, or counts as changed.
+            let undone = matches!(transaction.barrier, Some(BarrierCause::Statement)) && rows > 0;
+            assert!(undone || record.barrier.is_some() == transaction.barrier.is_some(), "{place}");
+        }
+    }
+}
+
+#[test]
+fn how_it_arrives_does_not_matter() {
+    for log in logs() {
+        let bytes = std::fs::read(&log).unwrap();
+        let look = |chunk| {
+            let (mut totals, problems) = sums(&bytes, chunk, Depth::Keys);
+            let exact = totals.exact.totals().clone();
+            (
+                totals.transactions,
+                totals.traffic,
+                totals.events,
+                totals.source,
+                exact.levels,
+                exact.critical_us,
+                problems,
+            )
+        };
+        let whole = look(1 << 20);
+        assert_eq!(whole, look(1), "{}", log.display());
+        assert_eq!(whole, look(4096), "{}", log.display());
+        let (quick, _) = sums(&bytes, 1 << 20, Depth::Traffic);
+        assert_eq!((quick.transactions, quick.traffic), (whole.0, whole.1), "{}", log.display());
+    }
+}
+
+/// Every byte of a small log damaged, and the log cut off everywhere: never a panic, always a word about it.
+#[test]
+fn damage_is_named_and_the_rest_is_read() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../binlog/tests/golden");
+    for name in [
+        "mysql-9.7/rows.binlog",
+        "mariadb-10.11/rows.binlog",
+        "mysql-5.6.14/statement.binlog",
+        "mysql-9.7/payload.binlog",
+    ] {
+        let bytes = std::fs::read(root.join(name)).unwrap();
+        let (whole, problems) = sums(&bytes, 4096, Depth::Keys);
+        assert_eq!(problems, [], "{name}");
+        for at in 0..bytes.len() {
+            let mut damaged = bytes.clone();
+            damaged[at] ^= 0x55;
+            let (totals, problems) = sums(&damaged, 4096, Depth::Keys);
+            assert!(totals.transactions <= whole.transactions + 1, "{name}: byte {at}");
+            // A flag that the checksum leaves out: the log counts as in use.
+            let unseen = (4 + 17..4 + 19).contains(&at) || !crc(name);
+            assert!(unseen || !problems.is_empty(), "{name}: byte {at} is damaged and nobody says so");
+        }
+        for end in 0..bytes.len() {
+            let (totals, problems) = sums(&bytes[..end], 4096, Depth::Keys);
+            assert!(totals.transactions <= whole.transactions, "{name}: cut at {end}");
+            let clean = problems.is_empty();
+            assert!(!clean || totals.events > 0, "{name}: cut at {end}");
+        }
+    }
+}
+
+/// Logs whose events are summed.
+fn crc(name: &str) -> bool {
+    !name.starts_with("mysql-5.6")
+}

@@ -1,0 +1,237 @@
+//! `heddle inspect`: what holds a replica back, from binary logs alone.
+
+use std::io::IsTerminal;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+use anyhow::{Context, Result, bail};
+use clap::Args;
+use engine::survey::totals::Costs;
+use engine::survey::{Definitions, Depth, Sink, Totals};
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+
+use super::connect::{self, End};
+use crate::inspect::live::{self, Live};
+use crate::inspect::{parquet, pipeline, schema};
+use crate::report::inspect::model::Limits;
+use crate::report::inspect::{InspectReport, html, text};
+use crate::report::out::say;
+
+/// Show what holds a replica back: parallelism, barriers, hot rows, traffic
+///
+/// Reads binary log files of any supported server version, or those of a live server. Applies nothing. Tells how parallel the source's tags are (AMIL,
+/// group sizes), how parallel WRITESET and exact dependencies would be, what the critical path waits for, and what to do about it.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  \
+    heddle inspect /var/lib/mysql/binlog.0000*\n  \
+    heddle inspect /backup/binlogs --schema schema.sql --html report.html\n  \
+    heddle inspect binlog.index --json | jq .findings\n  \
+    heddle inspect --from mysql://repl@source:3306 --follow\n\n\
+    Key columns come from --schema (with --from: from the server), from CREATE TABLE statements in the log, or from table maps (binlog_row_metadata=FULL).\n\n\
+    Exit codes: 0 all was read · 1 nothing could be read · 2 the command line was not understood · 3 a part could not be read, and is named")]
+pub struct InspectArgs {
+    /// Binary log files, a directory, or an index file
+    #[arg(value_name = "PATH", required_unless_present = "from", conflicts_with = "from")]
+    paths: Vec<PathBuf>,
+    /// A live server, read as a replica reads it: mysql://user@host:port[?…]
+    #[arg(long, value_name = "URL")]
+    from: Option<String>,
+    /// With --from: go on until a signal, then report
+    #[arg(long, requires = "from")]
+    follow: bool,
+    /// With --from: the first file to read; without it the oldest, or with --follow the one that is being written
+    #[arg(long, value_name = "NAME", requires = "from")]
+    start: Option<String>,
+    /// With --from: this reader's number, different from every replica's
+    #[arg(long, value_name = "N", requires = "from", default_value_t = 0x6865_6464)]
+    server_id: u32,
+    /// Option file for --from, groups [client] and [heddle]
+    #[arg(long, value_name = "FILE", requires = "from")]
+    source_defaults_file: Option<PathBuf>,
+    /// Table definitions: the output of mysqldump --no-data --databases …, or mysql://… of a server that has them
+    #[arg(long, value_name = "FILE|URL")]
+    schema: Option<String>,
+    /// Machine-readable output
+    #[arg(long)]
+    json: bool,
+    /// Also write the report with plots into this file
+    #[arg(long, value_name = "FILE")]
+    html: Option<PathBuf>,
+    /// Also write one row a transaction into Parquet files in this new or empty folder
+    #[arg(long, value_name = "DIR")]
+    parquet: Option<PathBuf>,
+    /// Tags and traffic only: no keys, no dependencies; several times as fast
+    #[arg(long)]
+    quick: bool,
+    /// Threads that read; the result is the same with any number
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=256))]
+    threads: Option<u16>,
+    /// Tables and hot rows to list
+    #[arg(long, value_name = "N", default_value_t = 50)]
+    top: usize,
+}
+
+pub fn run(args: &InspectArgs) -> Result<ExitCode> {
+    let depth = if args.quick { Depth::Traffic } else { Depth::Keys };
+    let totals = Totals::new(depth, Costs::default());
+    let failed = AtomicBool::new(false);
+    let mut parquet = match &args.parquet {
+        Some(dir) => Some(parquet::Writer::new(dir, &failed)?),
+        None => None,
+    };
+    let sink = parquet.as_mut().map(|writer| writer as &mut (dyn Sink + Send));
+    let mut found = match &args.from {
+        Some(url) => read_live(args, url, totals, sink)?,
+        None => {
+            let definitions = definitions(args.schema.as_deref())?;
+            read_files(&args.paths, definitions, threads(args.threads), totals, sink, &failed)?
+        }
+    };
+    if let Some(parquet) = parquet {
+        parquet.finish()?;
+    }
+    let nothing = found.totals.events == 0;
+    if nothing && let Some(trouble) = found.troubles.first() {
+        bail!("{} at {}: {}", trouble.file.display(), trouble.problem.offset, trouble.problem.what);
+    }
+    let partial = !found.troubles.is_empty() || found.more_troubles > 0;
+    found.troubles.sort_by(|a, b| (&a.file, a.problem.offset).cmp(&(&b.file, b.problem.offset)));
+    let report = InspectReport::new(found, Limits { hot_keys: args.top, tables: args.top });
+    if let Some(path) = &args.html {
+        std::fs::write(path, html::page(&report)).with_context(|| format!("--html {}", path.display()))?;
+    }
+    if args.json {
+        say!("{}", serde_json::to_string_pretty(&report)?);
+    } else {
+        say!("{}", text::summary(&report, std::io::stdout().is_terminal()).trim_end());
+    }
+    Ok(ExitCode::from(if partial { super::EXIT_PARTIAL } else { super::EXIT_OK }))
+}
+
+fn read_live<'s>(
+    args: &InspectArgs,
+    url: &str,
+    totals: Totals,
+    sink: Option<&mut (dyn Sink + Send + 's)>,
+) -> Result<pipeline::Found> {
+    let options = connect::options(End::Source, url, args.source_defaults_file.as_deref())?;
+    let definitions = match &args.schema {
+        Some(_) => definitions(args.schema.as_deref())?,
+        None => schema::read_server(&options).context("reading the server's table definitions")?,
+    };
+    let stop = Arc::new(AtomicBool::new(false));
+    let signals = Signals::watch(&stop)?;
+    let live = Live { options, start: args.start.clone(), follow: args.follow, server_id: args.server_id };
+    let found = live::run(&live, definitions, totals, sink, &stop);
+    drop(signals);
+    found
+}
+
+/// `--schema`
+pub fn definitions(schema: Option<&str>) -> Result<Definitions> {
+    match schema {
+        None => Ok(Definitions::default()),
+        Some(url) if url.starts_with("mysql://") || url.starts_with("mariadb://") => {
+            schema::read_server(&connect::options(End::Source, url, None)?).context("--schema")
+        }
+        Some(path) => schema::read(Path::new(path)),
+    }
+}
+
+/// Signals end a run with what was read so far.
+struct Signals(Vec<signal_hook::SigId>);
+
+impl Signals {
+    fn watch(stop: &Arc<AtomicBool>) -> Result<Self> {
+        let mut signals = Self(Vec::new());
+        for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM] {
+            signals.0.push(signal_hook::flag::register(signal, Arc::clone(stop)).context("signal handlers")?);
+        }
+        Ok(signals)
+    }
+}
+
+impl Drop for Signals {
+    fn drop(&mut self) {
+        for id in self.0.drain(..) {
+            signal_hook::low_level::unregister(id);
+        }
+    }
+}
+
+/// As many as there are processors, unless somebody says.
+pub fn threads(asked: Option<u16>) -> usize {
+    asked.map_or_else(pipeline::threads_by_default, usize::from)
+}
+
+/// Reads what the paths stand for, with a progress bar; SIGINT, or
+/// `enough`, ends with what was read so far.
+pub fn read_files(
+    paths: &[PathBuf],
+    definitions: Definitions,
+    threads: usize,
+    totals: Totals,
+    sink: Option<&mut (dyn Sink + Send)>,
+    enough: &AtomicBool,
+) -> Result<pipeline::Found> {
+    let (files, missing) = relay::FileSource::discover_all(paths).map_err(|error| anyhow::anyhow!("{error}"))?;
+    let (read, stop) = (Arc::new(AtomicU64::new(0)), Arc::new(AtomicBool::new(false)));
+    let bar = Bar::start(pipeline::total_bytes(&files), &read);
+    let signals = Signals::watch(&stop)?;
+    let first = files.first().cloned().unwrap_or_default();
+    let mut found = pipeline::run(files, definitions, threads, totals, sink, &read, &[&stop, enough]);
+    drop(signals);
+    bar.finish();
+    for error in missing {
+        found.troubles.push(pipeline::trouble(PathBuf::new(), error.to_string()));
+    }
+    if stop.load(Ordering::Relaxed) {
+        found.troubles.push(pipeline::trouble(first, "stopped by a signal before the end".to_owned()));
+    }
+    Ok(found)
+}
+
+/// A progress bar on a terminal, nothing elsewhere.
+struct Bar {
+    bar: ProgressBar,
+    done: Arc<AtomicBool>,
+    thread: Option<std::thread::JoinHandle<()>>,
+}
+
+impl Bar {
+    fn start(bytes: u64, read: &Arc<AtomicU64>) -> Self {
+        const DRAW_EVERY: std::time::Duration = std::time::Duration::from_millis(100);
+        let done = Arc::new(AtomicBool::new(false));
+        if !std::io::stderr().is_terminal() {
+            return Self { bar: ProgressBar::hidden(), done, thread: None };
+        }
+        let bar = ProgressBar::with_draw_target(Some(bytes), ProgressDrawTarget::stderr());
+        if let Ok(style) = ProgressStyle::with_template(
+            "{bar:40} {percent:>3}%  {bytes} of {total_bytes}  {bytes_per_sec}  {eta} left",
+        ) {
+            bar.set_style(style.progress_chars("=> "));
+        }
+        let (drawn, read, ended) = (bar.clone(), Arc::clone(read), Arc::clone(&done));
+        let thread = std::thread::Builder::new().name("progress".to_owned()).spawn(move || {
+            while !ended.load(Ordering::Relaxed) {
+                drawn.set_position(read.load(Ordering::Relaxed));
+                std::thread::park_timeout(DRAW_EVERY);
+            }
+        });
+        // Without a thread there is no bar, which is no reason to stop.
+        Self { bar, done, thread: thread.ok() }
+    }
+
+    fn finish(self) {
+        self.done.store(true, Ordering::Relaxed);
+        if let Some(thread) = self.thread {
+            thread.thread().unpark();
+            if thread.join().is_err() {
+                tracing::error!("the progress thread has panicked");
+            }
+        }
+        self.bar.finish_and_clear();
+    }
+}

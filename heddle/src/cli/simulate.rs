@@ -1,0 +1,170 @@
+//! `heddle simulate`: how fast which replica would apply a log, with how many workers.
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use anyhow::{Context, Result, bail};
+use clap::Args;
+use engine::quality::Exact;
+use engine::survey::totals::Costs as PathCosts;
+use engine::survey::{Depth, Totals};
+use sim::replica::{Costs, Model};
+
+use super::connect::{self, End};
+use super::inspect::{definitions, read_files, threads};
+use crate::report::out::say;
+use crate::report::simulate::{CostsReport, PolicyReport, SimulateReport, page, text};
+use crate::simulate::trace::Collector;
+use crate::simulate::{calibrate, run as runs};
+
+/// Predict how fast native replicas and heddle would apply binary logs, by number of workers
+///
+/// Takes the dependencies that are in the logs and a model of costs; applies nothing.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  \
+    heddle simulate /var/lib/mysql/binlog.0000* --workers 1,4,16,64\n  \
+    heddle simulate binlog.index --schema schema.sql --calibrate mysql://root@replica:3306 --cores 16 --html speedups.html\n\n\
+    Policies: serial, mysql-database, mysql-logical-clock[-unordered], mysql-writeset[-unordered], mysql-writeset-session, \
+    mariadb-conservative, mariadb-optimistic, mariadb-aggressive, heddle, heddle-unordered, heddle-grouping; or all that the log has what it takes for.\n\n\
+    Exit codes: as heddle inspect")]
+pub struct SimulateArgs {
+    /// Binary log files, a directory, or an index file
+    #[arg(value_name = "PATH", required = true)]
+    paths: Vec<PathBuf>,
+    /// Numbers of workers
+    #[arg(long, value_name = "N,…", value_delimiter = ',', default_value = "1,2,4,8,16,32,64,128,256",
+          value_parser = clap::value_parser!(u16).range(1..=4096))]
+    workers: Vec<u16>,
+    /// Policies, or all
+    #[arg(long, value_name = "NAME,…", value_delimiter = ',', default_value = "all")]
+    policy: Vec<String>,
+    /// Table definitions: the output of mysqldump --no-data --databases …, or mysql://… of a server that has them
+    #[arg(long, value_name = "FILE|URL")]
+    schema: Option<String>,
+    /// Measure the costs on this server (makes and drops the schema heddle_calibration)
+    #[arg(long, value_name = "URL")]
+    calibrate: Option<String>,
+    /// Processors of the replica; without it, of this machine
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=4096))]
+    cores: Option<u16>,
+    /// Syncs of one durable commit, in microseconds; 0: commits are not durable
+    #[arg(long, value_name = "US")]
+    sync_us: Option<f64>,
+    /// Processor time of a transaction without rows, in microseconds
+    #[arg(long, value_name = "US")]
+    transaction_us: Option<f64>,
+    /// Processor time of a row, in microseconds
+    #[arg(long, value_name = "US")]
+    row_us: Option<f64>,
+    /// Share of rows whose page is not cached, 0 to 1
+    #[arg(long, value_name = "SHARE")]
+    miss_share: Option<f64>,
+    /// Reading such a page, in microseconds
+    #[arg(long, value_name = "US")]
+    miss_us: Option<f64>,
+    /// Transactions to simulate, from the start of the log (about 100 bytes of memory each)
+    #[arg(long, value_name = "N", default_value_t = 1_000_000)]
+    transactions: usize,
+    /// Machine-readable output
+    #[arg(long)]
+    json: bool,
+    /// Also write the report with plots into this file
+    #[arg(long, value_name = "FILE")]
+    html: Option<PathBuf>,
+    /// Threads
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=256))]
+    threads: Option<u16>,
+}
+
+pub fn run(args: &SimulateArgs) -> Result<ExitCode> {
+    let asked = models(&args.policy)?;
+    let (costs, calibration) = costs(args)?;
+    let definitions = definitions(args.schema.as_deref())?;
+    let full = AtomicBool::new(false);
+    let limit = args.transactions.clamp(1, u32::MAX as usize / 4);
+    let mut collector = Collector::new(limit, &full);
+    let totals = Totals::with_exact(Depth::Keys, PathCosts::default(), Exact::new(usize::MAX, usize::MAX));
+    let found = read_files(&args.paths, definitions, threads(args.threads), totals, Some(&mut collector), &full)?;
+    let trace = collector.trace;
+    if trace.transactions.is_empty() {
+        match found.troubles.first() {
+            Some(trouble) => {
+                bail!("{} at {}: {}", trouble.file.display(), trouble.problem.offset, trouble.problem.what)
+            }
+            None => bail!("there are no transactions in these files"),
+        }
+    }
+    let models = asked.unwrap_or_else(|| runs::applicable(&trace));
+    let mut workers: Vec<usize> = args.workers.iter().map(|&number| number.into()).collect();
+    workers.sort_unstable();
+    workers.dedup();
+    let serial = Model::Serial.run(&trace, &costs, 1).seconds;
+    let outcomes = runs::all(&trace, &costs, &models, &workers, threads(args.threads));
+    let report = SimulateReport {
+        transactions: trace.transactions.len() as u64,
+        rows: trace.transactions.iter().map(|applied| u64::from(applied.rows)).sum(),
+        workers: workers.clone(),
+        truncated: full.load(Ordering::Relaxed),
+        costs: CostsReport::new(&costs),
+        calibration,
+        assumptions: Model::ASSUMPTIONS.to_vec(),
+        policies: outcomes.iter().map(|(model, outcomes)| PolicyReport::new(*model, outcomes, serial)).collect(),
+        problems: found
+            .troubles
+            .iter()
+            .map(|trouble| {
+                format!("{} at {}: {}", trouble.file.display(), trouble.problem.offset, trouble.problem.what)
+            })
+            .collect(),
+    };
+    if let Some(path) = &args.html {
+        std::fs::write(path, page(&report)).with_context(|| format!("--html {}", path.display()))?;
+    }
+    if args.json {
+        say!("{}", serde_json::to_string_pretty(&report)?);
+    } else {
+        say!("{}", text(&report).trim_end());
+    }
+    let partial = !report.problems.is_empty();
+    Ok(ExitCode::from(if partial { super::EXIT_PARTIAL } else { super::EXIT_OK }))
+}
+
+/// `None`: all that apply.
+fn models(names: &[String]) -> Result<Option<Vec<Model>>> {
+    if names.iter().any(|name| name == "all") {
+        return Ok(None);
+    }
+    let find = |name: &String| {
+        Model::by_name(name).with_context(|| {
+            let known: Vec<&str> = Model::ALL.into_iter().map(Model::name).collect();
+            format!("--policy {name}: known are all, {}", known.join(", "))
+        })
+    };
+    names.iter().map(find).collect::<Result<Vec<Model>>>().map(Some)
+}
+
+fn costs(args: &SimulateArgs) -> Result<(Costs, Option<calibrate::Measured>)> {
+    let cores = args.cores.map_or_else(|| std::thread::available_parallelism().map_or(1, usize::from), usize::from);
+    let mut costs = Costs { cores, ..Costs::default() };
+    let mut calibration = None;
+    if let Some(url) = &args.calibrate {
+        let options = connect::options(End::Target, url, None)?;
+        let (measured, report) = calibrate::measure(&options, &costs)?;
+        (costs, calibration) = (measured, Some(report));
+    }
+    for (flag, asked, slot, max) in [
+        ("--sync-us", args.sync_us, &mut costs.sync_us, 1e9),
+        ("--transaction-us", args.transaction_us, &mut costs.transaction_us, 1e9),
+        ("--row-us", args.row_us, &mut costs.row_us, 1e9),
+        ("--miss-share", args.miss_share, &mut costs.miss_share, 1.0),
+        ("--miss-us", args.miss_us, &mut costs.miss_us, 1e9),
+    ] {
+        let Some(value) = asked else { continue };
+        if !(0.0..=max).contains(&value) {
+            bail!("{flag} {value}: 0 to {max}");
+        }
+        *slot = value;
+    }
+    Ok((costs, calibration))
+}

@@ -1,0 +1,165 @@
+//! Files → pieces, one after the other.
+
+use std::fs::File;
+use std::io::{Read, Seek, SeekFrom};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use engine::survey::{Cut, Cutter, Definitions, Piece, Problem};
+
+/// How much is read at once, in bytes.
+const READ_BYTES: usize = 1 << 20;
+
+/// A file, or its place among those given.
+pub type Place = u32;
+
+/// What was read of one file.
+#[derive(Clone, Debug)]
+pub struct FileSeen {
+    pub path: PathBuf,
+    pub bytes: u64,
+    pub server_version: Option<String>,
+}
+
+/// The next thing to do, in the order of the log.
+#[derive(Debug)]
+pub enum Work {
+    Piece(Place, Piece),
+    Problem(Place, Problem),
+    /// Everything of the file has been handed out.
+    EndOfFile(Place),
+}
+
+struct Open {
+    place: Place,
+    file: File,
+    cutter: Cutter,
+    /// Bytes of the file not yet read.
+    left: u64,
+    /// The cutter said that nothing more can be read.
+    failed: bool,
+}
+
+/// Cuts the files in their order; definitions are carried from one to the next.
+pub struct Feed {
+    paths: std::vec::IntoIter<(Place, PathBuf)>,
+    open: Option<Open>,
+    definitions: Arc<Definitions>,
+    waiting: std::collections::VecDeque<Work>,
+    pub seen: Vec<FileSeen>,
+}
+
+impl Feed {
+    pub fn new(paths: Vec<PathBuf>, definitions: Definitions) -> Self {
+        let numbered: Vec<(Place, PathBuf)> = (0..).zip(paths).collect();
+        Self {
+            paths: numbered.into_iter(),
+            open: None,
+            definitions: Arc::new(definitions),
+            waiting: std::collections::VecDeque::new(),
+            seen: Vec::new(),
+        }
+    }
+
+    /// `None` at the end of the last file.
+    pub fn next(&mut self) -> Option<Work> {
+        loop {
+            if let Some(work) = self.waiting.pop_front() {
+                return Some(work);
+            }
+            match self.open.take() {
+                Some(open) => self.go_on(open),
+                None => self.open_next()?,
+            }
+        }
+    }
+
+    fn open_next(&mut self) -> Option<()> {
+        let (place, path) = self.paths.next()?;
+        let opened = File::open(&path).and_then(|file| Ok((file.metadata()?.len(), file)));
+        let (bytes, file) = match opened {
+            Ok(opened) => opened,
+            Err(error) => {
+                self.seen.push(FileSeen { path, bytes: 0, server_version: None });
+                self.waiting.push_back(Work::Problem(place, Problem { offset: 0, what: error.to_string() }));
+                self.waiting.push_back(Work::EndOfFile(place));
+                return Some(());
+            }
+        };
+        self.seen.push(FileSeen { path, bytes, server_version: None });
+        let cutter = Cutter::new(Arc::clone(&self.definitions));
+        self.open = Some(Open { place, file, cutter, left: bytes, failed: false });
+        Some(())
+    }
+
+    /// One step in the file; puts what comes of it among the waiting work.
+    fn go_on(&mut self, mut open: Open) {
+        let place = open.place;
+        match open.cutter.next() {
+            Cut::Piece(piece) => self.waiting.push_back(Work::Piece(place, piece)),
+            Cut::NeedMore(at_least) => match open.read(at_least) {
+                Ok(true) => {}
+                Ok(false) => {
+                    let (piece, problem) = open.cutter.finish();
+                    self.waiting.extend(piece.map(|piece| Work::Piece(place, piece)));
+                    self.waiting.extend(problem.map(|problem| Work::Problem(place, problem)));
+                    return self.close(&open);
+                }
+                Err(error) => {
+                    let what = format!("reading it failed: {error}");
+                    self.waiting.push_back(Work::Problem(place, Problem { offset: 0, what }));
+                    return self.close(&open);
+                }
+            },
+            Cut::Skip(bytes) => {
+                if let Err(problem) = open.skip(bytes) {
+                    self.waiting.push_back(Work::Problem(place, problem));
+                    return self.close(&open);
+                }
+            }
+            Cut::Failed(problem) => {
+                open.failed = true;
+                self.waiting.push_back(Work::Problem(place, problem));
+                return self.close(&open);
+            }
+        }
+        self.open = Some(open);
+    }
+
+    fn close(&mut self, open: &Open) {
+        self.definitions = Arc::clone(open.cutter.definitions());
+        if let Some(seen) = self.seen.get_mut(open.place as usize) {
+            seen.server_version = open.cutter.format().map(|format| format.server_version.clone());
+        }
+        self.waiting.push_back(Work::EndOfFile(open.place));
+    }
+}
+
+impl Open {
+    /// False at the end of the file.
+    fn read(&mut self, at_least: usize) -> std::io::Result<bool> {
+        let want = (at_least.max(READ_BYTES) as u64).min(self.left);
+        let buffer = self.cutter.buffer();
+        // Only what the file has is allocated, whatever the length of an event says.
+        buffer.reserve(want as usize);
+        let read = self.file.by_ref().take(want).read_to_end(buffer)? as u64;
+        self.left -= read;
+        // A file that became shorter since it was opened ends here.
+        Ok(read > 0)
+    }
+
+    fn skip(&mut self, bytes: u64) -> Result<(), Problem> {
+        if bytes > self.left {
+            let what = format!("the file ends inside an event: {} of {bytes} more bytes are there", self.left);
+            return Err(Problem { offset: 0, what });
+        }
+        self.left -= bytes;
+        let moved = i64::try_from(bytes).map_err(std::io::Error::other);
+        let moved = moved.and_then(|bytes| self.file.seek(SeekFrom::Current(bytes)));
+        moved.map(|_| ()).map_err(|error| Problem { offset: 0, what: format!("reading it failed: {error}") })
+    }
+}
+
+pub fn file_name(path: &Path) -> String {
+    path.file_name().map_or_else(|| path.display().to_string(), |name| name.to_string_lossy().into_owned())
+}

@@ -1,0 +1,234 @@
+//! Reads a live server's binary logs as a replica would, for their sums alone: nothing is kept, nothing is written.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail};
+use binlog::{Event, Kind, MAGIC};
+use engine::survey::{Cut, Cutter, Definitions, Problem, Sink, Totals, scan};
+use wire::{ConnectOptions, Connection, DUMP_NON_BLOCK, DUMP_SEND_ANNOTATE_ROWS, DumpOptions, DumpRequest};
+
+use super::Found;
+use super::feed::FileSeen;
+use super::pipeline::Trouble;
+use crate::source::state::SourceState;
+
+/// A heartbeat comes this often when nothing else does: then a signal is looked for.
+const HEARTBEAT: Duration = Duration::from_secs(1);
+const LOG_EVERY: Duration = Duration::from_secs(10);
+
+/// What to read of a live server.
+pub struct Live {
+    pub options: ConnectOptions,
+    /// The first file; without it the oldest, or with `follow` the one that is being written.
+    pub start: Option<String>,
+    /// Go on until `stop`.
+    pub follow: bool,
+    pub server_id: u32,
+}
+
+struct File {
+    name: Arc<str>,
+    place: u32,
+    cutter: Cutter,
+    bytes: u64,
+    failed: bool,
+}
+
+struct Reader<'a, 's> {
+    totals: Totals,
+    definitions: Arc<Definitions>,
+    file: Option<File>,
+    seen: Vec<FileSeen>,
+    troubles: Vec<Trouble>,
+    more_troubles: u64,
+    sink: Option<&'a mut (dyn Sink + Send + 's)>,
+    stop: &'a AtomicBool,
+}
+
+/// Reads to the end that the log has now, or until `stop`.
+pub fn run<'a, 's>(
+    live: &Live,
+    definitions: Definitions,
+    totals: Totals,
+    sink: Option<&'a mut (dyn Sink + Send + 's)>,
+    stop: &'a AtomicBool,
+) -> Result<Found> {
+    let mut connection = Connection::connect(&live.options).context("--from")?;
+    let state = SourceState::read(&mut connection).context("--from")?;
+    let file = match (&live.start, live.follow) {
+        (Some(name), _) if !state.logs.contains(name) => {
+            let known = |log: Option<&String>| log.map_or("none", String::as_str).to_owned();
+            bail!("--start {name}: the server has {} to {}", known(state.logs.first()), known(state.logs.last()));
+        }
+        (Some(name), _) => name.clone(),
+        (None, true) => state.end.file.to_string(),
+        (None, false) => String::new(),
+    };
+    let checksum = connection.scalar("SELECT @@global.binlog_checksum").ok().flatten();
+    let mut checksum = match checksum.as_deref() {
+        Some("CRC32") => binlog::Checksum::Crc32,
+        _ => binlog::Checksum::Off,
+    };
+    let flags = (DUMP_SEND_ANNOTATE_ROWS * u16::from(state.flavour == binlog::Flavour::MariaDb))
+        | (DUMP_NON_BLOCK * u16::from(!live.follow));
+    let request = DumpRequest::FilePosition { file, position: 4, server_id: live.server_id, flags };
+    let options = DumpOptions { heartbeat_period: HEARTBEAT, ..DumpOptions::default() };
+    let mut stream = connection.binlog_dump_with(request, &options).context("--from")?;
+    let mut reader = Reader {
+        totals,
+        definitions: Arc::new(definitions),
+        file: None,
+        seen: Vec::new(),
+        troubles: Vec::new(),
+        more_troubles: 0,
+        sink,
+        stop,
+    };
+    let mut logged = Instant::now();
+    while !reader.stop.load(Ordering::Relaxed) {
+        let packet = match stream.next() {
+            Ok(packet) => packet,
+            Err(wire::Error::DumpEnded) if !live.follow => break,
+            Err(error) if reader.totals.transactions == 0 => return Err(error).context("--from"),
+            Err(error) => {
+                reader.trouble(format!("the stream ended: {error}"));
+                break;
+            }
+        };
+        reader.packet(&packet.bytes, &mut checksum)?;
+        if logged.elapsed() >= LOG_EVERY {
+            logged = Instant::now();
+            reader.log();
+        }
+    }
+    drop(stream);
+    reader.close_file(true);
+    reader.totals.finish();
+    Ok(Found {
+        totals: reader.totals,
+        files: reader.seen,
+        troubles: reader.troubles,
+        more_troubles: reader.more_troubles,
+    })
+}
+
+impl Reader<'_, '_> {
+    fn packet(&mut self, bytes: &bytes::Bytes, checksum: &mut binlog::Checksum) -> Result<()> {
+        let header = binlog::Header::parse(bytes).context("the server sent less than an event's header")?;
+        match header.kind {
+            Kind::HEARTBEAT | Kind::HEARTBEAT_V2 => return Ok(()),
+            // Made up by the server: names the file that comes next.
+            Kind::ROTATE if header.log_pos == 0 || header.timestamp == 0 => {
+                let event = Event::parse(bytes.clone(), *checksum).context("a ROTATE event")?;
+                let name: Arc<str> = binlog::rotate::Rotate::decode_any(&event).context("a ROTATE event")?.file.into();
+                if self.file.as_ref().is_none_or(|file| file.name != name) {
+                    self.close_file(false);
+                    self.open_file(name);
+                }
+                return Ok(());
+            }
+            Kind::FORMAT_DESCRIPTION => {
+                let (_, format) = binlog::FormatDescription::decode(bytes).context("a format description")?;
+                *checksum = format.checksum;
+                if let Some(seen) = self.seen.last_mut() {
+                    seen.server_version = Some(format.server_version);
+                }
+            }
+            _ => {}
+        }
+        let Some(file) = &mut self.file else { bail!("the server sent an event before the name of its file") };
+        if !file.failed {
+            file.bytes += bytes.len() as u64;
+            file.cutter.buffer().extend_from_slice(bytes);
+            self.cut();
+        }
+        Ok(())
+    }
+
+    fn open_file(&mut self, name: Arc<str>) {
+        let place = self.seen.len() as u32;
+        self.seen.push(FileSeen { path: PathBuf::from(&*name), bytes: 0, server_version: None });
+        self.totals.begin_file(place, &name, place > 0);
+        let mut cutter = Cutter::new(Arc::clone(&self.definitions));
+        cutter.buffer().extend_from_slice(&MAGIC);
+        self.file = Some(File { name, place, cutter, bytes: MAGIC.len() as u64, failed: false });
+    }
+
+    fn cut(&mut self) {
+        while let Some(file) = &mut self.file {
+            match file.cutter.next() {
+                Cut::Piece(piece) => self.piece(&piece, false),
+                // Whole events are pushed: what is too large is in the buffer already.
+                Cut::Skip(_) => {}
+                Cut::NeedMore(_) => return,
+                Cut::Failed(problem) => {
+                    file.failed = true;
+                    return self.problem(problem);
+                }
+            }
+        }
+    }
+
+    fn piece(&mut self, piece: &engine::survey::Piece, last: bool) {
+        let mut scanned = scan(piece, self.totals.depth);
+        if last {
+            // A transaction that is still arriving is no problem of the log.
+            scanned.problems.retain(|problem| !problem.what.contains("does not end in its file"));
+        }
+        for problem in scanned.problems.drain(..) {
+            self.problem(problem);
+        }
+        self.more_troubles += scanned.more_problems;
+        let sink = self.sink.as_deref_mut().map(|sink| sink as &mut dyn Sink);
+        self.totals.add(&scanned, sink);
+    }
+
+    fn close_file(&mut self, last: bool) {
+        if let Some(file) = &mut self.file
+            && !file.failed
+        {
+            let (piece, problem) = file.cutter.finish();
+            if let Some(piece) = piece {
+                self.piece(&piece, last);
+            }
+            if let Some(problem) = problem.filter(|_| !last) {
+                self.problem(problem);
+            }
+        }
+        if let Some(file) = self.file.take() {
+            self.definitions = Arc::clone(file.cutter.definitions());
+            if let Some(seen) = self.seen.get_mut(file.place as usize) {
+                seen.bytes = file.bytes;
+            }
+        }
+    }
+
+    fn problem(&mut self, problem: Problem) {
+        let file = self.seen.last().map(|seen| seen.path.clone()).unwrap_or_default();
+        if self.troubles.len() < 10_000 {
+            self.troubles.push(Trouble { file, problem });
+        } else {
+            self.more_troubles += 1;
+        }
+    }
+
+    fn trouble(&mut self, what: String) {
+        let offset = self.file.as_ref().map_or(0, |file| file.bytes);
+        self.problem(Problem { offset, what });
+    }
+
+    fn log(&self) {
+        let totals = &self.totals;
+        tracing::info!(
+            transactions = totals.transactions,
+            rows = totals.traffic.rows(),
+            amil = totals.source.amil(),
+            amil_writeset = totals.writeset.amil(),
+            "reading {}",
+            self.file.as_ref().map_or("", |file| &*file.name)
+        );
+    }
+}

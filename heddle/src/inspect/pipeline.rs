@@ -1,0 +1,248 @@
+//! Threads that scan pieces at the same time, and sums that are taken in the order of the log.
+//!
+//! Whoever is free takes the next piece from the feed and scans it; whoever brings the piece whose turn it is adds it to
+//! the sums, and those that wait behind it. So the sums see the same pieces in the same order with any number of
+//! threads. How many pieces may wait is bounded.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+
+use engine::survey::{Definitions, Problem, Scanned, Sink, Totals, scan};
+
+use super::feed::{Feed, FileSeen, Place, Work, file_name};
+
+/// Problems that are kept, all together.
+const PROBLEMS_MAX: usize = 10_000;
+
+/// A problem and its file.
+#[derive(Clone, Debug)]
+pub struct Trouble {
+    pub file: PathBuf,
+    pub problem: Problem,
+}
+
+/// What a run over files found.
+pub struct Found {
+    pub totals: Totals,
+    pub files: Vec<FileSeen>,
+    pub troubles: Vec<Trouble>,
+    /// Those that were not kept.
+    pub more_troubles: u64,
+}
+
+enum Done {
+    Scanned(Place, Box<Scanned>),
+    Problem(Place, Problem),
+    EndOfFile(Place),
+}
+
+#[derive(Default)]
+struct Queue {
+    next: u64,
+    waiting: BTreeMap<u64, Done>,
+    /// Somebody is adding to the sums.
+    adding: bool,
+}
+
+struct Sums<'s> {
+    totals: Totals,
+    sink: Option<&'s mut (dyn Sink + Send)>,
+    troubles: Vec<(Place, Problem)>,
+    more_troubles: u64,
+    place: Option<Place>,
+    next_file: Option<String>,
+    paths: Vec<PathBuf>,
+}
+
+/// Reads `paths` to their end. `read` counts bytes for a progress bar; each of `stop` ends early.
+pub fn run(
+    paths: Vec<PathBuf>,
+    definitions: Definitions,
+    threads: usize,
+    totals: Totals,
+    sink: Option<&mut (dyn Sink + Send)>,
+    read: &AtomicU64,
+    stop: &[&AtomicBool],
+) -> Found {
+    let broken = AtomicBool::new(false);
+    let stopped = || broken.load(Ordering::Relaxed) || stop.iter().any(|stop| stop.load(Ordering::Relaxed));
+    let depth = totals.depth;
+    let sums = Mutex::new(Sums {
+        totals,
+        sink,
+        troubles: Vec::new(),
+        more_troubles: 0,
+        place: None,
+        next_file: None,
+        paths: paths.clone(),
+    });
+    let feed = Mutex::new((0_u64, Feed::new(paths, definitions)));
+    let queue = Mutex::new(Queue::default());
+    let moved = Condvar::new();
+    let waiting_max = 2 * threads + 2;
+    let work = || {
+        let _guard = StopOnPanic { stop: &broken, moved: &moved };
+        while !stopped() {
+            let (number, work) = {
+                let mut feed = lock(&feed);
+                let Some(work) = feed.1.next() else { break };
+                let number = feed.0;
+                feed.0 += 1;
+                (number, work)
+            };
+            let done = match work {
+                Work::Piece(place, piece) => {
+                    let scanned = scan(&piece, depth);
+                    read.fetch_add(piece.bytes.len() as u64, Ordering::Relaxed);
+                    Done::Scanned(place, Box::new(scanned))
+                }
+                Work::Problem(place, problem) => Done::Problem(place, problem),
+                Work::EndOfFile(place) => Done::EndOfFile(place),
+            };
+            deliver(number, done, &queue, &moved, &sums, waiting_max, &stopped);
+        }
+    };
+    std::thread::scope(|scope| {
+        for _ in 1..threads {
+            scope.spawn(work);
+        }
+        work();
+    });
+    let files = std::mem::take(&mut lock(&feed).1.seen);
+    let sums = sums.into_inner().unwrap_or_else(PoisonError::into_inner);
+    let mut totals = sums.totals;
+    totals.finish();
+    let path = |place: Place| files.get(place as usize).map(|file| file.path.clone()).unwrap_or_default();
+    let troubles = sums.troubles.into_iter().map(|(place, problem)| Trouble { file: path(place), problem }).collect();
+    Found { totals, troubles, more_troubles: sums.more_troubles, files }
+}
+
+/// The others must not wait for a thread that is gone; the scope passes its panic on.
+struct StopOnPanic<'a> {
+    stop: &'a AtomicBool,
+    moved: &'a Condvar,
+}
+
+impl Drop for StopOnPanic<'_> {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            self.stop.store(true, Ordering::Relaxed);
+            self.moved.notify_all();
+        }
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// For a while at most: a signal wakes nobody.
+fn wait<'q>(moved: &Condvar, state: MutexGuard<'q, Queue>) -> MutexGuard<'q, Queue> {
+    const LOOK_EVERY: std::time::Duration = std::time::Duration::from_millis(100);
+    moved.wait_timeout(state, LOOK_EVERY).unwrap_or_else(PoisonError::into_inner).0
+}
+
+fn deliver(
+    number: u64,
+    done: Done,
+    queue: &Mutex<Queue>,
+    moved: &Condvar,
+    sums: &Mutex<Sums<'_>>,
+    waiting_max: usize,
+    stopped: &dyn Fn() -> bool,
+) {
+    let mut state = lock(queue);
+    state.waiting.insert(number, done);
+    if state.adding {
+        // Whoever adds comes to it; only the one whose turn it is must never wait here.
+        while state.adding && state.waiting.len() > waiting_max && !stopped() {
+            state = wait(moved, state);
+        }
+        if state.adding {
+            return;
+        }
+    }
+    state.adding = true;
+    loop {
+        let next = state.next;
+        let Some(done) = state.waiting.remove(&next) else { break };
+        drop(state);
+        lock(sums).add(done);
+        state = lock(queue);
+        state.next += 1;
+        moved.notify_all();
+    }
+    state.adding = false;
+    moved.notify_all();
+    // Behind a piece that somebody else still scans: wait when too many do.
+    while state.waiting.len() > waiting_max && !state.adding && !state.waiting.contains_key(&state.next) {
+        if stopped() {
+            return;
+        }
+        state = wait(moved, state);
+    }
+}
+
+impl Sums<'_> {
+    fn add(&mut self, done: Done) {
+        match done {
+            Done::Scanned(place, mut scanned) => {
+                self.begin(place);
+                for problem in scanned.problems.drain(..) {
+                    self.problem(place, problem);
+                }
+                self.more_troubles += scanned.more_problems;
+                if scanned.next_file.is_some() {
+                    self.next_file.clone_from(&scanned.next_file);
+                }
+                let sink = self.sink.as_deref_mut().map(|sink| sink as &mut dyn Sink);
+                self.totals.add(&scanned, sink);
+            }
+            Done::Problem(place, problem) => {
+                self.begin(place);
+                self.problem(place, problem);
+            }
+            Done::EndOfFile(place) => self.begin(place),
+        }
+    }
+
+    fn begin(&mut self, place: Place) {
+        if self.place == Some(place) {
+            return;
+        }
+        let name = self.paths.get(place as usize).map(|path| file_name(path)).unwrap_or_default();
+        if let Some(expected) = self.next_file.take().filter(|expected| *expected != name)
+            && self.place.is_some()
+        {
+            let what = format!("the file before continues in {expected}, which is not the next one given");
+            self.problem(place, Problem { offset: 0, what });
+        }
+        self.totals.begin_file(place, &name.into(), self.place.is_some());
+        self.place = Some(place);
+    }
+
+    fn problem(&mut self, place: Place, problem: Problem) {
+        if self.troubles.len() < PROBLEMS_MAX {
+            self.troubles.push((place, problem));
+        } else {
+            self.more_troubles += 1;
+        }
+    }
+}
+
+/// Threads to use when nobody says.
+pub fn threads_by_default() -> usize {
+    std::thread::available_parallelism().map_or(1, usize::from).min(16)
+}
+
+/// The bytes of all files, for a progress bar.
+pub fn total_bytes(paths: &[PathBuf]) -> u64 {
+    paths.iter().filter_map(|path| std::fs::metadata(path).ok()).map(|metadata| metadata.len()).sum()
+}
+
+/// Names that go with problems which no file is to blame for.
+pub fn trouble(path: PathBuf, what: String) -> Trouble {
+    Trouble { file: path, problem: Problem { offset: 0, what } }
+}

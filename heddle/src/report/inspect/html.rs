@@ -1,0 +1,373 @@
+//! The report as one HTML file: no scripts, no network, light and dark.
+
+use std::fmt::Write as _;
+
+use super::model::{InspectReport, MinuteReport};
+use super::text::place;
+use crate::report::numbers::{bytes, duration, percent, thousands};
+use crate::report::svg::{Axis, Line, bars, escape, lines};
+
+/// How pages look: shared with other reports.
+pub const STYLE: &str = include_str!("../page.css");
+
+/// Tables whose traffic is drawn.
+const TABLES_DRAWN: usize = 8;
+
+/// The whole page.
+pub fn page(report: &InspectReport) -> String {
+    let mut body = String::new();
+    heading(&mut body, report);
+    findings(&mut body, report);
+    parallelism(&mut body, report);
+    over_time(&mut body, report);
+    blockers(&mut body, report);
+    tables(&mut body, report);
+    hot_keys(&mut body, report);
+    sizes(&mut body, report);
+    problems(&mut body, report);
+    document("Binary log inspection", &body)
+}
+
+/// A page around a body.
+pub fn document(title: &str, body: &str) -> String {
+    format!(
+        "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\
+         <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\"><title>{}</title>\
+         <style>{STYLE}</style></head><body><main>{body}</main></body></html>\n",
+        escape(title)
+    )
+}
+
+/// A row of big numbers.
+pub fn tiles(out: &mut String, tiles: &[(&str, String)]) {
+    out.push_str("<div class=\"tiles\">");
+    for (name, value) in tiles {
+        let _ = write!(out, "<div class=\"tile\"><b>{}</b><span>{}</span></div>", escape(value), escape(name));
+    }
+    out.push_str("</div>");
+}
+
+/// A table: heads, rows; columns from `numbers` on are aligned right.
+pub fn grid(out: &mut String, heads: &[&str], rows: &[Vec<String>], numbers: usize) {
+    out.push_str("<div class=\"scroll\"><table><thead><tr>");
+    let class = |at: usize| if at >= numbers { " class=\"n\"" } else { "" };
+    for (at, head) in heads.iter().enumerate() {
+        let _ = write!(out, "<th{}>{}</th>", class(at), escape(head));
+    }
+    out.push_str("</tr></thead><tbody>");
+    for row in rows {
+        out.push_str("<tr>");
+        for (at, cell) in row.iter().enumerate() {
+            let _ = write!(out, "<td{}>{}</td>", class(at), escape(cell));
+        }
+        out.push_str("</tr>");
+    }
+    out.push_str("</tbody></table></div>");
+}
+
+fn number(value: Option<f64>) -> String {
+    value.map_or_else(|| "–".to_owned(), |value| format!("{value:.2}"))
+}
+
+fn heading(out: &mut String, report: &InspectReport) {
+    let version =
+        report.files.iter().filter_map(|file| file.server_version.as_deref()).next_back().unwrap_or("unknown server");
+    let span = match (&report.first_time, &report.last_time) {
+        (Some(first), Some(last)) => format!("{first} to {last}"),
+        _ => String::new(),
+    };
+    let names: Vec<&str> = report.files.iter().map(|file| file.path.as_str()).collect();
+    let named = match names.as_slice() {
+        [] => String::new(),
+        [one] => (*one).to_owned(),
+        [first, .., last] => format!("{first} … {last} ({} files)", names.len()),
+    };
+    let _ = write!(
+        out,
+        "<header><h1>What holds a replica back</h1><p>{}<br>{} · {}</p></header>",
+        escape(&named),
+        escape(version),
+        escape(&span)
+    );
+    let exact = report.exact.as_ref();
+    tiles(
+        out,
+        &[
+            ("transactions", thousands(report.transactions)),
+            ("rows", thousands(report.rows)),
+            ("log", bytes(report.bytes)),
+            (
+                "transactions/s",
+                report.transactions_per_second.map_or_else(|| "–".to_owned(), |rate| thousands(rate.round() as u64)),
+            ),
+            (
+                "can run beside each other",
+                exact.and_then(|exact| exact.width_average).map_or_else(|| "–".to_owned(), |w| format!("{w:.1}")),
+            ),
+            (
+                "speedup at most",
+                exact.and_then(|exact| exact.speedup_max).map_or_else(|| "–".to_owned(), |s| format!("{s:.1}×")),
+            ),
+        ],
+    );
+}
+
+fn findings(out: &mut String, report: &InspectReport) {
+    out.push_str("<section><h2>Findings</h2>");
+    if report.findings.is_empty() {
+        out.push_str("<p>Nothing in the log stands out.</p>");
+    }
+    for finding in &report.findings {
+        let share = finding.critical_share.filter(|&share| share > 0.0);
+        let _ = write!(
+            out,
+            "<article><h3>{}{}</h3><p>{}</p><p class=\"advice\">{}</p>",
+            escape(&finding.title),
+            share.map_or_else(String::new, |share| format!("<em>{} of the critical path</em>", percent(share))),
+            escape(&finding.evidence),
+            escape(&finding.advice)
+        );
+        if let Some(example) = &finding.example {
+            let _ = write!(out, "<p class=\"example\">For example <code>{}</code></p>", escape(&place(example)));
+        }
+        out.push_str("</article>");
+    }
+    out.push_str("</section>");
+}
+
+fn parallelism(out: &mut String, report: &InspectReport) {
+    out.push_str(
+        "<section><h2>Parallelism</h2><p>AMIL is the average modified interval length of logical clock tags; the pseudo group \
+         size (2·AMIL − 1) is the size of equally parallel group commits.</p>",
+    );
+    let rows: Vec<Vec<String>> = [
+        ("as the source tagged it", report.amil, report.pseudo_group_size),
+        ("the same, intervals not modified", report.amil_unmodified, None),
+        ("WRITESET would give", report.amil_writeset, report.pseudo_group_size_writeset),
+        ("WRITESET_SESSION would give", report.amil_writeset_session, report.pseudo_group_size_writeset_session),
+        ("exact dependencies would give", report.amil_exact, report.pseudo_group_size_exact),
+        ("MariaDB group commits", None, report.mariadb_group_size),
+    ]
+    .into_iter()
+    .map(|(name, amil, group)| vec![name.to_owned(), number(amil), number(group)])
+    .collect();
+    grid(out, &["", "AMIL", "group size"], &rows, 1);
+    if let Some(exact) = &report.exact {
+        let _ = write!(
+            out,
+            "<h3>The critical path, by what was waited for</h3><p>{} of {} estimated work, in windows of {} transactions; {} µs a \
+             transaction and {} µs a row.</p>",
+            duration(exact.critical_path_seconds),
+            duration(exact.work_seconds),
+            thousands(exact.window_transactions as u64),
+            exact.cost_transaction_us,
+            exact.cost_row_us
+        );
+        let mut by: Vec<(String, f64, String)> =
+            exact.critical_path_by.iter().map(|(name, &share)| (name.clone(), share, percent(share))).collect();
+        by.sort_by(|a, b| b.1.total_cmp(&a.1));
+        out.push_str(&bars(&by));
+    }
+    out.push_str("</section>");
+}
+
+fn over_time(out: &mut String, report: &InspectReport) {
+    if report.series.buckets.len() < 2 {
+        return;
+    }
+    let width = report.series.seconds as f64;
+    let chart = |name: &str, value: &dyn Fn(&MinuteReport) -> Option<f64>| Line {
+        name: name.to_owned(),
+        points: report
+            .series
+            .buckets
+            .iter()
+            .map(|minute| (minute.start as f64, value(minute).unwrap_or(f64::NAN)))
+            .collect(),
+    };
+    let _ = write!(out, "<section><h2>Over time</h2><h3>Transactions a second</h3>");
+    out.push_str(&lines(
+        &[chart("transactions/s", &|minute| Some(minute.transactions as f64 / width))],
+        &Axis::Time,
+        "",
+    ));
+    out.push_str("<h3>Rows a second</h3>");
+    out.push_str(&lines(
+        &[
+            chart("inserts", &|minute| Some(minute.inserts as f64 / width)),
+            chart("updates", &|minute| Some(minute.updates as f64 / width)),
+            chart("deletes", &|minute| Some(minute.deletes as f64 / width)),
+        ],
+        &Axis::Time,
+        "",
+    ));
+    out.push_str("<h3>Bytes a second</h3>");
+    out.push_str(&lines(&[chart("bytes/s", &|minute| Some(minute.bytes as f64 / width))], &Axis::Time, ""));
+    let quality: Vec<Line> = [
+        chart("source's tags", &|minute| minute.amil),
+        chart("WRITESET", &|minute| minute.amil_writeset),
+        chart("WRITESET_SESSION", &|minute| minute.amil_writeset_session),
+        chart("exact", &|minute| minute.amil_exact),
+        chart("MariaDB group size", &|minute| minute.mariadb_group_size),
+    ]
+    .into_iter()
+    .filter(|line| line.points.iter().any(|(_, y)| y.is_finite()))
+    .collect();
+    out.push_str("<h3>AMIL</h3>");
+    out.push_str(&lines(&quality, &Axis::Time, ""));
+    let drawn: Vec<String> =
+        report.tables.iter().take(TABLES_DRAWN).map(|table| format!("{}.{}", table.schema, table.table)).collect();
+    let width = report.table_series.seconds as f64;
+    let tables: Vec<Line> = drawn
+        .iter()
+        .map(|name| {
+            let own = report.table_series.buckets.iter().filter(|bucket| bucket.table.as_ref() == Some(name));
+            Line {
+                name: name.clone(),
+                points: own.map(|bucket| (bucket.start as f64, bucket.bytes as f64 / width)).collect(),
+            }
+        })
+        .collect();
+    out.push_str("<h3>Bytes of rows a second, by table</h3>");
+    out.push_str(&lines(&tables, &Axis::Time, ""));
+    out.push_str("</section>");
+}
+
+fn blockers(out: &mut String, report: &InspectReport) {
+    if report.barrier_details.is_empty() && report.writeset_fallbacks.is_empty() {
+        return;
+    }
+    out.push_str("<section><h2>Barriers</h2>");
+    for (title, list) in [
+        ("Nothing runs beside these", &report.barrier_details),
+        ("Where MySQL's WRITESET does without write sets", &report.writeset_fallbacks),
+    ] {
+        if list.is_empty() {
+            continue;
+        }
+        let _ = write!(out, "<h3>{title}</h3>");
+        let rows: Vec<Vec<String>> = list
+            .iter()
+            .map(|barrier| {
+                vec![
+                    barrier.title.clone(),
+                    place(&barrier.example),
+                    thousands(barrier.count),
+                    duration(barrier.seconds as f64),
+                    barrier.critical_share.map_or_else(|| "–".to_owned(), percent),
+                ]
+            })
+            .collect();
+        grid(out, &["", "for example", "transactions", "ran on the source", "critical path"], &rows, 2);
+    }
+    out.push_str("</section>");
+}
+
+fn tables(out: &mut String, report: &InspectReport) {
+    out.push_str("<section><h2>Tables</h2>");
+    let rows: Vec<Vec<String>> = report
+        .tables
+        .iter()
+        .map(|table| {
+            vec![
+                format!("{}.{}", table.schema, table.table),
+                table.ordered_as_a_whole.unwrap_or(if report.exact.is_some() { "by key" } else { "–" }).to_owned(),
+                thousands(table.transactions),
+                thousands(table.inserts),
+                thousands(table.updates),
+                thousands(table.deletes),
+                bytes(table.bytes),
+                table.critical_share.map_or_else(|| "–".to_owned(), percent),
+            ]
+        })
+        .collect();
+    grid(out, &["", "ordered", "transactions", "inserts", "updates", "deletes", "bytes", "critical path"], &rows, 2);
+    out.push_str("</section>");
+}
+
+fn hot_keys(out: &mut String, report: &InspectReport) {
+    if report.hot_keys.is_empty() {
+        return;
+    }
+    out.push_str("<section><h2>Hot rows</h2>");
+    let rows: Vec<Vec<String>> = report
+        .hot_keys
+        .iter()
+        .map(|key| {
+            let table = match (&key.schema, &key.table) {
+                (Some(schema), Some(table)) => format!("{schema}.{table}"),
+                _ => "–".to_owned(),
+            };
+            vec![
+                table,
+                key.index.clone().unwrap_or_default(),
+                key.values.clone().unwrap_or_else(|| "not decoded".to_owned()),
+                thousands(key.transactions),
+                thousands(key.error),
+                percent(key.critical_share),
+            ]
+        })
+        .collect();
+    grid(out, &["table", "index", "key", "transactions", "at most more", "critical path"], &rows, 3);
+    out.push_str("</section>");
+}
+
+fn sizes(out: &mut String, report: &InspectReport) {
+    out.push_str("<section><h2>Transactions by size</h2><h3>Rows</h3>");
+    let shown = |buckets: &[super::model::BucketReport], name: &dyn Fn(u64) -> String| {
+        let list: Vec<(String, f64, String)> = buckets
+            .iter()
+            .map(|bucket| {
+                let range = if bucket.from == bucket.to {
+                    name(bucket.from)
+                } else {
+                    format!("{} – {}", name(bucket.from), name(bucket.to))
+                };
+                (range, bucket.count as f64, thousands(bucket.count))
+            })
+            .collect();
+        bars(&list)
+    };
+    out.push_str(&shown(&report.rows_histogram, &thousands));
+    out.push_str("<h3>Bytes</h3>");
+    out.push_str(&shown(&report.bytes_histogram, &bytes));
+    for (title, list) in
+        [("Largest", &report.largest_transactions), ("Longest under way", &report.longest_transactions)]
+    {
+        if list.is_empty() {
+            continue;
+        }
+        let _ = write!(out, "<h3>{title}</h3>");
+        let rows: Vec<Vec<String>> = list
+            .iter()
+            .map(|transaction| {
+                vec![
+                    place(&transaction.example),
+                    transaction.time.clone(),
+                    thousands(transaction.rows),
+                    bytes(transaction.bytes),
+                    duration(transaction.seconds.into()),
+                ]
+            })
+            .collect();
+        grid(out, &["", "committed", "rows", "bytes", "under way"], &rows, 2);
+    }
+    out.push_str("</section>");
+}
+
+fn problems(out: &mut String, report: &InspectReport) {
+    if report.problems.is_empty() {
+        return;
+    }
+    out.push_str("<section class=\"bad\"><h2>Not read</h2>");
+    let rows: Vec<Vec<String>> = report
+        .problems
+        .iter()
+        .map(|problem| vec![problem.file.clone(), problem.problem.clone(), thousands(problem.offset)])
+        .collect();
+    grid(out, &["file", "", "offset"], &rows, 2);
+    if report.problems_not_listed > 0 {
+        let _ = write!(out, "<p>and {} more</p>", thousands(report.problems_not_listed));
+    }
+    out.push_str("</section>");
+}

@@ -1,0 +1,8 @@
+//! What `heddle inspect` found, in the form that all its outputs are made from.
+
+pub mod findings;
+pub mod html;
+pub mod model;
+pub mod text;
+
+pub use model::InspectReport;

@@ -1,0 +1,539 @@
+//! The report as data: `--json` is this. Names and units are stable; fields may be added.
+
+use std::collections::BTreeMap;
+
+use engine::quality::exact::Link;
+use engine::quality::{Histogram, Intervals};
+use engine::schema::TableOrderCause;
+use engine::survey::totals::{Blocker, Example, OTHER_TABLES, Sized, TableTotal};
+use engine::survey::{Cause, Depth};
+use serde::Serialize;
+
+use super::findings::{self, Finding};
+use crate::inspect::Found;
+use crate::report::numbers::utc;
+
+/// All that was found out about a log.
+#[derive(Debug, Serialize)]
+pub struct InspectReport {
+    pub transactions: u64,
+    pub rows: u64,
+    pub inserts: u64,
+    pub updates: u64,
+    pub deletes: u64,
+    /// Of the events that were read.
+    pub bytes: u64,
+    pub unpacked_bytes: u64,
+    pub events: u64,
+    pub files: Vec<FileReport>,
+    pub first_time: Option<String>,
+    pub last_time: Option<String>,
+    /// Between the first and the last commit.
+    pub seconds: f64,
+    pub transactions_per_second: Option<f64>,
+    /// `mysql` or `mariadb`.
+    pub flavour: &'static str,
+
+    pub amil: Option<f64>,
+    pub amil_unmodified: Option<f64>,
+    pub pseudo_group_size: Option<f64>,
+    pub mariadb_group_size: Option<f64>,
+    pub mariadb_group_size_max: Option<u64>,
+    pub amil_writeset: Option<f64>,
+    pub pseudo_group_size_writeset: Option<f64>,
+    /// Null when the log does not name sessions.
+    pub amil_writeset_session: Option<f64>,
+    pub pseudo_group_size_writeset_session: Option<f64>,
+    pub amil_exact: Option<f64>,
+    pub pseudo_group_size_exact: Option<f64>,
+    /// Null with `--quick`.
+    pub exact: Option<ExactReport>,
+
+    /// Transactions that nothing may run beside, by cause; and what else is ordered more coarsely than by key.
+    pub barriers: BTreeMap<&'static str, u64>,
+    pub barrier_details: Vec<BarrierReport>,
+    /// Why MySQL's WRITESET would do without write sets.
+    pub writeset_fallbacks: Vec<BarrierReport>,
+    pub tables: Vec<TableReport>,
+    pub hot_keys: Vec<HotKeyReport>,
+    /// By these the counts of `hot_keys` may be too small, at most.
+    pub hot_keys_missed_max: u64,
+    pub largest_transactions: Vec<TransactionReport>,
+    pub longest_transactions: Vec<TransactionReport>,
+    pub rows_histogram: Vec<BucketReport>,
+    pub bytes_histogram: Vec<BucketReport>,
+    pub series: SeriesReport,
+    pub table_series: TableSeriesReport,
+    pub findings: Vec<Finding>,
+    /// What could not be read.
+    pub problems: Vec<ProblemReport>,
+    pub problems_not_listed: u64,
+}
+
+#[derive(Debug, Serialize)]
+pub struct FileReport {
+    pub path: String,
+    pub bytes: u64,
+    pub server_version: Option<String>,
+}
+
+/// With exact dependencies, in windows of consecutive transactions.
+#[derive(Debug, Serialize)]
+pub struct ExactReport {
+    pub window_transactions: usize,
+    pub windows: u64,
+    /// Transactions that could run beside each other.
+    pub width_average: Option<f64>,
+    pub width_max: u64,
+    /// The longest chains, in transactions, all windows together.
+    pub critical_path_transactions: u64,
+    /// The same in estimated time.
+    pub critical_path_seconds: f64,
+    pub work_seconds: f64,
+    /// `work_seconds` ÷ `critical_path_seconds`: no number of workers gives more.
+    pub speedup_max: Option<f64>,
+    /// Shares of `critical_path_seconds` by what the transactions on it waited for.
+    pub critical_path_by: BTreeMap<String, f64>,
+    pub cost_transaction_us: f64,
+    pub cost_row_us: f64,
+}
+
+#[derive(Debug, Serialize)]
+pub struct BarrierReport {
+    pub cause: &'static str,
+    pub title: String,
+    pub count: u64,
+    /// That the statements ran on the source, all together.
+    pub seconds: u64,
+    pub critical_share: Option<f64>,
+    pub example: ExampleReport,
+}
+
+#[derive(Clone, Debug, Serialize)]
+pub struct ExampleReport {
+    pub gtid: Option<String>,
+    pub file: String,
+    pub position: u64,
+    pub statement: Option<String>,
+}
+
+#[derive(Debug, Serialize)]
+pub struct TableReport {
+    pub schema: String,
+    pub table: String,
+    pub transactions: u64,
+    pub inserts: u64,
+    pub updates: u64,
+    pub deletes: u64,
+    pub rows: u64,
+    pub bytes: u64,
+    /// Null: by key. Else why its rows are ordered as a whole.
+    pub ordered_as_a_whole: Option<&'static str>,
+    /// Of the critical path, waiting for this table as a whole.
+    pub critical_share: Option<f64>,
+}
+
+#[derive(Debug, Serialize)]
+pub struct HotKeyReport {
+    pub schema: Option<String>,
+    pub table: Option<String>,
+    pub index: Option<String>,
+    /// Null: it never came often enough in one stretch of the log to be decoded.
+    pub values: Option<String>,
+    /// Transactions that wrote it, in windows where more than one did.
+    pub transactions: u64,
+    /// That may be missing in `transactions`.
+    pub error: u64,
+    pub critical_share: f64,
+}
+
+#[derive(Debug, Serialize)]
+pub struct TransactionReport {
+    #[serde(flatten)]
+    pub example: ExampleReport,
+    pub time: String,
+    pub rows: u64,
+    pub bytes: u64,
+    pub seconds: u32,
+}
+
+#[derive(Debug, Serialize)]
+pub struct BucketReport {
+    pub from: u64,
+    pub to: u64,
+    pub count: u64,
+}
+
+#[derive(Debug, Serialize)]
+pub struct SeriesReport {
+    /// Width of a bucket.
+    pub seconds: u64,
+    pub buckets: Vec<MinuteReport>,
+}
+
+#[derive(Debug, Serialize)]
+pub struct MinuteReport {
+    pub time: String,
+    #[serde(skip)]
+    pub start: u64,
+    pub transactions: u64,
+    pub inserts: u64,
+    pub updates: u64,
+    pub deletes: u64,
+    pub bytes: u64,
+    pub amil: Option<f64>,
+    pub amil_writeset: Option<f64>,
+    pub amil_writeset_session: Option<f64>,
+    pub amil_exact: Option<f64>,
+    pub mariadb_group_size: Option<f64>,
+}
+
+#[derive(Debug, Serialize)]
+pub struct TableSeriesReport {
+    pub seconds: u64,
+    pub buckets: Vec<TableMinuteReport>,
+}
+
+#[derive(Debug, Serialize)]
+pub struct TableMinuteReport {
+    pub time: String,
+    #[serde(skip)]
+    pub start: u64,
+    /// Null: all tables that were too many to be told apart.
+    pub table: Option<String>,
+    pub inserts: u64,
+    pub updates: u64,
+    pub deletes: u64,
+    pub bytes: u64,
+}
+
+#[derive(Debug, Serialize)]
+pub struct ProblemReport {
+    pub file: String,
+    pub offset: u64,
+    pub problem: String,
+}
+
+/// What the reasons on the critical path are called.
+pub fn link_name(link: Link) -> String {
+    match link {
+        Link::Free => "nothing".to_owned(),
+        Link::Key(_) => "key".to_owned(),
+        Link::Reference(_) => "foreign_key".to_owned(),
+        Link::Table(_) => "table".to_owned(),
+        Link::Large => "large_transaction".to_owned(),
+        Link::Barrier(number) => Cause::of_number(number).map_or("barrier", Cause::as_str).to_owned(),
+    }
+}
+
+/// What is told of why a table is ordered as a whole, without a target to ask.
+pub fn table_order_name(cause: TableOrderCause) -> &'static str {
+    match cause {
+        TableOrderCause::NoUniqueKey => "no_key",
+        TableOrderCause::KeyNotNormalised => "key_of_unknown_collation",
+        TableOrderCause::FunctionalKey => "functional_key",
+        TableOrderCause::NotInCatalogue => "keys_unknown",
+        TableOrderCause::ColumnsDiffer => "definition_differs",
+        TableOrderCause::ForeignKeyUnknown => "foreign_key_unknown",
+        TableOrderCause::NotTransactional => "non_transactional",
+    }
+}
+
+/// Hot keys and tables that are told.
+#[derive(Clone, Copy, Debug)]
+pub struct Limits {
+    pub hot_keys: usize,
+    pub tables: usize,
+}
+
+impl InspectReport {
+    pub fn new(mut found: Found, limits: Limits) -> Self {
+        let exact = (found.totals.depth >= Depth::Keys).then(|| exact_report(&mut found));
+        let totals = &mut found.totals;
+        let seconds = match (totals.first_time_us, totals.last_time_us) {
+            (Some(first), Some(last)) => (last - first) as f64 / 1e6,
+            _ => 0.0,
+        };
+        let keys = totals.depth >= Depth::Keys;
+        let amil = |intervals: &Intervals| intervals.amil().filter(|_| keys);
+        let group = |intervals: &Intervals| intervals.pseudo_group_size().filter(|_| keys);
+        let session = Some(totals.session).filter(|_| totals.has_sessions());
+        let mut report = InspectReport {
+            transactions: totals.transactions,
+            rows: totals.traffic.rows(),
+            inserts: totals.traffic.inserts,
+            updates: totals.traffic.updates,
+            deletes: totals.traffic.deletes,
+            bytes: totals.bytes,
+            unpacked_bytes: totals.unpacked_bytes,
+            events: totals.events,
+            files: Vec::new(),
+            first_time: totals.first_time_us.map(utc),
+            last_time: totals.last_time_us.map(utc),
+            seconds,
+            transactions_per_second: (seconds > 0.0).then(|| totals.transactions as f64 / seconds),
+            flavour: if totals.mariadb { "mariadb" } else { "mysql" },
+            amil: totals.source.amil(),
+            amil_unmodified: totals.source.unmodified(),
+            pseudo_group_size: totals.source.pseudo_group_size(),
+            mariadb_group_size: totals.groups.mean(),
+            mariadb_group_size_max: totals.mariadb.then_some(totals.groups.sizes.max),
+            amil_writeset: amil(&totals.writeset),
+            pseudo_group_size_writeset: group(&totals.writeset),
+            amil_writeset_session: session.as_ref().and_then(amil),
+            pseudo_group_size_writeset_session: session.as_ref().and_then(group),
+            amil_exact: amil(&totals.exact_intervals),
+            pseudo_group_size_exact: group(&totals.exact_intervals),
+            exact,
+            barriers: BTreeMap::new(),
+            barrier_details: Vec::new(),
+            writeset_fallbacks: Vec::new(),
+            tables: Vec::new(),
+            hot_keys: Vec::new(),
+            hot_keys_missed_max: 0,
+            largest_transactions: totals.largest.iter().map(transaction).collect(),
+            longest_transactions: totals.longest.iter().map(transaction).collect(),
+            rows_histogram: histogram(&totals.rows_histogram),
+            bytes_histogram: histogram(&totals.bytes_histogram),
+            series: series(&mut found),
+            table_series: TableSeriesReport { seconds: 60, buckets: Vec::new() },
+            findings: Vec::new(),
+            problems: Vec::new(),
+            problems_not_listed: found.more_troubles,
+        };
+        report.add_files(&found);
+        report.add_barriers(&mut found);
+        report.add_tables(&mut found, limits.tables);
+        report.add_hot_keys(&mut found, limits.hot_keys);
+        report.add_table_series(&mut found);
+        report.findings = findings::find(&report);
+        report
+    }
+
+    fn add_files(&mut self, found: &Found) {
+        let file = |seen: &crate::inspect::FileSeen| FileReport {
+            path: seen.path.display().to_string(),
+            bytes: seen.bytes,
+            server_version: seen.server_version.clone(),
+        };
+        self.files = found.files.iter().map(file).collect();
+        if self.files.iter().filter_map(|file| file.server_version.as_ref()).any(|version| version.contains("MariaDB"))
+        {
+            self.flavour = "mariadb";
+        }
+        self.problems = found
+            .troubles
+            .iter()
+            .map(|trouble| ProblemReport {
+                file: trouble.file.display().to_string(),
+                offset: trouble.problem.offset,
+                problem: trouble.problem.what.clone(),
+            })
+            .collect();
+    }
+
+    fn add_barriers(&mut self, found: &mut Found) {
+        let critical = self.exact.as_ref().map(|exact| exact.critical_path_by.clone()).unwrap_or_default();
+        for (&cause, blocker) in &found.totals.barriers {
+            self.barriers.insert(cause.as_str(), blocker.count);
+            let share = critical.get(cause.as_str()).copied();
+            self.barrier_details.push(barrier(cause.as_str(), cause.title().to_owned(), blocker, share));
+        }
+        self.barrier_details.sort_by_key(|barrier| std::cmp::Reverse(barrier.count));
+        if found.totals.rotations > 0 {
+            self.barriers.insert("rotation", found.totals.rotations);
+        }
+        for (fallback, blocker) in &found.totals.fallbacks {
+            let name = match fallback {
+                engine::tags::Fallback::NoWriteSet => "no_write_set",
+                engine::tags::Fallback::CreateSelect => "create_select",
+                engine::tags::Fallback::Statement => "statement",
+                engine::tags::Fallback::MissingKeys => "no_key",
+                engine::tags::Fallback::Referenced => "foreign_key",
+                engine::tags::Fallback::LargeSet => "large_write_set",
+                engine::tags::Fallback::HistoryFull => "history_full",
+                engine::tags::Fallback::UnknownKeys => "keys_unknown",
+            };
+            self.writeset_fallbacks.push(barrier(name, fallback.as_str().to_owned(), blocker, None));
+            if matches!(name, "no_key" | "foreign_key" | "history_full" | "large_write_set") {
+                self.barriers.insert(name, blocker.count);
+            }
+        }
+        self.writeset_fallbacks.sort_by_key(|barrier| std::cmp::Reverse(barrier.count));
+    }
+
+    fn add_tables(&mut self, found: &mut Found, tables_max: usize) {
+        let totals = found.totals.exact.totals();
+        let whole = totals.critical_us.max(1) as f64;
+        let shares: BTreeMap<_, f64> =
+            totals.critical_by_table.iter().map(|(&table, &us)| (table, us as f64 / whole)).collect();
+        let mut tables: Vec<TableReport> = found
+            .totals
+            .tables
+            .iter()
+            .map(|(id, total)| table_report(total, shares.get(id).copied().filter(|_| self.exact.is_some())))
+            .collect();
+        tables.sort_by(|a, b| {
+            let size = |table: &TableReport| (table.bytes, table.rows);
+            size(b).cmp(&size(a)).then_with(|| (&a.schema, &a.table).cmp(&(&b.schema, &b.table)))
+        });
+        // A table on the critical path is told, however small.
+        let mut position = 0;
+        tables.retain(|table| {
+            position += 1;
+            position <= tables_max || table.critical_share.is_some_and(|share| share >= 0.01)
+        });
+        self.tables = tables;
+    }
+
+    fn add_hot_keys(&mut self, found: &mut Found, keys_max: usize) {
+        let totals = &mut found.totals;
+        let (names, tables) = (&totals.names, &totals.tables);
+        let sums = totals.exact.totals();
+        let whole = sums.critical_us.max(1) as f64;
+        let mut keys: Vec<HotKeyReport> = Vec::new();
+        let mut all = sums.hot.top(usize::MAX);
+        all.sort_by_key(|(hash, counter)| (std::cmp::Reverse((counter.value.critical_us, counter.count)), *hash));
+        for (hash, counter) in all.into_iter().take(keys_max) {
+            let name = names.get(&hash);
+            let table = name.and_then(|name| tables.get(&name.table));
+            keys.push(HotKeyReport {
+                schema: table.map(|table| table.schema.clone()),
+                table: table.map(|table| table.name.clone()),
+                index: name.map(|name| name.index.to_string()),
+                values: name.map(|name| name.values.clone()),
+                transactions: counter.count,
+                error: counter.error,
+                critical_share: counter.value.critical_us as f64 / whole,
+            });
+        }
+        self.hot_keys = keys;
+        self.hot_keys_missed_max = sums.hot.missed_max();
+    }
+
+    fn add_table_series(&mut self, found: &mut Found) {
+        let totals = &mut found.totals;
+        let name = |id| {
+            totals
+                .tables
+                .get(&id)
+                .filter(|_| id != OTHER_TABLES)
+                .map(|table| format!("{}.{}", table.schema, table.name))
+        };
+        let mut buckets = Vec::new();
+        for (start, by_table) in totals.table_minutes.buckets() {
+            for (&id, traffic) in &by_table.0 {
+                buckets.push(TableMinuteReport {
+                    time: utc(start * 1_000_000),
+                    start,
+                    table: name(id),
+                    inserts: traffic.inserts,
+                    updates: traffic.updates,
+                    deletes: traffic.deletes,
+                    bytes: traffic.bytes,
+                });
+            }
+        }
+        self.table_series = TableSeriesReport { seconds: totals.table_minutes.seconds, buckets };
+    }
+}
+
+fn exact_report(found: &mut Found) -> ExactReport {
+    let costs = found.totals.costs;
+    let totals = found.totals.exact.totals();
+    let whole = totals.critical_us.max(1) as f64;
+    let mut by = BTreeMap::new();
+    for (&link, &us) in &totals.critical_by {
+        *by.entry(link_name(link)).or_insert(0.0) += us as f64 / whole;
+    }
+    ExactReport {
+        window_transactions: engine::quality::exact::WINDOW_TRANSACTIONS,
+        windows: totals.windows,
+        width_average: totals.width(),
+        width_max: totals.width_max,
+        critical_path_transactions: totals.levels,
+        critical_path_seconds: totals.critical_us as f64 / 1e6,
+        work_seconds: totals.work_us as f64 / 1e6,
+        speedup_max: totals.speedup_max(),
+        critical_path_by: by,
+        cost_transaction_us: costs.transaction_us,
+        cost_row_us: costs.row_us,
+    }
+}
+
+fn example(example: &Example) -> ExampleReport {
+    ExampleReport {
+        gtid: example.gtid.as_ref().map(ToString::to_string),
+        file: example.file.to_string(),
+        position: example.position,
+        statement: example.text.as_ref().map(ToString::to_string),
+    }
+}
+
+fn barrier(cause: &'static str, title: String, blocker: &Blocker, critical_share: Option<f64>) -> BarrierReport {
+    BarrierReport {
+        cause,
+        title,
+        count: blocker.count,
+        seconds: blocker.seconds,
+        critical_share,
+        example: example(&blocker.example),
+    }
+}
+
+fn table_report(total: &TableTotal, critical_share: Option<f64>) -> TableReport {
+    TableReport {
+        schema: total.schema.clone(),
+        table: total.name.clone(),
+        transactions: total.transactions,
+        inserts: total.traffic.inserts,
+        updates: total.traffic.updates,
+        deletes: total.traffic.deletes,
+        rows: total.traffic.rows(),
+        bytes: total.traffic.bytes,
+        ordered_as_a_whole: total.order_by_table.map(table_order_name),
+        critical_share,
+    }
+}
+
+fn transaction(sized: &Sized) -> TransactionReport {
+    TransactionReport {
+        example: example(&sized.example),
+        time: utc(sized.commit_time_us),
+        rows: sized.rows,
+        bytes: sized.bytes,
+        seconds: sized.duration_seconds,
+    }
+}
+
+fn histogram(histogram: &Histogram) -> Vec<BucketReport> {
+    histogram.buckets().into_iter().map(|(from, to, count)| BucketReport { from, to, count }).collect()
+}
+
+fn series(found: &mut Found) -> SeriesReport {
+    let totals = &mut found.totals;
+    let (sessions, mariadb) = (totals.has_sessions(), totals.mariadb);
+    let mean = |(count, sum): (u64, u64)| (count > 0).then(|| sum as f64 / count as f64);
+    let buckets = totals
+        .minutes
+        .buckets()
+        .map(|(start, minute)| {
+            let [source, writeset, session, exact] = minute.intervals;
+            MinuteReport {
+                time: utc(start * 1_000_000),
+                start,
+                transactions: minute.transactions,
+                inserts: minute.traffic.inserts,
+                updates: minute.traffic.updates,
+                deletes: minute.traffic.deletes,
+                bytes: minute.bytes,
+                amil: mean(source),
+                amil_writeset: mean(writeset),
+                amil_writeset_session: mean(session).filter(|_| sessions),
+                amil_exact: mean(exact),
+                mariadb_group_size: mean((minute.groups, minute.transactions)).filter(|_| mariadb),
+            }
+        })
+        .collect();
+    SeriesReport { seconds: totals.minutes.seconds, buckets }
+}

@@ -1,0 +1,253 @@
+//! The summary for people at a terminal.
+
+use std::fmt::Write as _;
+
+use super::findings::Finding;
+use super::model::{ExampleReport, InspectReport};
+use crate::report::numbers::{bytes, duration, percent, thousands};
+
+/// Problems that are told one by one.
+const PROBLEMS_TOLD: usize = 20;
+/// Tables, hot keys and transactions of each list.
+const LINES: usize = 8;
+
+/// All of it; `colour` for headings.
+pub fn summary(report: &InspectReport, colour: bool) -> String {
+    let mut out = String::new();
+    let head = |text: &str| if colour { format!("\x1b[1m{text}\x1b[0m") } else { text.to_owned() };
+    traffic(&mut out, report);
+    let _ = writeln!(out, "\n{}", head("What holds a replica back"));
+    verdict(&mut out, report);
+    for (number, finding) in report.findings.iter().enumerate() {
+        one(&mut out, number + 1, finding, colour);
+    }
+    let _ = writeln!(out, "\n{}", head("Parallelism"));
+    parallelism(&mut out, report);
+    if !report.barriers.is_empty() {
+        let _ = writeln!(out, "\n{}", head("Barriers and fallbacks (transactions)"));
+        for (cause, count) in &report.barriers {
+            let _ = writeln!(out, "  {:<26}{:>12}", cause, thousands(*count));
+        }
+    }
+    tables(&mut out, report, &head("Tables"));
+    hot_keys(&mut out, report, &head("Hot rows"));
+    transactions(&mut out, report, &head("Largest transactions"));
+    problems(&mut out, report, &head("Not read"));
+    out
+}
+
+fn traffic(out: &mut String, report: &InspectReport) {
+    let files = report.files.len();
+    let version =
+        report.files.iter().filter_map(|file| file.server_version.as_deref()).next_back().unwrap_or("unknown");
+    let _ = writeln!(
+        out,
+        "{} transactions, {} rows ({} inserted, {} updated, {} deleted), {} in {files} {} of {version}",
+        thousands(report.transactions),
+        thousands(report.rows),
+        thousands(report.inserts),
+        thousands(report.updates),
+        thousands(report.deletes),
+        bytes(report.bytes),
+        if files == 1 { "file" } else { "files" }
+    );
+    if let (Some(first), Some(last)) = (&report.first_time, &report.last_time) {
+        let rate = report
+            .transactions_per_second
+            .map_or_else(String::new, |rate| format!(": {rate:.0} transactions/s on average"));
+        let _ = writeln!(out, "{first} to {last} ({}){rate}", duration(report.seconds));
+    }
+}
+
+/// In one or two sentences.
+fn verdict(out: &mut String, report: &InspectReport) {
+    let Some(exact) = &report.exact else {
+        let _ = writeln!(out, "  Keys were not looked at (--quick).");
+        return;
+    };
+    let Some(speedup) = exact.speedup_max else {
+        let _ = writeln!(out, "  Nothing: there are no transactions.");
+        return;
+    };
+    let _ = writeln!(
+        out,
+        "  With exact dependencies {:.1} transactions can run beside each other on average; with any number of workers a\n  \
+         replica would be at most {speedup:.1} times as fast as one after the other.",
+        exact.width_average.unwrap_or(1.0)
+    );
+    if report.findings.is_empty() {
+        let _ = writeln!(out, "  Nothing in the log stands out.");
+    }
+}
+
+fn one(out: &mut String, number: usize, finding: &Finding, colour: bool) {
+    let title = if colour { format!("\x1b[1;33m{}\x1b[0m", finding.title) } else { finding.title.clone() };
+    let _ = writeln!(out, "  {number}. {title}");
+    wrapped(out, &finding.evidence, "     ");
+    wrapped(out, &finding.advice, "     → ");
+    if let Some(example) = &finding.example {
+        let _ = writeln!(out, "     for example {}", place(example));
+    }
+}
+
+/// GTID, file and position, statement.
+pub fn place(example: &ExampleReport) -> String {
+    let mut text = format!("{}:{}", example.file, example.position);
+    if let Some(gtid) = &example.gtid {
+        text = format!("GTID {gtid}, {text}");
+    }
+    if let Some(statement) = &example.statement {
+        let _ = write!(text, ": {statement}");
+    }
+    text
+}
+
+/// Lines of up to 110 characters, those after the first indented by as much as `first` is long.
+fn wrapped(out: &mut String, text: &str, first: &str) {
+    const WIDTH: usize = 110;
+    let rest = " ".repeat(first.chars().count());
+    let mut line = first.to_owned();
+    let mut empty = true;
+    for word in text.split_whitespace() {
+        if !empty && line.chars().count() + 1 + word.chars().count() > WIDTH {
+            let _ = writeln!(out, "{line}");
+            line.clone_from(&rest);
+            empty = true;
+        }
+        if !empty {
+            line.push(' ');
+        }
+        line.push_str(word);
+        empty = false;
+    }
+    let _ = writeln!(out, "{line}");
+}
+
+fn parallelism(out: &mut String, report: &InspectReport) {
+    let _ = writeln!(out, "  {:<44}{:>12}{:>20}", "", "AMIL", "pseudo group size");
+    let rows = [
+        ("as the source tagged it", report.amil, report.pseudo_group_size),
+        ("  without \"modifying\" (appliers that overtake)", report.amil_unmodified, None),
+        ("WRITESET would give", report.amil_writeset, report.pseudo_group_size_writeset),
+        ("WRITESET_SESSION would give", report.amil_writeset_session, report.pseudo_group_size_writeset_session),
+        ("exact dependencies would give", report.amil_exact, report.pseudo_group_size_exact),
+    ];
+    let number = |value: Option<f64>| value.map_or_else(|| "–".to_owned(), |value| format!("{value:.2}"));
+    for (name, amil, group) in rows {
+        let group = if name.starts_with(' ') { String::new() } else { number(group) };
+        let _ = writeln!(out, "  {name:<44}{:>12}{group:>20}", number(amil));
+    }
+    if let (Some(mean), Some(max)) = (report.mariadb_group_size, report.mariadb_group_size_max) {
+        let _ = writeln!(out, "  MariaDB group commits: {mean:.2} transactions on average, {max} at most");
+    }
+    if let Some(exact) = &report.exact {
+        let _ = writeln!(
+            out,
+            "  exact dependencies, in windows of {} transactions: width {:.1} on average, {} at most;\n  critical path {} of {} \
+             estimated work ({} µs a transaction, {} µs a row)",
+            thousands(exact.window_transactions as u64),
+            exact.width_average.unwrap_or(0.0),
+            thousands(exact.width_max),
+            duration(exact.critical_path_seconds),
+            duration(exact.work_seconds),
+            exact.cost_transaction_us,
+            exact.cost_row_us
+        );
+        let mut by: Vec<(&String, &f64)> =
+            exact.critical_path_by.iter().filter(|(_, share)| **share >= 0.001).collect();
+        by.sort_by(|a, b| b.1.total_cmp(a.1));
+        let parts: Vec<String> = by.iter().map(|(name, share)| format!("{name} {}", percent(**share))).collect();
+        let _ = writeln!(out, "  the critical path by what was waited for: {}", parts.join(", "));
+    }
+}
+
+fn tables(out: &mut String, report: &InspectReport, head: &str) {
+    if report.tables.is_empty() {
+        return;
+    }
+    let _ = writeln!(
+        out,
+        "\n{head}\n  {:<36}{:>12}{:>12}{:>12}{:>10}  ordered",
+        "", "inserts", "updates", "deletes", "bytes"
+    );
+    for table in report.tables.iter().take(LINES) {
+        let _ = writeln!(
+            out,
+            "  {:<36}{:>12}{:>12}{:>12}{:>10}  {}",
+            format!("{}.{}", table.schema, table.table),
+            thousands(table.inserts),
+            thousands(table.updates),
+            thousands(table.deletes),
+            bytes(table.bytes),
+            match table.ordered_as_a_whole {
+                None if report.exact.is_some() => "by key",
+                None => "–",
+                Some(cause) => cause,
+            }
+        );
+    }
+    if report.tables.len() > LINES {
+        let _ = writeln!(out, "  and {} more: --json, --html", report.tables.len() - LINES);
+    }
+}
+
+fn hot_keys(out: &mut String, report: &InspectReport, head: &str) {
+    let worth = report.hot_keys.iter().filter(|key| key.transactions >= 10);
+    let keys: Vec<_> = worth.take(LINES).collect();
+    if keys.is_empty() {
+        return;
+    }
+    let _ = writeln!(out, "\n{head}\n  {:<60}{:>14}{:>16}", "", "transactions", "critical path");
+    for key in keys {
+        let table = match (&key.schema, &key.table) {
+            (Some(schema), Some(table)) => format!("{schema}.{table}"),
+            _ => "?".to_owned(),
+        };
+        let values = key.values.as_deref().unwrap_or("not decoded");
+        let index =
+            key.index.as_deref().filter(|index| *index != "PRIMARY").map_or_else(String::new, |i| format!(" {i}"));
+        let _ = writeln!(
+            out,
+            "  {:<60}{:>14}{:>16}",
+            format!("{table}{index} {values}"),
+            thousands(key.transactions),
+            percent(key.critical_share)
+        );
+    }
+    if report.hot_keys_missed_max > 0 {
+        let _ = writeln!(out, "  counts may be up to {} too small", thousands(report.hot_keys_missed_max));
+    }
+}
+
+fn transactions(out: &mut String, report: &InspectReport, head: &str) {
+    let worth = report.largest_transactions.iter().filter(|transaction| transaction.rows >= 1_000);
+    let list: Vec<_> = worth.take(3).collect();
+    if list.is_empty() {
+        return;
+    }
+    let _ = writeln!(out, "\n{head}");
+    for transaction in list {
+        let _ = writeln!(
+            out,
+            "  {:>12} rows {:>10}  {}  {}",
+            thousands(transaction.rows),
+            bytes(transaction.bytes),
+            transaction.time,
+            place(&transaction.example)
+        );
+    }
+}
+
+fn problems(out: &mut String, report: &InspectReport, head: &str) {
+    if report.problems.is_empty() {
+        return;
+    }
+    let _ = writeln!(out, "\n{head}");
+    for problem in report.problems.iter().take(PROBLEMS_TOLD) {
+        let _ = writeln!(out, "  {} at {}: {}", problem.file, problem.offset, problem.problem);
+    }
+    let more = report.problems.len().saturating_sub(PROBLEMS_TOLD) as u64 + report.problems_not_listed;
+    if more > 0 {
+        let _ = writeln!(out, "  and {} more", thousands(more));
+    }
+}

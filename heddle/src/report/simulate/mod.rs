@@ -1,0 +1,295 @@
+//! What `heddle simulate` predicts: as data, for people, as a page.
+
+use std::fmt::Write as _;
+
+use engine::quality::jain_index;
+use serde::Serialize;
+use sim::replica::{Costs, Knee, Model, Outcome, knee};
+
+use crate::report::inspect::html::{document, grid, tiles};
+use crate::report::numbers::{percent, thousands};
+use crate::report::svg::{Axis, Line, escape, lines};
+use crate::simulate::calibrate::Measured;
+
+/// `--json`: names and units are stable; fields may be added.
+#[derive(Debug, Serialize)]
+pub struct SimulateReport {
+    pub transactions: u64,
+    pub rows: u64,
+    pub workers: Vec<usize>,
+    /// The log has more than were simulated.
+    pub truncated: bool,
+    pub costs: CostsReport,
+    pub calibration: Option<Measured>,
+    pub assumptions: Vec<&'static str>,
+    pub policies: Vec<PolicyReport>,
+    /// Files or parts of them that could not be read.
+    pub problems: Vec<String>,
+}
+
+#[derive(Debug, Serialize)]
+pub struct CostsReport {
+    pub transaction_us: f64,
+    pub row_us: f64,
+    pub dispatch_us: f64,
+    pub commit_us: f64,
+    pub sync_us: f64,
+    pub miss_share: f64,
+    pub miss_us: f64,
+    pub cores: usize,
+    pub group_us: f64,
+    pub group_row_us: f64,
+}
+
+#[derive(Debug, Serialize)]
+pub struct PolicyReport {
+    pub policy: &'static str,
+    pub runs: Vec<RunReport>,
+    pub recommended_workers: Option<usize>,
+    /// What further workers would mostly wait for.
+    pub limited_by: Option<&'static str>,
+}
+
+#[derive(Debug, Serialize)]
+pub struct RunReport {
+    pub workers: usize,
+    pub seconds: f64,
+    pub transactions_per_second: f64,
+    /// Against one after the other.
+    pub speedup: f64,
+    /// Of the workers' time, with a transaction.
+    pub utilisation: f64,
+    /// Of the processors' time.
+    pub processors: f64,
+    /// Of transactions among workers: 1 is even.
+    pub jain: Option<f64>,
+    /// Shares of the workers' time.
+    pub idle: f64,
+    pub commit_order: f64,
+    pub commits: f64,
+    pub machine: f64,
+    pub work: f64,
+    /// MariaDB: transactions that met an earlier one's row.
+    pub conflicts: u64,
+}
+
+impl CostsReport {
+    pub fn new(costs: &Costs) -> Self {
+        let Costs {
+            transaction_us,
+            row_us,
+            dispatch_us,
+            commit_us,
+            sync_us,
+            miss_share,
+            miss_us,
+            cores,
+            group_us,
+            group_row_us,
+        } = *costs;
+        Self {
+            transaction_us,
+            row_us,
+            dispatch_us,
+            commit_us,
+            sync_us,
+            miss_share,
+            miss_us,
+            cores,
+            group_us,
+            group_row_us,
+        }
+    }
+}
+
+impl PolicyReport {
+    /// `serial_seconds`: what one after the other takes.
+    pub fn new(model: Model, outcomes: &[Outcome], serial_seconds: f64) -> Self {
+        let knee: Option<Knee> = knee(outcomes);
+        Self {
+            policy: model.name(),
+            runs: outcomes.iter().map(|outcome| run(outcome, serial_seconds)).collect(),
+            recommended_workers: knee.as_ref().map(|knee| knee.workers),
+            limited_by: knee.map(|knee| knee.limited_by),
+        }
+    }
+}
+
+fn run(outcome: &Outcome, serial_seconds: f64) -> RunReport {
+    let whole = (outcome.seconds * 1e6 * outcome.shares.len() as f64).max(1e-9);
+    let share = |us: f64| us / whole;
+    RunReport {
+        workers: outcome.workers,
+        seconds: outcome.seconds,
+        transactions_per_second: outcome.transactions_per_second(),
+        speedup: if outcome.seconds > 0.0 { serial_seconds / outcome.seconds } else { 0.0 },
+        utilisation: outcome.utilisation,
+        processors: outcome.processors,
+        jain: jain_index(outcome.shares.iter().map(|&share| share as f64)),
+        idle: share(outcome.waits.dependency_us),
+        commit_order: share(outcome.waits.order_us),
+        commits: share(outcome.waits.commit_us),
+        machine: share(outcome.waits.machine_us),
+        work: share(outcome.waits.work_us),
+        conflicts: outcome.conflicts,
+    }
+}
+
+/// Why more workers do not help, in words.
+fn because(limited_by: &str) -> &'static str {
+    match limited_by {
+        "dependencies" => "more would be idle: what could come next has to wait for what is under way",
+        "commit_order" => "more would wait for their turn to commit",
+        "commits" => "more would wait for syncs and the serial part of commits",
+        "machine" => "more would wait for processors, or for pages",
+        _ => "no more were tried",
+    }
+}
+
+/// For people.
+pub fn text(report: &SimulateReport) -> String {
+    let mut out = String::new();
+    let _ = writeln!(
+        out,
+        "{} transactions with {} rows{}; transactions/s and, in brackets, speedup over one after the other:\n",
+        thousands(report.transactions),
+        thousands(report.rows),
+        if report.truncated { " (the log has more: --transactions)" } else { "" }
+    );
+    let _ = write!(out, "{:<32}", "workers");
+    report.workers.iter().for_each(|number| {
+        let _ = write!(out, "{number:>16}");
+    });
+    out.push('\n');
+    for policy in &report.policies {
+        let _ = write!(out, "{:<32}", policy.policy);
+        for run in &policy.runs {
+            let cell = format!("{} ({:.1}x)", thousands(run.transactions_per_second.round() as u64), run.speedup);
+            let _ = write!(out, "{cell:>16}");
+        }
+        out.push('\n');
+    }
+    let _ = writeln!(out, "\nWorkers that are worth it (95 % of the best), and what limits there:");
+    for policy in report.policies.iter().filter(|policy| policy.policy != "serial") {
+        let (Some(workers), Some(limit)) = (policy.recommended_workers, policy.limited_by) else { continue };
+        let run = policy.runs.iter().find(|run| run.workers == workers);
+        let _ = writeln!(
+            out,
+            "{:<32}{workers:>5}  {}; utilisation {}, Jain's index {}",
+            policy.policy,
+            because(limit),
+            run.map_or_else(String::new, |run| percent(run.utilisation)),
+            run.and_then(|run| run.jain).map_or_else(|| "–".to_owned(), |jain| format!("{jain:.2}"))
+        );
+    }
+    let costs = &report.costs;
+    let _ = writeln!(
+        out,
+        "\nCosts{}: a transaction {:.0} µs, a row {:.1} µs, handing out {:.1} µs, a commit {:.1} µs and {:.0} µs of syncs; {} of \
+         rows not cached, {:.0} µs each; {} processors; Heddle's groups {:.0} µs and {:.1} µs a row.",
+        match &report.calibration {
+            Some(measured) => format!(", measured on {}", measured.server),
+            None => " (defaults: --calibrate mysql://… measures a server)".to_owned(),
+        },
+        costs.transaction_us,
+        costs.row_us,
+        costs.dispatch_us,
+        costs.commit_us,
+        costs.sync_us,
+        percent(costs.miss_share),
+        costs.miss_us,
+        costs.cores,
+        costs.group_us,
+        costs.group_row_us
+    );
+    out.push_str("Assumed:\n");
+    for assumption in &report.assumptions {
+        let _ = writeln!(out, "  - {assumption}");
+    }
+    for problem in &report.problems {
+        let _ = writeln!(out, "Not read: {problem}");
+    }
+    out
+}
+
+/// One HTML file.
+pub fn page(report: &SimulateReport) -> String {
+    let mut body = String::from(
+        "<header><h1>How fast replicas would be</h1><p>A simulation; what it rests on is below.</p></header>",
+    );
+    let best = report
+        .policies
+        .iter()
+        .flat_map(|policy| policy.runs.iter().map(move |run| (policy.policy, run)))
+        .max_by(|a, b| a.1.transactions_per_second.total_cmp(&b.1.transactions_per_second));
+    tiles(
+        &mut body,
+        &[
+            ("transactions", thousands(report.transactions)),
+            ("rows", thousands(report.rows)),
+            ("best speedup", best.map_or_else(|| "–".to_owned(), |(_, run)| format!("{:.1}×", run.speedup))),
+            ("by", best.map_or_else(|| "–".to_owned(), |(policy, run)| format!("{policy}, {}", run.workers))),
+        ],
+    );
+    body.push_str("<section><h2>Speedup by number of workers</h2>");
+    let shown: Vec<Line> = report
+        .policies
+        .iter()
+        .filter(|policy| policy.policy != "serial")
+        .map(|policy| Line {
+            name: policy.policy.to_owned(),
+            points: policy.runs.iter().map(|run| (run.workers as f64, run.speedup)).collect(),
+        })
+        .collect();
+    body.push_str(&lines(&shown, &Axis::Numbers { log: true }, "×"));
+    body.push_str("</section><section><h2>Transactions a second</h2>");
+    let mut heads = vec!["".to_owned()];
+    heads.extend(report.workers.iter().map(ToString::to_string));
+    heads.push("worth it".to_owned());
+    let heads: Vec<&str> = heads.iter().map(String::as_str).collect();
+    let rows: Vec<Vec<String>> = report
+        .policies
+        .iter()
+        .map(|policy| {
+            let mut row = vec![policy.policy.to_owned()];
+            row.extend(policy.runs.iter().map(|run| thousands(run.transactions_per_second.round() as u64)));
+            row.push(policy.recommended_workers.map_or_else(String::new, |workers| workers.to_string()));
+            row
+        })
+        .collect();
+    grid(&mut body, &heads, &rows, 1);
+    body.push_str("</section><section><h2>Where the workers' time goes</h2>");
+    let rows: Vec<Vec<String>> = report
+        .policies
+        .iter()
+        .filter_map(|policy| {
+            let run = policy.runs.iter().find(|run| Some(run.workers) == policy.recommended_workers)?;
+            Some(vec![
+                policy.policy.to_owned(),
+                run.workers.to_string(),
+                percent(run.work),
+                percent(run.idle),
+                percent(run.commit_order),
+                percent(run.commits),
+                percent(run.machine),
+                run.jain.map_or_else(|| "–".to_owned(), |jain| format!("{jain:.2}")),
+            ])
+        })
+        .collect();
+    grid(
+        &mut body,
+        &["at the recommended number", "workers", "work", "idle", "commit order", "commits", "machine", "Jain"],
+        &rows,
+        1,
+    );
+    body.push_str("</section><section><h2>Assumptions</h2><ul>");
+    for assumption in &report.assumptions {
+        let _ = write!(body, "<li>{}</li>", escape(assumption));
+    }
+    let _ = write!(
+        body,
+        "</ul><p><code>{}</code></p></section>",
+        escape(&serde_json::to_string(&report.costs).unwrap_or_default())
+    );
+    document("Replica simulation", &body)
+}

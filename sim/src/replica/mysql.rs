@@ -1,0 +1,141 @@
+//! MySQL's appliers: one thread; workers by schema (5.6 DATABASE); a coordinator with intervals (5.7 LOGICAL_CLOCK).
+
+use super::commit::{Ordered, Unordered};
+use super::resources::{Cores, Pool};
+use super::{Applied, Costs, Outcome, Tags, Trace, Waits};
+
+/// One after the other: execution, then commit, then the next. Reading and handing out runs beside it.
+pub(super) fn serial(trace: &Trace, costs: &Costs) -> Outcome {
+    let mut pool = Pool::new(1);
+    let mut cores = Cores::new(costs.cores);
+    let (mut now, mut waits) = (0.0, Waits::default());
+    for applied in &trace.transactions {
+        let (processor, pages) = costs.execution(applied);
+        let done = cores.run(now, processor) + pages + costs.commit_us + costs.sync_us;
+        waits.work_us += processor;
+        waits.machine_us += pages;
+        waits.commit_us += costs.commit_us + costs.sync_us;
+        pool.note(0, now, done);
+        now = done;
+    }
+    Outcome::new(&pool, &cores, trace, now, waits)
+}
+
+/// Each schema has a worker, as long as it has transactions; one that touches several schemas waits for all of them.
+pub(super) fn database(trace: &Trace, costs: &Costs, workers: usize) -> Outcome {
+    let mut pool = Pool::new(workers);
+    let mut cores = Cores::new(costs.cores);
+    let mut commits = Unordered::new(costs);
+    let mut worker_of: [Option<usize>; 64] = [None; 64];
+    let mut schemas_of = vec![0_u32; workers];
+    let (mut now, mut end, mut waits) = (0.0_f64, 0.0_f64, Waits::default());
+    for applied in &trace.transactions {
+        now = cores.charge(now, costs.dispatch_us);
+        let bits = if applied.schemas == 0 { 1 } else { applied.schemas };
+        let (mut chosen, mut after) = (None, 0.0_f64);
+        for schema in (0..64).filter(|schema| bits >> schema & 1 != 0) {
+            if let Some(worker) = worker_of.get(schema).copied().flatten() {
+                after = after.max(pool.free_of(worker));
+                chosen.get_or_insert(worker);
+            }
+        }
+        let worker = chosen.unwrap_or_else(|| {
+            let least = schemas_of.iter().enumerate().min_by_key(|(_, count)| **count);
+            least.map_or(0, |(worker, _)| worker)
+        });
+        for schema in (0..64).filter(|schema| bits >> schema & 1 != 0) {
+            if let Some(slot) = worker_of.get_mut(schema)
+                && *slot != Some(worker)
+            {
+                if let Some(count) = schemas_of.get_mut(worker) {
+                    *count += 1;
+                }
+                if let Some(count) = slot.and_then(|old| schemas_of.get_mut(old)) {
+                    *count -= 1;
+                }
+                *slot = Some(worker);
+            }
+        }
+        // Several schemas with different workers: the coordinator itself waits until they are free.
+        if bits.count_ones() > 1 {
+            now = now.max(after);
+        }
+        // A DDL is waited for, and waits.
+        if applied.barrier {
+            now = now.max(end);
+        }
+        let begin = now.max(pool.free_of(worker)).max(after);
+        let executed = execute(applied, costs, &mut cores, begin, &mut waits);
+        let committed = commits.commit(executed);
+        if applied.barrier {
+            now = now.max(committed.done);
+        }
+        waits.commit_us += committed.done - executed;
+        pool.note(worker, begin, committed.done);
+        end = end.max(committed.done);
+    }
+    Outcome::new(&pool, &cores, trace, end, waits)
+}
+
+pub(super) fn execute(applied: &Applied, costs: &Costs, cores: &mut Cores, begin: f64, waits: &mut Waits) -> f64 {
+    let (processor, pages) = costs.execution(applied);
+    let executed = cores.run(begin, processor) + pages;
+    waits.work_us += processor;
+    waits.machine_us += executed - begin - processor;
+    executed
+}
+
+pub(super) enum Commits {
+    Ordered(Ordered),
+    Unordered(Unordered),
+}
+
+impl Commits {
+    pub fn new(costs: &Costs, ordered: bool) -> Self {
+        match ordered {
+            true => Self::Ordered(Ordered::new(costs)),
+            false => Self::Unordered(Unordered::new(costs)),
+        }
+    }
+
+    /// When the commit of something executed at `executed` is done.
+    pub fn commit(&mut self, executed: f64, waits: &mut Waits) -> f64 {
+        let committed = match self {
+            Self::Ordered(commits) => commits.commit(executed),
+            Self::Unordered(commits) => commits.commit(executed),
+        };
+        waits.order_us += committed.turn - executed;
+        waits.commit_us += committed.done - committed.turn;
+        committed.done
+    }
+}
+
+/// The coordinator waits until `last_committed` is below the low water mark, and for an idle worker; everything behind
+/// waits with it.
+pub(super) fn logical_clock(trace: &Trace, costs: &Costs, workers: usize, tags: Tags, ordered: bool) -> Outcome {
+    let mut pool = Pool::new(workers);
+    let mut cores = Cores::new(costs.cores);
+    let mut commits = Commits::new(costs, ordered);
+    // When all transactions up to each number are committed.
+    let mut low_water = Vec::with_capacity(trace.transactions.len() + 1);
+    low_water.push(0.0_f64);
+    let (mut now, mut waits) = (0.0_f64, Waits::default());
+    for applied in &trace.transactions {
+        let parent = match tags {
+            Tags::Source => applied.source_parent,
+            Tags::Writeset => applied.writeset_parent,
+            Tags::WritesetSession => applied.session_parent,
+        };
+        now = cores.charge(now, costs.dispatch_us);
+        now = now.max(low_water.get(parent as usize).copied().unwrap_or(0.0));
+        let (worker, begin) = pool.next_idle(now);
+        now = begin;
+        let executed = execute(applied, costs, &mut cores, begin, &mut waits);
+        let done = commits.commit(executed, &mut waits);
+        pool.occupy(worker, begin, done);
+        let before = low_water.last().copied().unwrap_or(0.0);
+        low_water.push(before.max(done));
+    }
+    let end = low_water.last().copied().unwrap_or(0.0);
+    Outcome::new(&pool, &cores, trace, end, waits)
+}

@@ -1,0 +1,121 @@
+//! Streams whose right answer can be worked out by hand, and what holds for any stream.
+
+use super::*;
+use proptest::prelude::*;
+
+const COSTS: Costs = Costs {
+    transaction_us: 100.0,
+    row_us: 0.0,
+    dispatch_us: 0.0,
+    commit_us: 0.0,
+    sync_us: 0.0,
+    miss_share: 0.0,
+    miss_us: 0.0,
+    cores: 1000,
+    group_us: 100.0,
+    group_row_us: 10.0,
+};
+
+/// (parent by tags, exact predecessor) of each transaction.
+fn trace(parents: &[(u32, u32)]) -> Trace {
+    let mut trace = Trace::default();
+    for (number, &(parent, follow)) in (1..).zip(parents) {
+        let first_follow = trace.follows.len() as u32;
+        trace.follows.extend((follow > 0).then_some(follow));
+        trace.transactions.push(Applied {
+            rows: 1,
+            source_parent: parent,
+            writeset_parent: follow,
+            session_parent: number - 1,
+            group: parent + 1,
+            schemas: 1 << (number % 3),
+            first_follow,
+            end_follow: trace.follows.len() as u32,
+            ..Applied::default()
+        });
+    }
+    trace
+}
+
+fn seconds(model: Model, trace: &Trace, workers: usize) -> f64 {
+    model.run(trace, &COSTS, workers).seconds * 1e6
+}
+
+#[test]
+fn by_hand() {
+    // Ten that depend on nothing.
+    let free = trace(&[(0, 0); 10]);
+    // Ten in a chain.
+    let chain = trace(&(0..10).map(|n| (n, n)).collect::<Vec<_>>());
+    let clock = Model::LogicalClock { tags: Tags::Source, ordered: true };
+    let heddle = Model::Heddle { grouping: false, ordered: true };
+    for (model, of, workers, us) in [
+        (Model::Serial, &free, 9, 1000.0),
+        (clock, &free, 10, 100.0),
+        (clock, &free, 5, 200.0),
+        (clock, &free, 1, 1000.0),
+        (clock, &chain, 10, 1000.0),
+        (heddle, &free, 10, 100.0),
+        (heddle, &chain, 10, 1000.0),
+        (Model::MariaDb { mode: Mode::Conservative }, &free, 10, 100.0),
+        (Model::MariaDb { mode: Mode::Conservative }, &chain, 10, 1000.0),
+        (Model::MariaDb { mode: Mode::Aggressive }, &free, 10, 100.0),
+        (Model::Database, &free, 3, 400.0),
+    ] {
+        assert!((seconds(model, of, workers) - us).abs() < 1.0, "{}: {}", model.name(), seconds(model, of, workers));
+    }
+}
+
+#[test]
+fn a_blocked_one_blocks_all_behind_it_under_logical_clock_only() {
+    // 2 follows 1, the rest is free.
+    let mut parents = vec![(0, 0), (1, 1)];
+    parents.extend([(0, 0); 8]);
+    let trace = trace(&parents);
+    assert!((seconds(Model::LogicalClock { tags: Tags::Source, ordered: true }, &trace, 10) - 200.0).abs() < 1.0);
+    let unordered = Model::Heddle { grouping: false, ordered: false };
+    let outcome = unordered.run(&trace, &Costs { transaction_us: 100.0, ..COSTS }, 10);
+    assert!((outcome.seconds * 1e6 - 200.0).abs() < 1.0);
+    assert_eq!(outcome.shares.iter().sum::<u64>(), 10);
+}
+
+#[test]
+fn processors_and_syncs_limit() {
+    let free = trace(&[(0, 0); 1000]);
+    let clock = Model::LogicalClock { tags: Tags::Source, ordered: true };
+    let two = clock.run(&free, &Costs { cores: 2, ..COSTS }, 64);
+    assert!((two.transactions_per_second() - 20_000.0).abs() < 100.0, "{two:?}");
+    let durable = Costs { sync_us: 1000.0, ..COSTS };
+    let alone = Model::Serial.run(&free, &durable, 1).transactions_per_second();
+    assert!((alone - 1e6 / 1100.0).abs() < 1.0);
+    let many = clock.run(&free, &durable, 64).transactions_per_second();
+    assert!(many > 25.0 * alone, "{many}");
+}
+
+proptest! {
+    /// No replica is faster than its longest chain or than all workers at full speed; none loses a transaction.
+    #[test]
+    fn bounds(follows in prop::collection::vec(0..100_u32, 1..100), workers in 1..20_usize, sync in 0..3_u8) {
+        let parents: Vec<(u32, u32)> = (0..).zip(&follows).map(|(n, &f)| (n.min(f), n.min(f))).collect();
+        let trace = trace(&parents);
+        let costs = Costs { sync_us: f64::from(sync) * 50.0, ..COSTS };
+        for model in Model::ALL.into_iter().filter(|model| *model != Model::Heddle { grouping: true, ordered: true }) {
+            let outcome = model.run(&trace, &costs, workers);
+            let us = outcome.seconds * 1e6;
+            let n = trace.transactions.len() as f64;
+            let used = if model == Model::Serial { 1 } else { workers };
+            prop_assert!(us >= n * 100.0 / used as f64 - 1.0, "{}: {us}", model.name());
+            prop_assert!(us <= n * (250.0 + 2.0 * costs.sync_us) + 1.0, "{}: {us}", model.name());
+            prop_assert!((0.0..=1.0).contains(&outcome.utilisation));
+            prop_assert_eq!(outcome.shares.iter().sum::<u64>(), trace.transactions.len() as u64);
+        }
+    }
+}
+
+#[test]
+fn the_knee_is_where_more_does_not_help() {
+    let outcome = |workers, seconds| Outcome { workers, seconds, transactions: 1000, ..Outcome::default() };
+    let outcomes = [outcome(1, 10.0), outcome(2, 5.0), outcome(4, 2.6), outcome(8, 2.5), outcome(16, 2.5)];
+    assert_eq!(knee(&outcomes).map(|knee| knee.workers), Some(4));
+    assert_eq!(knee(&[]), None);
+}
