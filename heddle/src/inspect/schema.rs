@@ -48,7 +48,7 @@ pub fn read_server(options: &ConnectOptions) -> Result<Definitions> {
         let (Some(schema), Some(table)) = (row.text(0)?, row.text(1)?) else { continue };
         let quoted = |name: &str| format!("`{}`", name.replace('`', "``"));
         // A table that was dropped meanwhile is not missed.
-        let Ok(created) = connection.rows(&format!("SHOW CREATE TABLE {}.{}", quoted(schema), quoted(table))) else {
+        let Ok(created) = connection.rows(format!("SHOW CREATE TABLE {}.{}", quoted(schema), quoted(table))) else {
             continue;
         };
         if let Some(sql) = created.first().and_then(|row| row.text(1).ok().flatten()) {

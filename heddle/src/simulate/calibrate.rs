@@ -43,7 +43,7 @@ pub fn measure(options: &ConnectOptions, costs: &Costs) -> Result<(Costs, Measur
             timed(&mut connection, ROWS_EACH).context("twenty rows each")?,
         ))
     });
-    let dropped = connection.rows(&format!("DROP DATABASE IF EXISTS {SCHEMA}"));
+    let dropped = connection.rows(format!("DROP DATABASE IF EXISTS {SCHEMA}"));
     let (one, many) =
         measured.context("--calibrate: it needs the right to create a schema, a table and a procedure")?;
     dropped.context("--calibrate: dropping what it made")?;
@@ -103,7 +103,7 @@ fn timed(connection: &mut Connection, rows_each: u32) -> Result<f64> {
     let mut best = f64::INFINITY;
     for _ in 0..REPEAT {
         let began = Instant::now();
-        connection.rows(&format!("CALL {SCHEMA}.work({rows_each})"))?;
+        connection.rows(format!("CALL {SCHEMA}.work({rows_each})"))?;
         best = best.min(began.elapsed().as_secs_f64() * 1e6 / f64::from(LOOP));
     }
     Ok(best)
