@@ -150,7 +150,7 @@ fn damaged(server: &Server) -> Result<()> {
     bytes.truncate(bytes.len() - 10);
     let copy = server.dir().join("damaged.000002");
     std::fs::write(&copy, bytes)?;
-    let report = inspect(&[&copy.display().to_string()], 3)?;
+    let report = inspect(&[&copy.display().to_string()], 4)?;
     let problems = report["problems"].as_array().context("problems")?;
     ensure!(
         problems.len() >= 2 && problems.iter().all(|problem| problem["offset"].as_u64() > Some(4)),
@@ -158,7 +158,7 @@ fn damaged(server: &Server) -> Result<()> {
     );
     ensure!(report["transactions"].as_u64() > Some(100), "{report:#}");
     let page = server.dir().join("report.html");
-    let _ = inspect(&[&copy.display().to_string(), "--html", &page.display().to_string()], 3)?;
+    let _ = inspect(&[&copy.display().to_string(), "--html", &page.display().to_string()], 4)?;
     let html = std::fs::read_to_string(&page)?;
     ensure!(html.contains("damaged.000002") && !html.contains("http"), "the page");
     let none = Heddle::start(&["inspect", &Path::new("/dev/null").display().to_string()])?.wait()?;

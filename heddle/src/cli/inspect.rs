@@ -30,7 +30,7 @@ use crate::report::out::say;
     heddle inspect binlog.index --json | jq .findings\n  \
     heddle inspect --from mysql://repl@source:3306 --follow\n\n\
     Key columns come from --schema (with --from: from the server), from CREATE TABLE statements in the log, or from table maps (binlog_row_metadata=FULL).\n\n\
-    Exit codes: 0 all was read · 1 nothing could be read · 2 the command line was not understood · 3 a part could not be read, and is named")]
+    Exit codes: 0 all was read · 1 nothing could be read · 2 the command line was not understood · 4 a part could not be read, and is named")]
 pub struct InspectArgs {
     /// Binary log files, a directory, or an index file
     #[arg(value_name = "PATH", required_unless_present = "from", conflicts_with = "from")]

@@ -27,7 +27,7 @@ pub const EXIT_UNFINISHED: u8 = 3;
 #[allow(dead_code)]
 pub const EXIT_USAGE: u8 = 2;
 /// A part of the input could not be read; the output says which.
-pub const EXIT_PARTIAL: u8 = 3;
+pub const EXIT_PARTIAL: u8 = 4;
 
 #[derive(Debug, Parser)]
 #[command(
@@ -36,7 +36,7 @@ pub const EXIT_PARTIAL: u8 = 3;
     about = "Parallel replication for MySQL and MariaDB",
     long_about = "Heddle takes binary logs, live or from files, finds out which transactions can run in parallel, groups them, and \
                   applies them with many workers, exactly once through any crash.",
-    after_help = "Exit codes: 0 done · 1 failed, the message says why and what to do · 2 the command line was not understood · 3 a rescue is not finished",
+    after_help = "Exit codes: 0 done · 1 failed, the message says why and what to do · 2 the command line was not understood · 3 a rescue is not finished · 4 inspect, simulate: a part could not be read",
     propagate_version = true
 )]
 struct Cli {

@@ -72,8 +72,11 @@ pub fn run<'a, 's>(
         Some("CRC32") => binlog::Checksum::Crc32,
         _ => binlog::Checksum::Off,
     };
-    let flags = (DUMP_SEND_ANNOTATE_ROWS * u16::from(state.flavour == binlog::Flavour::MariaDb))
-        | (DUMP_NON_BLOCK * u16::from(!live.follow));
+    let mut flags = if live.follow { 0 } else { DUMP_NON_BLOCK };
+    if state.flavour == binlog::Flavour::MariaDb {
+        // Without them positions would not be the file's.
+        flags |= DUMP_SEND_ANNOTATE_ROWS;
+    }
     let request = DumpRequest::FilePosition { file, position: 4, server_id: live.server_id, flags };
     let options = DumpOptions { heartbeat_period: HEARTBEAT, ..DumpOptions::default() };
     let mut stream = connection.binlog_dump_with(request, &options).context("--from")?;
