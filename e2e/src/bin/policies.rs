@@ -1,0 +1,218 @@
+//! Every policy with several numbers of workers: one workload, each run on a fresh copy of the same start, contents compared at
+//! the end. Prints transactions per second as a table, and how many times that is of one worker that applies serially.
+//!
+//! Arguments: `--transactions N` (default 20000), `--sessions N` (16), `--tables N` (8), `--rows N` (20000), `--script NAME`
+//! (sysbench's, default oltp_update_non_index), `--servers NAME,…`, `--policies NAME,…` (all that suit), `--workers N,…`
+//! (1,2,4,8,16,32,64), `--orders preserve,relaxed`, `--grouping off|auto`, `--durable yes,no`, `--domains N` (MariaDB: the
+//! sessions' work is spread over so many, default 1).
+
+use anyhow::{Context, Result, bail, ensure};
+use e2e::checksum::{Checksums, contents, differences};
+use e2e::heddle::heddle;
+use e2e::server::{Kind, MARIADB_10_11, MYSQL_9_7, Server};
+use e2e::sysbench::{self, Load};
+use std::thread;
+
+const DURABLE: [&str; 2] = ["--sync-binlog=1", "--innodb-flush-log-at-trx-commit=1"];
+const FAST: [&str; 2] = ["--sync-binlog=0", "--innodb-flush-log-at-trx-commit=0"];
+
+/// (name, only for MariaDB or MySQL, whether commits may overtake each other)
+const POLICIES: [(&str, Option<bool>, bool); 13] = [
+    ("serial", None, true),
+    ("database", None, true),
+    ("logical-clock", Some(false), true),
+    ("logical-clock-unblocked", Some(false), true),
+    ("commit-order", None, true),
+    ("writeset-tags", None, true),
+    ("writeset-session", None, true),
+    ("writeset", None, true),
+    ("domain", Some(true), true),
+    ("minimal", None, true),
+    ("conservative", Some(true), true),
+    ("optimistic", None, false),
+    ("aggressive", None, false),
+];
+
+struct Arguments {
+    load: Load,
+    script: String,
+    kinds: Vec<Kind>,
+    policies: Vec<String>,
+    workers: Vec<u32>,
+    orders: Vec<String>,
+    grouping: String,
+    durable: Vec<bool>,
+    domains: u32,
+}
+
+fn arguments() -> Result<Arguments> {
+    let mut parsed = Arguments {
+        load: Load { tables: 8, rows: 20_000, threads: 16, events: 20_000, seconds: 0 },
+        script: "oltp_update_non_index".to_owned(),
+        kinds: vec![MYSQL_9_7, MARIADB_10_11],
+        policies: POLICIES.iter().map(|(name, ..)| (*name).to_owned()).collect(),
+        workers: vec![1, 2, 4, 8, 16, 32, 64],
+        orders: vec!["preserve".to_owned(), "relaxed".to_owned()],
+        grouping: "off".to_owned(),
+        durable: vec![true, false],
+        domains: 1,
+    };
+    let mut given = std::env::args().skip(1);
+    while let Some(name) = given.next() {
+        let value = given.next().with_context(|| format!("{name} needs a value"))?;
+        let list = || value.split(',').map(str::to_owned).collect::<Vec<_>>();
+        match name.as_str() {
+            "--transactions" => parsed.load.events = value.parse()?,
+            "--sessions" => parsed.load.threads = value.parse()?,
+            "--tables" => parsed.load.tables = value.parse()?,
+            "--rows" => parsed.load.rows = value.parse()?,
+            "--script" => parsed.script = value,
+            "--servers" => parsed.kinds = value.split(',').map(str::parse).collect::<Result<_>>()?,
+            "--policies" => parsed.policies = list(),
+            "--workers" => parsed.workers = value.split(',').map(str::parse).collect::<Result<_, _>>()?,
+            "--orders" => parsed.orders = list(),
+            "--grouping" => parsed.grouping = value,
+            "--durable" => parsed.durable = list().iter().map(|text| text == "yes").collect(),
+            "--domains" => parsed.domains = value.parse()?,
+            _ => bail!("unknown option {name}"),
+        }
+    }
+    ensure!(parsed.domains > 0, "--domains needs at least 1");
+    for name in &parsed.policies {
+        ensure!(POLICIES.iter().any(|(known, ..)| known == name), "unknown policy {name}");
+    }
+    Ok(parsed)
+}
+
+/// A source with a workload in its log, and what a target holds before it.
+struct Stage {
+    source: Server,
+    start: Server,
+    position: String,
+    held: Checksums,
+}
+
+fn position(server: &Server) -> Result<String> {
+    let statement = if server.kind.is_mariadb() { "SHOW MASTER STATUS" } else { "SHOW BINARY LOG STATUS" };
+    match server.rows(statement)?.first().map(Vec::as_slice) {
+        Some([file, position, ..]) => Ok(format!("{file}:{position}")),
+        rows => bail!("{statement}: {rows:?}"),
+    }
+}
+
+fn stage(kind: Kind, arguments: &Arguments) -> Result<Stage> {
+    // The source waits for its disk, so that its sessions commit in groups.
+    let (source, start) = Server::start_two((kind, &DURABLE), (kind, &FAST))?;
+    sysbench::prepare(&source, &arguments.script, arguments.load)?;
+    let position = position(&source)?;
+    let from = source.binlog_index().display().to_string();
+    heddle(&["replicate", "--from", &from, "--to", &start.url(), "--until-end"])?.successful()?;
+    start.execute("DROP DATABASE heddle")?;
+    start.stop()?;
+    let share = Load {
+        threads: arguments.load.threads.div_ceil(arguments.domains),
+        events: arguments.load.events / u64::from(arguments.domains),
+        ..arguments.load
+    };
+    for domain in 0..arguments.domains {
+        if kind.is_mariadb() {
+            source.execute(&format!("SET GLOBAL gtid_domain_id = {domain}"))?;
+        }
+        sysbench::run(&source, &arguments.script, share)?;
+    }
+    let held = contents(&source)?;
+    Ok(Stage { source, start, position, held })
+}
+
+struct Measured {
+    rate: f64,
+    retries: u64,
+    /// Commits for each write of the target's binary log, as MariaDB counts them.
+    commits_in_group: Option<f64>,
+}
+
+fn measure(stage: &Stage, policy: &str, order: &str, workers: u32, durable: bool, grouping: &str) -> Result<Measured> {
+    let options = if durable { &DURABLE } else { &FAST };
+    let target = Server::start_from(stage.source.kind, options, Some(&stage.start.data()))?;
+    let (from, to, workers) = (stage.source.binlog_index().display().to_string(), target.url(), workers.to_string());
+    let run = heddle(&[
+        "replicate",
+        "--from",
+        &from,
+        "--to",
+        &to,
+        "--json",
+        "--start",
+        &stage.position,
+        "--policy",
+        policy,
+        "--commit-order",
+        order,
+        "--workers",
+        &workers,
+        "--grouping",
+        grouping,
+    ])?
+    .successful()?;
+    let summary = run.summary()?;
+    let rate = summary["transactions_per_second"].as_f64().context("no rate in the summary")?;
+    let count = |name: &str| -> Result<f64> {
+        let rows = target.rows(&format!("SHOW GLOBAL STATUS LIKE '{name}'"))?;
+        Ok(rows.first().and_then(|row| row.get(1)).and_then(|value| value.parse().ok()).unwrap_or(0.0))
+    };
+    let commits_in_group = match stage.source.kind.is_mariadb() {
+        true => Some(count("Binlog_commits")? / count("Binlog_group_commits")?.max(1.0)),
+        false => None,
+    };
+    let different = differences(&stage.held, &contents(&target)?);
+    ensure!(different.is_empty(), "{policy} {order} {workers}: {different:?}");
+    Ok(Measured { rate, retries: run.number("retries")?, commits_in_group })
+}
+
+fn table(stage: &Stage, arguments: &Arguments, durable: bool) -> Result<()> {
+    let workers: Vec<String> = arguments.workers.iter().map(ToString::to_string).collect();
+    println!(
+        "\n{}, {}, grouping {}: transactions/s (times serial)\n",
+        stage.source.kind,
+        if durable { "durable" } else { "not durable" },
+        arguments.grouping
+    );
+    println!("| policy | commit order | {} | retries | commits in a group |", workers.join(" | "));
+    println!("|---|---|{}---:|---:|", "---:|".repeat(workers.len()));
+    let serial = measure(stage, "serial", "preserve", 1, durable, &arguments.grouping)?.rate;
+    for (policy, only, overtakes) in POLICIES {
+        if !arguments.policies.iter().any(|name| name == policy)
+            || only.is_some_and(|mariadb| mariadb != stage.source.kind.is_mariadb())
+        {
+            continue;
+        }
+        for order in arguments.orders.iter().filter(|order| overtakes || *order == "preserve") {
+            let mut line = format!("| {policy} | {order} |");
+            let (mut retries, mut grouped) = (0, None);
+            for &count in &arguments.workers {
+                let measured = measure(stage, policy, order, count, durable, &arguments.grouping)?;
+                line += &format!(" {:.0} ({:.1}) |", measured.rate, measured.rate / serial.max(1e-9));
+                (retries, grouped) = (measured.retries, measured.commits_in_group);
+            }
+            let grouped = grouped.map_or("–".to_owned(), |grouped| format!("{grouped:.1}"));
+            println!("{line} {retries} | {grouped} |");
+        }
+    }
+    Ok(())
+}
+
+fn main() -> Result<()> {
+    let arguments = arguments()?;
+    let cores = thread::available_parallelism()?;
+    println!(
+        "{} × {} transactions of {} sessions, {} tables of {} rows, {cores} cores. Retries and commits in a group: of the last column.",
+        arguments.script, arguments.load.events, arguments.load.threads, arguments.load.tables, arguments.load.rows
+    );
+    for &kind in &arguments.kinds {
+        let stage = stage(kind, &arguments)?;
+        for &durable in &arguments.durable {
+            table(&stage, &arguments, durable)?;
+        }
+    }
+    Ok(())
+}
