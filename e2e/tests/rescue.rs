@@ -367,6 +367,18 @@ fn refused(kind: Kind) -> Result<()> {
     lagging.as_before(&settings)
 }
 
+/// Two servers that replicate from each other.
+fn ring(kind: Kind) -> Result<()> {
+    let lagging = Lagging::start(kind, By::Gtid, &[])?;
+    configure_by(&lagging.replica, &lagging.source, true)?;
+    start_native(&lagging.source)?;
+    lagging.replica.execute("CREATE DATABASE other; CREATE TABLE other.t (id INT PRIMARY KEY)")?;
+    wait_caught_up(&lagging.replica, &lagging.source)?;
+    let run = lagging.rescue(&[])?;
+    ensure!(run.status.code() == Some(1) && run.stdout.contains("replicate from each other"), "{run}");
+    Ok(())
+}
+
 /// The source has purged what comes next: said before the replica is touched.
 fn purged(kind: Kind) -> Result<()> {
     let lagging = Lagging::start(kind, By::Gtid, &[])?;
@@ -437,6 +449,8 @@ tests! {
     mariadb_named: named(MARIADB_10_11);
     mysql_refused: refused(MYSQL_9_7);
     mariadb_refused: refused(MARIADB_10_11);
+    mysql_ring: ring(MYSQL_9_7);
+    mariadb_ring: ring(MARIADB_10_11);
     mysql_purged: purged(MYSQL_9_7);
     mariadb_purged: purged(MARIADB_10_11);
 }
