@@ -3,7 +3,8 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use binlog::{Framer, Step};
+use binlog::encode::{self, FormatSpec, Head, RowsSpec, TableMapSpec};
+use binlog::{Bitmap, Checksum, Column, ColumnKind, Flavour, Framer, Kind, MySqlGtid, RowsKind, Step};
 use engine::assemble::Assembler;
 use engine::position::LogPosition;
 use engine::survey::totals::Costs;
@@ -173,4 +174,94 @@ fn damage_is_named_and_the_rest_is_read() {
 /// Logs whose events are summed.
 fn crc(name: &str) -> bool {
     !name.starts_with("mysql-5.6")
+}
+
+/// A transaction of `events` rows events with 100 rows each among two small ones; after the first rows event stands an event
+/// of `large` bytes, if not 0, of which only the header is real.
+fn with_large_transaction(events: u32, large: usize) -> Vec<u8> {
+    let spec = FormatSpec::new("8.0.36", Flavour::MySql, Checksum::Off);
+    let head = Head::new(1_700_000_000, 1, Checksum::Off);
+    let columns = [Column::new(ColumnKind::LONG, 0, false), Column::new(ColumnKind::VARCHAR, 800, false)];
+    let full = Bitmap::full(columns.len());
+    let map = TableMapSpec {
+        table_id: 90,
+        flags: 1,
+        schema: "s",
+        table: "t",
+        columns: &columns,
+        primary_key: None,
+        metadata: true,
+    };
+    let rows = RowsSpec {
+        kind: RowsKind::Write,
+        table_id: 90,
+        flags: 1,
+        version: 2,
+        extra: &[],
+        before_columns: &full,
+        after_columns: &full,
+        partial_json: false,
+    };
+    let image = |id: u32| [&[0][..], &id.to_le_bytes(), &700_u16.to_le_bytes(), &[b'x'; 700]].concat();
+    let mut log = binlog::MAGIC.to_vec();
+    log.extend(encode::format_description(&head, &spec));
+    for (gno, events) in [(1, 1), (2, events), (3, 1)] {
+        let gtid = MySqlGtid {
+            uuid: [3; 16],
+            gno,
+            last_committed: gno as i64 - 1,
+            sequence_number: gno as i64,
+            ..MySqlGtid::default()
+        };
+        log.extend(encode::mysql_gtid(&head, &gtid));
+        log.extend(encode::query(&head, 7, 0, 0, "s", &[], b"BEGIN"));
+        log.extend(encode::table_map(&head, &map));
+        for event in 0..events {
+            let images: Vec<Vec<u8>> = (0..100).map(|row| image(event * 100 + row)).collect();
+            let images: Vec<&[u8]> = images.iter().map(Vec::as_slice).collect();
+            log.extend(encode::rows_v(&head, &rows, &images));
+            if gno == 2 && event == 0 && large > 0 {
+                let at = log.len();
+                let small = encode::rows_v(&head, &rows, &images);
+                log.extend(&small[..binlog::HEADER_LEN]);
+                log[at + 9..at + 13].copy_from_slice(&(large as u32).to_le_bytes());
+                log.resize(at + large, 0);
+            }
+        }
+        log.extend(encode::xid(&head, gno));
+    }
+    log
+}
+
+#[test]
+fn a_transaction_larger_than_a_piece_counts_once() {
+    let log = with_large_transaction(700, 0);
+    let (pieces, problems) = cut(&log, 1 << 20);
+    assert_eq!(problems, []);
+    assert!(pieces.len() > 2 && pieces.iter().any(|piece| piece.continued.is_some()), "{}", pieces.len());
+    for depth in [Depth::Traffic, Depth::Keys] {
+        let (mut totals, problems) = sums(&log, 1 << 20, depth);
+        assert_eq!(problems, []);
+        assert_eq!((totals.transactions, totals.traffic.inserts), (3, 100 + 70_000 + 100));
+        assert_eq!(totals.largest[0].rows, 70_000);
+        assert_eq!(totals.source.amil(), Some(1.0));
+        // The table's keys are not known: one after the other.
+        assert_eq!(totals.exact.totals().levels, if depth == Depth::Keys { 3 } else { 0 });
+    }
+}
+
+#[test]
+fn an_event_too_large_to_look_into_is_named_and_counted() {
+    const LARGE: usize = (64 << 20) + 1000;
+    let log = with_large_transaction(3, LARGE);
+    let (pieces, _) = cut(&log, 1 << 20);
+    let header = pieces.iter().find_map(|piece| piece.too_large.as_ref()).unwrap();
+    assert_eq!((header.kind, header.event_len as usize), (Kind::WRITE_ROWS, LARGE));
+    assert!(pieces.iter().all(|piece| piece.bytes.len() < 2 << 20));
+    let (totals, problems) = sums(&log, 1 << 20, Depth::Keys);
+    assert_eq!(problems.len(), 1);
+    assert!(problems[0].what.contains("not looked into"), "{problems:?}");
+    assert_eq!((totals.transactions, totals.traffic.inserts), (3, 500));
+    assert_eq!(totals.bytes as usize, log.len() - binlog::MAGIC.len());
+    assert!(totals.largest[0].bytes as usize > LARGE);
 }
