@@ -1,5 +1,5 @@
 # What people and machines run here. `make` alone lists it.
-.PHONY: help demo test unit e2e lint bench servers
+.PHONY: help demo test unit e2e lint bench nightly servers
 
 help:
 	@echo 'make demo     build heddle and show it on a generated workload: no server, no set-up'
@@ -8,6 +8,7 @@ help:
 	@echo 'make e2e      the tests against real servers alone'
 	@echo 'make lint     formatting, clippy, shellcheck'
 	@echo 'make bench    catching up: native replication and heddle, written to docs/benchmarks.md'
+	@echo 'make nightly  hours: kills, random workloads, every pair of servers, the fuzzer'
 	@echo 'make servers  fetch the servers that the tests use'
 
 demo:
@@ -30,6 +31,9 @@ lint:
 
 bench:
 	bench/catch-up
+
+nightly:
+	scripts/nightly
 
 servers:
 	scripts/servers fetch

@@ -7,10 +7,17 @@
 pub mod case;
 pub mod checksum;
 pub mod client;
+pub mod crash;
 pub mod heddle;
+pub mod keys;
+pub mod matrix;
 pub mod native;
+pub mod pair;
+pub mod proxy;
+pub mod random;
 pub mod server;
 pub mod sysbench;
+pub mod workload;
 
 pub use checksum::{Checksums, checksums};
 pub use heddle::{Heddle, Run};

@@ -43,6 +43,17 @@ impl Kind {
         self.0.starts_with("mariadb")
     }
 
+    /// First number of the version.
+    pub fn major(self) -> u32 {
+        let version = self.0.split('-').nth(1).and_then(|version| version.split('.').next());
+        version.and_then(|number| number.parse().ok()).unwrap_or(0)
+    }
+
+    /// MySQL's binary JSON; MariaDB's is text.
+    pub fn has_json(self) -> bool {
+        !self.is_mariadb() && self.0 != "mysql-5.6.14"
+    }
+
     /// The tree whose command-line client can talk to this server.
     pub fn client_tree(self) -> &'static str {
         if self == MYSQL_9_7 { "mysql-9.7" } else { "mariadb-10.11" }

@@ -2,8 +2,8 @@
 //! Random moments come from a seed; `HEDDLE_SEED=N` repeats a run.
 
 use anyhow::{Context, Result, bail, ensure};
-use e2e::checksum::assert_equal;
-use e2e::heddle::{Heddle, Run, heddle};
+use e2e::heddle::heddle;
+use e2e::pair::Pair;
 use e2e::server::{Kind, MARIADB_10_11, MYSQL_9_7, Server};
 use e2e::sysbench::{self, Load};
 use rand::rngs::StdRng;
@@ -15,47 +15,6 @@ const SMALL: Load = Load { tables: 4, rows: 500, threads: 4, events: 3000, secon
 
 /// Kills are at random moments: this many in one test.
 const ROUNDS: usize = 5;
-
-struct Pair {
-    source: Server,
-    target: Server,
-    from: String,
-    relay: String,
-}
-
-impl Pair {
-    fn start(kind: Kind) -> Result<Pair> {
-        Pair::start_with(kind, &[], &[])
-    }
-
-    fn start_with(kind: Kind, source: &[&str], target: &[&str]) -> Result<Pair> {
-        let (source, target) = Server::start_two((kind, source), (kind, target))?;
-        let (from, relay) = (source.url(), target.dir().join("relay").display().to_string());
-        Ok(Pair { source, target, from, relay })
-    }
-
-    fn with_files(mut self) -> Pair {
-        self.from = self.source.binlog_index().display().to_string();
-        self
-    }
-
-    fn begin(&self, more: &[&str]) -> Result<Heddle> {
-        let to = self.target.url();
-        let mut arguments = vec!["replicate", "--from", &self.from, "--to", &to, "--json", "--relay-dir", &self.relay];
-        arguments.extend(more);
-        Heddle::start(&arguments)
-    }
-
-    /// To the end that the source has now, which must succeed; then both ends must be equal.
-    fn to_the_end(&self, more: &[&str]) -> Result<Run> {
-        let mut arguments = vec!["--until-end"];
-        arguments.extend(more);
-        let run = self.begin(&arguments)?.wait()?.successful()?;
-        ensure!(!run.was_stopped()?, "a signal from outside ended it: {run}");
-        assert_equal(&self.source, &self.target).with_context(|| run.to_string())?;
-        Ok(run)
-    }
-}
 
 fn seeded(name: &str) -> StdRng {
     let seed = std::env::var("HEDDLE_SEED").ok().and_then(|text| text.parse().ok()).unwrap_or(20_161_107);

@@ -50,6 +50,7 @@ fn catalogue() -> OneTable {
         unique_keys: vec![UniqueKey { name: "PRIMARY".to_owned(), parts: vec![KeyPart { column: 0, prefix: None }] }],
         foreign_keys: Vec::new(),
         cascades_to: Vec::new(),
+        cascade_columns: Vec::new(),
         has_relations: false,
         is_referenced: false,
         transactional: true,

@@ -34,6 +34,8 @@ struct KeyPlan {
     wanted: Vec<usize>,
     unique: Vec<KeyRule>,
     references: Vec<ReferenceRule>,
+    /// Slots of the columns whose update cascades.
+    cascades: Vec<usize>,
 }
 
 /// One index: where its values stand in the collected ones, and how to normalise them.
@@ -211,11 +213,15 @@ impl Keying {
             // Without the identifying key in the image nothing says which row it is.
             let identity = set.hashes.get(first_hash as usize..).unwrap_or_default();
             wild |= identity.iter().take(2).all(|&hash| hash == 0);
-            let unique_changed = identity.chunks_exact(2).any(|pair| pair.first() != pair.last());
             if wild {
                 set.note_table(plan.table.id, TableAccess::WriteAll);
             }
-            if event.kind == RowsKind::Delete || (event.kind == RowsKind::Update && unique_changed) || wild {
+            let cascades = match event.kind {
+                RowsKind::Write => false,
+                RowsKind::Delete => true,
+                RowsKind::Update => plan.cascades.iter().any(|&slot| changed(slot, &before_values, &after_values)),
+            };
+            if cascades || wild {
                 for &child in &plan.table.cascades_to {
                     set.note_table(child, TableAccess::WriteAll);
                 }
@@ -351,6 +357,14 @@ impl Keying {
     }
 }
 
+/// Whether an update sets a column to another value. A minimal after image has what changed, and only that.
+fn changed(slot: usize, before: &[Value<'_>], after: &[Value<'_>]) -> bool {
+    match after.get(slot) {
+        None | Some(Value::Absent) => false,
+        after => before.get(slot) != after,
+    }
+}
+
 /// The table as one whose columns are not those of the log: no position in it means anything.
 fn without_columns(table: &Table) -> Table {
     let foreign_keys = table.foreign_keys.iter().map(|key| ForeignKey { parent_key: None, ..key.clone() }).collect();
@@ -370,6 +384,7 @@ impl KeyPlan {
         if table.order_by_table != Some(TableOrderCause::ColumnsDiffer) {
             wanted.extend(table.unique_keys.iter().flat_map(|key| key.parts.iter().map(|part| part.column)));
             wanted.extend(table.foreign_keys.iter().flat_map(|key| key.columns.iter().copied()));
+            wanted.extend(&table.cascade_columns);
         }
         wanted.sort_unstable();
         wanted.dedup();
@@ -421,7 +436,8 @@ impl KeyPlan {
                 }),
             })
             .collect();
-        Self { table, wanted, unique, references }
+        let cascades = table.cascade_columns.iter().map(|&column| slot(column)).collect();
+        Self { table, wanted, unique, references, cascades }
     }
 }
 

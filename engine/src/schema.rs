@@ -93,6 +93,9 @@ pub struct Table {
     /// Tables whose rows may change unseen when a row here is deleted or its referenced key changes
     /// (ON DELETE/UPDATE CASCADE, SET NULL), transitively.
     pub cascades_to: Vec<TableId>,
+    /// Columns, ascending, that the foreign keys behind `cascades_to` refer to: an update of one of them cascades. They need
+    /// not be those of a unique key.
+    pub cascade_columns: Vec<usize>,
     /// It is a child or a parent in some foreign key: its rows keep their order inside a group.
     pub has_relations: bool,
     /// It is a parent: foreign keys of some table refer to it.
@@ -112,6 +115,7 @@ impl Table {
             unique_keys: Vec::new(),
             foreign_keys: Vec::new(),
             cascades_to: Vec::new(),
+            cascade_columns: Vec::new(),
             has_relations: true,
             is_referenced: true,
             transactional: true,

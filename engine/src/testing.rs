@@ -85,6 +85,7 @@ impl TestTable {
             unique_keys,
             foreign_keys: Vec::new(),
             cascades_to: Vec::new(),
+            cascade_columns: Vec::new(),
             has_relations: false,
             is_referenced: false,
             transactional: true,

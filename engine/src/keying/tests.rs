@@ -220,6 +220,7 @@ fn references_that_are_not_known_read_the_parent() {
 fn cascades_write_the_children() {
     let (mut parent, child) = family();
     parent.def.cascades_to = vec![child.def.id];
+    parent.def.cascade_columns = vec![1];
     let writes = |change| {
         let set = keyed_with(&[&parent, &child], &parent, change);
         set.tables.contains(&TableUse { table: child.def.id, access: TableAccess::WriteAll })
@@ -228,6 +229,28 @@ fn cascades_write_the_children() {
     assert!(writes(update(row(&[1, 7, 0]), row(&[1, 8, 0]))));
     assert!(!writes(update(row(&[1, 7, 0]), row(&[1, 7, 1]))));
     assert!(!writes(insert(row(&[1, 7, 0]))));
+    // A column that no unique key has: InnoDB takes any index for a parent's.
+    parent.def.cascade_columns = vec![2];
+    let writes = |before: &[usize], after: &[usize], change| {
+        let mut log = Log::mysql();
+        log.begin().map(&parent).rows_event(&parent, &columns(3, before), &columns(3, after), 1, &[change]).xid();
+        let set = log.keyed(&[&parent, &child]).remove(0).write_set;
+        set.tables.contains(&TableUse { table: child.def.id, access: TableAccess::WriteAll })
+    };
+    let all = [0, 1, 2];
+    assert!(writes(&all, &all, update(row(&[1, 7, 0]), row(&[1, 7, 1]))));
+    assert!(!writes(&all, &all, update(row(&[1, 7, 0]), row(&[1, 8, 0]))));
+    // Minimal images: only what changed comes after.
+    assert!(writes(&[0], &[2], update(row(&[1, 7, 0]), row(&[1, 7, 1]))));
+    parent.def.cascade_columns = vec![0];
+    let writes = |after: &[usize], change| {
+        let mut log = Log::mysql();
+        log.begin().map(&parent).rows_event(&parent, &columns(3, &[0]), &columns(3, after), 1, &[change]).xid();
+        let set = log.keyed(&[&parent, &child]).remove(0).write_set;
+        set.tables.contains(&TableUse { table: child.def.id, access: TableAccess::WriteAll })
+    };
+    assert!(!writes(&[2], update(row(&[1, 7, 0]), row(&[1, 7, 1]))));
+    assert!(writes(&[0], update(row(&[1, 7, 0]), row(&[2, 7, 0]))));
 }
 
 /// The catalogue's columns are not those of the log: what stands where is not known.

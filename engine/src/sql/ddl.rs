@@ -58,6 +58,7 @@ fn create(cursor: &mut Cursor<'_>, schema: &str) -> Option<Statement> {
             // `name BEFORE INSERT ON table`, perhaps in the schema of its own name.
             let name = cursor.object(schema)?;
             on_table(&mut statement, cursor, &name.schema)?;
+            statement.homes.push(name.schema);
             statement
         }
         "SEQUENCE" => {
@@ -66,10 +67,32 @@ fn create(cursor: &mut Cursor<'_>, schema: &str) -> Option<Statement> {
             statement
         }
         "DATABASE" | "SCHEMA" => Statement { schemas: vec![cursor.ident()?], ..ddl(DdlKind::CreateDatabase) },
-        other => ddl(plain_kind(other)),
+        other => plain(other, cursor, schema),
     };
     statement.guards = guards;
     Some(statement)
+}
+
+/// A statement on objects that are no tables: only the schemas that they are in are noted.
+fn plain(object: &str, cursor: &mut Cursor<'_>, schema: &str) -> Statement {
+    let mut statement = ddl(plain_kind(object));
+    let Class::Ddl { kind: DdlKind::View | DdlKind::Trigger | DdlKind::Routine | DdlKind::Event } = statement.class
+    else {
+        return statement;
+    };
+    if object == "PACKAGE" {
+        cursor.eat("BODY");
+    }
+    // One more schema than is needed (of a name that is not understood) does no harm.
+    loop {
+        let home = cursor.object(schema).map_or_else(|| schema.to_owned(), |name| name.schema);
+        if !statement.homes.contains(&home) {
+            statement.homes.push(home);
+        }
+        if !cursor.eat_punct(b',') {
+            return statement;
+        }
+    }
 }
 
 /// What the objects are whose names are of no interest here.
@@ -281,7 +304,7 @@ fn alter(cursor: &mut Cursor<'_>, schema: &str) -> Option<Statement> {
             };
             Statement { schemas: vec![name], ..ddl(DdlKind::AlterDatabase) }
         }
-        other => ddl(plain_kind(other)),
+        other => plain(other, cursor, schema),
     };
     statement.guards = guards;
     Some(statement)
@@ -348,7 +371,7 @@ fn drop(cursor: &mut Cursor<'_>, schema: &str) -> Option<Statement> {
             statement
         }
         "DATABASE" | "SCHEMA" => Statement { schemas: vec![cursor.ident()?], ..ddl(DdlKind::DropDatabase) },
-        other => ddl(plain_kind(other)),
+        other => plain(other, cursor, schema),
     };
     statement.guards = guards;
     Some(statement)

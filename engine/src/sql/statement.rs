@@ -39,6 +39,8 @@ pub struct Statement {
     pub tables: Vec<ObjectName>,
     /// Schemas that are themselves created, altered or dropped.
     pub schemas: Vec<String>,
+    /// DDL on views, triggers, routines and events: the schemas that these are in.
+    pub homes: Vec<String>,
     pub guards: Guards,
     /// Of every XA statement.
     pub xid: Option<Xid>,
@@ -46,7 +48,7 @@ pub struct Statement {
 
 impl Statement {
     pub fn of(class: Class) -> Self {
-        Self { class, tables: Vec::new(), schemas: Vec::new(), guards: Guards::default(), xid: None }
+        Self { class, tables: Vec::new(), schemas: Vec::new(), homes: Vec::new(), guards: Guards::default(), xid: None }
     }
 
     pub(super) fn note(&mut self, table: ObjectName) {

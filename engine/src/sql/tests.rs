@@ -214,6 +214,20 @@ fn schemas_and_guards() {
         let statement = at(sql);
         assert_eq!((statement.class, statement.schemas), (Class::Ddl { kind }, vec![schema.to_owned()]), "{sql}");
     }
+    for (sql, homes) in [
+        ("CREATE VIEW v AS SELECT 1", vec!["d"]),
+        ("DROP VIEW IF EXISTS x.v, w, y.`v w`", vec!["x", "d", "y"]),
+        ("CREATE DEFINER=`root`@`%` TRIGGER x.g BEFORE INSERT ON t FOR EACH ROW SET NEW.a=1", vec!["x"]),
+        ("DROP TRIGGER IF EXISTS x.g", vec!["x"]),
+        ("CREATE DEFINER=root@localhost FUNCTION IF NOT EXISTS x.f() RETURNS INT RETURN 1", vec!["x"]),
+        ("CREATE PACKAGE BODY x.p AS END", vec!["x"]),
+        ("ALTER PROCEDURE p COMMENT 'x'", vec!["d"]),
+        ("DROP EVENT x.e", vec!["x"]),
+        ("DROP TABLE x.t", vec![]),
+        ("CREATE USER a@b", vec![]),
+    ] {
+        assert_eq!(at(sql).homes, homes, "{sql}");
+    }
     for (sql, if_exists, if_not_exists, or_replace) in [
         ("CREATE TABLE IF NOT EXISTS t (a INT)", false, true, false),
         ("CREATE OR REPLACE TABLE t (a INT)", false, false, true),

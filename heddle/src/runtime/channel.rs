@@ -96,7 +96,11 @@ pub fn run(spec: &Spec, stats: &Arc<Stats>, stop: &Arc<AtomicBool>) -> Result<Su
         );
     }
     let feed = match (&spec.source, live) {
-        (Source::Live(options), Some(source)) => live_feed(spec, options, source, &opened, stats, stop)?,
+        (Source::Live(options), Some(_)) => {
+            // Anew: a predecessor may have applied more until it gave the channel up.
+            let source = live_state(options)?;
+            live_feed(spec, options, source, &opened, stats, stop)?
+        }
         (Source::Live(_), None) => bail!("the state of the live source was not read"),
         (Source::Files(files), _) => files_feed(spec, files, &opened)?,
     };
@@ -147,6 +151,7 @@ fn live_feed(
         until.position = Some(source.end.clone());
         if start.by_gtid && !source.executed.is_empty() {
             until.gtids = Some(source.executed.clone());
+            until.gtids_exact = true;
         }
     }
     let (writer, shared) = open_relay(spec, &source, &start)?;

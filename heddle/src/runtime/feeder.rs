@@ -11,7 +11,7 @@ use crossbeam_channel::Sender;
 use engine::Seq;
 use engine::assemble::Assembler;
 use engine::failure::{Failure, FailureKind};
-use engine::gtid::GtidState;
+use engine::gtid::{Gtid, GtidState};
 use engine::keying::{Keying, KeyingError};
 use engine::policy::{Placement, Policy};
 use engine::position::LogPosition;
@@ -223,9 +223,12 @@ impl Feeder {
 
     /// Sent again by a source that starts earlier than asked.
     fn is_applied(&self, transaction: &Transaction) -> bool {
+        let is_behind = |applied: &LogPosition| transaction.start >= *applied;
         match &transaction.gtid {
+            // Without gtid_strict_mode a MariaDB's sequence numbers can go back: what comes later in its log is new all the same.
+            Some(Gtid::MariaDb { .. }) if self.applied.position.as_ref().is_some_and(is_behind) => false,
             Some(gtid) if self.applied.gtids != GtidState::None => self.applied.gtids.contains(gtid),
-            _ => self.applied.position.as_ref().is_some_and(|applied| transaction.start < *applied),
+            _ => self.applied.position.as_ref().is_some_and(|applied| !is_behind(applied)),
         }
     }
 }

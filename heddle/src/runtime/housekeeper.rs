@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use crossbeam_channel::{Receiver, Sender};
-use engine::failure::Failure;
+use engine::failure::{Failure, FailureKind};
 use engine::progress::Mark;
 
 use super::reread::Reread;
@@ -58,13 +58,27 @@ impl Housekeeper {
                 );
             }
             if noted.elapsed() >= CHECKPOINT_EVERY
-                && let Some(mark) = low_water.take()
+                && let Some(mark) = low_water.clone()
             {
-                self.note(&mark)?;
+                if self.try_to_note(&mark)? {
+                    low_water = None;
+                }
                 noted = Instant::now();
             }
         }
-        low_water.map_or(Ok(()), |mark| self.note(&mark))
+        low_water.map_or(Ok(()), |mark| self.try_to_note(&mark).map(|_| ()))
+    }
+
+    /// False when the target can not be reached: what is committed above the low water is on it all the same, and a later
+    /// checkpoint does as well.
+    fn try_to_note(&mut self, mark: &Mark) -> Result<bool, Failure> {
+        match self.note(mark) {
+            Err(lost) if lost.kind == FailureKind::ConnectionLost => {
+                tracing::debug!("the low water can not be noted now: {lost}");
+                Ok(false)
+            }
+            done => done.map(|()| true),
+        }
     }
 
     fn note(&mut self, mark: &Mark) -> Result<(), Failure> {

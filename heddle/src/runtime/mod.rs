@@ -1,7 +1,8 @@
 //! Threads and queues: one direction, every queue bounded.
 //!
 //! `channel` puts a run together · `feeder` log → placements · `coordinator` around the scheduler · `worker` one session ·
-//! `housekeeper` chores beside the hot path · `reread` large transactions · `budget` memory · `until` where to end · `policies` by name ·
+//! `housekeeper` chores beside the hot path · `patience` tries to get a target back · `reread` large transactions · `budget` memory ·
+//! `until` where to end · `policies` by name ·
 //! `stats` numbers for observers.
 
 pub mod budget;
@@ -9,6 +10,7 @@ pub mod channel;
 mod coordinator;
 mod feeder;
 mod housekeeper;
+pub mod patience;
 pub mod policies;
 pub mod reread;
 pub mod start;

@@ -2,6 +2,7 @@
 
 use anyhow::{Context, Result, bail};
 use binlog::Flavour;
+use engine::failure::{Failure, FailureKind};
 use engine::gtid::GtidState;
 use engine::position::LogPosition;
 use engine::progress::Mark;
@@ -118,12 +119,42 @@ fn go_on(opened: &Opened, mark: &Mark, source: &SourceState, asked: &StartAt) ->
         tracing::info!("the source was {identity} and is {} now: going on by GTID", source.identity);
         mark.position = None;
     }
+    if let Some(what) = lacks(source, &mark, identity == source.identity, by_gtid) {
+        return Err(Failure::new(FailureKind::Refused, format!("the source does not have what the channel has applied: {what}"))
+            .remedy(
+                "the source was reset, or brought back to an earlier state, or has lost the end of its log in a crash: load the target anew \
+                 from a copy of it, and start there with a new --channel and --start or --start-gtid",
+            )
+            .into());
+    }
     let stream = match (&mark.position, by_gtid) {
         (_, true) if !mark.gtids.is_empty() => StreamStart::Gtids(mark.gtids.clone()),
         (Some(position), _) => StreamStart::Position(position.clone()),
         (None, _) => StreamStart::Oldest,
     };
     Ok(Start { mark, is_new: false, by_gtid: by_gtid && source.gtids, stream })
+}
+
+/// What a source has to have, as everything that the channel has applied came from it, and does not.
+fn lacks(source: &SourceState, mark: &Mark, same_server: bool, by_gtid: bool) -> Option<String> {
+    if same_server
+        && let Some(position) = &mark.position
+        && *position > source.end
+    {
+        return Some(format!("its log ends at {}, the channel goes on at {position}", source.end));
+    }
+    let lacking = match (&mark.gtids, &source.executed) {
+        (GtidState::MySql(applied), GtidState::MySql(executed)) if by_gtid => !executed.contains_set(applied),
+        // A domain that the source has forgotten on purpose (FLUSH BINARY LOGS DELETE_DOMAIN_ID) is none that it lacks.
+        (GtidState::MariaDb(applied), GtidState::MariaDb(executed)) => {
+            let is_behind =
+                |gtid: engine::gtid::mariadb::Gtid| executed.get(gtid.domain).is_some_and(|last| last.seq < gtid.seq);
+            !applied.is_empty() && (executed.is_empty() || applied.iter().any(is_behind))
+        }
+        _ => false,
+    };
+    lacking
+        .then(|| format!("it has executed {:?}, the channel {:?}", source.executed.to_string(), mark.gtids.to_string()))
 }
 
 /// Transactions that both have: what a copy of the source brought to the target.
@@ -208,4 +239,54 @@ pub fn names(files: &[std::path::PathBuf]) -> Result<Vec<String>> {
             Ok(name.with_context(|| format!("{} has no name that can be noted", file.display()))?.to_owned())
         })
         .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn source(flavour: Flavour, end: &str, executed: &str) -> SourceState {
+        SourceState {
+            flavour,
+            version_text: String::new(),
+            identity: "one".to_owned(),
+            binlog_format: "ROW".to_owned(),
+            row_image: "FULL".to_owned(),
+            gtids: true,
+            end: end.parse().unwrap(),
+            executed: state(flavour, executed),
+            logs: Vec::new(),
+            purged: false,
+        }
+    }
+
+    fn state(flavour: Flavour, gtids: &str) -> GtidState {
+        match flavour {
+            Flavour::MySql => GtidState::MySql(gtids.parse().unwrap()),
+            Flavour::MariaDb => GtidState::MariaDb(gtids.parse().unwrap()),
+        }
+    }
+
+    #[test]
+    fn a_source_that_went_back() {
+        let check = |flavour, end, executed, position: &str, gtids, same, expected: bool| {
+            let mark =
+                Mark { position: Some(position.parse().unwrap()), gtids: state(flavour, gtids), ..Mark::default() };
+            let lacking = lacks(&source(flavour, end, executed), &mark, same, true);
+            assert_eq!(lacking.is_some(), expected, "{end} {executed} {position} {gtids}: {lacking:?}");
+        };
+        use Flavour::{MariaDb, MySql};
+        const A: &str = "3e11fa47-71ca-11e1-9e33-c80aa9429562:1-9";
+        const B: &str = "3e11fa47-71ca-11e1-9e33-c80aa9429562:1-8";
+        check(MySql, "b.000002:100", A, "b.000002:100", A, true, false);
+        check(MySql, "b.000002:100", A, "b.000001:900", B, true, false);
+        check(MySql, "b.000002:100", B, "b.000002:100", A, true, true);
+        check(MySql, "b.000002:100", A, "b.000002:101", A, true, true);
+        // Another server's position says nothing.
+        check(MySql, "b.000001:100", A, "b.000002:101", A, false, false);
+        check(MariaDb, "b.000002:100", "0-1-7,3-1-5", "b.000002:100", "0-2-7", true, false);
+        check(MariaDb, "b.000002:100", "0-1-6,3-1-5", "b.000002:100", "0-2-7", true, true);
+        check(MariaDb, "b.000002:100", "", "b.000001:100", "0-2-7", true, true);
+        check(MariaDb, "b.000002:100", "0-1-7", "b.000001:100", "0-1-7,5-1-1", true, false);
+    }
 }

@@ -13,6 +13,9 @@ pub struct Until {
     pub gtids: Option<GtidState>,
     /// The channel started at a position, so that the GTIDs before it are not noted: then the last of each source counts.
     pub gtids_incomplete: bool,
+    /// `gtids` are where one server was: that is reached with the very last of each domain. Without `gtid_strict_mode` a MariaDB's
+    /// sequence numbers can go back, and a greater one come before.
+    pub gtids_exact: bool,
     /// The first transaction committed at or after it is not applied; microseconds since the epoch.
     pub time_us: Option<u64>,
 }
@@ -40,6 +43,28 @@ impl Until {
             (Some(end), Some(position)) => position >= end,
             _ => false,
         };
-        by_position || self.gtids.as_ref().is_some_and(|end| gtids.contains_state(end) || self.has_passed(end, gtids))
+        let by_gtids = |end: &GtidState| match (end, gtids) {
+            (GtidState::MariaDb(end), GtidState::MariaDb(gtids)) if self.gtids_exact => {
+                end.iter().all(|last| gtids.get(last.domain) == Some(last))
+            }
+            _ => gtids.contains_state(end) || self.has_passed(end, gtids),
+        };
+        by_position || self.gtids.as_ref().is_some_and(by_gtids)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sequence_numbers_that_go_back() {
+        let state = |text: &str| text.parse::<GtidState>().unwrap();
+        let until = Until { gtids: Some(state("0-2-5,1-1-1")), gtids_exact: true, ..Until::default() };
+        assert!(!until.is_reached(None, &state("0-1-9,1-1-1")));
+        assert!(!until.is_reached(None, &state("0-2-5")));
+        assert!(until.is_reached(None, &state("0-2-5,1-1-1")));
+        let at_least = Until { gtids_exact: false, ..until };
+        assert!(at_least.is_reached(None, &state("0-1-9,1-1-1")));
     }
 }

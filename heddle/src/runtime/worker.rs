@@ -3,7 +3,7 @@
 //! Decides nothing about order: it commits when it is granted to, and rolls back when it is told to.
 
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use crossbeam_channel::{Receiver, Sender};
 use engine::Seq;
@@ -14,6 +14,7 @@ use engine::progress::Marker;
 use engine::scheduler::{Run, Worker};
 use engine::transaction::Transaction;
 
+use super::patience::{Patience, back_off};
 use super::reread::Reread;
 use super::stats::Stats;
 use crate::target::{Commit, Range, Session};
@@ -49,11 +50,6 @@ pub enum Report {
     /// The worker's thread is ending by a panic: nothing more will come of its group.
     Panicked(Worker),
 }
-
-/// How long a worker tries to get a lost target back before the channel stops.
-const RECONNECT_FOR: Duration = Duration::from_secs(600);
-const BACK_OFF_FIRST: Duration = Duration::from_millis(50);
-const BACK_OFF_MAX: Duration = Duration::from_secs(5);
 
 pub struct WorkerTask {
     pub number: Worker,
@@ -121,6 +117,10 @@ impl WorkerTask {
             Err(failure) => self.roll_back().and(Err(failure)),
             committed => committed,
         };
+        if outcome.as_ref().is_err_and(|failure| failure.kind == FailureKind::Exhausted) {
+            // What is full does not empty in no time.
+            std::thread::sleep(back_off(run.attempt));
+        }
         let id = group.id;
         match outcome {
             Ok(Commit::Durable) => self.report(Report::Committed(id)),
@@ -302,14 +302,14 @@ impl WorkerTask {
     /// The connection is lost: gets it back, and tells up to where the range is committed.
     fn reconnect(&mut self, range: Range<'_>, failure: &Failure) -> Result<Seq, Failure> {
         tracing::warn!(worker = self.number, "connection to the target lost: {}", failure.message);
-        let since = Instant::now();
-        let mut back_off = BACK_OFF_FIRST;
+        let mut patience = Patience::new();
         loop {
             match self.session.recover(range) {
-                Err(again) if again.kind == FailureKind::ConnectionLost && since.elapsed() < RECONNECT_FOR => {
+                Err(again) if matches!(again.kind, FailureKind::ConnectionLost | FailureKind::Exhausted) => {
                     tracing::warn!(worker = self.number, "target not reachable: {}", again.message);
-                    std::thread::sleep(back_off);
-                    back_off = (back_off * 2).min(BACK_OFF_MAX);
+                    if !patience.pause() {
+                        return Err(again);
+                    }
                 }
                 recovered => return recovered,
             }

@@ -7,13 +7,14 @@
 
 use binlog::Flavour;
 use engine::failure::{Failure, FailureKind};
-use engine::sql::{Class, DdlKind, SqlMode};
-use engine::transaction::{Body, Item, StatementItem, Transaction};
+use engine::sql::{Class, DdlKind, SqlMode, Xid};
+use engine::transaction::{BarrierCause, Body, Item, StatementItem, Transaction};
 
 use super::context::{self, ContextTarget};
 use super::executed;
 use super::failures::failed;
 use super::fingerprint;
+use super::progress;
 use super::session::MySqlSession;
 use super::xa;
 use crate::runtime::reread::Reread;
@@ -39,6 +40,13 @@ impl Intent {
             seq: next()?.parse().ok()?,
             item: next()?.parse().ok()?,
             fingerprint: u64::from_str_radix(next()?, 16).ok()?,
+        })
+    }
+
+    /// As the target has it, where anything else than an intent can not be gone on from.
+    pub fn required(text: &str) -> Result<Self, Failure> {
+        Self::parse(text).ok_or_else(|| {
+            Failure::new(FailureKind::Refused, format!("heddle.progress: intent {text:?} is not understood"))
         })
     }
 }
@@ -69,20 +77,31 @@ fn run_spilled(
     reread: &Reread,
     range: Range<'_>,
 ) -> Result<(), Failure> {
-    session.begin(transaction)?;
-    reread.pieces(transaction, &mut |piece| apply_items(session, piece))?;
-    session.finish(range)
+    let mut steps = Steps::new(session, transaction, range);
+    if transaction.barrier == Some(BarrierCause::Xa) {
+        let xid = spilled_xid(transaction, reread)?;
+        steps.prepare(session, &xid, xa::Content::Unknown, &|branch| {
+            reread.pieces(transaction, &mut |piece| xa::apply(branch, piece))
+        })?;
+        return steps.note_progress(session);
+    }
+    reread.pieces(transaction, &mut |piece| {
+        steps.apply(session, piece)?;
+        session.script.send(&mut session.connection).map(|_| ())
+    })?;
+    steps.note_progress(session)
 }
 
-/// All items of a piece, in order.
-fn apply_items(session: &mut MySqlSession, piece: &Transaction) -> Result<(), Failure> {
-    for (index, item) in piece.items().iter().enumerate() {
-        match item {
-            Item::Rows(_) => apply_rows(session, piece, index)?,
-            Item::Statement(statement) => execute(session, statement)?,
-        }
-    }
-    session.script.send(&mut session.connection).map(|_| ())
+/// MariaDB names the branch at its end only: the pieces are read once for the name, and once to be applied.
+fn spilled_xid(transaction: &Transaction, reread: &Reread) -> Result<Xid, Failure> {
+    let mut xid = None;
+    reread.pieces(transaction, &mut |piece| {
+        xid = xid.take().or_else(|| xa::prepared_by(piece.items()).cloned());
+        Ok(())
+    })?;
+    xid.ok_or_else(|| {
+        Failure::new(FailureKind::Refused, "a large XA transaction without its identifier").at(transaction.place())
+    })
 }
 
 /// The rows of one item, in their order.
@@ -100,86 +119,188 @@ fn run_items(
     if session.shared.sets_gtid() && session.shared.info.log_bin {
         executed::check_not_mixed(transaction, items)?;
     }
-    let done_before = session.shared.take_intent(transaction.seq);
-    if let Some(xid) = xa::prepared_by(items) {
-        let once = Once { transaction, item: 0, range, done_before: done_before.as_ref() };
-        let prepared = once.run(
-            session,
-            |session| Ok(u64::from(xa::is_prepared(&mut session.connection, xid)?)),
-            |session| xa::prepare(session, transaction, xid),
-        );
-        return prepared
-            .and_then(|()| note_progress(session, transaction, items, range))
-            .map_err(|failure| at_transaction(failure, transaction));
-    }
-    let atomic = match items.first() {
-        Some(Item::Statement(statement)) => starts_transaction(statement) && can_create_atomically(session),
-        _ => false,
-    };
-    if session.shared.sets_gtid() && !atomic && items.len() > 1 && items.iter().any(is_own_commit) {
-        return Err(Failure::new(
-            FailureKind::Refused,
-            "CREATE TABLE … SELECT, one GTID for a statement and rows, can not be applied with --gtids preserve: only MySQL from 8.0.21 on can \
-             do both in one transaction",
-        )
-        .at(transaction.place())
-        .remedy("use --gtids local, or create the table by hand and go on after it"));
-    }
-    for (index, item) in items.iter().enumerate() {
-        let outcome = match item {
-            Item::Statement(statement) if atomic && index == 0 => {
-                let once = Once { transaction, item: index, range, done_before: done_before.as_ref() };
-                create_with_rows(session, &once, statement, 1..items.len())
+    let mut steps = Steps::new(session, transaction, range);
+    match xa::prepared_by(items) {
+        Some(xid) => {
+            steps.prepare(session, xid, xa::content(items), &|branch| xa::apply(branch, transaction))?;
+        }
+        None => match items.first() {
+            Some(item @ Item::Statement(statement))
+                if starts_transaction(statement) && can_create_atomically(session) =>
+            {
+                steps.commits_by_itself = true;
+                create_with_rows(session, &steps.once(), statement, 1..items.len())
+                    .map_err(|failure| place_statement(failure, transaction, item))?;
             }
-            _ if atomic => Ok(()),
+            _ => steps.apply(session, transaction)?,
+        },
+    }
+    steps.note_progress(session)
+}
+
+/// How far the items of one transaction are, which may come in pieces.
+struct Steps<'a> {
+    transaction: &'a Transaction,
+    range: Range<'a>,
+    /// What an earlier run or connection had begun.
+    done_before: Option<Intent>,
+    /// Index of the next item.
+    next: usize,
+    /// One of them did: its GTID, if it is the source's, went with it.
+    commits_by_itself: bool,
+    /// One of them may be logged before the end, see `executed`.
+    may_be_logged_early: bool,
+}
+
+impl<'a> Steps<'a> {
+    fn new(session: &MySqlSession, transaction: &'a Transaction, range: Range<'a>) -> Self {
+        let done_before = session.shared.take_intent(transaction.seq);
+        Self { transaction, range, done_before, next: 0, commits_by_itself: false, may_be_logged_early: false }
+    }
+
+    fn once(&self) -> Once<'_> {
+        Once {
+            transaction: self.transaction,
+            item: self.next,
+            range: self.range,
+            done_before: self.done_before.as_ref(),
+        }
+    }
+
+    /// Prepares a branch with what `fill` puts in. MariaDB forgets a branch that changed nothing when its connection ends: what is sure
+    /// to be one is only marked, and what may be one gets a change of ours.
+    fn prepare(
+        &mut self,
+        session: &mut MySqlSession,
+        xid: &Xid,
+        content: xa::Content,
+        fill: &dyn Fn(&mut MySqlSession) -> Result<(), Failure>,
+    ) -> Result<(), Failure> {
+        let place = self.transaction;
+        let mark = session.shared.statements().mark_branch(&xa::text(xid));
+        if content != xa::Content::Rows {
+            session.bookkeeping(&progress::create_branches()).map_err(|failure| at_transaction(failure, place))?;
+        }
+        if content == xa::Content::Nothing {
+            return self.beside_progress(session, &mark).map_err(|failure| at_transaction(failure, place));
+        }
+        self.commits_by_itself = true;
+        let mark = (content == xa::Content::Unknown).then_some(mark);
+        self.once()
+            .run(
+                session,
+                |session| Ok(u64::from(xa::is_prepared(&mut session.connection, xid)?)),
+                |session| {
+                    xa::prepare(session, place, xid, &|branch| {
+                        fill(branch)?;
+                        mark.iter().for_each(|mark| branch.script.statement(mark));
+                        Ok(())
+                    })
+                },
+            )
+            .map_err(|failure| at_transaction(failure, place))
+    }
+
+    /// A statement of our own that is committed with the progress, or right before it.
+    fn beside_progress(&self, session: &mut MySqlSession, statement: &str) -> Result<(), Failure> {
+        if session.shared.sets_gtid() && self.commits_by_itself {
+            return session.bookkeeping(statement);
+        }
+        session.begin(self.transaction)?;
+        session.script.statement(statement);
+        Ok(())
+    }
+
+    /// Commits what is open together with the progress.
+    fn note_progress(&self, session: &mut MySqlSession) -> Result<(), Failure> {
+        self.progress(session).map_err(|failure| at_transaction(failure, self.transaction))
+    }
+
+    fn progress(&self, session: &mut MySqlSession) -> Result<(), Failure> {
+        let (transaction, range) = (self.transaction, self.range);
+        if !session.shared.sets_gtid() {
+            session.begin(transaction)?;
+            return session.finish(range);
+        }
+        // When its GTID went with a statement, what follows must not be taken for a transaction that was executed already.
+        if self.commits_by_itself {
+            return session.note_beside(range);
+        }
+        session.begin(transaction)?;
+        session.script.send(&mut session.connection)?;
+        if let Some(gtid) = &transaction.gtid
+            && self.may_be_logged_early
+            && executed::is_executed(&mut session.connection, gtid)?
+        {
+            session.connection.execute("COMMIT").map_err(failed)?;
+            session.after_own_commit()?;
+            return session.note_beside(range);
+        }
+        session.finish(range)
+    }
+
+    /// All items of a transaction, or of a piece of it, in order.
+    fn apply(&mut self, session: &mut MySqlSession, piece: &Transaction) -> Result<(), Failure> {
+        let items = piece.items();
+        self.may_be_logged_early |= executed::may_be_logged_early(items);
+        let alone = items.len() == 1 && !matches!(self.transaction.body, Body::Spilled);
+        if session.shared.sets_gtid() && !alone && items.iter().any(is_own_commit) {
+            return Err(Failure::new(
+                FailureKind::Refused,
+                "CREATE TABLE … SELECT, one GTID for a statement and rows, can not be applied with --gtids preserve: only MySQL from 8.0.21 on \
+                 can do both in one transaction",
+            )
+            .at(self.transaction.place())
+            .remedy("use --gtids local, or create the table by hand and go on after it"));
+        }
+        for (index, item) in items.iter().enumerate() {
+            self.item(session, piece, index, item)
+                .map_err(|failure| place_statement(failure, self.transaction, item))?;
+            self.next += 1;
+        }
+        Ok(())
+    }
+
+    fn item(
+        &mut self,
+        session: &mut MySqlSession,
+        piece: &Transaction,
+        index: usize,
+        item: &Item,
+    ) -> Result<(), Failure> {
+        match item {
+            // What is left of XA in a branch that was committed in one phase: known only at its end, when pieces are read.
+            Item::Statement(statement)
+                if !matches!(piece.barrier, Some(BarrierCause::Xa | BarrierCause::Unknown))
+                    && matches!(statement.class.class, Class::XaStart { .. } | Class::XaEnd) =>
+            {
+                Ok(())
+            }
             Item::Statement(statement) if commits_by_itself(statement) => {
-                let once = Once { transaction, item: index, range, done_before: done_before.as_ref() };
-                run_own_commit(session, &once, statement)
+                self.commits_by_itself = true;
+                run_own_commit(session, &self.once(), statement)?;
+                match &statement.class.xid {
+                    Some(xid) if xa::is_marked(session, xid)? => {
+                        let statement = session.shared.statements().forget_branch(&xa::text(xid));
+                        self.beside_progress(session, &statement)
+                    }
+                    _ => Ok(()),
+                }
             }
             // Was committed with, or rolled back by, the statement that came after it.
-            _ if done_before.as_ref().is_some_and(|intent| index < intent.item) => Ok(()),
+            _ if self.done_before.as_ref().is_some_and(|intent| self.next < intent.item) => Ok(()),
             // MySQL before 8.0.13 refuses these inside a transaction when GTIDs are on. A crash takes the table with it.
             Item::Statement(statement) if !session.open && is_temporary_ddl(statement) => execute(session, statement),
             Item::Statement(statement) => {
-                session.begin(transaction)?;
+                session.begin(self.transaction)?;
                 execute(session, statement)
             }
             Item::Rows(_) => {
-                session.begin(transaction)?;
-                apply_rows(session, transaction, index)
+                session.begin(self.transaction)?;
+                apply_rows(session, piece, index)
             }
-        };
-        outcome.map_err(|failure| place_statement(failure, transaction, item))?;
+        }
     }
-    note_progress(session, transaction, items, range).map_err(|failure| at_transaction(failure, transaction))
-}
-
-/// Commits what is open together with the progress.
-fn note_progress(
-    session: &mut MySqlSession,
-    transaction: &Transaction,
-    items: &[Item],
-    range: Range<'_>,
-) -> Result<(), Failure> {
-    if !session.shared.sets_gtid() {
-        session.begin(transaction)?;
-        return session.finish(range);
-    }
-    // When its GTID went with a statement, what follows must not be taken for a transaction that was executed already.
-    if items.iter().any(is_own_commit) {
-        return session.note_beside(range);
-    }
-    session.begin(transaction)?;
-    session.script.send(&mut session.connection)?;
-    if let Some(gtid) = &transaction.gtid
-        && executed::may_be_logged_early(items)
-        && executed::is_executed(&mut session.connection, gtid)?
-    {
-        session.connection.execute("COMMIT").map_err(failed)?;
-        session.after_own_commit()?;
-        return session.note_beside(range);
-    }
-    session.finish(range)
 }
 
 fn is_own_commit(item: &Item) -> bool {
@@ -195,6 +316,10 @@ fn place_statement(failure: Failure, transaction: &Transaction, item: &Item) -> 
         return failure;
     }
     let Item::Statement(statement) = item else { return failure.at(transaction.place()) };
+    let failure = match failure.code {
+        Some(NO_SUCH_TABLE) => failure.remedy(TABLE_OF_STATEMENT_GONE),
+        _ => failure,
+    };
     // An account statement can hold a password.
     let text = match &statement.class.class {
         Class::Ddl { kind } if kind.is_account() => "an account statement (text not shown)".to_owned(),
@@ -245,6 +370,17 @@ impl Once<'_> {
         probe: impl Fn(&mut MySqlSession) -> Result<u64, Failure>,
         run: impl Fn(&mut MySqlSession) -> Result<(), Failure>,
     ) -> Result<(), Failure> {
+        self.run_or_complete(session, probe, run, |_| Ok(()))
+    }
+
+    /// As `run`; `again` is called when an earlier run had begun it, for what can be executed in part.
+    fn run_or_complete(
+        &self,
+        session: &mut MySqlSession,
+        probe: impl Fn(&mut MySqlSession) -> Result<u64, Failure>,
+        run: impl Fn(&mut MySqlSession) -> Result<(), Failure>,
+        again: impl Fn(&mut MySqlSession) -> Result<(), Failure>,
+    ) -> Result<(), Failure> {
         let now = probe(session)?;
         match self.done_before {
             Some(intent) if self.item < intent.item => return Ok(()),
@@ -253,7 +389,7 @@ impl Once<'_> {
                 tracing::info!(
                     "a statement that was under way when the connection or heddle ended had been executed: {place}"
                 );
-                return Ok(());
+                return again(session);
             }
             _ => {}
         }
@@ -262,9 +398,8 @@ impl Once<'_> {
         let noted = session.shared.statements().intend(before, &intent.to_text());
         session.bookkeeping(&noted)?;
         if let Err(failure) = run(session) {
-            if failure.kind == FailureKind::ConnectionLost {
-                session.shared.keep_intent(intent);
-            } else {
+            // A lost connection says nothing: the intent is read again with the next one.
+            if failure.kind != FailureKind::ConnectionLost {
                 // The server says that it was not executed: what an operator changes now must not be taken for its effect.
                 session.rollback()?;
                 let cleared = session.shared.statements().intend(before, "");
@@ -285,28 +420,52 @@ fn is_xa(class: &Class) -> bool {
 
 fn run_own_commit(session: &mut MySqlSession, once: &Once<'_>, statement: &StatementItem) -> Result<(), Failure> {
     let class = &statement.class;
-    once.run(
+    once.run_or_complete(
         session,
         |session| match is_xa(&class.class) {
             true => xa::fingerprint(&mut session.connection, class),
-            false => fingerprint::take(&mut session.connection, class),
+            false => fingerprint::take(&mut session.connection, &session.shared.info, class),
         },
         |session| {
             if let Some(set) = session.shared.set_gtid(once.transaction.gtid.as_ref())? {
                 session.connection.execute(set).map_err(failed)?;
             }
             match is_xa(&class.class) {
-                true => xa::end(&mut session.connection, class),
+                true => xa::end(session, class),
                 false => execute(session, statement),
             }
         },
+        |session| complete(session, statement),
     )
+}
+
+/// A DROP of several things that a crash has cut: servers other than MySQL 8 drop one after the other.
+fn complete(session: &mut MySqlSession, statement: &StatementItem) -> Result<(), Failure> {
+    let drops_many = match &statement.class.class {
+        Class::Ddl { kind: DdlKind::DropTable { .. } } => statement.class.tables.len() > 1,
+        Class::Ddl { kind: DdlKind::DropDatabase } => true,
+        _ => false,
+    };
+    if !drops_many {
+        return Ok(());
+    }
+    match execute(session, statement) {
+        Err(failure) if matches!(failure.code, Some(UNKNOWN_TABLE | UNKNOWN_DATABASE)) => Ok(()),
+        done => done,
+    }
 }
 
 /// One statement with its session state; the session is itself again afterwards.
 pub(super) fn execute(session: &mut MySqlSession, statement: &StatementItem) -> Result<(), Failure> {
-    execute_text(session, statement, text(statement, false).as_ref())?;
-    session.reset()
+    let outcome = execute_text(session, statement, text(statement, false).as_ref());
+    // Also after an error that ends the attempt: the next statement must not run in this one's session state.
+    match outcome {
+        Err(lost) if lost.kind == FailureKind::ConnectionLost => Err(lost),
+        outcome => {
+            let reset = session.reset();
+            outcome.and(reset)
+        }
+    }
 }
 
 /// Leaves the session with the statement's state.
@@ -337,8 +496,16 @@ fn execute_text(session: &mut MySqlSession, statement: &StatementItem, sql: &[u8
     }
 }
 
+/// `ER_NO_SUCH_TABLE`
+const NO_SUCH_TABLE: u16 = 1146;
+const TABLE_OF_STATEMENT_GONE: &str = "the target lacks a table that the statement names. Load the source's schema and data as of the \
+    start position first; or, if it was a temporary table, it has ended with the connection or the heddle that made it: do by hand what the \
+    statements on it would do, and go on behind them with a new --channel and --start";
+
 /// `ER_BAD_TABLE_ERROR`
 const UNKNOWN_TABLE: u16 = 1051;
+/// `ER_DB_DROP_EXISTS`
+const UNKNOWN_DATABASE: u16 = 1008;
 
 /// A DROP TABLE that the server wrote itself, of several tables of which some were missing: MariaDB logs it with error code 0, and it fails
 /// again after it has dropped the others.
@@ -387,7 +554,7 @@ fn create_with_rows(
 ) -> Result<(), Failure> {
     once.run(
         session,
-        |session| fingerprint::take(&mut session.connection, &statement.class),
+        |session| fingerprint::take(&mut session.connection, &session.shared.info, &statement.class),
         |session| {
             if let Some(set) = session.shared.set_gtid(once.transaction.gtid.as_ref())? {
                 session.connection.execute(set).map_err(failed)?;
@@ -432,7 +599,7 @@ impl MySqlSession {
             self.connection.execute("SET SESSION sql_log_bin=1").map_err(failed)?;
         }
         match done?.affected {
-            // The same intent again, after a retry, changes nothing.
+            // The same again, after a retry, changes nothing.
             0 | 1 => Ok(()),
             more => Err(Failure::new(FailureKind::Refused, format!("{more} rows of progress for one channel"))),
         }

@@ -21,6 +21,9 @@ pub struct MySqlCatalogue {
     relations: Option<Arc<Vec<Relation>>>,
 }
 
+/// How often the connection may be lost during one query: more often than that, it is the query.
+const LOST_MAX: u32 = 20;
+
 /// One foreign key, by names.
 #[derive(Debug)]
 struct Relation {
@@ -51,14 +54,17 @@ impl MySqlCatalogue {
         *self.ids.entry(name.clone()).or_insert(next)
     }
 
-    /// Runs a query, once more on a new connection when the old one is gone.
+    /// Runs a query, again on a new connection when the old one is gone.
     fn rows(&mut self, sql: &str) -> Result<Vec<wire::Row>, String> {
-        match self.connection.rows(sql) {
-            Err(error) if error.is_connection_lost() => {
-                self.connection = (self.reconnect)()?;
-                self.connection.rows(sql).map_err(|error| error.to_string())
+        let mut lost = 0;
+        loop {
+            match self.connection.rows(sql) {
+                Err(error) if error.is_connection_lost() && lost < LOST_MAX => {
+                    lost += 1;
+                    self.connection = (self.reconnect)()?;
+                }
+                other => return other.map_err(|error| error.to_string()),
             }
-            other => other.map_err(|error| error.to_string()),
         }
     }
 
@@ -88,6 +94,7 @@ impl MySqlCatalogue {
             }
         }
         let cascades_to = self.descendants(name, &relations);
+        let cascade_columns = cascade_columns(name, &relations, &definition.columns);
         Ok(Table {
             id,
             schema: schema.clone(),
@@ -98,6 +105,7 @@ impl MySqlCatalogue {
             unique_keys: definition.unique_keys,
             foreign_keys,
             cascades_to,
+            cascade_columns,
             transactional: definition.transactional,
             order_by_table: cause,
         })
@@ -267,6 +275,18 @@ impl MySqlCatalogue {
         }
         found.iter().map(|name| self.id(name)).collect()
     }
+}
+
+/// Columns of a table that cascading foreign keys refer to; all of them when one is not found by its name.
+fn cascade_columns(table: &(String, String), relations: &[Relation], columns: &[Column]) -> Vec<usize> {
+    let referring = relations.iter().filter(|relation| relation.cascades && relation.parent == *table);
+    let names: Vec<&String> = referring.flat_map(|relation| &relation.parent_columns).collect();
+    let position = |name: &&String| columns.iter().position(|column| column.name.eq_ignore_ascii_case(name));
+    let found: Option<Vec<usize>> = names.iter().map(position).collect();
+    let mut found = found.unwrap_or_else(|| (0..columns.len()).collect());
+    found.sort_unstable();
+    found.dedup();
+    found
 }
 
 fn column(row: &wire::Row) -> Result<Column, String> {

@@ -16,6 +16,7 @@ mod code {
     pub const DUP_ENTRY: u16 = 1062;
     pub const DISK_FULL: u16 = 1021;
     pub const DUP_KEY: u16 = 1022;
+    pub const UNKNOWN: u16 = 1105;
     pub const KEY_NOT_FOUND: u16 = 1032;
     pub const RECORD_FILE_FULL: u16 = 1114;
     pub const TABLEACCESS_DENIED: u16 = 1142;
@@ -93,6 +94,11 @@ pub fn failure(error: &wire::Error) -> Failure {
             FailureKind::Refused,
             "the target's columns can not hold the source's: make the definitions equal, or allow the conversion with \
              replica_type_conversions (slave_type_conversions) on the target",
+        ),
+        code::UNKNOWN => (
+            FailureKind::Refused,
+            "the server says no more than this about a row that it can not apply. Most often a column of the target's table can not hold the \
+             source's: compare the definitions; or heddle's account lacks a privilege on the table (docs/privileges.md)",
         ),
         code::PACKET_TOO_LARGE => (FailureKind::Refused, "raise max_allowed_packet on the target"),
         _ => (FailureKind::Refused, "see the message; when the cause is gone, run the same command again"),

@@ -1,63 +1,108 @@
-//! A number that changes when a statement that can not be rolled back has been executed.
+//! A number that changes when a statement that can not be rolled back has been executed, and only then.
 //!
 //! Hash of the definitions of everything the statement names. A statement that leaves them as they are (TRUNCATE,
 //! OPTIMIZE, CREATE … IF NOT EXISTS of what exists) gives the same result when it is executed again, since nothing else
-//! has been applied in between.
+//! has been applied in between. For those that swap two like things (RENAME, EXCHANGE PARTITION) InnoDB's own numbers of the
+//! tables are in it.
+//!
+//! Nothing goes in that a restart of the server may change: an AUTO_INCREMENT counter goes back in a crash (MySQL before
+//! 8.0), a CREATE_TIME of MariaDB is that of a file which a DDL that was undone has touched.
 
 use std::hash::Hasher;
 
+use binlog::Flavour;
 use engine::failure::Failure;
-use engine::sql::{Class, Statement};
+use engine::sql::{Class, DdlKind, ObjectName, Statement};
 use twox_hash::XxHash64;
 use wire::Connection;
 
 use super::failures::failed;
+use super::info::TargetInfo;
 use super::sql::{identifier, quote};
 
-pub fn take(connection: &mut Connection, statement: &Statement) -> Result<u64, Failure> {
+pub fn take(connection: &mut Connection, info: &TargetInfo, statement: &Statement) -> Result<u64, Failure> {
     let mut hasher = XxHash64::with_seed(0);
-    let is_account = matches!(&statement.class, Class::Ddl { kind } if kind.is_account());
-    if is_account || matches!(statement.class, Class::Unknown) {
-        for table in [
-            "mysql.global_priv",
-            "mysql.user",
-            "mysql.db",
-            "mysql.tables_priv",
-            "mysql.columns_priv",
-            "mysql.procs_priv",
-            "mysql.proxies_priv",
-            "mysql.roles_mapping",
-            "mysql.role_edges",
-            "mysql.default_roles",
-            "mysql.global_grants",
-        ] {
-            add(connection, &mut hasher, &format!("SELECT * FROM {table}"))?;
+    for sql in queries(statement, info) {
+        add(connection, &mut hasher, &sql)?;
+    }
+    Ok(hasher.finish())
+}
+
+fn queries(statement: &Statement, info: &TargetInfo) -> Vec<String> {
+    let mut queries = Vec::new();
+    let everywhere = match &statement.class {
+        Class::Ddl { kind } => kind.is_account() || *kind == DdlKind::Other,
+        _ => true,
+    };
+    if everywhere {
+        queries.extend(SERVER_TABLES.map(|table| format!("SELECT * FROM {table}")));
+    }
+    let moves = matches!(statement.class, Class::Ddl { kind: DdlKind::AlterTable | DdlKind::RenameTable });
+    for table in &statement.tables {
+        queries.extend(table_queries(table));
+        if moves {
+            queries.extend(innodb_query(table, info));
         }
     }
-    for table in &statement.tables {
-        let (schema, name) = (&table.schema, &table.name);
-        add(connection, &mut hasher, &format!("SHOW CREATE TABLE {}.{}", identifier(schema), identifier(name)))?;
-        add(
-            connection,
-            &mut hasher,
-            &format!(
-                "SELECT TABLE_TYPE, ENGINE, CREATE_TIME, CREATE_OPTIONS, TABLE_COMMENT FROM information_schema.TABLES \
-                 WHERE TABLE_SCHEMA={} AND TABLE_NAME={}",
-                quote(schema),
-                quote(name)
-            ),
-        )?;
-    }
-    let mut schemas: Vec<&str> = statement.schemas.iter().map(String::as_str).collect();
+    let mut schemas: Vec<&str> = statement.schemas.iter().chain(&statement.homes).map(String::as_str).collect();
     schemas.extend(statement.tables.iter().map(|table| table.schema.as_str()));
     schemas.sort_unstable();
     schemas.dedup();
     for schema in schemas {
-        for sql in schema_queries(&quote(schema)) {
-            add(connection, &mut hasher, &sql)?;
-        }
+        queries.extend(schema_queries(&quote(schema)));
     }
-    Ok(hasher.finish())
+    queries
+}
+
+/// Accounts, and what else belongs to no schema. Each server has some of them.
+const SERVER_TABLES: [&str; 14] = [
+    "mysql.global_priv",
+    "mysql.user",
+    "mysql.db",
+    "mysql.tables_priv",
+    "mysql.columns_priv",
+    "mysql.procs_priv",
+    "mysql.proxies_priv",
+    "mysql.roles_mapping",
+    "mysql.role_edges",
+    "mysql.default_roles",
+    "mysql.global_grants",
+    "mysql.servers",
+    "mysql.func",
+    "mysql.plugin",
+];
+
+fn table_queries(table: &ObjectName) -> [String; 2] {
+    let (schema, name) = (&table.schema, &table.name);
+    [
+        format!("SHOW CREATE TABLE {}.{}", identifier(schema), identifier(name)),
+        format!(
+            "SELECT TABLE_TYPE, ENGINE, IF(ENGINE='InnoDB',NULL,CREATE_TIME), CREATE_OPTIONS, TABLE_COMMENT \
+             FROM information_schema.TABLES WHERE TABLE_SCHEMA={} AND TABLE_NAME={}",
+            quote(schema),
+            quote(name)
+        ),
+    ]
+}
+
+/// InnoDB's numbers of a table and its partitions. Needs the privilege PROCESS. `None`: InnoDB writes the name in another way.
+fn innodb_query(table: &ObjectName, info: &TargetInfo) -> Option<String> {
+    let plain = |name: &str| name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_');
+    if !(plain(&table.schema) && plain(&table.name)) {
+        return None;
+    }
+    let view = match info.flavour {
+        Flavour::MySql if info.version >= (8, 0, 0) => "INNODB_TABLES",
+        _ => "INNODB_SYS_TABLES",
+    };
+    let name = format!("{}/{}", table.schema, table.name);
+    // An underscore stands for any character in LIKE.
+    let partitions = format!("{}#p#%", name.replace('_', "|_"));
+    Some(format!(
+        "SELECT NAME, TABLE_ID FROM information_schema.{view} WHERE NAME={} OR NAME LIKE {} ESCAPE '|' ORDER BY NAME",
+        quote(&name),
+        quote(&partitions)
+    ))
 }
 
 /// What a schema holds beside the definitions of its tables.
@@ -82,8 +127,9 @@ fn schema_queries(schema: &str) -> Vec<String> {
             "SELECT TRIGGER_NAME, EVENT_OBJECT_TABLE, ACTION_STATEMENT, ACTION_ORDER, CREATED, DEFINER \
              FROM information_schema.TRIGGERS WHERE TRIGGER_SCHEMA={schema} ORDER BY TRIGGER_NAME"
         ),
+        // Not the state, which the scheduler changes by itself.
         format!(
-            "SELECT EVENT_NAME, EVENT_DEFINITION, STATUS, CREATED, LAST_ALTERED, INTERVAL_VALUE, INTERVAL_FIELD \
+            "SELECT EVENT_NAME, EVENT_DEFINITION, INTERVAL_VALUE, INTERVAL_FIELD \
              FROM information_schema.EVENTS WHERE EVENT_SCHEMA={schema} ORDER BY EVENT_NAME"
         ),
     ]
@@ -97,8 +143,9 @@ fn add(connection: &mut Connection, hasher: &mut XxHash64, sql: &str) -> Result<
                 for column in 0..row.len() {
                     match row.get(column) {
                         Some(bytes) => {
+                            let bytes = without_counter(bytes);
                             hasher.write_u64(bytes.len() as u64);
-                            hasher.write(bytes);
+                            hasher.write(&bytes);
                         }
                         None => hasher.write_u64(u64::MAX),
                     }
@@ -112,5 +159,63 @@ fn add(connection: &mut Connection, hasher: &mut XxHash64, sql: &str) -> Result<
             hasher.write_u16(error.code().unwrap_or(0));
             Ok(())
         }
+    }
+}
+
+/// The text of a definition without the next value of its AUTO_INCREMENT column.
+fn without_counter(text: &[u8]) -> Vec<u8> {
+    const COUNTER: &[u8] = b" AUTO_INCREMENT=";
+    let Some(at) = text.windows(COUNTER.len()).position(|window| window == COUNTER) else { return text.to_vec() };
+    let (before, counter) = text.split_at(at);
+    let digits = counter.get(COUNTER.len()..).unwrap_or_default();
+    let rest = digits.iter().position(|byte| !byte.is_ascii_digit()).and_then(|end| digits.get(end..));
+    [before, rest.unwrap_or_default()].concat()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_counter_of_a_table_does_not_count() {
+        let check = |text: &str, expected: &str| assert_eq!(without_counter(text.as_bytes()), expected.as_bytes());
+        check(
+            "CREATE TABLE t (\n) ENGINE=InnoDB AUTO_INCREMENT=17 DEFAULT CHARSET=x",
+            "CREATE TABLE t (\n) ENGINE=InnoDB DEFAULT CHARSET=x",
+        );
+        check(") ENGINE=InnoDB AUTO_INCREMENT=17", ") ENGINE=InnoDB");
+        check(") ENGINE=InnoDB", ") ENGINE=InnoDB");
+    }
+
+    #[test]
+    fn what_is_asked_for() {
+        let info = |flavour, version| TargetInfo {
+            flavour,
+            version,
+            version_text: String::new(),
+            packet_bytes_max: 0,
+            log_bin: true,
+            binlog_format_is_row: true,
+            gtid_mode: false,
+            read_only: false,
+            max_connections: 0,
+        };
+        let asks = |sql: &str, info: &TargetInfo, text: &str| {
+            let statement = engine::sql::classify(sql.as_bytes(), "d", engine::sql::SqlMode::from_bits(0));
+            queries(&statement, info).iter().any(|query| query.contains(text))
+        };
+        let (mysql, mariadb) = (info(Flavour::MySql, (8, 0, 15)), info(Flavour::MariaDb, (10, 11, 0)));
+        assert!(asks("RENAME TABLE a_b TO c", &mysql, "INNODB_TABLES WHERE NAME='d/a_b' OR NAME LIKE 'd/a|_b#p#%'"));
+        assert!(asks(
+            "ALTER TABLE a EXCHANGE PARTITION p WITH TABLE x.b",
+            &mariadb,
+            "INNODB_SYS_TABLES WHERE NAME='x/b'"
+        ));
+        assert!(!asks("ALTER TABLE `a b` ENGINE=InnoDB", &mysql, "INNODB"));
+        assert!(asks("CREATE VIEW x.v AS SELECT 1", &mysql, "VIEWS WHERE TABLE_SCHEMA='x'"));
+        assert!(asks("DROP PROCEDURE p", &mysql, "ROUTINES WHERE ROUTINE_SCHEMA='d'"));
+        assert!(asks("CREATE USER u", &mysql, "mysql.user"));
+        assert!(asks("CREATE SERVER s FOREIGN DATA WRAPPER mysql OPTIONS (HOST 'h')", &mysql, "mysql.servers"));
+        assert!(!asks("CREATE TABLE t (id INT)", &mysql, "mysql.user"));
     }
 }

@@ -41,6 +41,7 @@ use self::session::MySqlSession;
 use self::sql::quote;
 use super::{Opened, Session, Target};
 use crate::report::dry_run::{DryRun, SourceFacts};
+use crate::runtime::patience::Patience;
 
 /// What the sessions of one target share.
 pub struct Shared {
@@ -54,7 +55,7 @@ pub struct Shared {
     epoch: AtomicU64,
     /// Connection id of each worker; 0 while it has none.
     connections: Mutex<Vec<u64>>,
-    /// Left by an earlier run, until its transaction comes by.
+    /// Left by an earlier run or connection, until its transaction comes by.
     intent: Mutex<Option<Intent>>,
     /// Statements of all workers run here, so that temporary tables find their session.
     alone: Mutex<Option<MySqlSession>>,
@@ -78,10 +79,6 @@ impl Shared {
         if let Some(slot) = connections.get_mut(worker) {
             *slot = connection;
         }
-    }
-
-    fn keep_intent(&self, intent: Intent) {
-        *locked(&self.intent) = Some(intent);
     }
 
     fn take_intent(&self, seq: u64) -> Option<Intent> {
@@ -270,7 +267,19 @@ impl Target for MySqlTarget {
     fn catalogue(&self) -> Result<Box<dyn Catalogue + Send>, Failure> {
         let connection = session::connect(&self.shared)?;
         let shared = Arc::clone(&self.shared);
-        let reconnect = move || session::connect(&shared).map_err(|failure| failure.message);
+        let reconnect = move || {
+            let mut patience = Patience::new();
+            loop {
+                match session::connect(&shared) {
+                    Err(again) if matches!(again.kind, FailureKind::ConnectionLost | FailureKind::Exhausted) => {
+                        if !patience.pause() {
+                            return Err(again.message);
+                        }
+                    }
+                    connected => return connected.map_err(|failure| failure.message),
+                }
+            }
+        };
         Ok(Box::new(catalogue::MySqlCatalogue::new(connection, Box::new(reconnect))))
     }
 

@@ -37,9 +37,7 @@ pub fn read(connection: &mut Connection, channel: &str) -> Result<Option<Found>,
     let number = |row: &Row, at: usize| row.required::<u64>(at).map_err(|error| bad(error.to_string()));
     let mark = read_mark(&row).map_err(bad)?;
     let text = row.text(6).map_err(failed)?;
-    let intent = text
-        .map(|text| Intent::parse(text).ok_or_else(|| bad(format!("intent {text:?} is not understood"))))
-        .transpose()?;
+    let intent = text.map(Intent::required).transpose()?;
     let mut opened = Opened { intent: text.map(str::to_owned), ..Opened::default() };
     for island in &islands {
         let (first, last) = (number(island, 0)?, number(island, 1)?);

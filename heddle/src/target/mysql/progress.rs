@@ -49,7 +49,20 @@ pub fn create() -> Vec<String> {
              {FENCE_COLUMN} BIGINT UNSIGNED NOT NULL\
              ) ENGINE=InnoDB"
         ),
+        create_branches(),
     ]
+}
+
+/// Marks of prepared XA branches that changed nothing, or may have, until their XA COMMIT or XA ROLLBACK comes by. Channels of an
+/// earlier version do not have the table yet.
+pub fn create_branches() -> String {
+    format!(
+        "CREATE TABLE IF NOT EXISTS {SCHEMA}.branches (\
+         channel VARCHAR(64) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NOT NULL, \
+         xid VARCHAR(300) CHARACTER SET ascii COLLATE ascii_bin NOT NULL, \
+         PRIMARY KEY (channel, xid)\
+         ) ENGINE=InnoDB"
+    )
 }
 
 /// The statements of one channel under one lease.
@@ -99,6 +112,18 @@ impl Statements {
             intent = if intent.is_empty() { "NULL".to_owned() } else { quote(intent) },
             channel = self.channel(),
         )
+    }
+
+    pub fn mark_branch(&self, xid: &str) -> String {
+        format!("INSERT IGNORE INTO {SCHEMA}.branches (channel,xid) VALUES ({},{})", self.channel(), quote(xid))
+    }
+
+    pub fn forget_branch(&self, xid: &str) -> String {
+        format!("DELETE FROM {SCHEMA}.branches WHERE channel={} AND xid={}", self.channel(), quote(xid))
+    }
+
+    pub fn is_branch_marked(&self, xid: &str) -> String {
+        format!("SELECT COUNT(*) FROM {SCHEMA}.branches WHERE channel={} AND xid={}", self.channel(), quote(xid))
     }
 
     pub fn forget_islands(&self, up_to: Seq) -> String {

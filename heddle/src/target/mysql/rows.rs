@@ -16,9 +16,42 @@ const EVENT_ROWS_BYTES: usize = 1 << 20;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Dialect {
     pub mariadb: bool,
+    /// It knows [`SQL_FOREIGN_KEYS`] (MySQL 9.6 and later).
+    pub sql_foreign_keys: bool,
 }
 
+/// Flag of a rows event, `USE_SQL_FOREIGN_KEY_F` in MySQL 9.6 and later: what cascades is in the log, child rows before
+/// their parent's.
+const SQL_FOREIGN_KEYS: u16 = 0x10;
+/// `NO_FOREIGN_KEY_CHECKS_F`
+const NO_FOREIGN_KEY_CHECKS: u16 = 0x02;
+
 impl Dialect {
+    /// MariaDB's row applier says no more than "Unknown error" of values that it has no type for.
+    fn check_types(self, map: &TableMap) -> Result<(), Failure> {
+        let unknown = |column: &binlog::Column| column.kind == binlog::ColumnKind::JSON;
+        if !(self.mariadb && map.columns.iter().any(unknown)) {
+            return Ok(());
+        }
+        Err(Failure::new(
+            FailureKind::Refused,
+            format!(
+                "{}.{} has a JSON column of MySQL, whose values can not be applied to MariaDB",
+                map.schema, map.table
+            ),
+        )
+        .remedy("make it LONGTEXT on the source, or leave the table out there"))
+    }
+
+    /// The flags of a rows event as this server has to see them. One that does not know that cascades are in the log would do them
+    /// itself, and refuse child rows that come before their parent's new key.
+    fn rows_flags(self, flags: u16) -> u16 {
+        if self.sql_foreign_keys || flags & SQL_FOREIGN_KEYS == 0 {
+            return flags;
+        }
+        flags & !SQL_FOREIGN_KEYS | NO_FOREIGN_KEY_CHECKS
+    }
+
     fn rows_kind(self, batch: &Batch<'_>) -> Result<Kind, Failure> {
         if batch.partial_json {
             return match self.mariadb {
@@ -73,6 +106,7 @@ impl Encoder {
         let kind = self.dialect.rows_kind(batch)?;
         let same = self.map.as_ref().is_some_and(|(map, _)| Arc::ptr_eq(map, batch.map));
         if !same {
+            self.dialect.check_types(batch.map)?;
             self.map = Some((Arc::clone(batch.map), table_map_body(batch.map, self.dialect)?));
         }
         let Some((_, map_body)) = &self.map else { return Ok(()) };
@@ -104,7 +138,7 @@ impl Encoder {
 
     fn rows_head(&self, batch: &Batch<'_>, out: &mut Vec<u8>) {
         out.extend_from_slice(&TABLE_ID);
-        out.extend_from_slice(&(batch.flags | RowsEvent::STMT_END).to_le_bytes());
+        out.extend_from_slice(&(self.dialect.rows_flags(batch.flags) | RowsEvent::STMT_END).to_le_bytes());
         if !self.dialect.mariadb {
             // Version 2: the length of no extra data, itself counted.
             out.extend_from_slice(&2u16.to_le_bytes());
@@ -189,5 +223,20 @@ fn get_length(bytes: &[u8]) -> Option<(usize, usize)> {
         0xfc => Some((usize::from(u16::from_le_bytes([*bytes.get(1)?, *bytes.get(2)?])), 3)),
         0xfd => Some((u32::from_le_bytes([*bytes.get(1)?, *bytes.get(2)?, *bytes.get(3)?, 0]) as usize, 4)),
         _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn logged_cascades_are_not_done_again() {
+        let old = Dialect { mariadb: false, sql_foreign_keys: false };
+        let new = Dialect { mariadb: false, sql_foreign_keys: true };
+        assert_eq!(new.rows_flags(0x10), 0x10);
+        assert_eq!(old.rows_flags(0x10), 0x02);
+        assert_eq!(old.rows_flags(0x14), 0x06);
+        assert_eq!(old.rows_flags(0x04), 0x04);
     }
 }

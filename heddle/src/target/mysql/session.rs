@@ -11,6 +11,7 @@ use engine::gtid::Gtid;
 use engine::transaction::Transaction;
 use wire::Connection;
 
+use super::alone::Intent;
 use super::failures::failed;
 use super::info::TargetInfo;
 use super::progress::SCHEMA;
@@ -25,6 +26,10 @@ use crate::target::{Commit, Range, Session};
 const ALONE: usize = 4096;
 /// The number of the sessions that prepare XA transactions.
 pub(super) const XA: usize = 4097;
+
+/// How long one try to get a session's lock waits, in seconds: connections that were closed disappear meanwhile.
+const TAKE_OVER_S: u32 = 2;
+const TELL_EVERY: Duration = Duration::from_secs(10);
 
 pub struct MySqlSession {
     pub(super) shared: Arc<Shared>,
@@ -102,10 +107,59 @@ pub fn connect(shared: &Shared) -> Result<Connection, Failure> {
     Ok(connection)
 }
 
+/// A connection for session `number` of the channel, once nothing of an earlier one can commit any more: of one that was lost,
+/// or of a heddle that was killed.
+fn connect_as(shared: &Shared, number: usize) -> Result<Connection, Failure> {
+    let mut connection = connect(shared)?;
+    take_over(shared, &mut connection, number)?;
+    Ok(connection)
+}
+
+/// At most 64 bytes: the channel has at most 50. The slash is in no channel's name.
+pub(super) fn lock_name(shared: &Shared, number: usize) -> String {
+    format!("heddle.{}/{number}", shared.channel)
+}
+
+/// Takes the lock that every session holds for as long as its connection lives on the server, which may be longer than the
+/// client: a server notices the end of a client only when it has executed its statement. What a worker's old connection does is
+/// rolled back. A statement that commits by itself is waited for: ended half-way it might have to start again, and executed
+/// beside its repetition it would be executed twice.
+fn take_over(shared: &Shared, connection: &mut Connection, number: usize) -> Result<(), Failure> {
+    let name = quote(&lock_name(shared, number));
+    let mut told: Option<Instant> = None;
+    // A worker that was not the one to lose its connection still has it.
+    let mut timeout_s = if number < ALONE { 0 } else { TAKE_OVER_S };
+    loop {
+        let got = connection.scalar(format!("SELECT GET_LOCK({name},{timeout_s})")).map_err(failed)?;
+        if got.as_deref() == Some("1") {
+            return Ok(());
+        }
+        let Some(id) = connection.scalar(format!("SELECT IS_USED_LOCK({name})")).map_err(failed)? else { continue };
+        let command = connection
+            .scalar(format!("SELECT COMMAND FROM information_schema.PROCESSLIST WHERE ID={id}"))
+            .map_err(failed)?;
+        if number < ALONE || command.as_deref() == Some("Sleep") {
+            // Gone by now is what it is for; a real refusal shows as it stays.
+            if let Err(error) = connection.execute(format!("KILL {id}")) {
+                tracing::debug!("KILL {id}: {error}");
+            }
+        }
+        if timeout_s > 0 && told.is_none_or(|since| since.elapsed() > TELL_EVERY) {
+            told = Some(Instant::now());
+            let doing = command.as_deref().unwrap_or("not visible to this account");
+            tracing::warn!(
+                "connection {id} on the target ({doing}) is left of an earlier connection of this channel: waiting for its end"
+            );
+        }
+        timeout_s = TAKE_OVER_S;
+    }
+}
+
 impl MySqlSession {
     pub fn open(shared: Arc<Shared>, number: usize) -> Result<Self, Failure> {
-        let connection = connect(&shared)?;
-        let dialect = Dialect { mariadb: shared.info.flavour == Flavour::MariaDb };
+        let connection = connect_as(&shared, number)?;
+        let mariadb = shared.info.flavour == Flavour::MariaDb;
+        let dialect = Dialect { mariadb, sql_foreign_keys: !mariadb && shared.info.version >= (9, 6, 0) };
         let script = Script::new(shared.info.packet_bytes_max);
         let mut session = Self { shared, number, connection, encoder: Encoder::new(dialect), script, open: false };
         session.introduce()?;
@@ -175,28 +229,15 @@ impl MySqlSession {
         }
         Ok(())
     }
+}
 
-    /// Ends the old connection on the server, so that nothing of it can commit any more.
-    fn bury(&mut self, connection: &mut Connection) -> Result<(), Failure> {
-        let old = self.connection.server().connection_id;
-        let still_there = |connection: &mut Connection| {
-            connection
-                .scalar(format!("SELECT COUNT(*) FROM information_schema.processlist WHERE id={old}"))
-                .map(|count| count.as_deref() != Some("0"))
-                .map_err(failed)
-        };
-        let since = Instant::now();
-        while still_there(connection)? {
-            // Gone by now is what it is for; a real refusal shows in the loop's end.
-            if let Err(error) = connection.execute(format!("KILL {old}")) {
-                tracing::debug!("KILL {old}: {error}");
-            }
-            if since.elapsed() > Duration::from_secs(300) {
-                let message = format!("connection {old} on the target does not end, and may hold an open transaction");
-                return Err(Failure::new(FailureKind::ConnectionLost, message));
-            }
-            std::thread::sleep(Duration::from_millis(20));
-        }
+impl MySqlSession {
+    /// What the target says was under way: this process may not know how far it has come.
+    fn read_intent(&mut self) -> Result<(), Failure> {
+        let sql = format!("SELECT intent FROM {SCHEMA}.progress WHERE channel={}", quote(&self.shared.channel));
+        let text = self.connection.scalar(sql).map_err(failed)?;
+        let intent = text.as_deref().map(Intent::required).transpose()?;
+        *locked(&self.shared.intent) = intent;
         Ok(())
     }
 }
@@ -244,9 +285,7 @@ impl Session for MySqlSession {
     fn recover(&mut self, range: Range<'_>) -> Result<Seq, Failure> {
         self.script.clear();
         self.open = false;
-        let mut connection = connect(&self.shared)?;
-        self.bury(&mut connection)?;
-        self.connection = connection;
+        self.connection = connect_as(&self.shared, self.number)?;
         self.introduce()?;
         let shared = Arc::clone(&self.shared);
         if self.number != ALONE
@@ -255,6 +294,7 @@ impl Session for MySqlSession {
         {
             alone.recover(range)?;
         }
+        self.read_intent()?;
         let channel = quote(&self.shared.channel);
         let sql = match range.island {
             false => format!("SELECT seq FROM {SCHEMA}.progress WHERE channel={channel} FOR UPDATE"),

@@ -20,6 +20,7 @@ use super::session::MySqlSession;
 
 /// `XAER_NOTA`: there is no such branch, or another connection still has it.
 const UNKNOWN_XID: u16 = 1397;
+const NO_SUCH_TABLE: u16 = 1146;
 /// How long a server may take to let go of the branch of a connection that was closed.
 const DETACH_TIMEOUT: Duration = Duration::from_secs(60);
 
@@ -31,6 +32,38 @@ pub fn prepared_by(items: &[Item]) -> Option<&Xid> {
         }
         _ => None,
     })
+}
+
+/// What is known of the changes in a branch before it is prepared.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Content {
+    /// MariaDB logs branches that changed nothing, too.
+    Nothing,
+    Rows,
+    /// Statements, which may find no row.
+    Unknown,
+}
+
+pub fn content(items: &[Item]) -> Content {
+    let mut content = Content::Nothing;
+    for item in items {
+        match item {
+            Item::Rows(_) => return Content::Rows,
+            Item::Statement(statement) if matches!(statement.class.class, Class::XaStart { .. } | Class::XaEnd) => {}
+            Item::Statement(_) => content = Content::Unknown,
+        }
+    }
+    content
+}
+
+/// Whether the branch is marked: it changed nothing, or it was committed and its mark with it.
+pub fn is_marked(session: &mut MySqlSession, xid: &Xid) -> Result<bool, Failure> {
+    match session.connection.scalar(session.shared.statements().is_branch_marked(&text(xid))) {
+        Ok(count) => Ok(count.as_deref() == Some("1")),
+        // A channel of an earlier version.
+        Err(error) if error.code() == Some(NO_SUCH_TABLE) => Ok(false),
+        Err(error) => Err(failed(error)),
+    }
 }
 
 /// As the servers write it: hexadecimal strings and a number.
@@ -61,8 +94,13 @@ pub fn fingerprint(connection: &mut Connection, statement: &Statement) -> Result
     }
 }
 
-/// Prepares the branch with its rows, on a connection of its own.
-pub fn prepare(session: &MySqlSession, transaction: &Transaction, xid: &Xid) -> Result<(), Failure> {
+/// Prepares the branch with what `fill` puts in, on a connection of its own.
+pub fn prepare(
+    session: &MySqlSession,
+    transaction: &Transaction,
+    xid: &Xid,
+    fill: &dyn Fn(&mut MySqlSession) -> Result<(), Failure>,
+) -> Result<(), Failure> {
     let shared = Arc::clone(&session.shared);
     let keeps = match shared.info.flavour {
         Flavour::MySql => shared.info.version >= (5, 7, 7),
@@ -76,12 +114,25 @@ pub fn prepare(session: &MySqlSession, transaction: &Transaction, xid: &Xid) -> 
         .remedy("upgrade the target (MySQL 5.7, MariaDB 10.5 or later), or commit in one phase on the source"));
     }
     let mut branch = MySqlSession::open(shared, super::session::XA)?;
+    if is_prepared(&mut branch.connection, xid)? {
+        // By the connection before, whose end was waited for.
+        return Ok(());
+    }
     if let Some(set) = branch.shared.set_gtid(transaction.gtid.as_ref())? {
         branch.connection.execute(set).map_err(failed)?;
     }
     branch.encoder.set_server_id(transaction.server_id);
     let xid = text(xid);
     branch.script.statement(format!("XA START {xid}"));
+    fill(&mut branch)?;
+    branch.script.statement(format!("XA END {xid}"));
+    branch.script.statement(format!("XA PREPARE {xid}"));
+    branch.script.send(&mut branch.connection).map(|_| ())
+    // The connection closes here, and the branch is free for others.
+}
+
+/// The items of a transaction, or of a piece of it, in the branch that has begun.
+pub fn apply(branch: &mut MySqlSession, transaction: &Transaction) -> Result<(), Failure> {
     for item in transaction.items() {
         match item {
             Item::Rows(rows) => branch.push(&[whole_event(rows)])?,
@@ -89,29 +140,29 @@ pub fn prepare(session: &MySqlSession, transaction: &Transaction, xid: &Xid) -> 
                 Class::XaStart { .. } | Class::XaEnd => {}
                 _ => {
                     branch.script.send(&mut branch.connection)?;
-                    super::alone::execute(&mut branch, statement)?;
+                    super::alone::execute(branch, statement)?;
                 }
             },
         }
     }
-    branch.script.statement(format!("XA END {xid}"));
-    branch.script.statement(format!("XA PREPARE {xid}"));
     branch.script.send(&mut branch.connection).map(|_| ())
-    // The connection closes here, and the branch is free for others.
 }
 
 /// XA COMMIT or XA ROLLBACK of a branch that was prepared before.
-pub fn end(connection: &mut Connection, statement: &Statement) -> Result<(), Failure> {
+pub fn end(session: &mut MySqlSession, statement: &Statement) -> Result<(), Failure> {
     let Some(xid) = &statement.xid else {
         return Err(Failure::new(FailureKind::Refused, "an XA statement without its identifier"));
     };
     let verb = if matches!(statement.class, Class::XaRollback) { "ROLLBACK" } else { "COMMIT" };
     let since = Instant::now();
     loop {
-        match connection.execute(format!("XA {verb} {}", text(xid))) {
+        match session.connection.execute(format!("XA {verb} {}", text(xid))) {
             Ok(_) => return Ok(()),
             Err(error) if error.code() == Some(UNKNOWN_XID) => {
-                if !is_prepared(connection, xid)? || since.elapsed() > DETACH_TIMEOUT {
+                if !is_prepared(&mut session.connection, xid)? || since.elapsed() > DETACH_TIMEOUT {
+                    if is_marked(session, xid)? {
+                        return Ok(());
+                    }
                     return Err(failed(error).remedy(
                         "the branch is not prepared on the target: it was ended there by somebody else, or prepared before this \
                          channel began",

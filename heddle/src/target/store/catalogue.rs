@@ -77,6 +77,7 @@ fn describe(id: TableId, map: &TableMap, identity: &Identity) -> Table {
         unique_keys,
         foreign_keys: Vec::new(),
         cascades_to: Vec::new(),
+        cascade_columns: Vec::new(),
         has_relations: false,
         is_referenced: false,
         transactional: true,

@@ -1,0 +1,20 @@
+-- Prepared XA transactions, and one that is committed in one phase, too large to be held in memory: read again from the log.
+CREATE DATABASE d;
+USE d;
+CREATE TABLE t (id INT AUTO_INCREMENT PRIMARY KEY, v LONGBLOB);
+XA START 'large', 'a';
+INSERT INTO t (v) VALUES (REPEAT('a', 6000000)), (REPEAT('b', 6000000));
+INSERT INTO t (v) VALUES (REPEAT('c', 6000000)), (REPEAT('d', 6000000));
+XA END 'large', 'a';
+XA PREPARE 'large', 'a';
+XA COMMIT 'large', 'a';
+XA START 'gone';
+INSERT INTO t (v) VALUES (REPEAT('e', 9000000)), (REPEAT('f', 9000000));
+XA END 'gone';
+XA PREPARE 'gone';
+XA ROLLBACK 'gone';
+XA START 'one';
+UPDATE t SET v = REPEAT('g', 9000000) WHERE id <= 2;
+XA END 'one';
+XA COMMIT 'one' ONE PHASE;
+UPDATE t SET v = 'small' WHERE id = 1;

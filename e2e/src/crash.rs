@@ -1,0 +1,195 @@
+//! Kills at random moments under a random workload with definitions in it, and what must be true after them: both ends are
+//! equal, nothing is lost and nothing is done twice.
+
+use crate::heddle::Heddle;
+use crate::pair::Pair;
+use crate::server::Kind;
+use crate::workload::{Size, Workload};
+use anyhow::{Context, Result, bail, ensure};
+use rand::rngs::StdRng;
+use rand::{Rng, SeedableRng};
+use std::os::unix::process::ExitStatusExt;
+use std::str::FromStr;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::Duration;
+
+/// What is killed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Victim {
+    /// SIGKILL; the same command is run again.
+    Heddle,
+    /// SIGKILL of the target's server; heddle has to get over it by itself.
+    Target,
+    /// The target is shut down and started again.
+    TargetRestart,
+    /// SIGKILL of the source's server; heddle has to get over it by itself.
+    Source,
+    /// All of them, in turn or together.
+    All,
+}
+
+impl FromStr for Victim {
+    type Err = anyhow::Error;
+
+    fn from_str(text: &str) -> Result<Victim> {
+        Ok(match text {
+            "heddle" => Victim::Heddle,
+            "target" => Victim::Target,
+            "target-restart" => Victim::TargetRestart,
+            "source" => Victim::Source,
+            "all" => Victim::All,
+            _ => bail!("unknown victim {text}; known: heddle, target, target-restart, source, all"),
+        })
+    }
+}
+
+#[derive(Clone, Debug)]
+pub struct Crashes {
+    pub kind: Kind,
+    pub victim: Victim,
+    pub kills: usize,
+    pub seed: u64,
+    /// Of heddle.
+    pub options: Vec<String>,
+}
+
+/// Kills between two comparisons, each of which takes longer than a kill.
+const KILLS_PER_ROUND: usize = 10;
+
+/// More would only be caught up with after the last kill.
+const WORKLOADS_PER_ROUND: usize = 4;
+
+const SIZE: Size = Size {
+    tables: 6,
+    sessions: 3,
+    transactions: 150,
+    definitions_percent: 4,
+    xa: false,
+    temporary: false,
+    same_flavour: true,
+};
+
+impl Crashes {
+    /// How to repeat it.
+    pub fn command(&self) -> String {
+        let options = if self.options.is_empty() { String::new() } else { format!(" -- {}", self.options.join(" ")) };
+        let victim = match self.victim {
+            Victim::Heddle => "heddle",
+            Victim::Target => "target",
+            Victim::TargetRestart => "target-restart",
+            Victim::Source => "source",
+            Victim::All => "all",
+        };
+        format!("torture crash {} {victim} {} {}{options}", self.kind, self.kills, self.seed)
+    }
+
+    pub fn run(&self) -> Result<()> {
+        eprintln!("repeat with: {}", self.command());
+        self.run_rounds().with_context(|| self.command())
+    }
+
+    fn run_rounds(&self) -> Result<()> {
+        let mut random = StdRng::seed_from_u64(self.seed);
+        // Only what the source's own recovery keeps may have been sent.
+        let durable = ["--sync-binlog=1", "--innodb-flush-log-at-trx-commit=1"];
+        let source = if matches!(self.victim, Victim::Source | Victim::All) { durable.as_slice() } else { &[] };
+        let pair = Pair::start_with(self.kind, source, &[])?;
+        let mut left = self.kills;
+        let mut number = 0;
+        while left > 0 {
+            let kills = left.min(KILLS_PER_ROUND);
+            self.round(&pair, &mut random, kills, number).with_context(|| format!("round {number}"))?;
+            left -= kills;
+            number += 1;
+        }
+        Ok(())
+    }
+
+    fn begin(&self, pair: &Pair) -> Result<Heddle> {
+        pair.begin(&self.options.iter().map(String::as_str).collect::<Vec<_>>())
+    }
+
+    fn round(&self, pair: &Pair, random: &mut StdRng, kills: usize, round: u64) -> Result<()> {
+        let stop = AtomicBool::new(false);
+        let first = self.seed.wrapping_mul(1000).wrapping_add(round * 10) % 1_000_000_000;
+        let (killed, made) = thread::scope(|scope| {
+            let load = scope.spawn(|| {
+                let mut made: Vec<String> = Vec::new();
+                while !stop.load(Ordering::Relaxed) && made.len() < WORKLOADS_PER_ROUND {
+                    let workload = Workload::new(first + made.len() as u64, SIZE, self.kind);
+                    made.push(workload.schema.clone());
+                    workload.run(&pair.source)?;
+                }
+                anyhow::Ok(made)
+            });
+            let killed = self.kill_at_random(pair, random, kills);
+            stop.store(true, Ordering::Relaxed);
+            (killed, load.join())
+        });
+        killed?;
+        let made = made.map_err(|_| anyhow::anyhow!("the workload's thread ended"))??;
+        pair.to_the_end(&self.options.iter().map(String::as_str).collect::<Vec<_>>())?;
+        for schema in made {
+            pair.source.execute(&format!("DROP DATABASE IF EXISTS {schema}; DROP DATABASE IF EXISTS {schema}d"))?;
+        }
+        Ok(())
+    }
+
+    /// A server that is killed while heddle starts ends it, and whoever started it does so again. A channel that runs must not stop.
+    fn begin_again(&self, pair: &Pair, ended: Heddle) -> Result<Heddle> {
+        let run = ended.wait()?;
+        ensure!(!run.status.success() && !run.stderr.contains("the channel stopped"), "heddle ended by itself: {run}");
+        self.begin(pair)
+    }
+
+    fn kill_at_random(&self, pair: &Pair, random: &mut StdRng, kills: usize) -> Result<()> {
+        let mut running = self.begin(pair)?;
+        for _ in 0..kills {
+            pause(random, 100, 1500);
+            if running.has_ended()? {
+                running = self.begin_again(pair, running)?;
+            }
+            let victim = match self.victim {
+                Victim::All => [Victim::Heddle, Victim::Target, Victim::Source][random.random_range(0..3)],
+                one => one,
+            };
+            match victim {
+                Victim::Heddle => {
+                    running.kill()?;
+                    running.wait()?;
+                    pause(random, 0, 200);
+                    running = self.begin(pair)?;
+                }
+                Victim::Target | Victim::All => {
+                    pair.target.kill()?;
+                    pause(random, 0, 300);
+                    pair.target.restart(&[])?;
+                }
+                Victim::TargetRestart => {
+                    pair.target.stop()?;
+                    pause(random, 0, 300);
+                    pair.target.restart(&[])?;
+                }
+                Victim::Source => {
+                    pair.source.kill()?;
+                    pause(random, 0, 300);
+                    pair.source.restart(&[])?;
+                }
+            }
+        }
+        pause(random, 100, 1000);
+        if running.has_ended()? {
+            running = self.begin_again(pair, running)?;
+        }
+        running.terminate()?;
+        let run = running.wait()?;
+        // Before it listens to signals, SIGTERM ends it at once.
+        ensure!(run.status.success() || run.status.signal() == Some(libc::SIGTERM), "{run}");
+        Ok(())
+    }
+}
+
+fn pause(random: &mut StdRng, from_ms: u64, to_ms: u64) {
+    thread::sleep(Duration::from_millis(random.random_range(from_ms..to_ms)));
+}

@@ -1,0 +1,26 @@
+-- Definitions, and statements that are logged as such.
+USE m;
+SET SESSION sql_mode = '', time_zone = '+00:00';
+ALTER TABLE kinds ADD COLUMN added INT DEFAULT 7, DROP COLUMN bo;
+INSERT INTO kinds (vc) VALUES ('after the alter');
+CREATE TABLE renamed LIKE top;
+INSERT INTO renamed SELECT id + 1000, n FROM top;
+RENAME TABLE renamed TO renamed_again;
+CREATE UNIQUE INDEX n_unique ON renamed_again (id, n);
+TRUNCATE bottom;
+CREATE TABLE parts (id INT PRIMARY KEY, n INT) ENGINE=InnoDB PARTITION BY RANGE (id) (PARTITION p0 VALUES LESS THAN (10), PARTITION p1 VALUES LESS THAN MAXVALUE);
+INSERT INTO parts VALUES (1,1),(11,11),(21,21);
+ALTER TABLE parts DROP PARTITION p0;
+UPDATE parts SET n = n + 1;
+CREATE VIEW seen AS SELECT id, n FROM top;
+CREATE TRIGGER filled BEFORE INSERT ON top FOR EACH ROW SET NEW.n = COALESCE(NEW.n, 99);
+INSERT INTO top (id) VALUES (60);
+CREATE TABLE gone (id INT PRIMARY KEY); INSERT INTO gone VALUES (1); DROP TABLE gone;
+SET SESSION TRANSACTION ISOLATION LEVEL REPEATABLE READ;
+SET SESSION binlog_format = 'STATEMENT';
+SET @x = 5;
+INSERT INTO top VALUES (70, @x), (71, LENGTH('abc'));
+UPDATE top SET n = n + @x WHERE id >= 70;
+INSERT INTO kinds (vc, ts) VALUES (CONCAT('at ', @x), NOW());
+SET SESSION binlog_format = 'ROW';
+DELETE FROM renamed_again WHERE id > 1030;

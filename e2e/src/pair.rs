@@ -1,0 +1,76 @@
+//! A source, a target, and heddle between them.
+
+use crate::checksum::{assert_equal, contents, differences};
+use crate::heddle::{Heddle, Run};
+use crate::server::{Kind, Server};
+use anyhow::{Context, Result, ensure};
+
+#[derive(Debug)]
+pub struct Pair {
+    pub source: Server,
+    pub target: Server,
+    pub from: String,
+    pub relay: String,
+}
+
+impl Pair {
+    pub fn start(kind: Kind) -> Result<Pair> {
+        Pair::start_with(kind, &[], &[])
+    }
+
+    pub fn start_with(kind: Kind, source: &[&str], target: &[&str]) -> Result<Pair> {
+        Pair::start_two((kind, source), (kind, target))
+    }
+
+    pub fn start_two(source: (Kind, &[&str]), target: (Kind, &[&str])) -> Result<Pair> {
+        let (source, target) = Server::start_two(source, target)?;
+        let (from, relay) = (source.url(), target.dir().join("relay").display().to_string());
+        Ok(Pair { source, target, from, relay })
+    }
+
+    pub fn with_files(mut self) -> Pair {
+        self.from = self.source.binlog_index().display().to_string();
+        self
+    }
+
+    pub fn begin(&self, more: &[&str]) -> Result<Heddle> {
+        self.begin_into(&self.target.url(), more)
+    }
+
+    /// Into another address of the target: a proxy's.
+    pub fn begin_into(&self, to: &str, more: &[&str]) -> Result<Heddle> {
+        let mut arguments = vec!["replicate", "--from", &self.from, "--to", to, "--json", "--relay-dir", &self.relay];
+        arguments.extend(more);
+        Heddle::start(&arguments)
+    }
+
+    /// To the end that the source has now, which must succeed; then both ends must be equal.
+    pub fn to_the_end(&self, more: &[&str]) -> Result<Run> {
+        let run = self.run_to_the_end(more)?;
+        self.assert_equal().with_context(|| run.to_string())?;
+        Ok(run)
+    }
+
+    pub fn run_to_the_end(&self, more: &[&str]) -> Result<Run> {
+        let mut arguments = vec!["--until-end"];
+        arguments.extend(more);
+        let run = self.begin(&arguments)?.wait()?.successful()?;
+        ensure!(!run.was_stopped()?, "a signal from outside ended it: {run}");
+        Ok(run)
+    }
+
+    /// Rows everywhere; definitions too when both servers print them alike.
+    pub fn assert_equal(&self) -> Result<()> {
+        if self.source.kind == self.target.kind {
+            return assert_equal(&self.source, &self.target);
+        }
+        self.assert_same_rows()
+    }
+
+    /// Rows only.
+    pub fn assert_same_rows(&self) -> Result<()> {
+        let lines = differences(&contents(&self.source)?, &contents(&self.target)?);
+        ensure!(lines.is_empty(), "source and target differ:\n  {}", lines.join("\n  "));
+        Ok(())
+    }
+}

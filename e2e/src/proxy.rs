@@ -1,0 +1,164 @@
+//! A TCP proxy in front of a server that loses connections at chosen moments: before a COMMIT, between a COMMIT and its answer,
+//! or in the middle of anything. Which ones comes from a seed. Never alters a byte that it lets through.
+
+use anyhow::{Context, Result};
+use rand::rngs::StdRng;
+use rand::{Rng, SeedableRng};
+use std::io::{Read, Write};
+use std::net::{Shutdown, TcpListener, TcpStream};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+use std::thread;
+
+/// What is lost.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fault {
+    /// The COMMIT reaches the server, its answer does not reach the client.
+    AnswerOfCommit,
+    /// The COMMIT does not reach the server.
+    Commit,
+    /// Any part of what either side sends, and all after it.
+    Anything,
+}
+
+pub struct Proxy {
+    pub port: u16,
+    state: Arc<State>,
+}
+
+struct State {
+    fault: Fault,
+    /// One of so many is hit.
+    one_in: u32,
+    random: Mutex<StdRng>,
+    cuts: AtomicU64,
+    stop: AtomicBool,
+}
+
+impl State {
+    fn hit(&self) -> bool {
+        let mut random = self.random.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        random.random_range(0..self.one_in) == 0
+    }
+
+    fn part(&self, length: usize) -> usize {
+        let mut random = self.random.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        random.random_range(0..length.max(1))
+    }
+}
+
+/// The longest piece that is forwarded at once.
+const CHUNK_BYTES: usize = 16 << 10;
+
+/// As heddle ends a packet with: READ COMMITTED is something else.
+const COMMIT: &[u8] = b";COMMIT";
+
+impl Proxy {
+    /// Listens on a port of its own in front of `server_port`; about one in `one_in` chances is hit.
+    pub fn start(server_port: u16, fault: Fault, one_in: u32, seed: u64) -> Result<Proxy> {
+        let listener = TcpListener::bind(("127.0.0.1", 0)).context("a port for the proxy")?;
+        let port = listener.local_addr()?.port();
+        let state = Arc::new(State {
+            fault,
+            one_in,
+            random: Mutex::new(StdRng::seed_from_u64(seed)),
+            cuts: AtomicU64::new(0),
+            stop: AtomicBool::new(false),
+        });
+        let shared = Arc::clone(&state);
+        thread::spawn(move || {
+            for client in listener.incoming() {
+                if shared.stop.load(Ordering::Relaxed) {
+                    return;
+                }
+                let (Ok(client), Ok(server)) = (client, TcpStream::connect(("127.0.0.1", server_port))) else {
+                    continue;
+                };
+                let _ = serve(client, server, &shared);
+            }
+        });
+        Ok(Proxy { port, state })
+    }
+
+    /// From here on nothing is lost any more.
+    pub fn heal(&self) {
+        self.state.stop.store(true, Ordering::Relaxed);
+    }
+
+    /// Connections that were cut so far.
+    pub fn cuts(&self) -> u64 {
+        self.state.cuts.load(Ordering::Relaxed)
+    }
+}
+
+fn serve(client: TcpStream, server: TcpStream, state: &Arc<State>) -> std::io::Result<()> {
+    client.set_nodelay(true)?;
+    server.set_nodelay(true)?;
+    let lose_answer = Arc::new(AtomicBool::new(false));
+    let (to_server, from_server) = (server.try_clone()?, server);
+    let (to_client, from_client) = (client.try_clone()?, client);
+    let (one, other) = (Arc::clone(state), Arc::clone(state));
+    let (asked, told) = (Arc::clone(&lose_answer), lose_answer);
+    thread::spawn(move || requests(from_client, to_server, &one, &asked));
+    thread::spawn(move || answers(from_server, to_client, &other, &told));
+    Ok(())
+}
+
+fn cut(one: &TcpStream, other: &TcpStream, state: &State) {
+    state.cuts.fetch_add(1, Ordering::Relaxed);
+    let _ = one.shutdown(Shutdown::Both);
+    let _ = other.shutdown(Shutdown::Both);
+}
+
+fn requests(mut client: TcpStream, mut server: TcpStream, state: &State, lose_answer: &AtomicBool) {
+    let mut chunk = vec![0; CHUNK_BYTES];
+    // A word may come in two pieces.
+    let mut tail: Vec<u8> = Vec::new();
+    while let Ok(length @ 1..) = client.read(&mut chunk) {
+        let bytes = &chunk[..length];
+        if !state.stop.load(Ordering::Relaxed) {
+            tail.extend_from_slice(bytes);
+            let commits = tail.windows(COMMIT.len()).any(|word| word == COMMIT);
+            tail.drain(..tail.len().saturating_sub(COMMIT.len() - 1));
+            match state.fault {
+                Fault::AnswerOfCommit if commits && state.hit() => lose_answer.store(true, Ordering::SeqCst),
+                Fault::Commit if commits && state.hit() => return cut(&client, &server, state),
+                Fault::Anything if state.hit() => {
+                    let _ = server.write_all(&bytes[..state.part(length)]);
+                    return cut(&client, &server, state);
+                }
+                _ => {}
+            }
+        }
+        if server.write_all(bytes).is_err() {
+            break;
+        }
+    }
+    let _ = server.shutdown(Shutdown::Both);
+}
+
+fn answers(mut server: TcpStream, mut client: TcpStream, state: &State, lose_answer: &AtomicBool) {
+    let mut chunk = vec![0; CHUNK_BYTES];
+    while let Ok(length @ 1..) = server.read(&mut chunk) {
+        let bytes = &chunk[..length];
+        if lose_answer.swap(false, Ordering::SeqCst) {
+            return cut(&client, &server, state);
+        }
+        if state.fault == Fault::Anything && !state.stop.load(Ordering::Relaxed) && state.hit() {
+            let _ = client.write_all(&bytes[..state.part(length)]);
+            return cut(&client, &server, state);
+        }
+        if client.write_all(bytes).is_err() {
+            break;
+        }
+    }
+    let _ = client.shutdown(Shutdown::Both);
+}
+
+impl Drop for Proxy {
+    fn drop(&mut self) {
+        self.heal();
+        // Wakes the thread that listens.
+        let _ = TcpStream::connect(("127.0.0.1", self.port));
+    }
+}

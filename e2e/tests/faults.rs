@@ -1,0 +1,151 @@
+//! What a channel survives beside kills: answers that are lost after the work was done, connections that end anywhere, statements
+//! that outlive the heddle which sent them. Random moments come from a seed; `HEDDLE_SEED=N` repeats a run.
+
+use anyhow::{Context, Result, ensure};
+use e2e::crash::{Crashes, Victim};
+use e2e::pair::Pair;
+use e2e::proxy::{Fault, Proxy};
+use e2e::random;
+use e2e::server::{Kind, MARIADB_10_11, MYSQL_9_7, Server};
+use e2e::workload::{Size, Workload};
+use std::thread;
+use std::time::Duration;
+
+fn seed(name: &str) -> u64 {
+    let seed = std::env::var("HEDDLE_SEED").ok().and_then(|text| text.parse().ok()).unwrap_or(20_161_107);
+    eprintln!("repeat with: HEDDLE_SEED={seed} cargo test -p heddle-e2e --test faults {name}");
+    seed
+}
+
+const SMALL: Size = Size {
+    tables: 5,
+    sessions: 3,
+    transactions: 80,
+    definitions_percent: 5,
+    xa: false,
+    temporary: false,
+    same_flavour: true,
+};
+
+/// The target is reached through a proxy that loses connections; heddle gets over all of it by itself.
+fn target_lost(kind: Kind, fault: Fault, one_in: u32, options: &[&str]) -> Result<()> {
+    let seed = seed("target_lost");
+    let pair = Pair::start(kind)?;
+    Workload::new(seed, SMALL, kind).run(&pair.source)?;
+    let proxy = Proxy::start(pair.target.port, fault, one_in, seed)?;
+    let to = format!("mysql://heddle@127.0.0.1:{}?ssl-mode=disabled", proxy.port);
+    // The login itself may be what is lost: a person, or a supervisor, starts the command again.
+    let mut runs = 0;
+    loop {
+        runs += 1;
+        let mut arguments = vec!["--until-end"];
+        arguments.extend(options);
+        let run = pair.begin_into(&to, &arguments)?.wait()?;
+        if run.status.success() {
+            break;
+        }
+        ensure!(fault == Fault::Anything && proxy.cuts() > 0 && runs < 50, "{} cuts: {run}", proxy.cuts());
+        ensure!(run.stderr.contains("server closed the connection") || run.stderr.contains("lost"), "{run}");
+    }
+    ensure!(proxy.cuts() > 0, "no connection was cut");
+    pair.assert_equal().with_context(|| format!("after {} cuts and {runs} runs", proxy.cuts()))?;
+    pair.to_the_end(options).map(drop)
+}
+
+/// The stream from the source breaks off anywhere.
+fn source_lost(kind: Kind) -> Result<()> {
+    let seed = seed("source_lost");
+    let mut pair = Pair::start(kind)?;
+    let proxy = Proxy::start(pair.source.port, Fault::Anything, 60, seed)?;
+    let direct =
+        std::mem::replace(&mut pair.from, format!("mysql://heddle@127.0.0.1:{}?ssl-mode=disabled", proxy.port));
+    Workload::new(seed, SMALL, kind).run(&pair.source)?;
+    let mut runs = 0;
+    loop {
+        runs += 1;
+        let run = pair.begin(&["--until-end"])?.wait()?;
+        if run.status.success() {
+            break;
+        }
+        ensure!(proxy.cuts() > 0 && runs < 50, "{run}");
+    }
+    ensure!(proxy.cuts() > 0, "no connection was cut");
+    pair.from = direct;
+    pair.assert_equal().with_context(|| format!("after {} cuts and {runs} runs", proxy.cuts()))?;
+    pair.to_the_end(&[]).map(drop)
+}
+
+/// Heddle is killed while a definition of its is under way on the target, which goes on with it: the next heddle must not take it
+/// for one that was never begun.
+fn definition_outlives_heddle(kind: Kind) -> Result<()> {
+    let pair = Pair::start(kind)?;
+    pair.source.execute("CREATE DATABASE d; CREATE TABLE d.t (id INT PRIMARY KEY, v INT)")?;
+    pair.to_the_end(&[])?;
+    // A session of somebody else holds the table, so the definition waits for it.
+    let blocker = hold(&pair.target, "SELECT * FROM d.t; SELECT SLEEP(8)")?;
+    // Executed twice it makes two indexes.
+    pair.source.execute("ALTER TABLE d.t ADD INDEX (v)")?;
+    let running = pair.begin(&["--until-end"])?;
+    wait_for(&pair.target, "ALTER TABLE%ADD INDEX%")?;
+    running.kill()?;
+    running.wait()?;
+    let run = pair.to_the_end(&[])?;
+    blocker.join().map_err(|_| anyhow::anyhow!("the blocking session ended"))??;
+    ensure!(run.number("transactions")? <= 1, "{run}");
+    Ok(())
+}
+
+/// Runs statements in an open transaction of a session of their own.
+fn hold(server: &Server, sql: &str) -> Result<thread::JoinHandle<Result<()>>> {
+    let mut command = server.client(&["-e", &format!("START TRANSACTION; {sql}; COMMIT")]);
+    let mut child = command.stdout(std::process::Stdio::null()).spawn()?;
+    wait_for(server, "SELECT SLEEP%")?;
+    Ok(thread::spawn(move || {
+        child.wait()?;
+        Ok(())
+    }))
+}
+
+/// Until a session executes a statement like this.
+fn wait_for(server: &Server, pattern: &str) -> Result<()> {
+    for _ in 0..400 {
+        let count = server.scalar(&format!(
+            "SELECT COUNT(*) FROM information_schema.PROCESSLIST WHERE INFO LIKE '{pattern}' AND INFO NOT LIKE '%PROCESSLIST%'"
+        ))?;
+        if count != "0" {
+            return Ok(());
+        }
+        thread::sleep(Duration::from_millis(20));
+    }
+    anyhow::bail!("no session executes {pattern}")
+}
+
+fn crashes(kind: Kind, victim: Victim, kills: usize, options: &[&str]) -> Result<()> {
+    let options = options.iter().map(|&option| option.to_owned()).collect();
+    Crashes { kind, victim, kills, seed: seed("crashes") % 100_000, options }.run()
+}
+
+/// One test per line: name, what it does.
+macro_rules! tests {
+    ($($name:ident: $body:expr;)*) => {
+        $(#[test] fn $name() { if let Err(error) = $body { panic!("{error:#}"); } })*
+    };
+}
+
+tests! {
+    mariadb_answer_of_commit_lost: target_lost(MARIADB_10_11, Fault::AnswerOfCommit, 4, &[]);
+    mysql_answer_of_commit_lost: target_lost(MYSQL_9_7, Fault::AnswerOfCommit, 4, &["--grouping", "off", "--workers", "4"]);
+    mysql_answer_of_commit_lost_relaxed: target_lost(MYSQL_9_7, Fault::AnswerOfCommit, 4, &["--grouping", "5", "--workers", "4", "--commit-order", "relaxed"]);
+    mariadb_commit_lost: target_lost(MARIADB_10_11, Fault::Commit, 4, &["--grouping", "off", "--workers", "4"]);
+    mysql_commit_lost: target_lost(MYSQL_9_7, Fault::Commit, 4, &[]);
+    mariadb_anything_lost: target_lost(MARIADB_10_11, Fault::Anything, 150, &[]);
+    mysql_anything_lost: target_lost(MYSQL_9_7, Fault::Anything, 150, &["--grouping", "off", "--workers", "4"]);
+    mariadb_source_lost: source_lost(MARIADB_10_11);
+    mysql_source_lost: source_lost(MYSQL_9_7);
+    mariadb_definition_outlives_heddle: definition_outlives_heddle(MARIADB_10_11);
+    mysql_definition_outlives_heddle: definition_outlives_heddle(MYSQL_9_7);
+    mariadb_crashes_of_all: crashes(MARIADB_10_11, Victim::All, 10, &[]);
+    mysql_crashes_of_all: crashes(MYSQL_9_7, Victim::All, 10, &["--grouping", "off", "--workers", "4"]);
+    mariadb_random: random::run(MARIADB_10_11, MARIADB_10_11, 2, seed("mariadb_random"));
+    mysql_random: random::run(MYSQL_9_7, MYSQL_9_7, 2, seed("mysql_random"));
+}

@@ -1,0 +1,373 @@
+//! Bad input: each ends with a message that says what is wrong and what to do, a non-zero exit, and nothing lost. Where the cause
+//! can be repaired, it is, and the same command then finishes the work.
+
+use anyhow::{Context, Result, ensure};
+use e2e::heddle::{Run, heddle};
+use e2e::pair::Pair;
+use e2e::server::{Kind, MARIADB_10_11, MYSQL_9_7, PASSWORD, Server};
+use std::path::{Path, PathBuf};
+
+/// The run failed, said all of this, and what to do.
+fn refused(run: &Run, texts: &[&str]) -> Result<()> {
+    for text in texts {
+        run.failed_with(text)?;
+    }
+    ensure!(run.status.code() == Some(1) || run.status.code() == Some(2), "not an exit of its own: {run}");
+    ensure!(!run.stderr.contains("panicked"), "{run}");
+    Ok(())
+}
+
+/// As [`refused`], with advice.
+fn refused_with_remedy(run: &Run, texts: &[&str]) -> Result<()> {
+    refused(run, texts)?;
+    ensure!(run.stderr.contains("what to do:"), "no advice: {run}");
+    Ok(())
+}
+
+const TABLE: &str = "CREATE DATABASE d; CREATE TABLE d.t (id INT PRIMARY KEY, v VARCHAR(50))";
+
+/// A pair whose channel has begun, and that has more to do.
+fn begun(kind: Kind, target: &[&str]) -> Result<Pair> {
+    let pair = Pair::start_with(kind, &[], target)?;
+    pair.source.execute(TABLE)?;
+    pair.source.execute("INSERT INTO d.t VALUES (1, 'a'), (2, 'b')")?;
+    pair.to_the_end(&[])?;
+    Ok(pair)
+}
+
+fn until_end(pair: &Pair) -> Result<Run> {
+    pair.begin(&["--until-end"])?.wait()
+}
+
+/// The relay log is lost, and so is what the source had at the time.
+fn purged(kind: Kind) -> Result<()> {
+    let pair = begun(kind, &[])?;
+    pair.source.execute("INSERT INTO d.t VALUES (3, 'c')")?;
+    pair.source.rotate()?;
+    pair.source.rotate()?;
+    std::fs::remove_dir_all(&pair.relay)?;
+    let last = pair.source.rows("SHOW BINARY LOGS")?.last().and_then(|row| row.first()).cloned().context("no logs")?;
+    pair.source.execute(&format!("PURGE BINARY LOGS TO '{last}'"))?;
+    pair.source.execute("INSERT INTO d.t VALUES (4, 'd')")?;
+    refused_with_remedy(&until_end(&pair)?, &["1236", "purged"])?;
+    let rows = pair.target.scalar("SELECT COUNT(*) FROM d.t")?;
+    ensure!(rows == "2", "{rows} rows on the target");
+    Ok(())
+}
+
+fn reset_statement(kind: Kind) -> &'static str {
+    if kind.is_mariadb() { "RESET MASTER" } else { "RESET BINARY LOGS AND GTIDS" }
+}
+
+/// The source begins anew: what it sends now is not what follows.
+fn reset(kind: Kind) -> Result<()> {
+    let pair = begun(kind, &[])?;
+    pair.source.execute(reset_statement(kind))?;
+    pair.source.execute("INSERT INTO d.t VALUES (3, 'c')")?;
+    for relay in [true, false] {
+        if !relay {
+            std::fs::remove_dir_all(&pair.relay)?;
+        }
+        refused_with_remedy(&until_end(&pair)?, &["source"]).with_context(|| format!("with its relay log: {relay}"))?;
+        let rows = pair.target.scalar("SELECT COUNT(*) FROM d.t")?;
+        ensure!(rows == "2", "{rows} rows on the target");
+    }
+    Ok(())
+}
+
+/// The source is a copy from before what the target has.
+fn back_in_time(kind: Kind) -> Result<()> {
+    let pair = Pair::start(kind)?;
+    pair.source.execute(TABLE)?;
+    pair.source.execute("INSERT INTO d.t VALUES (1, 'a')")?;
+    pair.source.stop()?;
+    let earlier = pair.source.dir().join("earlier");
+    copy(&pair.source.data(), &earlier)?;
+    pair.source.restart(&[])?;
+    pair.source.execute("INSERT INTO d.t VALUES (2, 'b'), (3, 'c')")?;
+    pair.to_the_end(&[])?;
+    pair.source.stop()?;
+    std::fs::remove_dir_all(pair.source.data())?;
+    std::fs::rename(&earlier, pair.source.data())?;
+    pair.source.restart(&[])?;
+    refused_with_remedy(&until_end(&pair)?, &["source"])?;
+    let rows = pair.target.scalar("SELECT COUNT(*) FROM d.t")?;
+    ensure!(rows == "3", "{rows} rows on the target");
+    Ok(())
+}
+
+fn copy(from: &Path, to: &Path) -> Result<()> {
+    let status = std::process::Command::new("cp").arg("-a").arg(from).arg(to).status()?;
+    ensure!(status.success(), "copying {}", from.display());
+    Ok(())
+}
+
+/// Another server answers at the source's address.
+fn another_server(kind: Kind) -> Result<()> {
+    let mut pair = begun(kind, &[])?;
+    let other = Server::start(kind, &[])?;
+    other.execute(TABLE)?;
+    other.execute("INSERT INTO d.t VALUES (7, 'x')")?;
+    pair.from = other.url();
+    let run = until_end(&pair)?;
+    refused(&run, &["source"])?;
+    let rows = pair.target.scalar("SELECT COUNT(*) FROM d.t")?;
+    ensure!(rows == "2", "{rows} rows on the target: {run}");
+    Ok(())
+}
+
+/// An account without what is needed: the privilege is named.
+fn missing_privileges(kind: Kind) -> Result<()> {
+    let pair = Pair::start(kind)?;
+    pair.source.execute(TABLE)?;
+    pair.source.execute("INSERT INTO d.t VALUES (1, 'a')")?;
+    let user = format!(
+        "CREATE USER small@'%' IDENTIFIED BY '{PASSWORD}'; CREATE USER small@localhost IDENTIFIED BY '{PASSWORD}'"
+    );
+    let run = |from: &str, to: &str| {
+        heddle(&["replicate", "--from", from, "--to", to, "--until-end", "--relay-dir", &pair.relay])
+    };
+    let small = |url: &str| url.replace("heddle@", "small@");
+    // Outside the log: the accounts are no part of what is replicated.
+    pair.source.execute(&format!("SET sql_log_bin = 0; {user}"))?;
+    pair.target.execute(&format!("SET sql_log_bin = 0; {user}"))?;
+    let (source, target) = (pair.source.url(), pair.target.url());
+    let (client, stream) = if kind.is_mariadb() {
+        ("BINLOG MONITOR", "REPLICATION SLAVE")
+    } else {
+        ("REPLICATION CLIENT", "REPLICATION SLAVE")
+    };
+    refused(&run(&small(&source), &target)?, &[client])?;
+    for account in ["small@'%'", "small@localhost"] {
+        pair.source.execute(&format!("SET sql_log_bin = 0; GRANT {client} ON *.* TO {account}"))?;
+    }
+    refused(&run(&small(&source), &target)?, &[stream])?;
+    refused(&run(&source, &small(&target))?, &["denied"])?;
+    for account in ["small@'%'", "small@localhost"] {
+        pair.target.execute(&format!(
+            "SET sql_log_bin = 0; GRANT SELECT, INSERT, UPDATE, DELETE, CREATE, ALTER, DROP, INDEX ON *.* TO {account}"
+        ))?;
+    }
+    let apply = if kind.is_mariadb() { "BINLOG REPLAY" } else { "BINLOG_ADMIN" };
+    refused(&run(&source, &small(&target))?, &[apply])?;
+    pair.to_the_end(&[]).map(drop)
+}
+
+/// An account that may do all but write to a read-only server.
+fn read_only(kind: Kind) -> Result<()> {
+    let pair = begun(kind, &[])?;
+    pair.source.execute("INSERT INTO d.t VALUES (3, 'c')")?;
+    let apply = if kind.is_mariadb() { "BINLOG REPLAY, BINLOG ADMIN" } else { "BINLOG_ADMIN, SESSION_VARIABLES_ADMIN" };
+    for (account, server) in
+        ["plain@'%'", "plain@localhost"].iter().flat_map(|account| [(account, &pair.source), (account, &pair.target)])
+    {
+        server.execute(&format!(
+            "SET sql_log_bin = 0; CREATE USER {account} IDENTIFIED BY '{PASSWORD}'; GRANT {apply} ON *.* TO {account}; \
+             GRANT SELECT, INSERT, UPDATE, DELETE, CREATE ON *.* TO {account}"
+        ))?;
+    }
+    pair.target.execute("SET GLOBAL read_only = 1")?;
+    let to = pair.target.url().replace("heddle@", "plain@");
+    refused_with_remedy(&pair.begin_into(&to, &["--until-end"])?.wait()?, &["read"])?;
+    pair.target.execute("SET GLOBAL read_only = 0")?;
+    pair.begin_into(&to, &["--until-end"])?.wait()?.successful()?;
+    pair.to_the_end(&[]).map(drop)
+}
+
+/// The target's table is not the source's; `repair` makes it so again.
+fn other_table(kind: Kind, spoil: &str, repair: &str, texts: &[&str]) -> Result<()> {
+    let pair = begun(kind, &[])?;
+    pair.target.execute(spoil)?;
+    pair.source.execute(
+        "INSERT INTO d.t VALUES (3, 'a long value, as it was on the source'); UPDATE d.t SET v = 'x' WHERE id = 1",
+    )?;
+    refused_with_remedy(&until_end(&pair)?, texts)?;
+    pair.target.execute(repair)?;
+    pair.to_the_end(&[]).map(drop)
+}
+
+fn large_row(kind: Kind) -> Result<()> {
+    let pair = Pair::start_with(kind, &[], &["--max-allowed-packet=1M"])?;
+    pair.source.execute("CREATE DATABASE d; CREATE TABLE d.t (id INT PRIMARY KEY, v LONGBLOB); INSERT INTO d.t VALUES (1, REPEAT('x', 3000000))")?;
+    refused_with_remedy(&until_end(&pair)?, &["max_allowed_packet"])?;
+    pair.target.execute("SET GLOBAL max_allowed_packet = 64 * 1024 * 1024")?;
+    pair.to_the_end(&[]).map(drop)
+}
+
+/// The source's clock goes to and fro.
+fn clock_jumps(kind: Kind) -> Result<()> {
+    let pair = begun(kind, &[])?;
+    for time in ["2030-01-01 00:00:00", "1980-01-01 00:00:00", "2037-12-31 23:59:59", "1970-01-02 00:00:00"] {
+        pair.source.execute(&format!(
+            "SET timestamp = UNIX_TIMESTAMP('{time}'); INSERT INTO d.t SELECT MAX(id) + 1, NOW() FROM d.t; CREATE TABLE d.x (id INT); \
+             INSERT INTO d.x VALUES (1); DROP TABLE d.x; UPDATE d.t SET v = NOW() WHERE id = 1"
+        ))?;
+    }
+    pair.to_the_end(&[])?;
+    heddle(&["status", "--to", &pair.target.url()])?.successful().map(drop)
+}
+
+/// The second is refused while the first goes on; once that has ended, it may.
+fn two_on_one_channel(kind: Kind) -> Result<()> {
+    let pair = begun(kind, &[])?;
+    let mut first = pair.begin(&[])?;
+    pair.source.execute("INSERT INTO d.t VALUES (9, 'y')")?;
+    // It holds the channel once it has applied something.
+    while pair.target.scalar("SELECT COUNT(*) FROM d.t WHERE id = 9")? != "1" {
+        ensure!(!first.has_ended()?, "the first ended: {}", first.wait()?);
+        std::thread::sleep(std::time::Duration::from_millis(20));
+    }
+    let relay = pair.target.dir().join("other-relay").display().to_string();
+    let second =
+        heddle(&["replicate", "--from", &pair.from, "--to", &pair.target.url(), "--until-end", "--relay-dir", &relay])?;
+    refused_with_remedy(&second, &["in use"])?;
+    pair.source.execute("INSERT INTO d.t VALUES (10, 'z')")?;
+    ensure!(!first.has_ended()?, "the first ended: {}", first.wait()?);
+    first.terminate()?;
+    first.wait()?.successful()?;
+    pair.to_the_end(&[]).map(drop)
+}
+
+/// Three files of a source, the channel not begun.
+fn files(kind: Kind) -> Result<(Pair, Vec<PathBuf>)> {
+    let pair = Pair::start(kind)?;
+    pair.source.execute(TABLE)?;
+    for id in 1..4 {
+        pair.source.execute(&format!("INSERT INTO d.t VALUES ({id}, 'a'); UPDATE d.t SET v = 'b' WHERE id = {id}"))?;
+        pair.source.rotate()?;
+    }
+    pair.source.stop()?;
+    let mut files: Vec<PathBuf> = std::fs::read_dir(pair.source.data())?
+        .filter_map(|entry| Some(entry.ok()?.path()))
+        .filter(|path| path.file_name().is_some_and(|name| name.to_string_lossy().starts_with("binlog.0")))
+        .collect();
+    files.sort();
+    ensure!(files.len() >= 4, "{files:?}");
+    Ok((pair, files))
+}
+
+fn from_files(pair: &Pair, files: &[PathBuf]) -> Result<Run> {
+    let names: Vec<String> = files.iter().map(|path| path.display().to_string()).collect();
+    let to = pair.target.url();
+    let mut arguments = vec!["replicate", "--to", &to, "--until-end", "--from"];
+    arguments.extend(names.iter().map(String::as_str));
+    heddle(&arguments)
+}
+
+/// Spoils the second file, then repairs it.
+fn spoiled_file(kind: Kind, spoil: fn(&mut Vec<u8>), texts: &[&str]) -> Result<()> {
+    let (pair, files) = files(kind)?;
+    let second = files.get(1).context("no second file")?;
+    let whole = std::fs::read(second)?;
+    let mut bytes = whole.clone();
+    spoil(&mut bytes);
+    std::fs::write(second, &bytes)?;
+    refused(&from_files(&pair, &files)?, texts)?;
+    std::fs::write(second, &whole)?;
+    from_files(&pair, &files)?.successful()?;
+    pair.source.restart(&[])?;
+    pair.assert_equal()
+}
+
+fn missing_file(kind: Kind) -> Result<()> {
+    let (pair, mut files) = files(kind)?;
+    let whole = files.clone();
+    files.remove(1);
+    refused(&from_files(&pair, &files)?, &["missing"])?;
+    from_files(&pair, &whole)?.successful()?;
+    pair.source.restart(&[])?;
+    pair.assert_equal()
+}
+
+/// The order of the arguments does not matter, or is refused; never is anything applied in another order.
+fn reordered_files(kind: Kind) -> Result<()> {
+    let (pair, mut files) = files(kind)?;
+    files.swap(0, 2);
+    let run = from_files(&pair, &files)?;
+    if !run.status.success() {
+        refused(&run, &["binlog.0"])?;
+        files.swap(0, 2);
+        from_files(&pair, &files)?.successful()?;
+    }
+    pair.source.restart(&[])?;
+    pair.assert_equal()
+}
+
+fn truncate(bytes: &mut Vec<u8>) {
+    bytes.truncate(bytes.len() - 45);
+}
+
+fn cut_transaction(bytes: &mut Vec<u8>) {
+    // ROTATE (or STOP) and the end of the last transaction.
+    bytes.truncate(bytes.len() / 2);
+}
+
+fn flip(bytes: &mut Vec<u8>) {
+    let middle = bytes.len() * 2 / 3;
+    bytes[middle] ^= 0x10;
+}
+
+fn foreign(bytes: &mut Vec<u8>) {
+    *bytes = b"This is no binary log, but somebody's notes.\n".repeat(50);
+}
+
+fn empty(bytes: &mut Vec<u8>) {
+    bytes.clear();
+}
+
+/// One test per line: name, what it does.
+macro_rules! tests {
+    ($($name:ident: $body:expr;)*) => {
+        $(#[test] fn $name() { if let Err(error) = $body { panic!("{error:#}"); } })*
+    };
+}
+
+const DROP_TABLE: [&str; 2] = ["RENAME TABLE d.t TO d.u", "RENAME TABLE d.u TO d.t"];
+const DROP_COLUMN: [&str; 2] = [
+    "ALTER TABLE d.t DROP COLUMN v",
+    "ALTER TABLE d.t ADD COLUMN v VARCHAR(50); UPDATE d.t SET v = IF(id = 1, 'a', 'b')",
+];
+const OTHER_TYPE: [&str; 2] = [
+    "ALTER TABLE d.t MODIFY v DATETIME",
+    "ALTER TABLE d.t MODIFY v VARCHAR(50); UPDATE d.t SET v = IF(id = 1, 'a', 'b')",
+];
+const SHORTER: [&str; 2] = ["ALTER TABLE d.t MODIFY v VARCHAR(5)", "ALTER TABLE d.t MODIFY v VARCHAR(50)"];
+
+tests! {
+    mariadb_purged: purged(MARIADB_10_11);
+    mysql_purged: purged(MYSQL_9_7);
+    mariadb_reset: reset(MARIADB_10_11);
+    mysql_reset: reset(MYSQL_9_7);
+    mariadb_back_in_time: back_in_time(MARIADB_10_11);
+    mysql_back_in_time: back_in_time(MYSQL_9_7);
+    mariadb_another_server: another_server(MARIADB_10_11);
+    mariadb_missing_privileges: missing_privileges(MARIADB_10_11);
+    mysql_missing_privileges: missing_privileges(MYSQL_9_7);
+    mariadb_read_only: read_only(MARIADB_10_11);
+    mysql_read_only: read_only(MYSQL_9_7);
+    mariadb_missing_table: other_table(MARIADB_10_11, DROP_TABLE[0], DROP_TABLE[1], &["1146", "d.t"]);
+    mysql_missing_table: other_table(MYSQL_9_7, DROP_TABLE[0], DROP_TABLE[1], &["1146", "d.t"]);
+    mariadb_missing_column: other_table(MARIADB_10_11, DROP_COLUMN[0], DROP_COLUMN[1], &["1 columns", "d.t"]);
+    mysql_missing_column: other_table(MYSQL_9_7, DROP_COLUMN[0], DROP_COLUMN[1], &["1 columns", "d.t"]);
+    mariadb_other_type: other_table(MARIADB_10_11, &format!("DELETE FROM d.t; {}; INSERT INTO d.t (id) VALUES (1), (2)", OTHER_TYPE[0]), OTHER_TYPE[1], &["1105", "compare the definitions"]);
+    mysql_other_type: other_table(MYSQL_9_7, &format!("DELETE FROM d.t; {}; INSERT INTO d.t (id) VALUES (1), (2)", OTHER_TYPE[0]), OTHER_TYPE[1], &["d.t"]);
+    mariadb_shorter_column: other_table(MARIADB_10_11, SHORTER[0], SHORTER[1], &["1105", "compare the definitions"]);
+    mysql_shorter_column: other_table(MYSQL_9_7, SHORTER[0], SHORTER[1], &["d.t"]);
+    mariadb_large_row: large_row(MARIADB_10_11);
+    mysql_large_row: large_row(MYSQL_9_7);
+    mariadb_clock_jumps: clock_jumps(MARIADB_10_11);
+    mysql_clock_jumps: clock_jumps(MYSQL_9_7);
+    mariadb_two_on_one_channel: two_on_one_channel(MARIADB_10_11);
+    mysql_two_on_one_channel: two_on_one_channel(MYSQL_9_7);
+    mariadb_truncated_file: spoiled_file(MARIADB_10_11, truncate, &["binlog.000002"]);
+    mysql_truncated_file: spoiled_file(MYSQL_9_7, truncate, &["binlog.000002"]);
+    mariadb_cut_file: spoiled_file(MARIADB_10_11, cut_transaction, &["binlog.000002"]);
+    mysql_flipped_file: spoiled_file(MYSQL_9_7, flip, &["binlog.000002", "corrupt"]);
+    mariadb_flipped_file: spoiled_file(MARIADB_10_11, flip, &["binlog.000002", "corrupt"]);
+    mysql_foreign_file: spoiled_file(MYSQL_9_7, foreign, &["binlog.000002", "not a binary log"]);
+    mysql_empty_file: spoiled_file(MYSQL_9_7, empty, &["binlog.000002"]);
+    mysql_missing_file: missing_file(MYSQL_9_7);
+    mariadb_missing_file: missing_file(MARIADB_10_11);
+    mysql_reordered_files: reordered_files(MYSQL_9_7);
+    mariadb_reordered_files: reordered_files(MARIADB_10_11);
+}
