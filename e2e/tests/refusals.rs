@@ -302,6 +302,7 @@ fn cut_transaction(bytes: &mut Vec<u8>) {
     bytes.truncate(bytes.len() / 2);
 }
 
+#[allow(clippy::ptr_arg)] // One of several ways to spoil a file.
 fn flip(bytes: &mut Vec<u8>) {
     let middle = bytes.len() * 2 / 3;
     bytes[middle] ^= 0x10;

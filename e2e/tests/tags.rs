@@ -227,6 +227,7 @@ impl Described {
             has_relations: !foreign_keys.is_empty(),
             foreign_keys,
             cascades_to: Vec::new(),
+            cascade_columns: Vec::new(),
             is_referenced: referenced.as_deref() != Some("0"),
             transactional: true,
             order_by_table: (!identified).then_some(TableOrderCause::NoUniqueKey),

@@ -182,13 +182,22 @@ fn added(known: &TableDefinition, sql: &[u8], mode: SqlMode) -> Option<TableDefi
 }
 
 /// By parent: the children, and whether their rows change along.
-type Children = HashMap<TableId, Vec<(TableId, bool)>, FixedState>;
+/// One foreign key, from its parent's side.
+#[derive(Debug)]
+struct Child {
+    table: TableId,
+    /// Its rows change along with the parent's.
+    acts: bool,
+    parent_columns: Vec<String>,
+}
+
+type Children = HashMap<TableId, Vec<Child>, FixedState>;
 
 /// [`Catalogue`] over [`Definitions`] and table maps.
 #[derive(Debug)]
 pub struct LogCatalogue {
     definitions: Arc<Definitions>,
-    /// Foreign keys of all tables by parent: the child, and whether its rows change along. Made when first needed.
+    /// Foreign keys of all tables by parent. Made when first needed.
     children: Option<Children>,
 }
 
@@ -205,7 +214,9 @@ impl LogCatalogue {
                 for key in &definition.foreign_keys {
                     let acts = key.on_delete != ReferenceAction::Restrict || key.on_update != ReferenceAction::Restrict;
                     let parent = table_id(&key.parent.schema, &key.parent.name);
-                    children.entry(parent).or_default().push((table_id(&name.schema, &name.name), acts));
+                    let table = table_id(&name.schema, &name.name);
+                    let child = Child { table, acts, parent_columns: key.parent_columns.clone() };
+                    children.entry(parent).or_default().push(child);
                 }
             }
             children
@@ -221,13 +232,24 @@ impl LogCatalogue {
         let mut found: Vec<TableId> = Vec::new();
         let mut next = vec![table];
         while let Some(at) = next.pop() {
-            for &(child, acts) in children.get(&at).into_iter().flatten() {
-                if acts && !found.contains(&child) {
-                    found.push(child);
-                    next.push(child);
+            for child in children.get(&at).into_iter().flatten() {
+                if child.acts && !found.contains(&child.table) {
+                    found.push(child.table);
+                    next.push(child.table);
                 }
             }
         }
+        found
+    }
+
+    /// Columns that cascading foreign keys refer to; all of them when one is not found by its name.
+    fn cascade_columns(&mut self, table: TableId, columns: &[Column]) -> Vec<usize> {
+        let acting = self.children().get(&table).into_iter().flatten().filter(|child| child.acts);
+        let position = |name: &String| columns.iter().position(|column| column.name.eq_ignore_ascii_case(name));
+        let found: Option<Vec<usize>> = acting.flat_map(|child| &child.parent_columns).map(position).collect();
+        let mut found = found.unwrap_or_else(|| (0..columns.len()).collect());
+        found.sort_unstable();
+        found.dedup();
         found
     }
 
@@ -280,6 +302,7 @@ impl LogCatalogue {
         let foreign_keys: Vec<ForeignKey> =
             definition.foreign_keys.iter().map(|key| self.foreign_key(key, definition, &columns)).collect();
         let cascades_to = self.cascades_to(id);
+        let cascade_columns = self.cascade_columns(id, &columns);
         Table {
             id,
             schema: map.schema.clone(),
@@ -290,6 +313,7 @@ impl LogCatalogue {
             unique_keys: keys,
             foreign_keys,
             cascades_to,
+            cascade_columns,
             transactional,
             order_by_table: cause,
         }
@@ -419,6 +443,7 @@ fn by_map(id: TableId, map: &TableMap, parts: &[binlog::KeyPart]) -> Table {
         unique_keys: vec![UniqueKey { name: "PRIMARY".to_owned(), parts }],
         foreign_keys: Vec::new(),
         cascades_to: Vec::new(),
+        cascade_columns: Vec::new(),
         has_relations: false,
         is_referenced: false,
         transactional: true,

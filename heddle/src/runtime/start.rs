@@ -249,6 +249,8 @@ mod tests {
         SourceState {
             flavour,
             version_text: String::new(),
+            machine: "here".to_owned(),
+            version: (10, 11, 0),
             identity: "one".to_owned(),
             binlog_format: "ROW".to_owned(),
             row_image: "FULL".to_owned(),
