@@ -353,6 +353,65 @@ fn named(kind: Kind) -> Result<()> {
     lagging.as_before(&settings).with_context(|| run.to_string())
 }
 
+/// Handed back by hand, as docs/rescue.md says, and native replication has gone on: heddle, run again, must not set anything back. The same
+/// place in which a heddle leaves the replica that is killed right after it has released the applier.
+fn by_hand(kind: Kind, by: By) -> Result<()> {
+    let lagging = Lagging::start(kind, by, &[])?;
+    let replica = &lagging.replica;
+    let settings = lagging.settings()?;
+    lagging.fall_behind(0)?;
+    let running = lagging.begin(&["--workers", "1"])?;
+    let mut applied = Vec::new();
+    for _ in 0..4000 {
+        let sql = "SELECT source_file, source_position, gtids FROM heddle.progress WHERE source_file <> '' AND source_position > 4";
+        applied = replica.rows(sql).unwrap_or_default();
+        if !applied.is_empty() {
+            break;
+        }
+        thread::sleep(Duration::from_millis(5));
+    }
+    running.kill()?;
+    running.wait()?;
+    ensure!(!applied.is_empty(), "heddle has not applied anything");
+    let Ok(phase) = replica.scalar("SELECT phase FROM heddle.rescue") else {
+        eprintln!("heddle was done before it was killed");
+        return lagging.as_before(&settings);
+    };
+    eprintln!("killed while {phase}");
+    if phase != "released" {
+        replica.execute(statement(replica, "STOP"))?;
+        let rows =
+            replica.rows("SELECT source_file, source_position, gtids FROM heddle.progress WHERE channel='rescue'")?;
+        let Some([file, offset, gtids]) = rows.first().map(Vec::as_slice) else { bail!("no progress: {rows:?}") };
+        let release = match (kind.is_mariadb(), by) {
+            (true, By::Gtid) => {
+                replica.execute(&format!("SET GLOBAL gtid_slave_pos='{gtids}'"))?;
+                "CHANGE MASTER TO MASTER_DELAY=0, MASTER_HEARTBEAT_PERIOD=3.5".to_owned()
+            }
+            (false, By::Gtid) => {
+                let missing =
+                    replica.scalar(&format!("SELECT REPLACE(GTID_SUBTRACT('{gtids}', @@gtid_executed), '\n', '')"))?;
+                replica.execute(&format!("SET GLOBAL gtid_purged='+{missing}'"))?;
+                "CHANGE REPLICATION SOURCE TO SOURCE_DELAY=0".to_owned()
+            }
+            (false, _) => format!(
+                "CHANGE REPLICATION SOURCE TO SOURCE_LOG_FILE='{file}', SOURCE_LOG_POS={offset}, SOURCE_DELAY=0"
+            ),
+            (true, _) => format!(
+                "CHANGE MASTER TO MASTER_LOG_FILE='{file}', MASTER_LOG_POS={offset}, MASTER_DELAY=0, MASTER_HEARTBEAT_PERIOD=3.5"
+            ),
+        };
+        replica.execute(&release)?;
+        replica.execute("SET sql_log_bin=0; UPDATE heddle.rescue SET phase='handing back'")?;
+    }
+    start_native(replica)?;
+    sysbench::run(&lagging.source, "oltp_write_only", Load { events: 300, ..BEHIND })?;
+    lagging.caught_up()?;
+    let run = lagging.rescue(&[])?.successful()?;
+    ensure!(outcome(&run)? == "handed_back", "{run}");
+    lagging.as_before(&settings).with_context(|| run.to_string())
+}
+
 /// What can not be rescued is refused before anything is changed.
 fn refused(kind: Kind) -> Result<()> {
     let lagging = Lagging::start(kind, By::Gtid, &["--replicate-ignore-db=nothing"])?;
@@ -445,6 +504,9 @@ tests! {
     mariadb_aborted: aborted(MARIADB_10_11, By::Gtid);
     mysql_aborted_by_file: aborted(MYSQL_9_7, By::FileOnly);
     mariadb_aborted_by_file: aborted(MARIADB_10_11, By::File);
+    mysql_by_hand: by_hand(MYSQL_9_7, By::Gtid);
+    mysql_by_hand_by_file: by_hand(MYSQL_9_7, By::FileOnly);
+    mariadb_by_hand: by_hand(MARIADB_10_11, By::Gtid);
     mysql_named: named(MYSQL_9_7);
     mariadb_named: named(MARIADB_10_11);
     mysql_refused: refused(MYSQL_9_7);
