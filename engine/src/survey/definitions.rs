@@ -227,6 +227,25 @@ impl LogCatalogue {
         self.children().contains_key(&table)
     }
 
+    /// Columns that cascading keys refer to; all of them when one does not say which, or by a name that is not there.
+    fn cascade_columns(&self, table: TableId, columns: &[Column]) -> Vec<usize> {
+        let mut found = Vec::new();
+        for key in self.definitions.tables.values().flat_map(|definition| &definition.foreign_keys) {
+            let acts = key.on_delete != ReferenceAction::Restrict || key.on_update != ReferenceAction::Restrict;
+            if !acts || table_id(&key.parent.schema, &key.parent.name) != table {
+                continue;
+            }
+            let position = |name: &String| columns.iter().position(|column| column.name.eq_ignore_ascii_case(name));
+            match key.parent_columns.iter().map(position).collect::<Option<Vec<usize>>>() {
+                Some(parts) if !parts.is_empty() => found.extend(parts),
+                _ => return (0..columns.len()).collect(),
+            }
+        }
+        found.sort_unstable();
+        found.dedup();
+        found
+    }
+
     fn cascades_to(&mut self, table: TableId) -> Vec<TableId> {
         let children = self.children();
         let mut found: Vec<TableId> = Vec::new();
