@@ -181,7 +181,6 @@ fn added(known: &TableDefinition, sql: &[u8], mode: SqlMode) -> Option<TableDefi
     Some(definition)
 }
 
-/// By parent: the children, and whether their rows change along.
 /// One foreign key, from its parent's side.
 #[derive(Debug)]
 struct Child {
@@ -191,6 +190,7 @@ struct Child {
     parent_columns: Vec<String>,
 }
 
+/// By parent.
 type Children = HashMap<TableId, Vec<Child>, FixedState>;
 
 /// [`Catalogue`] over [`Definitions`] and table maps.
@@ -227,25 +227,6 @@ impl LogCatalogue {
         self.children().contains_key(&table)
     }
 
-    /// Columns that cascading keys refer to; all of them when one does not say which, or by a name that is not there.
-    fn cascade_columns(&self, table: TableId, columns: &[Column]) -> Vec<usize> {
-        let mut found = Vec::new();
-        for key in self.definitions.tables.values().flat_map(|definition| &definition.foreign_keys) {
-            let acts = key.on_delete != ReferenceAction::Restrict || key.on_update != ReferenceAction::Restrict;
-            if !acts || table_id(&key.parent.schema, &key.parent.name) != table {
-                continue;
-            }
-            let position = |name: &String| columns.iter().position(|column| column.name.eq_ignore_ascii_case(name));
-            match key.parent_columns.iter().map(position).collect::<Option<Vec<usize>>>() {
-                Some(parts) if !parts.is_empty() => found.extend(parts),
-                _ => return (0..columns.len()).collect(),
-            }
-        }
-        found.sort_unstable();
-        found.dedup();
-        found
-    }
-
     fn cascades_to(&mut self, table: TableId) -> Vec<TableId> {
         let children = self.children();
         let mut found: Vec<TableId> = Vec::new();
@@ -261,12 +242,16 @@ impl LogCatalogue {
         found
     }
 
-    /// Columns that cascading foreign keys refer to; all of them when one is not found by its name.
+    /// Columns that cascading keys refer to; all of them when one does not say which, or by a name that is not there.
     fn cascade_columns(&mut self, table: TableId, columns: &[Column]) -> Vec<usize> {
-        let acting = self.children().get(&table).into_iter().flatten().filter(|child| child.acts);
         let position = |name: &String| columns.iter().position(|column| column.name.eq_ignore_ascii_case(name));
-        let found: Option<Vec<usize>> = acting.flat_map(|child| &child.parent_columns).map(position).collect();
-        let mut found = found.unwrap_or_else(|| (0..columns.len()).collect());
+        let mut found = Vec::new();
+        for child in self.children().get(&table).into_iter().flatten().filter(|child| child.acts) {
+            match child.parent_columns.iter().map(position).collect::<Option<Vec<usize>>>() {
+                Some(parts) if !parts.is_empty() => found.extend(parts),
+                _ => return (0..columns.len()).collect(),
+            }
+        }
         found.sort_unstable();
         found.dedup();
         found

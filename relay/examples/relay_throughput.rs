@@ -1,6 +1,6 @@
 //! How fast events go through the relay log: append and sync in batches on one thread, then read on the same thread.
 //!
-//! `cargo run --release -p heddle-relay --example throughput [DIRECTORY [EVENT_BYTES [MIB]]]`
+//! `cargo run --release -p heddle-relay --example relay_throughput [DIRECTORY [EVENT_BYTES [MIB]]]`
 
 use binlog::encode::{self, FormatSpec, Head};
 use binlog::{Checksum, Event, Flavour, FormatDescription, Kind};
