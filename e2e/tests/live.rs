@@ -298,6 +298,24 @@ fn goes_on_without_stderr(kind: Kind) -> Result<()> {
     pair.to_the_end(&[]).map(drop)
 }
 
+/// What a scheduled event does on the source is in its log; a target that ran it, too, would do it twice.
+fn events_run_on_the_source_only(kind: Kind) -> Result<()> {
+    let on = ["--event-scheduler=ON"];
+    let pair = Pair::start_with(kind, &on, &on)?;
+    pair.source.execute(
+        "CREATE DATABASE d; CREATE TABLE d.t (id INT AUTO_INCREMENT PRIMARY KEY, v INT); \
+         CREATE EVENT d.e ON SCHEDULE EVERY 1 SECOND DO INSERT INTO d.t (v) VALUES (1); \
+         CREATE EVENT d.f ON SCHEDULE EVERY 1 SECOND DISABLE DO INSERT INTO d.t (v) VALUES (2); ALTER EVENT d.f ENABLE",
+    )?;
+    pair.run_to_the_end(&[])?;
+    thread::sleep(Duration::from_millis(3500));
+    pair.source.execute("DROP EVENT d.e; DROP EVENT d.f")?;
+    pair.to_the_end(&[])?;
+    let rows: u64 = pair.target.scalar("SELECT COUNT(*) FROM d.t")?.parse()?;
+    ensure!(rows >= 4, "only {rows} rows: the source's events have not run");
+    Ok(())
+}
+
 /// Its own log applied to a server would be logged again, without an end.
 fn same_server_is_refused(kind: Kind) -> Result<()> {
     let source = Server::start(kind, &[])?;
@@ -356,6 +374,8 @@ tests! {
     mariadb_wrong_password: wrong_password_is_said(MARIADB_10_11);
     mysql_wrong_password: wrong_password_is_said(MYSQL_9_7);
     mariadb_without_stderr: goes_on_without_stderr(MARIADB_10_11);
+    mariadb_events: events_run_on_the_source_only(MARIADB_10_11);
+    mysql_events: events_run_on_the_source_only(MYSQL_9_7);
     mariadb_same_server: same_server_is_refused(MARIADB_10_11);
     mysql_same_server: same_server_is_refused(MYSQL_9_7);
 }

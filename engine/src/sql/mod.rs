@@ -9,6 +9,7 @@ pub mod create_table;
 mod cursor;
 mod ddl;
 mod dml;
+mod event;
 mod lexer;
 mod mode;
 mod statement;
@@ -16,6 +17,7 @@ mod xa;
 
 pub use classify::classify;
 pub use ddl::start_transaction_at;
+pub use event::enabled_at;
 pub use mode::SqlMode;
 pub use statement::{Class, DdlKind, DmlKind, Guards, ObjectName, Statement};
 pub use xa::Xid;

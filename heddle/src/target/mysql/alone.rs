@@ -523,15 +523,18 @@ fn is_kill(code: u16) -> bool {
 
 /// The statement's text. MySQL's atomic CREATE TABLE … SELECT, logged as `CREATE TABLE … START TRANSACTION` and the rows, runs without
 /// these words where it cannot be atomic: its rows follow in a transaction of their own, together with the progress.
+///
+/// A scheduled event does not run here: what it does on the source is in the source's log.
 fn text(statement: &StatementItem, atomic: bool) -> std::borrow::Cow<'_, [u8]> {
     let sql: &[u8] = &statement.query.sql;
-    if atomic || !starts_transaction(statement) {
-        return sql.into();
-    }
     let mode = SqlMode::from_bits(statement.query.vars.sql_mode.unwrap_or(0));
-    let at = engine::sql::start_transaction_at(sql, mode);
-    let parts = at.and_then(|at| Some([sql.get(..at.start)?, sql.get(at.end..)?].concat()));
-    parts.map_or(sql.into(), Into::into)
+    let (at, instead) = match &statement.class.class {
+        Class::Ddl { kind: DdlKind::Event } => (engine::sql::enabled_at(sql, mode), b" DISABLE ON SLAVE ".as_slice()),
+        _ if starts_transaction(statement) && !atomic => (engine::sql::start_transaction_at(sql, mode), b"".as_slice()),
+        _ => (None, b"".as_slice()),
+    };
+    let edited = at.and_then(|at| Some([sql.get(..at.start)?, instead, sql.get(at.end..)?].concat()));
+    edited.map_or(sql.into(), Into::into)
 }
 
 fn starts_transaction(statement: &StatementItem) -> bool {
