@@ -6,7 +6,7 @@ use engine::failure::{Failure, FailureKind};
 pub const FENCE_COLUMN: &str = "lease_epoch";
 
 /// Error numbers: MySQL's and MariaDB's `errmsg` files agree on all of these.
-mod code {
+pub(super) mod code {
     pub const CON_COUNT: u16 = 1040;
     pub const ACCESS_DENIED_DB: u16 = 1044;
     pub const ACCESS_DENIED: u16 = 1045;

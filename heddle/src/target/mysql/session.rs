@@ -12,7 +12,7 @@ use engine::transaction::Transaction;
 use wire::Connection;
 
 use super::alone::Intent;
-use super::failures::failed;
+use super::failures::{code, failed};
 use super::info::TargetInfo;
 use super::progress::SCHEMA;
 use super::rows::{Dialect, Encoder};
@@ -29,6 +29,8 @@ pub(super) const XA: usize = 4097;
 
 /// How long one try to get a session's lock waits, in seconds: connections that were closed disappear meanwhile.
 const TAKE_OVER_S: u32 = 2;
+/// A `KILL QUERY` hits one statement, and few are under way at once.
+const INTERRUPTIONS_MAX: usize = 20;
 const TELL_EVERY: Duration = Duration::from_secs(10);
 
 pub struct MySqlSession {
@@ -242,6 +244,21 @@ impl MySqlSession {
     }
 }
 
+impl MySqlSession {
+    /// A statement that must not be lost to a `KILL QUERY` that came late: it was meant for the one before, and MariaDB keeps it for the
+    /// next. A rollback that is lost leaves the locks that it was to release.
+    fn surely(&mut self, sql: &str) -> Result<(), Failure> {
+        for _ in 0..INTERRUPTIONS_MAX {
+            match self.connection.execute(sql) {
+                Err(error) if error.code() == Some(code::QUERY_INTERRUPTED) => {}
+                done => return done.map(|_| ()).map_err(failed),
+            }
+        }
+        let message = format!("{sql} was interrupted {INTERRUPTIONS_MAX} times: the connection's state is not known");
+        Err(Failure::new(FailureKind::Refused, message))
+    }
+}
+
 impl Session for MySqlSession {
     fn apply(&mut self, first: &Transaction, batches: &[Batch<'_>]) -> Result<(), Failure> {
         self.begin(first)?;
@@ -275,9 +292,9 @@ impl Session for MySqlSession {
     fn rollback(&mut self) -> Result<(), Failure> {
         self.script.clear();
         self.open = false;
-        self.connection.execute("ROLLBACK").map_err(failed)?;
+        self.surely("ROLLBACK")?;
         if self.shared.sets_gtid() && self.shared.info.flavour == Flavour::MySql {
-            self.connection.execute("SET SESSION gtid_next='AUTOMATIC'").map_err(failed)?;
+            self.surely("SET SESSION gtid_next='AUTOMATIC'")?;
         }
         Ok(())
     }
