@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use wire::Connection;
 
 use super::status::Positioning;
-use crate::target::mysql::progress::SCHEMA;
+use crate::target::mysql::progress::{SCHEMA, TABLES};
 use crate::target::mysql::sql::quote;
 
 /// Who applies, and what comes next. Only ever goes forward.
@@ -189,7 +189,7 @@ pub fn begin(channel: &str, progress: &str, saved: &Saved) -> Result<String> {
 
 fn forget_progress(progress: &str) -> Vec<String> {
     let table = |table: &str| format!("DELETE FROM {SCHEMA}.{table} WHERE channel={}", quote(progress));
-    ["progress", "islands", "leases"].map(table).to_vec()
+    TABLES.map(table).to_vec()
 }
 
 /// From one phase to the next. Fails when the row is not in `from` any more.
@@ -236,7 +236,8 @@ pub fn save(connection: &mut Connection, channel: &str, saved: &Saved) -> Result
 fn foreign_tables(connection: &mut Connection) -> Result<bool> {
     let count = connection.scalar(format!(
         "SELECT COUNT(*) FROM information_schema.tables WHERE table_schema='{SCHEMA}' \
-         AND table_name NOT IN ('progress','islands','leases','rescue')"
+         AND table_name NOT IN ('{}','rescue')",
+        TABLES.join("','")
     ))?;
     Ok(count.is_none_or(|count| count != "0"))
 }

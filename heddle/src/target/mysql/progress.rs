@@ -13,6 +13,8 @@ use super::failures::FENCE_COLUMN;
 use super::sql::quote;
 
 pub const SCHEMA: &str = "heddle";
+/// The tables that [`create`] makes; each has a column `channel`.
+pub const TABLES: [&str; 4] = ["progress", "islands", "leases", "branches"];
 
 /// Statements that make the bookkeeping tables. They name columns, so that a later version can add some.
 pub fn create() -> Vec<String> {
