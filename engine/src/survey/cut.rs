@@ -41,8 +41,11 @@ pub enum Cut {
     Piece(Piece),
     /// Push at least so many more bytes, or call [`Cutter::finish`].
     NeedMore(usize),
-    /// Leave out so many bytes of the file, without pushing them.
-    Skip(u64),
+    /// Leave out so many bytes of the file, without pushing them: the rest of the event at `offset`.
+    Skip {
+        bytes: u64,
+        offset: u64,
+    },
     /// Nothing behind this can be read.
     Failed(Problem),
 }
@@ -64,7 +67,9 @@ pub struct Cutter {
     cut_here: bool,
     changed: bool,
     continued: Option<Vec<Bytes>>,
+    /// Bytes to leave out, of the event at `skipped_at`.
     skip: u64,
+    skipped_at: u64,
     failed: bool,
 }
 
@@ -83,6 +88,7 @@ impl Cutter {
             changed: false,
             continued: None,
             skip: 0,
+            skipped_at: 0,
             failed: false,
         }
     }
@@ -104,7 +110,8 @@ impl Cutter {
     #[allow(clippy::should_implement_trait)] // it may need more input
     pub fn next(&mut self) -> Cut {
         if self.skip > 0 {
-            return Cut::Skip(std::mem::take(&mut self.skip));
+            let (bytes, offset) = (std::mem::take(&mut self.skip), self.skipped_at);
+            return Cut::Skip { bytes, offset };
         }
         loop {
             if self.base == 0 && self.at == 0 {
@@ -137,6 +144,7 @@ impl Cutter {
             if length > EVENT_BYTES_MAX {
                 let mut piece = self.piece(self.at, true);
                 piece.too_large = Some(header);
+                self.skipped_at = self.base;
                 self.base += length as u64;
                 // What is in the buffer of it goes, too.
                 let here = self.buffer.len().min(length);

@@ -111,9 +111,9 @@ impl Feed {
                     return self.close(&open);
                 }
             },
-            Cut::Skip(bytes) => {
-                if let Err(problem) = open.skip(bytes) {
-                    self.waiting.push_back(Work::Problem(place, problem));
+            Cut::Skip { bytes, offset } => {
+                if let Err(what) = open.skip(bytes) {
+                    self.waiting.push_back(Work::Problem(place, Problem { offset, what }));
                     return self.close(&open);
                 }
             }
@@ -148,15 +148,14 @@ impl Open {
         Ok(read > 0)
     }
 
-    fn skip(&mut self, bytes: u64) -> Result<(), Problem> {
+    fn skip(&mut self, bytes: u64) -> Result<(), String> {
         if bytes > self.left {
-            let what = format!("the file ends inside an event: {} of {bytes} more bytes are there", self.left);
-            return Err(Problem { offset: 0, what });
+            return Err(format!("the file ends inside an event: {} of {bytes} more bytes are there", self.left));
         }
         self.left -= bytes;
         let moved = i64::try_from(bytes).map_err(std::io::Error::other);
         let moved = moved.and_then(|bytes| self.file.seek(SeekFrom::Current(bytes)));
-        moved.map(|_| ()).map_err(|error| Problem { offset: 0, what: format!("reading it failed: {error}") })
+        moved.map(|_| ()).map_err(|error| format!("reading it failed: {error}"))
     }
 }
 

@@ -165,7 +165,7 @@ impl Reader<'_, '_> {
             match file.cutter.next() {
                 Cut::Piece(piece) => self.piece(&piece, false),
                 // Whole events are pushed: what is too large is in the buffer already.
-                Cut::Skip(_) => {}
+                Cut::Skip { .. } => {}
                 Cut::NeedMore(_) => return,
                 Cut::Failed(problem) => {
                     file.failed = true;
