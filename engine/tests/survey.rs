@@ -53,7 +53,7 @@ fn cut(bytes: &[u8], chunk: usize) -> (Vec<Piece>, Vec<Problem>) {
                 problems.extend(problem);
                 return (pieces, problems);
             }
-            Cut::Skip(skip) => at += skip as usize,
+            Cut::Skip { bytes, .. } => at += bytes as usize,
             Cut::Failed(problem) => {
                 problems.push(problem);
                 return (pieces, problems);

@@ -338,6 +338,10 @@ impl Scheduler {
         self.ended = true;
     }
 
+    pub fn has_ended(&self) -> bool {
+        self.ended
+    }
+
     /// Stop without gaps: finish what runs and, with relaxed order, what lies before it.
     pub fn stop(&mut self) {
         self.stop_after.get_or_insert(self.dispatched);

@@ -80,7 +80,11 @@ fn ranges(all: &[(u64, u64)]) -> String {
 /// What lies between the low water and the islands above it.
 pub fn gaps(low_water: u64, islands: &[(u64, u64)]) -> Vec<(u64, u64)> {
     let before = std::iter::once(low_water).chain(islands.iter().map(|&(_, last)| last));
-    before.zip(islands).map(|(end, &(first, _))| (end + 1, first - 1)).filter(|(first, last)| first <= last).collect()
+    before
+        .zip(islands)
+        .map(|(end, &(first, _))| (end.saturating_add(1), first.saturating_sub(1)))
+        .filter(|(first, last)| first <= last)
+        .collect()
 }
 
 #[cfg(test)]
@@ -91,6 +95,8 @@ mod tests {
     fn gaps_are_what_is_between() {
         assert_eq!(gaps(3, &[(5, 5), (6, 6), (9, 12)]), [(4, 4), (7, 8)]);
         assert_eq!(gaps(3, &[(4, 8)]), []);
+        // Rows that somebody has changed.
+        assert_eq!(gaps(u64::MAX, &[(0, u64::MAX), (0, 0)]), []);
         let many: Vec<(u64, u64)> = (1..20).map(|at| (at * 3, at * 3 + at % 2)).collect();
         assert!(ranges(&many).ends_with("36 … 7 more up to 58"), "{}", ranges(&many));
     }

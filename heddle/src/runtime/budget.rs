@@ -27,17 +27,14 @@ impl Budget {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Whether [`Budget::acquire`] would have to wait.
-    pub fn is_full(&self, bytes: u64) -> bool {
-        let state = self.state();
-        state.used > 0 && state.used + bytes + TRANSACTION_BYTES > self.bytes_max
-    }
-
-    /// Waits for room; something larger than all of it gets in alone. False: closed.
-    pub fn acquire(&self, bytes: u64) -> bool {
+    /// Waits for room; something larger than all of it gets in alone. `waiting` is called when there is none yet, and what it
+    /// returns is dropped when there is. False: closed.
+    pub fn acquire<W>(&self, bytes: u64, waiting: impl FnOnce() -> W) -> bool {
         let bytes = bytes + TRANSACTION_BYTES;
         let mut state = self.state();
-        while !state.closed && state.used > 0 && state.used + bytes > self.bytes_max {
+        let is_full = |state: &State| !state.closed && state.used > 0 && state.used + bytes > self.bytes_max;
+        let _waiting = is_full(&state).then(waiting);
+        while is_full(&state) {
             state = self.freed.wait(state).unwrap_or_else(PoisonError::into_inner);
         }
         state.used += bytes;

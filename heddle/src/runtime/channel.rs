@@ -313,7 +313,6 @@ fn run_threads(
         reports,
         running: vec![None; workers.len()],
         pace: Pace::new(config.limits.rows_max),
-        ended: false,
         broken: None,
         workers,
         chores: send_chores,

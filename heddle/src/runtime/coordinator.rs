@@ -42,8 +42,6 @@ pub struct Coordinator {
     /// What each worker runs, and since when.
     pub running: Vec<Option<(Arc<Group>, Instant)>>,
     pub pace: Pace,
-    /// The feeder has said that no more comes.
-    pub ended: bool,
     /// A worker has panicked.
     pub broken: Option<Failure>,
 }
@@ -166,10 +164,7 @@ impl Coordinator {
                             self.budget.release(bytes, 1);
                         }
                     }
-                    Fed::End => {
-                        self.ended = true;
-                        self.scheduler.end();
-                    }
+                    Fed::End => self.scheduler.end(),
                     Fed::Failed(failure) => return self.drain(failure),
                 }
             }
@@ -180,7 +175,7 @@ impl Coordinator {
     /// After its last word, or because it is told to stop, that is as it should be.
     fn feeder_has_gone(&mut self) -> Option<Failure> {
         self.fed = crossbeam_channel::never();
-        let expected = self.ended || self.stop.load(Ordering::Relaxed);
+        let expected = self.scheduler.has_ended() || self.stop.load(Ordering::Relaxed);
         (!expected).then(|| silent("the thread that reads the log"))
     }
 

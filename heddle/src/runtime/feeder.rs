@@ -197,11 +197,9 @@ impl Feeder {
             Some(BarrierCause::Ddl | BarrierCause::Unknown | BarrierCause::Statement | BarrierCause::Xa)
         );
         let seq = transaction.seq;
-        let waiting = self.stats.wait_for_memory(self.budget.is_full(memory(&transaction)));
-        if !self.budget.acquire(memory(&transaction)) {
+        if !self.budget.acquire(memory(&transaction), || self.stats.wait_for_memory()) {
             return Some(Ended::Abandoned);
         }
-        drop(waiting);
         if self.out.send(Fed::Transaction(Arc::new(transaction), placement)).is_err() {
             return Some(Ended::Abandoned);
         }

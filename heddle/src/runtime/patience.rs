@@ -2,6 +2,8 @@
 
 use std::time::{Duration, Instant};
 
+use engine::failure::{Failure, FailureKind};
+
 /// After this the channel stops: a person has to look.
 const RECONNECT_FOR: Duration = Duration::from_secs(600);
 const BACK_OFF_FIRST: Duration = Duration::from_millis(50);
@@ -12,27 +14,25 @@ pub fn back_off(attempt: u32) -> Duration {
     (BACK_OFF_FIRST * 2u32.saturating_pow(attempt.saturating_sub(1).min(16))).min(BACK_OFF_MAX)
 }
 
-/// One series of tries.
-#[derive(Debug)]
-pub struct Patience {
-    since: Instant,
-    attempt: u32,
-}
-
-impl Patience {
-    pub fn new() -> Self {
-        Self { since: Instant::now(), attempt: 0 }
-    }
-
-    /// Sleeps before the next try; false when there is none.
-    pub fn pause(&mut self) -> bool {
-        if self.since.elapsed() > RECONNECT_FOR {
-            return false;
+/// Tries until it succeeds, fails for another reason than that the target can not be reached or is full, or took too long.
+///
+/// # Errors
+/// The last failure.
+pub fn until_reached<T>(mut attempt: impl FnMut() -> Result<T, Failure>) -> Result<T, Failure> {
+    let since = Instant::now();
+    for attempts in 1.. {
+        match attempt() {
+            Err(again)
+                if matches!(again.kind, FailureKind::ConnectionLost | FailureKind::Exhausted)
+                    && since.elapsed() <= RECONNECT_FOR =>
+            {
+                tracing::warn!("target not reachable: {}", again.message);
+                std::thread::sleep(back_off(attempts));
+            }
+            done => return done,
         }
-        self.attempt = self.attempt.saturating_add(1);
-        std::thread::sleep(back_off(self.attempt));
-        true
     }
+    unreachable!("attempts are not bounded by their number")
 }
 
 #[cfg(test)]

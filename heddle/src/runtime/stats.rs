@@ -50,10 +50,10 @@ impl Stats {
         Duration::from_nanos(self.grant_wait_ns.load(Ordering::Relaxed))
     }
 
-    /// The feeder is about to wait for memory (or not); it has waited until what this returns is dropped.
-    pub fn wait_for_memory(&self, waits: bool) -> MemoryWait<'_> {
-        self.memory_full.store(waits, Ordering::Relaxed);
-        MemoryWait { stats: self, since: waits.then(Instant::now) }
+    /// The feeder is about to wait for memory; it has waited until what this returns is dropped.
+    pub fn wait_for_memory(&self) -> MemoryWait<'_> {
+        self.memory_full.store(true, Ordering::Relaxed);
+        MemoryWait { stats: self, since: Instant::now() }
     }
 
     pub fn memory_wait(&self) -> Duration {
@@ -116,14 +116,12 @@ impl Stats {
 /// A wait for room in memory, counted when it ends.
 pub struct MemoryWait<'a> {
     stats: &'a Stats,
-    since: Option<Instant>,
+    since: Instant,
 }
 
 impl Drop for MemoryWait<'_> {
     fn drop(&mut self) {
-        if let Some(since) = self.since {
-            self.stats.memory_wait_ns.fetch_add(since.elapsed().as_nanos() as u64, Ordering::Relaxed);
-            self.stats.memory_full.store(false, Ordering::Relaxed);
-        }
+        self.stats.memory_wait_ns.fetch_add(self.since.elapsed().as_nanos() as u64, Ordering::Relaxed);
+        self.stats.memory_full.store(false, Ordering::Relaxed);
     }
 }

@@ -14,7 +14,7 @@ use engine::progress::Marker;
 use engine::scheduler::{Run, Worker};
 use engine::transaction::Transaction;
 
-use super::patience::{Patience, back_off};
+use super::patience::{back_off, until_reached};
 use super::reread::Reread;
 use super::stats::Stats;
 use crate::target::{Commit, Range, Session};
@@ -302,18 +302,7 @@ impl WorkerTask {
     /// The connection is lost: gets it back, and tells up to where the range is committed.
     fn reconnect(&mut self, range: Range<'_>, failure: &Failure) -> Result<Seq, Failure> {
         tracing::warn!(worker = self.number, "connection to the target lost: {}", failure.message);
-        let mut patience = Patience::new();
-        loop {
-            match self.session.recover(range) {
-                Err(again) if matches!(again.kind, FailureKind::ConnectionLost | FailureKind::Exhausted) => {
-                    tracing::warn!(worker = self.number, "target not reachable: {}", again.message);
-                    if !patience.pause() {
-                        return Err(again);
-                    }
-                }
-                recovered => return recovered,
-            }
-        }
+        until_reached(|| self.session.recover(range))
     }
 
     /// After a lost connection in a run that was not isolated: it is committed as a whole or not at all.

@@ -1,55 +1,25 @@
 //! Transactions that run alone: statements, DDL, mixed ones, and those too large to hold in memory.
 //!
-//! Statements that commit by themselves (DDL, account statements) can not share a transaction with the progress. Before
-//! such a statement an intent is noted: which one, and a fingerprint of what it is about to change. After a
-//! crash an unchanged fingerprint says that it was not executed (or that executing it again changes nothing), a
-//! changed one that it was. The rest of its transaction then follows with the progress.
+//! Statements that commit by themselves (DDL, account statements) can not share a transaction with the progress: `intent` sees to it that
+//! they are executed once. The rest of their transaction follows with the progress.
 
 use binlog::Flavour;
 use engine::failure::{Failure, FailureKind};
-use engine::sql::{Class, DdlKind, SqlMode, Xid};
+use engine::sql::{Class, DdlKind, Xid};
 use engine::transaction::{BarrierCause, Body, Item, StatementItem, Transaction};
 
-use super::context::{self, ContextTarget};
 use super::executed;
-use super::failures::failed;
+use super::failures::{code, failed};
 use super::fingerprint;
+use super::intent::{Intent, Once};
 use super::progress;
 use super::session::MySqlSession;
+use super::statement::{
+    at_statement, commits_by_itself, execute, execute_text, is_temporary_ddl, starts_transaction, text,
+};
 use super::xa;
 use crate::runtime::reread::Reread;
-use crate::target::{Range, Session};
-
-/// Which statement of which transaction was about to be executed.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Intent {
-    pub seq: u64,
-    pub item: usize,
-    pub fingerprint: u64,
-}
-
-impl Intent {
-    pub fn to_text(&self) -> String {
-        format!("seq={} item={} fingerprint={:016x}", self.seq, self.item, self.fingerprint)
-    }
-
-    pub fn parse(text: &str) -> Option<Self> {
-        let mut fields = text.split(' ').map(|field| field.split_once('=').map(|(_, value)| value));
-        let mut next = || fields.next().flatten();
-        Some(Self {
-            seq: next()?.parse().ok()?,
-            item: next()?.parse().ok()?,
-            fingerprint: u64::from_str_radix(next()?, 16).ok()?,
-        })
-    }
-
-    /// As the target has it, where anything else than an intent can not be gone on from.
-    pub fn required(text: &str) -> Result<Self, Failure> {
-        Self::parse(text).ok_or_else(|| {
-            Failure::new(FailureKind::Refused, format!("heddle.progress: intent {text:?} is not understood"))
-        })
-    }
-}
+use crate::target::Range;
 
 pub fn run(
     session: &mut MySqlSession,
@@ -130,7 +100,7 @@ fn run_items(
             {
                 steps.commits_by_itself = true;
                 create_with_rows(session, &steps.once(), statement, 1..items.len())
-                    .map_err(|failure| place_statement(failure, transaction, item))?;
+                    .map_err(|failure| at_statement(failure, transaction, item))?;
             }
             _ => steps.apply(session, transaction)?,
         },
@@ -204,7 +174,7 @@ impl<'a> Steps<'a> {
     /// A statement of our own that is committed with the progress, or right before it.
     fn beside_progress(&self, session: &mut MySqlSession, statement: &str) -> Result<(), Failure> {
         if session.shared.sets_gtid() && self.commits_by_itself {
-            return session.bookkeeping(statement);
+            return session.bookkeeping(statement).map(|_| ());
         }
         session.begin(self.transaction)?;
         session.script.statement(statement);
@@ -254,8 +224,7 @@ impl<'a> Steps<'a> {
             .remedy("use --gtids local, or create the table by hand and go on after it"));
         }
         for (index, item) in items.iter().enumerate() {
-            self.item(session, piece, index, item)
-                .map_err(|failure| place_statement(failure, self.transaction, item))?;
+            self.item(session, piece, index, item).map_err(|failure| at_statement(failure, self.transaction, item))?;
             self.next += 1;
         }
         Ok(())
@@ -311,106 +280,6 @@ fn at_transaction(failure: Failure, transaction: &Transaction) -> Failure {
     if failure.place.is_empty() { failure.at(transaction.place()) } else { failure }
 }
 
-fn place_statement(failure: Failure, transaction: &Transaction, item: &Item) -> Failure {
-    if !failure.place.is_empty() {
-        return failure;
-    }
-    let Item::Statement(statement) = item else { return failure.at(transaction.place()) };
-    let failure = match failure.code {
-        Some(NO_SUCH_TABLE) => failure.remedy(TABLE_OF_STATEMENT_GONE),
-        _ => failure,
-    };
-    // An account statement can hold a password.
-    let text = match &statement.class.class {
-        Class::Ddl { kind } if kind.is_account() => "an account statement (text not shown)".to_owned(),
-        _ => String::from_utf8_lossy(&statement.query.sql).chars().take(500).collect(),
-    };
-    failure.at(format!("{}, statement: {text}", transaction.place()))
-}
-
-fn commits_by_itself(statement: &StatementItem) -> bool {
-    match &statement.class.class {
-        Class::Dml { .. }
-        | Class::Begin
-        | Class::Commit
-        | Class::Rollback
-        | Class::Savepoint
-        | Class::RollbackTo
-        | Class::Release
-        | Class::SetStatement => false,
-        Class::Ddl { kind } => !is_temporary(*kind),
-        Class::XaStart { .. } | Class::XaEnd | Class::XaPrepare | Class::XaCommit { .. } | Class::XaRollback => true,
-        Class::Unknown => true,
-    }
-}
-
-/// Temporary tables do not end the transaction.
-fn is_temporary(kind: DdlKind) -> bool {
-    matches!(kind, DdlKind::CreateTable { temporary: true, .. } | DdlKind::DropTable { temporary: true, .. })
-}
-
-fn is_temporary_ddl(statement: &StatementItem) -> bool {
-    matches!(&statement.class.class, Class::Ddl { kind } if is_temporary(*kind))
-}
-
-/// What to do once, and how to tell whether it was done.
-struct Once<'a> {
-    transaction: &'a Transaction,
-    /// Index of the item.
-    item: usize,
-    range: Range<'a>,
-    done_before: Option<&'a Intent>,
-}
-
-impl Once<'_> {
-    /// Notes the intent, then runs it, unless an earlier run did.
-    fn run(
-        &self,
-        session: &mut MySqlSession,
-        probe: impl Fn(&mut MySqlSession) -> Result<u64, Failure>,
-        run: impl Fn(&mut MySqlSession) -> Result<(), Failure>,
-    ) -> Result<(), Failure> {
-        self.run_or_complete(session, probe, run, |_| Ok(()))
-    }
-
-    /// As `run`; `again` is called when an earlier run had begun it, for what can be executed in part.
-    fn run_or_complete(
-        &self,
-        session: &mut MySqlSession,
-        probe: impl Fn(&mut MySqlSession) -> Result<u64, Failure>,
-        run: impl Fn(&mut MySqlSession) -> Result<(), Failure>,
-        again: impl Fn(&mut MySqlSession) -> Result<(), Failure>,
-    ) -> Result<(), Failure> {
-        let now = probe(session)?;
-        match self.done_before {
-            Some(intent) if self.item < intent.item => return Ok(()),
-            Some(intent) if self.item == intent.item && now != intent.fingerprint => {
-                let place = self.transaction.place();
-                tracing::info!(
-                    "a statement that was under way when the connection or heddle ended had been executed: {place}"
-                );
-                return again(session);
-            }
-            _ => {}
-        }
-        let intent = Intent { seq: self.transaction.seq, item: self.item, fingerprint: now };
-        let before = (!self.range.island).then_some(self.range.before);
-        let noted = session.shared.statements().intend(before, &intent.to_text());
-        session.bookkeeping(&noted)?;
-        if let Err(failure) = run(session) {
-            // A lost connection says nothing: the intent is read again with the next one.
-            if failure.kind != FailureKind::ConnectionLost {
-                // The server says that it was not executed: what an operator changes now must not be taken for its effect.
-                session.rollback()?;
-                let cleared = session.shared.statements().intend(before, "");
-                session.bookkeeping(&cleared)?;
-            }
-            return Err(failure);
-        }
-        session.after_own_commit()
-    }
-}
-
 fn is_xa(class: &Class) -> bool {
     matches!(
         class,
@@ -450,101 +319,9 @@ fn complete(session: &mut MySqlSession, statement: &StatementItem) -> Result<(),
         return Ok(());
     }
     match execute(session, statement) {
-        Err(failure) if matches!(failure.code, Some(UNKNOWN_TABLE | UNKNOWN_DATABASE)) => Ok(()),
+        Err(failure) if matches!(failure.code, Some(code::BAD_TABLE | code::DB_DROP_EXISTS)) => Ok(()),
         done => done,
     }
-}
-
-/// One statement with its session state; the session is itself again afterwards.
-pub(super) fn execute(session: &mut MySqlSession, statement: &StatementItem) -> Result<(), Failure> {
-    let outcome = execute_text(session, statement, text(statement, false).as_ref());
-    // Also after an error that ends the attempt: the next statement must not run in this one's session state.
-    match outcome {
-        Err(lost) if lost.kind == FailureKind::ConnectionLost => Err(lost),
-        outcome => {
-            let reset = session.reset();
-            outcome.and(reset)
-        }
-    }
-}
-
-/// Leaves the session with the statement's state.
-fn execute_text(session: &mut MySqlSession, statement: &StatementItem, sql: &[u8]) -> Result<(), Failure> {
-    session.script.send(&mut session.connection)?;
-    let info = &session.shared.info;
-    let target = ContextTarget { flavour: info.flavour, version: info.version };
-    for set in context::statements(statement, target)? {
-        session.connection.query(&set).map_err(failed)?;
-    }
-    let outcome = match &statement.file {
-        None => session.connection.query(sql).map(|_| ()),
-        Some(file) => {
-            let sql = load_data_text(statement, file);
-            session.connection.query_with_local_infile(&sql, &mut file.data.as_slice()).map(|_| ())
-        }
-    };
-    let expected = statement.query.error_code;
-    match outcome {
-        Err(error) if error.code().is_some_and(|code| code == expected) => Ok(()),
-        Err(error) if error.code() == Some(UNKNOWN_TABLE) && is_half_drop(statement) => Ok(()),
-        Ok(()) if expected != 0 && !is_kill(expected) => Err(Failure::new(
-            FailureKind::Divergence,
-            format!("the statement failed with error {expected} on the source, but not on the target"),
-        )
-        .remedy("compare the tables of this statement on source and target")),
-        other => other.map_err(failed),
-    }
-}
-
-/// `ER_NO_SUCH_TABLE`
-const NO_SUCH_TABLE: u16 = 1146;
-const TABLE_OF_STATEMENT_GONE: &str = "the target lacks a table that the statement names. Load the source's schema and data as of the \
-    start position first; or, if it was a temporary table, it has ended with the connection or the heddle that made it: do by hand what the \
-    statements on it would do, and go on behind them with a new --channel and --start";
-
-/// `ER_BAD_TABLE_ERROR`
-const UNKNOWN_TABLE: u16 = 1051;
-/// `ER_DB_DROP_EXISTS`
-const UNKNOWN_DATABASE: u16 = 1008;
-
-/// A DROP TABLE that the server wrote itself, of several tables of which some were missing: MariaDB logs it with error code 0, and it fails
-/// again after it has dropped the others.
-fn is_half_drop(statement: &StatementItem) -> bool {
-    let is_drop = matches!(&statement.class.class, Class::Ddl { kind: DdlKind::DropTable { .. } });
-    is_drop
-        && statement.class.tables.len() > 1
-        && statement.query.sql.trim_ascii_end().ends_with(b"/* generated by server */")
-}
-
-/// Error codes that say "it was killed", which a target does not repeat.
-fn is_kill(code: u16) -> bool {
-    matches!(code, 1053 | 1317 | 1927)
-}
-
-/// The statement's text. MySQL's atomic CREATE TABLE … SELECT, logged as `CREATE TABLE … START TRANSACTION` and the rows, runs without
-/// these words where it cannot be atomic: its rows follow in a transaction of their own, together with the progress.
-///
-/// A scheduled event does not run here: what it does on the source is in the source's log.
-fn text(statement: &StatementItem, atomic: bool) -> std::borrow::Cow<'_, [u8]> {
-    let sql: &[u8] = &statement.query.sql;
-    let mode = SqlMode::from_bits(statement.query.vars.sql_mode.unwrap_or(0));
-    let (at, instead) = match &statement.class.class {
-        Class::Ddl { kind: DdlKind::Event } => (engine::sql::enabled_at(sql, mode), b" DISABLE ON SLAVE ".as_slice()),
-        _ if starts_transaction(statement) && !atomic => (engine::sql::start_transaction_at(sql, mode), b"".as_slice()),
-        _ => (None, b"".as_slice()),
-    };
-    let edited = at.and_then(|at| Some([sql.get(..at.start)?, instead, sql.get(at.end..)?].concat()));
-    edited.map_or(sql.into(), Into::into)
-}
-
-fn starts_transaction(statement: &StatementItem) -> bool {
-    matches!(&statement.class.class, Class::Ddl { kind: DdlKind::CreateTable { start_transaction: true, .. } })
-}
-
-/// The target knows `CREATE TABLE … START TRANSACTION`: MySQL from 8.0.21 on.
-fn can_create_atomically(session: &MySqlSession) -> bool {
-    let info = &session.shared.info;
-    info.flavour == Flavour::MySql && info.version >= (8, 0, 21)
 }
 
 /// The table and its rows in one transaction. Nothing but rows and COMMIT may follow such a CREATE TABLE, so the progress comes
@@ -573,91 +350,8 @@ fn create_with_rows(
     )
 }
 
-/// LOAD DATA INFILE 'its temporary name' … → LOAD DATA LOCAL INFILE 'heddle' [IGNORE|REPLACE] INTO …
-fn load_data_text(statement: &StatementItem, file: &engine::transaction::LoadFile) -> Vec<u8> {
-    let sql = &statement.query.sql;
-    let mut text = Vec::with_capacity(sql.len() + 32);
-    let (before, after) = (sql.get(..file.name_range.start), sql.get(file.name_range.end..));
-    text.extend_from_slice(before.unwrap_or_default());
-    text.extend_from_slice(b" LOCAL INFILE 'heddle'");
-    text.extend_from_slice(match file.duplicates {
-        1 => b" IGNORE".as_slice(),
-        2 => b" REPLACE".as_slice(),
-        _ => b"".as_slice(),
-    });
-    text.extend_from_slice(b" INTO");
-    text.extend_from_slice(after.unwrap_or_default());
-    text
-}
-
-impl MySqlSession {
-    /// A statement of our own beside a transaction, not in the target's binary log when GTIDs are the source's.
-    fn bookkeeping(&mut self, sql: &str) -> Result<(), Failure> {
-        self.script.send(&mut self.connection)?;
-        if self.shared.sets_gtid() {
-            self.connection.execute("SET SESSION sql_log_bin=0").map_err(failed)?;
-        }
-        let done = self.connection.execute(sql).map_err(failed);
-        if self.shared.sets_gtid() {
-            self.connection.execute("SET SESSION sql_log_bin=1").map_err(failed)?;
-        }
-        match done?.affected {
-            // The same again, after a retry, changes nothing.
-            0 | 1 => Ok(()),
-            more => Err(Failure::new(FailureKind::Refused, format!("{more} rows of progress for one channel"))),
-        }
-    }
-
-    /// The progress outside the transaction that it is about.
-    fn note_beside(&mut self, range: Range<'_>) -> Result<(), Failure> {
-        let statement = match range.island {
-            true => self.shared.statements().island(range.first, range.mark.seq),
-            false => self.shared.statements().advance(range.before, range.mark),
-        };
-        self.bookkeeping(&statement)
-    }
-
-    /// The statement has ended the transaction that was open, if any.
-    fn after_own_commit(&mut self) -> Result<(), Failure> {
-        self.open = false;
-        if self.shared.sets_gtid() && self.shared.info.flavour == Flavour::MySql {
-            self.connection.execute("SET SESSION gtid_next='AUTOMATIC'").map_err(failed)?;
-        }
-        Ok(())
-    }
-
-    /// After a statement with its own context: the session's settings again.
-    fn reset(&mut self) -> Result<(), Failure> {
-        for statement in super::session::set_up(&self.shared) {
-            // These end an open transaction or are not allowed inside it, and no statement's context changes them.
-            if statement.contains("autocommit=1")
-                || statement.contains("ISOLATION")
-                || statement.contains("binlog_format")
-                || statement.contains("sql_log_bin")
-            {
-                continue;
-            }
-            self.connection.execute(&statement).map_err(failed)?;
-        }
-        self.connection
-            .execute(
-                "SET SESSION foreign_key_checks=1, unique_checks=1, sql_auto_is_null=0, timestamp=DEFAULT, \
-                 time_zone=DEFAULT, lc_time_names=DEFAULT, auto_increment_increment=DEFAULT, auto_increment_offset=DEFAULT, \
-                 collation_server=DEFAULT",
-            )
-            .map(|_| ())
-            .map_err(failed)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn intent_round_trip() {
-        let intent = Intent { seq: 7, item: 2, fingerprint: 0xabc };
-        assert_eq!(Intent::parse(&intent.to_text()), Some(intent));
-        assert_eq!(Intent::parse("nonsense"), None);
-    }
+/// The target knows `CREATE TABLE … START TRANSACTION`: MySQL from 8.0.21 on.
+fn can_create_atomically(session: &MySqlSession) -> bool {
+    let info = &session.shared.info;
+    info.flavour == Flavour::MySql && info.version >= (8, 0, 21)
 }

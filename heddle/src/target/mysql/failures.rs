@@ -21,6 +21,9 @@ pub(super) mod code {
     pub const RECORD_FILE_FULL: u16 = 1114;
     pub const TABLEACCESS_DENIED: u16 = 1142;
     pub const NO_SUCH_TABLE: u16 = 1146;
+    pub const NO_SUCH_THREAD: u16 = 1094;
+    /// The schema of a DROP DATABASE.
+    pub const DB_DROP_EXISTS: u16 = 1008;
     pub const PACKET_TOO_LARGE: u16 = 1153;
     pub const LOCK_WAIT_TIMEOUT: u16 = 1205;
     pub const LOCK_DEADLOCK: u16 = 1213;

@@ -1,6 +1,6 @@
 //! MySQL and MariaDB as the target: `BINLOG` statements over ordinary connections.
 //!
-//! `session` one worker's connection · `script` packets · `rows` events · `alone` statements and DDL · `xa` prepared transactions · `context` their
+//! `session` one worker's connection · `script` packets · `rows` events · `alone` transactions with statements, or too large · `intent` executed once · `statement` one of the source's · `xa` prepared transactions · `context` a statement's
 //! session state · `progress` the bookkeeping tables · `opened` what they hold · `catalogue` table definitions · `fingerprint` was a DDL executed · `executed` was a GTID ·
 //! `info` what the server is · `check` and `check_schema` for `--dry-run` · `failures` its errors.
 
@@ -13,12 +13,14 @@ mod executed;
 pub(crate) mod failures;
 mod fingerprint;
 pub mod info;
+mod intent;
 mod opened;
 pub(crate) mod progress;
 mod rows;
 mod script;
 mod session;
 pub mod sql;
+mod statement;
 pub mod status;
 mod xa;
 
@@ -33,15 +35,15 @@ use engine::progress::Mark;
 use engine::schema::Catalogue;
 use wire::{ConnectOptions, Connection};
 
-use self::alone::Intent;
-use self::failures::failed;
+use self::failures::{code, failed};
 use self::info::TargetInfo;
+use self::intent::Intent;
 use self::progress::{SCHEMA, Statements};
 use self::session::MySqlSession;
 use self::sql::quote;
 use super::{Opened, Session, Target};
 use crate::report::dry_run::{DryRun, SourceFacts};
-use crate::runtime::patience::Patience;
+use crate::runtime::patience::until_reached;
 
 /// What the sessions of one target share.
 pub struct Shared {
@@ -267,19 +269,7 @@ impl Target for MySqlTarget {
     fn catalogue(&self) -> Result<Box<dyn Catalogue + Send>, Failure> {
         let connection = session::connect(&self.shared)?;
         let shared = Arc::clone(&self.shared);
-        let reconnect = move || {
-            let mut patience = Patience::new();
-            loop {
-                match session::connect(&shared) {
-                    Err(again) if matches!(again.kind, FailureKind::ConnectionLost | FailureKind::Exhausted) => {
-                        if !patience.pause() {
-                            return Err(again.message);
-                        }
-                    }
-                    connected => return connected.map_err(|failure| failure.message),
-                }
-            }
-        };
+        let reconnect = move || until_reached(|| session::connect(&shared)).map_err(|failure| failure.message);
         Ok(Box::new(catalogue::MySqlCatalogue::new(connection, Box::new(reconnect))))
     }
 
@@ -333,7 +323,7 @@ impl Target for MySqlTarget {
         };
         self.with_control(|control| match control.execute(format!("KILL QUERY {id}")) {
             // It has ended by itself.
-            Err(error) if error.code() == Some(1094) => Ok(()),
+            Err(error) if error.code() == Some(code::NO_SUCH_THREAD) => Ok(()),
             other => other.map(|_| ()),
         })
     }

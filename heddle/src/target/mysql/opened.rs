@@ -3,8 +3,8 @@
 use engine::failure::{Failure, FailureKind};
 use wire::{Connection, Row};
 
-use super::alone::Intent;
-use super::failures::{FENCE_COLUMN, failed};
+use super::failures::{FENCE_COLUMN, code, failed};
+use super::intent::Intent;
 use super::progress::{MARK_COLUMNS, SCHEMA, read_mark};
 use super::sql::quote;
 use crate::target::Opened;
@@ -17,7 +17,7 @@ pub struct Found {
 }
 
 /// Unknown database, no such table: no channel has ever run here.
-pub const NOT_THERE: [u16; 2] = [1049, 1146];
+pub const NOT_THERE: [u16; 2] = [code::BAD_DB, code::NO_SUCH_TABLE];
 
 /// `None`: the target has never heard of the channel.
 pub fn read(connection: &mut Connection, channel: &str) -> Result<Option<Found>, Failure> {

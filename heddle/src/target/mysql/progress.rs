@@ -11,6 +11,7 @@ use engine::progress::Mark;
 
 use super::failures::FENCE_COLUMN;
 use super::sql::quote;
+use crate::target::Range;
 
 pub const SCHEMA: &str = "heddle";
 /// The tables that [`create`] makes; each has a column `channel`.
@@ -79,6 +80,14 @@ impl Statements {
         quote(&self.channel)
     }
 
+    /// That a range is committed.
+    pub fn note(&self, range: Range<'_>) -> String {
+        match range.island {
+            true => self.island(range.first, range.mark.seq),
+            false => self.advance(range.before, range.mark),
+        }
+    }
+
     /// Moves the low water from `before` to the mark. SYSDATE, since row events set the session's NOW to the source's time.
     pub fn advance(&self, before: Seq, mark: &Mark) -> String {
         format!(
@@ -94,7 +103,7 @@ impl Statements {
 
     /// With relaxed order: `first..=last` is committed. The lease is locked shared until the commit, so that a successor
     /// that takes it over waits and then sees this row.
-    pub fn island(&self, first: Seq, last: Seq) -> String {
+    fn island(&self, first: Seq, last: Seq) -> String {
         format!(
             "INSERT INTO {SCHEMA}.islands (channel,first_seq,last_seq,{FENCE_COLUMN}) VALUES ({channel},{first},{last},\
              (SELECT IF({FENCE_COLUMN}={epoch},{epoch},NULL) FROM {SCHEMA}.leases WHERE channel={channel} LOCK IN SHARE MODE))",

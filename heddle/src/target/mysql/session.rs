@@ -11,9 +11,9 @@ use engine::gtid::Gtid;
 use engine::transaction::Transaction;
 use wire::Connection;
 
-use super::alone::Intent;
 use super::failures::{code, failed};
 use super::info::TargetInfo;
+use super::intent::Intent;
 use super::progress::SCHEMA;
 use super::rows::{Dialect, Encoder};
 use super::script::Script;
@@ -205,11 +205,7 @@ impl MySqlSession {
 
     /// Notes the progress, commits, and reads the answers of all that was not sent yet.
     pub(super) fn finish(&mut self, range: Range<'_>) -> Result<(), Failure> {
-        let statement = match range.island {
-            true => self.shared.statements().island(range.first, range.mark.seq),
-            false => self.shared.statements().advance(range.before, range.mark),
-        };
-        self.script.statement(statement);
+        self.script.statement(self.shared.statements().note(range));
         self.script.statement("COMMIT");
         if self.shared.sets_gtid() && self.shared.info.flavour == Flavour::MySql {
             self.script.statement("SET SESSION gtid_next='AUTOMATIC'");
@@ -218,22 +214,12 @@ impl MySqlSession {
         self.open = false;
         let trailing = if self.shared.sets_gtid() && self.shared.info.flavour == Flavour::MySql { 3 } else { 2 };
         let noted = results.len().checked_sub(trailing).and_then(|at| results.get(at));
-        if noted.is_none_or(|result| result.ok.affected != 1) {
-            return Err(Failure::new(
-                FailureKind::Fenced,
-                format!(
-                    "the row of channel {} in {SCHEMA}.progress is gone; the transactions up to {} are committed but not noted",
-                    quote(&self.shared.channel),
-                    range.mark.seq
-                ),
-            )
-            .remedy("find out who removed it; restore it from the last `heddle status`, or load the target anew"));
+        match noted.map(|result| result.ok.affected) {
+            Some(1) => Ok(()),
+            _ => Err(self.shared.not_noted(range)),
         }
-        Ok(())
     }
-}
 
-impl MySqlSession {
     /// What the target says was under way: this process may not know how far it has come.
     fn read_intent(&mut self) -> Result<(), Failure> {
         let sql = format!("SELECT intent FROM {SCHEMA}.progress WHERE channel={}", quote(&self.shared.channel));
@@ -242,9 +228,7 @@ impl MySqlSession {
         *locked(&self.shared.intent) = intent;
         Ok(())
     }
-}
 
-impl MySqlSession {
     /// A statement that must not be lost to a `KILL QUERY` that came late: it was meant for the one before, and MariaDB keeps it for the
     /// next. A rollback that is lost leaves the locks that it was to release.
     fn surely(&mut self, sql: &str) -> Result<(), Failure> {
@@ -331,6 +315,16 @@ impl Session for MySqlSession {
 }
 
 impl Shared {
+    /// The row that the progress goes into is not there.
+    pub(super) fn not_noted(&self, range: Range<'_>) -> Failure {
+        let (channel, last) = (quote(&self.channel), range.mark.seq);
+        let message = format!(
+            "the row of channel {channel} in {SCHEMA}.progress is gone; the transactions up to {last} are committed but not noted"
+        );
+        Failure::new(FailureKind::Fenced, message)
+            .remedy("find out who removed it; restore it from the last `heddle status`, or load the target anew")
+    }
+
     /// `--gtids preserve`
     pub(super) fn sets_gtid(&self) -> bool {
         self.preserve_gtids

@@ -15,12 +15,11 @@ use engine::sql::{Class, Statement, Xid};
 use engine::transaction::{Item, Transaction};
 use wire::Connection;
 
-use super::failures::failed;
+use super::failures::{code, failed};
 use super::session::MySqlSession;
 
 /// `XAER_NOTA`: there is no such branch, or another connection still has it.
 const UNKNOWN_XID: u16 = 1397;
-const NO_SUCH_TABLE: u16 = 1146;
 /// How long a server may take to let go of the branch of a connection that was closed.
 const DETACH_TIMEOUT: Duration = Duration::from_secs(60);
 
@@ -61,7 +60,7 @@ pub fn is_marked(session: &mut MySqlSession, xid: &Xid) -> Result<bool, Failure>
     match session.connection.scalar(session.shared.statements().is_branch_marked(&text(xid))) {
         Ok(count) => Ok(count.as_deref() == Some("1")),
         // A channel of an earlier version.
-        Err(error) if error.code() == Some(NO_SUCH_TABLE) => Ok(false),
+        Err(error) if error.code() == Some(code::NO_SUCH_TABLE) => Ok(false),
         Err(error) => Err(failed(error)),
     }
 }
@@ -140,7 +139,7 @@ pub fn apply(branch: &mut MySqlSession, transaction: &Transaction) -> Result<(),
                 Class::XaStart { .. } | Class::XaEnd => {}
                 _ => {
                     branch.script.send(&mut branch.connection)?;
-                    super::alone::execute(branch, statement)?;
+                    super::statement::execute(branch, statement)?;
                 }
             },
         }

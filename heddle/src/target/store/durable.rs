@@ -25,8 +25,8 @@ struct State {
     durable: Ticket,
     syncing: bool,
     coming: usize,
-    /// How long the last fsync took.
-    sync_time: Duration,
+    /// How long to wait for those who come: as long as the last fsync took, or [`GATHER_MAX`].
+    patience: Duration,
 }
 
 /// Somebody waits for the turn to write. Ends when it is dropped.
@@ -73,7 +73,7 @@ impl Durable {
                 continue;
             }
             state.syncing = true;
-            let patience = state.sync_time.min(GATHER_MAX);
+            let patience = state.patience;
             let gathering = self.gathered.wait_timeout_while(state, patience, |state| state.coming > 0);
             drop(gathering);
             // Everything up to here is in the journal before the fsync begins.
@@ -81,7 +81,7 @@ impl Durable {
             let since = Instant::now();
             let outcome = sync();
             state = self.state();
-            state.sync_time = since.elapsed();
+            state.patience = since.elapsed().min(GATHER_MAX);
             state.syncing = false;
             self.changed.notify_all();
             outcome?;
@@ -119,27 +119,25 @@ mod tests {
     fn those_whose_turn_comes_share_the_sync() {
         let durable = Arc::new(Durable::default());
         let syncs = AtomicUsize::new(0);
-        let slow = || {
+        let sync = || {
             syncs.fetch_add(1, Ordering::SeqCst);
-            std::thread::sleep(Duration::from_millis(20));
             Ok::<(), ()>(())
         };
-        // The first tells how long an fsync takes.
-        durable.wait(durable.written(), slow).unwrap();
+        durable.state().patience = Duration::from_secs(3600);
         let first = durable.written();
         let coming = durable.coming();
         std::thread::scope(|scope| {
-            scope.spawn(|| durable.wait(first, slow).unwrap());
+            scope.spawn(|| durable.wait(first, sync).unwrap());
             scope.spawn(|| {
                 let second = durable.written();
                 drop(coming);
-                durable.wait(second, slow).unwrap();
+                durable.wait(second, sync).unwrap();
             });
         });
-        assert_eq!(syncs.load(Ordering::SeqCst), 2);
+        assert_eq!(syncs.load(Ordering::SeqCst), 1);
         // Who never comes holds nobody up.
         let absent = durable.coming();
-        durable.wait(durable.written(), slow).unwrap();
+        durable.wait(durable.written(), sync).unwrap();
         drop(absent);
         assert_eq!(durable.state().coming, 0);
     }

@@ -1,0 +1,150 @@
+//! What must be done exactly once although it commits by itself.
+//!
+//! Before it an intent is noted on the target: which statement of which transaction, and a fingerprint of what it is about to
+//! change. After a crash an unchanged fingerprint says that it was not executed (or that executing it again changes
+//! nothing), a changed one that it was.
+
+use binlog::Flavour;
+use engine::failure::{Failure, FailureKind};
+use engine::transaction::Transaction;
+
+use super::failures::failed;
+use super::session::MySqlSession;
+use crate::target::{Range, Session};
+
+/// Which statement of which transaction was about to be executed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Intent {
+    pub seq: u64,
+    pub item: usize,
+    pub fingerprint: u64,
+}
+
+impl Intent {
+    pub fn to_text(&self) -> String {
+        format!("seq={} item={} fingerprint={:016x}", self.seq, self.item, self.fingerprint)
+    }
+
+    pub fn parse(text: &str) -> Option<Self> {
+        let mut fields = text.split(' ').map(|field| field.split_once('=').map(|(_, value)| value));
+        let mut next = || fields.next().flatten();
+        Some(Self {
+            seq: next()?.parse().ok()?,
+            item: next()?.parse().ok()?,
+            fingerprint: u64::from_str_radix(next()?, 16).ok()?,
+        })
+    }
+
+    /// As the target has it, where anything else than an intent can not be gone on from.
+    pub fn required(text: &str) -> Result<Self, Failure> {
+        Self::parse(text).ok_or_else(|| {
+            Failure::new(FailureKind::Refused, format!("heddle.progress: intent {text:?} is not understood"))
+        })
+    }
+}
+
+/// What to do once, and how to tell whether it was done.
+pub struct Once<'a> {
+    pub transaction: &'a Transaction,
+    /// Index of the item.
+    pub item: usize,
+    pub range: Range<'a>,
+    pub done_before: Option<&'a Intent>,
+}
+
+impl Once<'_> {
+    /// Notes the intent, then runs it, unless an earlier run did.
+    pub fn run(
+        &self,
+        session: &mut MySqlSession,
+        probe: impl Fn(&mut MySqlSession) -> Result<u64, Failure>,
+        run: impl Fn(&mut MySqlSession) -> Result<(), Failure>,
+    ) -> Result<(), Failure> {
+        self.run_or_complete(session, probe, run, |_| Ok(()))
+    }
+
+    /// As `run`; `again` is called when an earlier run had begun it, for what can be executed in part.
+    pub fn run_or_complete(
+        &self,
+        session: &mut MySqlSession,
+        probe: impl Fn(&mut MySqlSession) -> Result<u64, Failure>,
+        run: impl Fn(&mut MySqlSession) -> Result<(), Failure>,
+        again: impl Fn(&mut MySqlSession) -> Result<(), Failure>,
+    ) -> Result<(), Failure> {
+        let now = probe(session)?;
+        match self.done_before {
+            Some(intent) if self.item < intent.item => return Ok(()),
+            Some(intent) if self.item == intent.item && now != intent.fingerprint => {
+                let place = self.transaction.place();
+                tracing::info!(
+                    "a statement that was under way when the connection or heddle ended had been executed: {place}"
+                );
+                return again(session);
+            }
+            _ => {}
+        }
+        let intent = Intent { seq: self.transaction.seq, item: self.item, fingerprint: now };
+        let before = (!self.range.island).then_some(self.range.before);
+        let noted = session.shared.statements().intend(before, &intent.to_text());
+        session.bookkeeping(&noted)?;
+        if let Err(failure) = run(session) {
+            // A lost connection says nothing: the intent is read again with the next one.
+            if failure.kind != FailureKind::ConnectionLost {
+                // The server says that it was not executed: what an operator changes now must not be taken for its effect.
+                session.rollback()?;
+                let cleared = session.shared.statements().intend(before, "");
+                session.bookkeeping(&cleared)?;
+            }
+            return Err(failure);
+        }
+        session.after_own_commit()
+    }
+}
+
+impl MySqlSession {
+    /// A statement of our own beside a transaction, not in the target's binary log when GTIDs are the source's. Returns how many rows
+    /// it changed: one, or none when it says the same again.
+    pub(super) fn bookkeeping(&mut self, sql: &str) -> Result<u64, Failure> {
+        self.script.send(&mut self.connection)?;
+        if self.shared.sets_gtid() {
+            self.connection.execute("SET SESSION sql_log_bin=0").map_err(failed)?;
+        }
+        let done = self.connection.execute(sql).map_err(failed);
+        if self.shared.sets_gtid() {
+            self.connection.execute("SET SESSION sql_log_bin=1").map_err(failed)?;
+        }
+        match done?.affected {
+            few @ (0 | 1) => Ok(few),
+            more => Err(Failure::new(FailureKind::Refused, format!("{more} rows of progress for one channel"))),
+        }
+    }
+
+    /// The progress outside the transaction that it is about.
+    pub(super) fn note_beside(&mut self, range: Range<'_>) -> Result<(), Failure> {
+        match self.bookkeeping(&self.shared.statements().note(range))? {
+            0 => Err(self.shared.not_noted(range)),
+            _ => Ok(()),
+        }
+    }
+
+    /// The statement has ended the transaction that was open, if any.
+    pub(super) fn after_own_commit(&mut self) -> Result<(), Failure> {
+        self.open = false;
+        if self.shared.sets_gtid() && self.shared.info.flavour == Flavour::MySql {
+            self.connection.execute("SET SESSION gtid_next='AUTOMATIC'").map_err(failed)?;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn intent_round_trip() {
+        let intent = Intent { seq: 7, item: 2, fingerprint: 0xabc };
+        assert_eq!(Intent::parse(&intent.to_text()), Some(intent));
+        assert_eq!(Intent::parse("nonsense"), None);
+    }
+}
