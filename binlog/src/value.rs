@@ -5,6 +5,7 @@
 
 use std::fmt::Write as _;
 
+use crate::Civil;
 use crate::column::{Column, ColumnKind};
 use crate::image::decimal_len;
 use crate::json;
@@ -130,17 +131,7 @@ fn unix_text(seconds: u64) -> String {
     if seconds == 0 {
         return "0000-00-00 00:00:00".to_owned();
     }
-    let (days, time) = (seconds / 86_400, seconds % 86_400);
-    // Days to civil date in eras of 400 years that start on 1 March.
-    let days = days + 719_468;
-    let (era, of_era) = (days / 146_097, days % 146_097);
-    let year_of_era = (of_era - of_era / 1_460 + of_era / 36_524 - of_era / 146_096) / 365;
-    let of_year = of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
-    let shifted = (5 * of_year + 2) / 153;
-    let day = of_year - (153 * shifted + 2) / 5 + 1;
-    let month = if shifted < 10 { shifted + 3 } else { shifted - 9 };
-    let year = era * 400 + year_of_era + u64::from(month <= 2);
-    format!("{} {:02}:{:02}:{:02}", date(year, month, day), time / 3_600, time / 60 % 60, time % 60)
+    Civil::from_unix(seconds).to_string()
 }
 
 /// Sign and magnitude over the whole value, fraction included: negative values are the complement.

@@ -4,6 +4,7 @@
 //! The servers come from `scripts/servers`, which knows where each one lives. This crate never fetches anything and
 //! never skips: a server that is not in the cache is an error that says how to get it.
 
+pub mod bench;
 pub mod case;
 pub mod checksum;
 pub mod client;

@@ -1,5 +1,6 @@
 //! Load from sysbench, as everybody in the field measures with it.
 
+use crate::repository;
 use crate::server::{PASSWORD, Server, USER, servers_script};
 use anyhow::{Context, Result, ensure};
 use std::process::{Child, Command, Stdio};
@@ -14,6 +15,19 @@ pub struct Load {
     pub seconds: u32,
 }
 
+/// One of sysbench's own scripts by its name, or a file; and options of it.
+#[derive(Clone, Copy, Debug)]
+pub struct Script<'a> {
+    pub name: &'a str,
+    pub options: &'a [&'a str],
+}
+
+impl<'a, T: AsRef<str> + ?Sized> From<&'a T> for Script<'a> {
+    fn from(name: &'a T) -> Self {
+        Self { name: name.as_ref(), options: &[] }
+    }
+}
+
 /// A load that runs in the background.
 #[derive(Debug)]
 pub struct Sysbench {
@@ -21,8 +35,13 @@ pub struct Sysbench {
     script: String,
 }
 
-fn command(server: &Server, script: &str, load: Load, step: &str) -> Command {
-    let mut command = servers_script(&["run", "sysbench", "sysbench", script]);
+fn command(server: &Server, script: Script<'_>, load: Load, step: &str) -> Command {
+    let mut command = servers_script(&["run", "sysbench", "sysbench"]);
+    match script.name.ends_with(".lua") {
+        true => command.arg(repository().join(script.name)),
+        false => command.arg(script.name),
+    };
+    command.args(script.options);
     command.args([
         "--db-driver=mysql".to_owned(),
         format!("--mysql-socket={}", server.socket().display()),
@@ -42,30 +61,33 @@ fn command(server: &Server, script: &str, load: Load, step: &str) -> Command {
 }
 
 /// Creates and fills the tables `sbtest.sbtest1…`.
-pub fn prepare(server: &Server, script: &str, load: Load) -> Result<()> {
+pub fn prepare<'a>(server: &Server, script: impl Into<Script<'a>>, load: Load) -> Result<()> {
+    let script = script.into();
     server.execute("CREATE DATABASE IF NOT EXISTS sbtest")?;
-    finish(command(server, script, load, "prepare").output().context("starting sysbench")?, script)
+    finish(command(server, script, load, "prepare").output().context("starting sysbench")?, script.name)
 }
 
 /// Runs a script to its end on prepared tables; returns sysbench's report.
-pub fn run(server: &Server, script: &str, load: Load) -> Result<()> {
-    finish(command(server, script, load, "run").output().context("starting sysbench")?, script)
+pub fn run<'a>(server: &Server, script: impl Into<Script<'a>>, load: Load) -> Result<()> {
+    let script = script.into();
+    finish(command(server, script, load, "run").output().context("starting sysbench")?, script.name)
 }
 
 /// Starts a script on prepared tables.
-pub fn start(server: &Server, script: &str, load: Load) -> Result<Sysbench> {
+pub fn start<'a>(server: &Server, script: impl Into<Script<'a>>, load: Load) -> Result<Sysbench> {
     start_at(server, script, load, 0)
 }
 
 /// The same, with so many transactions a second; 0: as many as it can.
-pub fn start_at(server: &Server, script: &str, load: Load, rate: u32) -> Result<Sysbench> {
+pub fn start_at<'a>(server: &Server, script: impl Into<Script<'a>>, load: Load, rate: u32) -> Result<Sysbench> {
+    let script = script.into();
     let child = command(server, script, load, "run")
         .arg(format!("--rate={rate}"))
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .spawn()
         .context("starting sysbench")?;
-    Ok(Sysbench { child, script: script.to_owned() })
+    Ok(Sysbench { child, script: script.name.to_owned() })
 }
 
 impl Sysbench {

@@ -1,6 +1,5 @@
 //! Column values and rows, and their text as the server's client prints it.
 
-use std::fmt::Write as _;
 use std::sync::Arc;
 
 /// A column's type, as far as the generated tables need one.
@@ -68,20 +67,7 @@ impl Value {
 
 fn timestamp(us: u64) -> String {
     let (seconds, us) = (us / 1_000_000, us % 1_000_000);
-    let (days, second) = (seconds / 86_400, seconds % 86_400);
-    // Days since 0000-03-01, in eras of 400 years (Hinnant, "chrono-compatible low-level date algorithms").
-    let days = days + 719_468;
-    let (era, day_of_era) = (days / 146_097, days % 146_097);
-    let year_of_era = (day_of_era - day_of_era / 1_460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
-    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
-    let month_from_march = (5 * day_of_year + 2) / 153;
-    let day = day_of_year - (153 * month_from_march + 2) / 5 + 1;
-    let month = if month_from_march < 10 { month_from_march + 3 } else { month_from_march - 9 };
-    let year = era * 400 + year_of_era + u64::from(month <= 2);
-    let mut out = String::with_capacity(26);
-    let _ = write!(out, "{year:04}-{month:02}-{day:02} ");
-    let _ = write!(out, "{:02}:{:02}:{:02}.{us:06}", second / 3600, second / 60 % 60, second % 60);
-    out
+    format!("{}.{us:06}", binlog::Civil::from_unix(seconds))
 }
 
 #[cfg(test)]

@@ -31,9 +31,15 @@ impl Conservative {
     }
 }
 
-/// Why a policy of MariaDB's tags cannot be used.
-pub(super) const NO_GTID: &str =
-    "the source is not a MariaDB with GTIDs (10.0 or later): its transactions have no commit ids and domains";
+/// Of policies that go by MariaDB's tags.
+pub(super) fn accepts_mariadb(transaction: &Transaction) -> Result<(), &'static str> {
+    match transaction.gtid {
+        Some(Gtid::MariaDb { .. }) => Ok(()),
+        _ => Err(
+            "the source is not a MariaDB with GTIDs (10.0 or later): its transactions have no commit ids and domains",
+        ),
+    }
+}
 
 impl Policy for Conservative {
     fn name(&self) -> &'static str {
@@ -41,7 +47,7 @@ impl Policy for Conservative {
     }
 
     fn accepts(&self, transaction: &Transaction) -> Result<(), &'static str> {
-        if matches!(transaction.gtid, Some(Gtid::MariaDb { .. })) { Ok(()) } else { Err(NO_GTID) }
+        accepts_mariadb(transaction)
     }
 
     fn place(&mut self, transaction: &Transaction) -> Placement {

@@ -14,10 +14,9 @@
 use foldhash::fast::FixedState;
 use hashbrown::HashMap;
 
-use super::conservative::NO_GTID;
+use super::conservative::accepts_mariadb;
 use super::{Lane, Placement, Policy, WriteSetPolicy};
 use crate::Seq;
-use crate::gtid::Gtid;
 use crate::transaction::Transaction;
 
 #[derive(Debug, Default)]
@@ -53,7 +52,7 @@ impl Policy for Domain {
     }
 
     fn accepts(&self, transaction: &Transaction) -> Result<(), &'static str> {
-        if matches!(transaction.gtid, Some(Gtid::MariaDb { .. })) { Ok(()) } else { Err(NO_GTID) }
+        accepts_mariadb(transaction)
     }
 
     fn place(&mut self, transaction: &Transaction) -> Placement {

@@ -281,14 +281,6 @@ impl Scheduler {
         self.flights.len()
     }
 
-    /// Ranges of transactions that workers have, ascending.
-    pub fn flights(&self) -> Vec<(Seq, Seq)> {
-        let mut ranges: Vec<(Seq, Seq)> =
-            self.flights.values().map(|flight| (flight.group.first(), flight.group.last())).collect();
-        ranges.sort_unstable();
-        ranges
-    }
-
     pub fn committed_set(&self) -> &Committed {
         &self.committed
     }

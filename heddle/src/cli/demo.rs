@@ -19,6 +19,7 @@ use sim::schema::TableIndex;
 use sim::value::Value;
 use sim::{LogParams, Params, Workload, mysql_log};
 
+use super::signals::Signals;
 use crate::report::demo::{self as report, DemoReport, Run, Style};
 use crate::report::out::say;
 use crate::report::summary::Summary;
@@ -378,27 +379,6 @@ fn replicate(way: Way, log: &Log, path: &Path, shown: Shown) -> Result<Summary> 
         bail!("stopped by a signal");
     }
     Ok(summary)
-}
-
-/// Signals stop the run under way, so that the temporary folder goes too.
-struct Signals(Vec<signal_hook::SigId>);
-
-impl Signals {
-    fn watch(stop: &Arc<AtomicBool>) -> Result<Signals> {
-        let mut signals = Signals(Vec::new());
-        for signal in [signal_hook::consts::SIGTERM, signal_hook::consts::SIGINT] {
-            signals.0.push(signal_hook::flag::register(signal, Arc::clone(stop)).context("signal handlers")?);
-        }
-        Ok(signals)
-    }
-}
-
-impl Drop for Signals {
-    fn drop(&mut self) {
-        for id in self.0.drain(..) {
-            signal_hook::low_level::unregister(id);
-        }
-    }
 }
 
 /// Which run it is, for people; number 0 is the trial.

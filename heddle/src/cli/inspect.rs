@@ -13,11 +13,13 @@ use engine::survey::{Definitions, Depth, Sink, Totals};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use super::connect::{self, End};
+use super::signals::Signals;
 use crate::inspect::live::{self, Live};
 use crate::inspect::{parquet, pipeline, schema};
 use crate::report::inspect::model::Limits;
 use crate::report::inspect::{InspectReport, html, text};
 use crate::report::out::say;
+use crate::source::is_url;
 
 /// Show what holds a replica back: parallelism, barriers, hot rows, traffic
 ///
@@ -94,7 +96,7 @@ pub fn run(args: &InspectArgs) -> Result<ExitCode> {
     }
     let nothing = found.totals.events == 0;
     if nothing && let Some(trouble) = found.troubles.first() {
-        bail!("{} at {}: {}", trouble.file.display(), trouble.problem.offset, trouble.problem.what);
+        bail!("{trouble}");
     }
     let partial = !found.troubles.is_empty() || found.more_troubles > 0;
     found.troubles.sort_by(|a, b| (&a.file, a.problem.offset).cmp(&(&b.file, b.problem.offset)));
@@ -133,31 +135,8 @@ fn read_live<'s>(
 pub fn definitions(schema: Option<&str>) -> Result<Definitions> {
     match schema {
         None => Ok(Definitions::default()),
-        Some(url) if url.starts_with("mysql://") || url.starts_with("mariadb://") => {
-            schema::read_server(&connect::options(End::Source, url, None)?).context("--schema")
-        }
+        Some(url) if is_url(url) => schema::read_server(&connect::options(End::Source, url, None)?).context("--schema"),
         Some(path) => schema::read(Path::new(path)),
-    }
-}
-
-/// Signals end a run with what was read so far.
-struct Signals(Vec<signal_hook::SigId>);
-
-impl Signals {
-    fn watch(stop: &Arc<AtomicBool>) -> Result<Self> {
-        let mut signals = Self(Vec::new());
-        for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM] {
-            signals.0.push(signal_hook::flag::register(signal, Arc::clone(stop)).context("signal handlers")?);
-        }
-        Ok(signals)
-    }
-}
-
-impl Drop for Signals {
-    fn drop(&mut self) {
-        for id in self.0.drain(..) {
-            signal_hook::low_level::unregister(id);
-        }
     }
 }
 

@@ -6,6 +6,7 @@ mod inspect;
 mod policies;
 mod replicate;
 mod rescue;
+mod signals;
 mod simulate;
 mod status;
 mod store;

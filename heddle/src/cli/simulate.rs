@@ -89,9 +89,7 @@ pub fn run(args: &SimulateArgs) -> Result<ExitCode> {
     let trace = collector.trace;
     if trace.transactions.is_empty() {
         match found.troubles.first() {
-            Some(trouble) => {
-                bail!("{} at {}: {}", trouble.file.display(), trouble.problem.offset, trouble.problem.what)
-            }
+            Some(trouble) => bail!("{trouble}"),
             None => bail!("there are no transactions in these files"),
         }
     }
@@ -110,13 +108,7 @@ pub fn run(args: &SimulateArgs) -> Result<ExitCode> {
         calibration,
         assumptions: Model::ASSUMPTIONS.to_vec(),
         policies: outcomes.iter().map(|(model, outcomes)| PolicyReport::new(*model, outcomes, serial)).collect(),
-        problems: found
-            .troubles
-            .iter()
-            .map(|trouble| {
-                format!("{} at {}: {}", trouble.file.display(), trouble.problem.offset, trouble.problem.what)
-            })
-            .collect(),
+        problems: found.troubles.iter().map(ToString::to_string).collect(),
     };
     if let Some(path) = &args.html {
         std::fs::write(path, page(&report)).with_context(|| format!("--html {}", path.display()))?;

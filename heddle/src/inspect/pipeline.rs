@@ -23,6 +23,12 @@ pub struct Trouble {
     pub problem: Problem,
 }
 
+impl std::fmt::Display for Trouble {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{} at {}: {}", self.file.display(), self.problem.offset, self.problem.what)
+    }
+}
+
 /// What a run over files found.
 pub struct Found {
     pub totals: Totals,

@@ -1,3 +1,4 @@
 //! What is seen while a channel runs.
 
 pub mod progress;
+pub mod usage;

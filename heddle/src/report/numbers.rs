@@ -43,18 +43,8 @@ pub fn duration(seconds: f64) -> String {
 
 /// `2026-11-20T03:14:00Z`, of microseconds since 1970.
 pub fn utc(time_us: u64) -> String {
-    let seconds = time_us / 1_000_000;
-    let (days, time) = (seconds / 86_400, seconds % 86_400);
-    // Days to civil date in eras of 400 years that start on 1 March.
-    let days = days + 719_468;
-    let (era, of_era) = (days / 146_097, days % 146_097);
-    let year_of_era = (of_era - of_era / 1_460 + of_era / 36_524 - of_era / 146_096) / 365;
-    let of_year = of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
-    let shifted = (5 * of_year + 2) / 153;
-    let day = of_year - (153 * shifted + 2) / 5 + 1;
-    let month = if shifted < 10 { shifted + 3 } else { shifted - 9 };
-    let year = era * 400 + year_of_era + u64::from(month <= 2);
-    format!("{year:04}-{month:02}-{day:02}T{:02}:{:02}:{:02}Z", time / 3600, time / 60 % 60, time % 60)
+    let at = binlog::Civil::from_unix(time_us / 1_000_000).to_string();
+    format!("{}Z", at.replace(' ', "T"))
 }
 
 #[cfg(test)]

@@ -6,6 +6,7 @@ use std::time::Duration;
 use engine::failure::Failure;
 use serde::Serialize;
 
+use crate::observe::usage::Usage;
 use crate::runtime::channel::Spec;
 use crate::runtime::stats::Stats;
 
@@ -39,6 +40,10 @@ pub struct Summary {
     pub commit_wait_seconds: f64,
     /// Seconds that reading waited for room in `--memory`.
     pub memory_wait_seconds: f64,
+    /// Processor time of this process.
+    pub cpu_seconds: f64,
+    /// The most memory that this process had at once, in bytes.
+    pub memory_bytes_max: u64,
     /// Ended by a signal, without gaps.
     pub stopped: bool,
     pub error: Option<ErrorReport>,
@@ -66,6 +71,7 @@ impl Summary {
         let (counters, _) = stats.counters();
         let transactions = counters.transactions.max(mark.seq - first_seq);
         let seconds = time.as_secs_f64();
+        let usage = Usage::now();
         Self {
             transactions,
             rows: counters.rows,
@@ -87,6 +93,8 @@ impl Summary {
             speculative: counters.speculative,
             commit_wait_seconds: stats.grant_wait().as_secs_f64(),
             memory_wait_seconds: stats.memory_wait().as_secs_f64(),
+            cpu_seconds: usage.cpu.as_secs_f64(),
+            memory_bytes_max: usage.memory_bytes_max,
             stopped,
             error: failure.map(|failure| ErrorReport {
                 kind: format!("{:?}", failure.kind),

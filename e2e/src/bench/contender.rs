@@ -1,0 +1,120 @@
+//! Ways to apply what a replica has missed, measured on a fresh copy of the state before it.
+
+use super::stage::{DURABLE, Stage};
+use crate::checksum::{contents, differences};
+use crate::heddle::Heddle;
+use crate::server::{Server, servers_script};
+use crate::{native, wait_caught_up};
+use anyhow::{Context, Result, ensure};
+use std::process::Stdio;
+use std::time::{Duration, Instant};
+
+#[derive(Clone, Copy, Debug)]
+pub enum Contender {
+    /// The server's own replication, with these options on the replica.
+    Native(&'static [&'static str]),
+    /// `mysqlbinlog FILES | mysql`
+    Client,
+    /// Heddle with these arguments.
+    Heddle(&'static [&'static str]),
+}
+
+/// Applying all of a stage once.
+#[derive(Clone, Copy, Debug)]
+pub struct Measured {
+    pub seconds: f64,
+    /// Processor time of the target server.
+    pub server_cpu: f64,
+    /// Heddle's own, and the most memory it had, in bytes.
+    pub heddle: Option<(f64, u64)>,
+}
+
+/// `options`: of the target, beside those that make it durable.
+pub fn measure(stage: &Stage, contender: Contender, options: &[&str]) -> Result<Measured> {
+    let target = target(stage, contender, options)?;
+    let cpu_before = server_cpu(&target)?;
+    let (time, heddle) = match contender {
+        Contender::Native(_) => (with_native(stage, &target)?, None),
+        Contender::Client => (with_client(stage, &target)?, None),
+        Contender::Heddle(more) => with_heddle(stage, &target, more)?,
+    };
+    let server_cpu = server_cpu(&target)? - cpu_before;
+    let different = differences(&stage.wanted, &contents(&target)?);
+    ensure!(different.is_empty(), "not equal at the end: {different:?}");
+    Ok(Measured { seconds: time.as_secs_f64(), server_cpu, heddle })
+}
+
+/// A running server with the state before the workload, which knows nothing of the source yet.
+pub fn target(stage: &Stage, contender: Contender, more: &[&str]) -> Result<Server> {
+    let kind = stage.source.kind;
+    let mut options = DURABLE.to_vec();
+    options.extend(more);
+    if let Contender::Native(native) = contender {
+        options.extend(native);
+    }
+    options.push(if kind.is_mariadb() { "--skip-slave-start" } else { "--skip-replica-start" });
+    let target = Server::start_from(kind, &options, Some(&stage.start.data()))?;
+    target.execute(if kind.is_mariadb() { "RESET MASTER" } else { "RESET BINARY LOGS AND GTIDS" })?;
+    Ok(target)
+}
+
+/// Makes the target a native replica that goes on after what it has, and starts it.
+pub fn start_native(stage: &Stage, target: &Server) -> Result<()> {
+    native::configure(&stage.source, target)?;
+    let variable = if target.kind.is_mariadb() { "gtid_slave_pos" } else { "gtid_purged" };
+    target.execute(&format!("SET GLOBAL {variable} = '{}'", stage.gtids))?;
+    native::start_native(target)
+}
+
+fn with_native(stage: &Stage, target: &Server) -> Result<Duration> {
+    let started = Instant::now();
+    start_native(stage, target)?;
+    wait_caught_up(&stage.source, target)?;
+    Ok(started.elapsed())
+}
+
+fn with_client(stage: &Stage, target: &Server) -> Result<Duration> {
+    let kind = target.kind.to_string();
+    let mut reader = servers_script(&["run", &kind, "mysqlbinlog"]);
+    if !target.kind.is_mariadb() {
+        reader.arg("--skip-gtids");
+    }
+    let started = Instant::now();
+    let mut reader = reader.args(&stage.logs).stdout(Stdio::piped()).spawn().context("starting mysqlbinlog")?;
+    let events = reader.stdout.take().context("mysqlbinlog's output")?;
+    let client = target.client(&["--binary-mode"]).stdin(events).output().context("starting the client")?;
+    let elapsed = started.elapsed();
+    ensure!(client.status.success(), "mysql: {}", String::from_utf8_lossy(&client.stderr));
+    ensure!(reader.wait()?.success(), "mysqlbinlog failed");
+    Ok(elapsed)
+}
+
+/// The arguments of a heddle that replicates from the stage's source into the target.
+pub fn heddle_arguments<'a>(stage: &'a Stage, from: &'a str, to: &'a str, relay: &'a str) -> Vec<&'a str> {
+    vec!["replicate", "--from", from, "--to", to, "--json", "--relay-dir", relay, "--start-gtid", &stage.gtids]
+}
+
+fn with_heddle(stage: &Stage, target: &Server, more: &[&str]) -> Result<(Duration, Option<(f64, u64)>)> {
+    let (from, to, relay) = (stage.source.url(), target.url(), target.dir().join("relay").display().to_string());
+    let mut line = heddle_arguments(stage, &from, &to, &relay);
+    line.push("--until-end");
+    line.extend(more);
+    let started = Instant::now();
+    let run = Heddle::start(&line)?.wait()?.successful()?;
+    let elapsed = started.elapsed();
+    let summary = run.summary()?;
+    let cpu = summary["cpu_seconds"].as_f64().context("cpu_seconds")?;
+    Ok((elapsed, Some((cpu, run.number("memory_bytes_max")?))))
+}
+
+/// Processor time that a server has taken since its start, in seconds: proc(5), `stat`.
+fn server_cpu(server: &Server) -> Result<f64> {
+    let pid = server.pid().context("the server does not run")?;
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat"))?;
+    // Behind the name in parentheses comes field 3; user and system time are fields 14 and 15.
+    let fields: Vec<&str> = stat.rsplit(')').next().unwrap_or_default().split_whitespace().collect();
+    let ticks = |at: usize| fields.get(at - 3).and_then(|text| text.parse::<f64>().ok()).context("processor time");
+    // SAFETY: sysconf(3) takes no memory.
+    let per_second = unsafe { libc::sysconf(libc::_SC_CLK_TCK) } as f64;
+    Ok((ticks(14)? + ticks(15)?) / per_second)
+}

@@ -1,0 +1,90 @@
+//! Horizontal bars as SVG.
+
+use std::fmt::Write;
+
+pub struct Bar {
+    pub label: String,
+    pub value: f64,
+    /// Stands out.
+    pub ours: bool,
+}
+
+const WIDTH: f64 = 760.0;
+const LABELS: f64 = 290.0;
+const VALUES: f64 = 90.0;
+const ROW: f64 = 26.0;
+const TOP: f64 = 34.0;
+
+fn escape(text: &str) -> String {
+    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
+}
+
+/// One bar a line, all on one scale that starts at 0.
+pub fn bars(title: &str, unit: &str, bars: &[Bar]) -> String {
+    let most = bars.iter().map(|bar| bar.value).fold(f64::MIN_POSITIVE, f64::max);
+    let height = TOP + ROW * bars.len() as f64 + 8.0;
+    let mut svg = format!(
+        "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {WIDTH} {height}\" width=\"{WIDTH}\" height=\"{height}\" \
+         font-family=\"system-ui, sans-serif\" font-size=\"13\">\n\
+         <rect width=\"100%\" height=\"100%\" fill=\"#ffffff\"/>\n\
+         <text x=\"8\" y=\"20\" font-weight=\"600\" fill=\"#1f2933\">{} ({})</text>\n",
+        escape(title),
+        escape(unit)
+    );
+    for (row, bar) in bars.iter().enumerate() {
+        let y = TOP + ROW * row as f64;
+        let width = (WIDTH - LABELS - VALUES) * (bar.value / most).max(0.0);
+        let colour = if bar.ours { "#1769aa" } else { "#9aa5b1" };
+        let middle = y + 15.0;
+        let _ = writeln!(
+            svg,
+            "<text x=\"{}\" y=\"{middle}\" text-anchor=\"end\" fill=\"#323f4b\">{}</text>\
+             <rect x=\"{LABELS}\" y=\"{y}\" width=\"{width:.1}\" height=\"{}\" rx=\"2\" fill=\"{colour}\"/>\
+             <text x=\"{:.1}\" y=\"{middle}\" fill=\"#323f4b\">{}</text>",
+            LABELS - 8.0,
+            escape(&bar.label),
+            ROW - 7.0,
+            LABELS + width + 6.0,
+            amount(bar.value)
+        );
+    }
+    svg + "</svg>\n"
+}
+
+/// A whole number with commas, or three digits of a small one.
+pub fn amount(value: f64) -> String {
+    if value < 100.0 {
+        return format!("{value:.1}");
+    }
+    let digits = format!("{value:.0}");
+    let mut text = String::new();
+    for (at, digit) in digits.chars().enumerate() {
+        if at > 0 && (digits.len() - at).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn amounts_are_readable() {
+        assert_eq!(amount(1_234_567.0), "1,234,567");
+        assert_eq!(amount(999.6), "1,000");
+        assert_eq!(amount(2.04), "2.0");
+    }
+
+    #[test]
+    fn the_longest_bar_fills_the_width() {
+        let bar = |label: &str, value| Bar { label: label.to_owned(), value, ours: false };
+        let svg = bars("a < b", "trx/s", &[bar("x", 50.0), bar("y", 100.0)]);
+        assert!(
+            svg.contains("a &lt; b") && svg.contains("width=\"380.0\"") && svg.contains("width=\"190.0\""),
+            "{svg}"
+        );
+    }
+}

@@ -1,0 +1,87 @@
+//! Who takes part.
+
+use e2e::bench::contender::Contender;
+use e2e::server::Kind;
+
+pub type Named = (&'static str, Contender);
+
+const MYSQL: [Named; 6] = [
+    ("native, 1 worker", Contender::Native(&["--replica-parallel-workers=1"])),
+    ("native, 4 workers", Contender::Native(&["--replica-parallel-workers=4"])),
+    ("native, 8 workers", Contender::Native(&["--replica-parallel-workers=8"])),
+    ("native, 16 workers", Contender::Native(&["--replica-parallel-workers=16"])),
+    ("native, 32 workers", Contender::Native(&["--replica-parallel-workers=32"])),
+    (
+        "native, 16 workers, commit order not preserved",
+        Contender::Native(&["--replica-parallel-workers=16", "--replica-preserve-commit-order=OFF"]),
+    ),
+];
+
+const MARIADB: [Named; 7] = [
+    ("native, serial", Contender::Native(&["--slave-parallel-threads=0"])),
+    (
+        "native, conservative, 16 threads",
+        Contender::Native(&["--slave-parallel-threads=16", "--slave-parallel-mode=conservative"]),
+    ),
+    (
+        "native, conservative, 64 threads",
+        Contender::Native(&["--slave-parallel-threads=64", "--slave-parallel-mode=conservative"]),
+    ),
+    (
+        "native, optimistic, 8 threads",
+        Contender::Native(&["--slave-parallel-threads=8", "--slave-parallel-mode=optimistic"]),
+    ),
+    (
+        "native, optimistic, 32 threads",
+        Contender::Native(&["--slave-parallel-threads=32", "--slave-parallel-mode=optimistic"]),
+    ),
+    (
+        "native, aggressive, 8 threads",
+        Contender::Native(&["--slave-parallel-threads=8", "--slave-parallel-mode=aggressive"]),
+    ),
+    (
+        "native, aggressive, 32 threads",
+        Contender::Native(&["--slave-parallel-threads=32", "--slave-parallel-mode=aggressive"]),
+    ),
+];
+
+const CLIENT: Named = ("mysqlbinlog \\| mysql", Contender::Client);
+
+const HEDDLE: [Named; 4] = [
+    ("heddle, grouping off, 16 workers", Contender::Heddle(&["--grouping", "off", "--workers", "16"])),
+    ("heddle, source's GTIDs kept, 16 workers", Contender::Heddle(&["--gtids", "preserve", "--workers", "16"])),
+    ("heddle, 1 worker", Contender::Heddle(&["--workers", "1"])),
+    ("heddle", Contender::Heddle(&[])),
+];
+
+/// Everybody.
+pub fn all(kind: Kind) -> Vec<Named> {
+    let mut list = if kind.is_mariadb() { MARIADB.to_vec() } else { MYSQL.to_vec() };
+    list.push(CLIENT);
+    list.extend(HEDDLE);
+    list
+}
+
+/// The native settings that do well on most workloads, and heddle as it comes.
+pub fn few(kind: Kind) -> Vec<Named> {
+    let native = |all: &[Named], names: &[&str]| all.iter().filter(|(name, _)| names.contains(name)).copied().collect();
+    let mut list: Vec<Named> = if kind.is_mariadb() {
+        native(
+            &MARIADB,
+            &[
+                "native, serial",
+                "native, conservative, 16 threads",
+                "native, optimistic, 8 threads",
+                "native, optimistic, 32 threads",
+            ],
+        )
+    } else {
+        native(&MYSQL, &["native, 1 worker", "native, 4 workers", "native, 16 workers"])
+    };
+    list.extend(HEDDLE.iter().filter(|(name, _)| *name == "heddle"));
+    list
+}
+
+pub fn is_ours(name: &str) -> bool {
+    name.starts_with("heddle")
+}

@@ -1,0 +1,87 @@
+//! How far behind a replica is that keeps up: from the answer to a commit on the source until the change is seen on the target.
+
+use super::Arguments;
+use anyhow::Result;
+use e2e::Heddle;
+use e2e::bench::contender::{Contender, heddle_arguments, start_native, target};
+use e2e::bench::latency::{TABLE, probe};
+use e2e::bench::percentile;
+use e2e::bench::stage::Stage;
+use e2e::server::Kind;
+use e2e::sysbench::{self, Load};
+use std::fmt::Write;
+use std::time::Duration;
+
+const RATES: [u32; 2] = [1_000, 3_000];
+const TIME: Duration = Duration::from_secs(15);
+/// Until the load and the replica have settled.
+const SETTLE: Duration = Duration::from_secs(3);
+
+fn contenders(kind: Kind) -> [(&'static str, Contender); 2] {
+    let native: &[&str] = match kind.is_mariadb() {
+        true => &["--slave-parallel-threads=8", "--slave-parallel-mode=optimistic"],
+        false => &["--replica-parallel-workers=8"],
+    };
+    [("native, 8 workers", Contender::Native(native)), ("heddle", Contender::Heddle(&[]))]
+}
+
+fn latencies(stage: &Stage, contender: Contender, load: Load, rate: u32) -> Result<Vec<f64>> {
+    let target = target(stage, contender, &[])?;
+    let (from, to, relay) = (stage.source.url(), target.url(), target.dir().join("relay").display().to_string());
+    let heddle = match contender {
+        Contender::Heddle(more) => {
+            let mut line = heddle_arguments(stage, &from, &to, &relay);
+            line.extend(more);
+            Some(Heddle::start(&line)?)
+        }
+        _ => {
+            start_native(stage, &target)?;
+            None
+        }
+    };
+    let goal = stage.source.scalar("SELECT n FROM probe.beat")?;
+    while target.scalar("SELECT n FROM probe.beat").ok().as_ref() != Some(&goal) {
+        std::thread::sleep(Duration::from_millis(100));
+    }
+    let seconds = (TIME + 2 * SETTLE).as_secs() as u32;
+    let load = sysbench::start_at(&stage.source, "oltp_update_non_index", Load { events: 0, seconds, ..load }, rate)?;
+    std::thread::sleep(SETTLE);
+    let found = probe(&stage.source, &target, TIME)?;
+    load.wait()?;
+    if let Some(heddle) = heddle {
+        heddle.terminate()?;
+        heddle.wait()?.successful()?;
+    }
+    Ok(found)
+}
+
+pub fn section(arguments: &Arguments) -> Result<String> {
+    let mut text = format!(
+        "## Keeping up\n\nA source that makes so many transactions a second, and a replica of it that is not behind: milliseconds from the answer to a commit \
+         on the source until the change is seen on the target, by one row that is updated every 20 ms and looked at every 0.2 ms ({} s).\n\n\
+         | | transactions/s | | p50 | p99 |\n|---|---:|---|---:|---:|\n",
+        TIME.as_secs()
+    );
+    for &kind in &arguments.kinds {
+        let workload = arguments.updates(u64::MAX);
+        let stage = Stage::new(kind, &workload)?;
+        stage.source.execute(TABLE)?;
+        let version = stage.source.scalar("SELECT VERSION()")?;
+        for rate in RATES {
+            for (name, contender) in contenders(kind) {
+                // The middle one of several runs, by its median.
+                let mut runs: Vec<(f64, f64)> = (0..arguments.repeat)
+                    .map(|_| {
+                        let found = latencies(&stage, contender, workload.load, rate)?;
+                        Ok((percentile(found.iter().copied(), 50), percentile(found, 99)))
+                    })
+                    .collect::<Result<_>>()?;
+                runs.sort_by(|a, b| a.0.total_cmp(&b.0));
+                let (p50, p99) = runs.get(runs.len() / 2).copied().unwrap_or((f64::NAN, f64::NAN));
+                eprintln!("{kind}: {rate}/s: {name}: p50 {:.2} ms, p99 {:.2} ms", 1e3 * p50, 1e3 * p99);
+                writeln!(text, "| {version} | {rate} | {name} | {:.2} ms | {:.2} ms |", 1e3 * p50, 1e3 * p99)?;
+            }
+        }
+    }
+    Ok(text)
+}

@@ -1,0 +1,103 @@
+//! The benchmarks of docs/benchmarks.md: a source makes a workload, then native replicas and heddle apply it in turn, each on a fresh copy of the
+//! same start, all fully durable; contents are compared at the end. Sections that are not measured stay in the page as they are.
+//!
+//! Arguments: `--sections NAME,…` (catch-up, workloads, slow-disk, keep-up, shapes; default all), `--transactions N` (default 20000, a short
+//! look), `--repeat N` (1; the median counts), `--sessions N` (16), `--servers NAME,…`, `--only TEXT` (contenders whose name holds it),
+//! `--output FILE`.
+
+mod contenders;
+mod keep_up;
+mod tables;
+
+use anyhow::{Context, Result, bail, ensure};
+use e2e::bench::machine;
+use e2e::bench::page::Page;
+use e2e::bench::stage::Workload;
+use e2e::server::{Kind, MARIADB_10_11, MYSQL_9_7};
+use e2e::sysbench::{Load, Script};
+use std::path::PathBuf;
+
+const SECTIONS: [&str; 5] = ["catch-up", "workloads", "slow-disk", "keep-up", "shapes"];
+
+pub struct Arguments {
+    sections: Vec<String>,
+    transactions: u64,
+    sessions: u32,
+    kinds: Vec<Kind>,
+    only: String,
+    repeat: usize,
+    output: PathBuf,
+}
+
+fn arguments() -> Result<Arguments> {
+    let mut parsed = Arguments {
+        sections: SECTIONS.map(str::to_owned).to_vec(),
+        transactions: 20_000,
+        sessions: 16,
+        kinds: vec![MYSQL_9_7, MARIADB_10_11],
+        only: String::new(),
+        repeat: 1,
+        output: e2e::repository().join("docs/benchmarks.md"),
+    };
+    let mut given = std::env::args().skip(1);
+    while let Some(name) = given.next() {
+        let value = given.next().with_context(|| format!("{name} needs a value"))?;
+        match name.as_str() {
+            "--sections" => parsed.sections = value.split(',').map(str::to_owned).collect(),
+            "--transactions" => parsed.transactions = value.parse()?,
+            "--sessions" => parsed.sessions = value.parse()?,
+            "--servers" => parsed.kinds = value.split(',').map(str::parse).collect::<Result<_>>()?,
+            "--only" => parsed.only = value,
+            "--repeat" => parsed.repeat = value.parse()?,
+            "--output" => parsed.output = value.into(),
+            _ => bail!("unknown option {name}"),
+        }
+    }
+    ensure!(parsed.repeat > 0, "--repeat needs at least 1");
+    for section in &parsed.sections {
+        ensure!(SECTIONS.contains(&section.as_str()), "unknown section {section}; known: {}", SECTIONS.join(", "));
+    }
+    Ok(parsed)
+}
+
+impl Arguments {
+    /// What makes a section again.
+    fn command(&self, section: &str) -> String {
+        format!("bench/catch-up --sections {section} --transactions {} --repeat {}", self.transactions, self.repeat)
+    }
+
+    fn workload(&self, title: &'static str, script: Script<'static>, tables: u32, rows: u32, share: u64) -> Workload {
+        let events = (self.transactions / share).max(100);
+        Workload { title, script, load: Load { tables, rows, threads: self.sessions, events, seconds: 0 } }
+    }
+
+    fn updates(&self, share: u64) -> Workload {
+        self.workload("oltp_update_non_index", "oltp_update_non_index".into(), 8, 50_000, share)
+    }
+}
+
+const HEADING: &str = "# Benchmarks
+
+How fast a replica that is behind applies what it missed: heddle beside the servers' own replication, on the same machine, from the same state, in one
+run. Source and targets are durable (`sync_binlog=1`, `innodb_flush_log_at_trx_commit=1`, `O_DIRECT`) and write their binary logs; each contender starts from a
+fresh copy of the state before the workload and connects to the source that has made it; the clock runs from the start of replication, connecting included,
+until the last transaction is committed on the target. All rows of all tables are compared at the end; a difference ends the benchmark.
+";
+
+fn main() -> Result<()> {
+    let arguments = arguments()?;
+    let mut page = Page::open(arguments.output.clone(), HEADING)?;
+    for section in &arguments.sections {
+        eprintln!("== {section}");
+        let text = match section.as_str() {
+            "catch-up" => tables::catch_up(&arguments, &page)?,
+            "workloads" => tables::workloads(&arguments)?,
+            "slow-disk" => tables::slow_disk(&arguments)?,
+            "keep-up" => keep_up::section(&arguments)?,
+            _ => tables::shapes(&arguments)?,
+        };
+        let footer = format!("\nMeasured on {}, with `{}`.\n\n", machine(), arguments.command(section));
+        page.write(section, &(text + &footer))?;
+    }
+    Ok(())
+}

@@ -1,0 +1,186 @@
+//! Sections that are tables of transactions per second.
+
+use super::Arguments;
+use super::contenders::{self, Named, is_ours};
+use anyhow::{Context, Result};
+use e2e::bench::contender::{Measured, measure};
+use e2e::bench::median;
+use e2e::bench::page::Page;
+use e2e::bench::plot::{Bar, amount, bars};
+use e2e::bench::slow_disk;
+use e2e::bench::stage::{Stage, Workload};
+use e2e::sysbench::Script;
+use std::fmt::Write;
+
+struct Line {
+    name: &'static str,
+    /// Transactions per second.
+    rate: f64,
+    runs: Vec<Measured>,
+}
+
+struct Table {
+    version: String,
+    transactions: u64,
+    lines: Vec<Line>,
+}
+
+impl Table {
+    /// `options`: of the targets.
+    fn measure(arguments: &Arguments, stage: &Stage, list: &[Named], options: &[&str]) -> Result<Self> {
+        let mut lines = Vec::new();
+        for &(name, contender) in list.iter().filter(|(name, _)| name.contains(&arguments.only)) {
+            let runs: Vec<Measured> = (0..arguments.repeat)
+                .map(|_| measure(stage, contender, options))
+                .collect::<Result<_>>()
+                .with_context(|| name.to_owned())?;
+            let rate = stage.transactions as f64 / median(runs.iter().map(|run| run.seconds));
+            eprintln!("{}: {name}: {} trx/s", stage.source.kind, amount(rate));
+            lines.push(Line { name, rate, runs });
+        }
+        Ok(Self { version: stage.source.scalar("SELECT VERSION()")?, transactions: stage.transactions, lines })
+    }
+
+    fn best_native(&self) -> f64 {
+        let natives = self.lines.iter().filter(|line| line.name.starts_with("native"));
+        natives.map(|line| line.rate).fold(f64::NAN, f64::max)
+    }
+
+    fn text(&self) -> Result<String> {
+        let (best, serial) = (self.best_native(), self.lines.first().map_or(f64::NAN, |line| line.rate));
+        let mut text = "| | transactions/s | × native serial | × best native | target's CPU, µs/transaction | heddle's CPU, share of the \
+             target's | heddle's memory |\n|---|---:|---:|---:|---:|---:|---:|\n"
+            .to_owned();
+        for line in &self.lines {
+            let cpu = median(line.runs.iter().map(|run| run.server_cpu));
+            let ours = line.runs.iter().filter_map(|run| run.heddle);
+            let (share, memory) = match line.runs.iter().any(|run| run.heddle.is_some()) {
+                true => (
+                    format!("{:.0} %", 100.0 * median(ours.clone().map(|(cpu, _)| cpu)) / cpu),
+                    format!("{:.0} MiB", median(ours.map(|(_, memory)| memory as f64)) / f64::from(1 << 20)),
+                ),
+                false => ("–".to_owned(), "–".to_owned()),
+            };
+            writeln!(
+                text,
+                "| {} | {} | {:.2} | {:.2} | {:.0} | {share} | {memory} |",
+                line.name,
+                amount(line.rate),
+                line.rate / serial,
+                line.rate / best,
+                1e6 * cpu / self.transactions as f64
+            )?;
+        }
+        Ok(text)
+    }
+
+    fn plot(&self) -> String {
+        let bar = |line: &Line| Bar { label: line.name.replace('\\', ""), value: line.rate, ours: is_ours(line.name) };
+        bars(&self.version, "transactions/s", &self.lines.iter().map(bar).collect::<Vec<_>>())
+    }
+}
+
+pub fn catch_up(arguments: &Arguments, page: &Page) -> Result<String> {
+    let workload = arguments.updates(1);
+    let mut text = format!(
+        "## Catching up\n\n{} transactions of sysbench's `{}` on {} × {} rows, from {} sessions.\n",
+        amount(workload.load.events as f64),
+        workload.title,
+        workload.load.tables,
+        amount(f64::from(workload.load.rows)),
+        workload.load.threads
+    );
+    for &kind in &arguments.kinds {
+        let stage = Stage::new(kind, &workload)?;
+        let table = Table::measure(arguments, &stage, &contenders::all(kind), &[])?;
+        let picture = page.picture(&format!("catch-up-{kind}"), &table.version, &table.plot())?;
+        write!(text, "\n### {}\n\n{picture}\n{}", table.version, table.text()?)?;
+    }
+    Ok(text)
+}
+
+/// Several workloads, each with the native settings that do well and heddle as it comes.
+fn several(arguments: &Arguments, workloads: &[Workload], options: &[&str]) -> Result<String> {
+    let mut text = String::new();
+    for &kind in &arguments.kinds {
+        let list = contenders::few(kind);
+        let names: Vec<&str> = list.iter().map(|(name, _)| *name).collect();
+        let mut rows = String::new();
+        let mut version = String::new();
+        for workload in workloads {
+            eprintln!("{kind}: {}", workload.title);
+            let stage = Stage::new(kind, workload)?;
+            let table = Table::measure(arguments, &stage, &list, options).with_context(|| workload.title)?;
+            let rates: Vec<String> = table.lines.iter().map(|line| amount(line.rate)).collect();
+            let ours = table.lines.iter().rfind(|line| is_ours(line.name));
+            let times = ours.map_or(f64::NAN, |line| line.rate / table.best_native());
+            let memory =
+                ours.and_then(|line| line.runs.iter().filter_map(|run| run.heddle).map(|(_, memory)| memory).max());
+            let memory = memory.unwrap_or(0) >> 20;
+            writeln!(rows, "| {} | {} | **{times:.1}** | {memory} MiB |", workload.title, rates.join(" | "))?;
+            version = table.version;
+        }
+        write!(
+            text,
+            "\n### {version}\n\n| transactions/s | {} | heddle × best native | heddle's memory |\n|---|{}---:|---:|\n{rows}",
+            names.join(" | "),
+            "---:|".repeat(names.len())
+        )?;
+    }
+    Ok(text)
+}
+
+const TPCC: Script<'static> = Script { name: "bench/workloads/tpcc_like.lua", options: &[] };
+
+pub fn workloads(arguments: &Arguments) -> Result<String> {
+    let list = [
+        arguments.workload(
+            "oltp_write_only (4 rows; deletes and inserts, secondary key)",
+            "oltp_write_only".into(),
+            8,
+            50_000,
+            2,
+        ),
+        arguments.workload("oltp_update_index", "oltp_update_index".into(), 8, 50_000, 2),
+        arguments.workload("oltp_insert", "oltp_insert".into(), 8, 50_000, 2),
+        arguments.workload("TPC-C-like (8 warehouses)", TPCC, 8, 10_000, 4),
+    ];
+    Ok(format!("## Other workloads\n{}", several(arguments, &list, &[])?))
+}
+
+pub fn slow_disk(arguments: &Arguments) -> Result<String> {
+    let dir = tempfile::tempdir()?;
+    let option = slow_disk::option(dir.path())?;
+    let list = [arguments.updates(4)];
+    Ok(format!(
+        "## A slow disk\n\nEach fsync of the targets takes {} ms longer (a preloaded library, `bench/workloads/slow_fsync.c`): it stands for a network disk.\n{}",
+        slow_disk::FSYNC_MS,
+        several(arguments, &list, &[&option])?
+    ))
+}
+
+macro_rules! shape {
+    ($name:literal) => {
+        Script { name: "bench/workloads/shapes.lua", options: &[concat!("--shape=", $name)] }
+    };
+}
+
+const ZIPF: Script<'static> =
+    Script { name: "oltp_update_non_index", options: &["--rand-type=zipfian", "--rand-zipfian-exp=0.99"] };
+
+pub fn shapes(arguments: &Arguments) -> Result<String> {
+    let list = [
+        arguments.workload("one hot row", shape!("hot1"), 1, 1, 4),
+        arguments.workload("ten hot rows", shape!("hot10"), 1, 10, 4),
+        arguments.workload("Zipf 0.99", ZIPF, 8, 50_000, 4),
+        arguments.workload("one table of 400,000 rows", "oltp_update_non_index".into(), 1, 400_000, 4),
+        arguments.workload("no key at all, 200 rows", shape!("no_key"), 4, 200, 20),
+        arguments.workload("500 columns", shape!("wide"), 4, 500, 8),
+        arguments.workload("64 KiB blobs", shape!("blobs"), 4, 100, 20),
+    ];
+    Ok(format!(
+        "## Workloads that are hard on replicas\n\nEvery transaction updates one row. Without any key the server has to read the table for each row that is \
+         changed, whoever applies it: give the table a primary key, or on MariaDB and MySQL at least an index.\n{}",
+        several(arguments, &list, &[])?
+    ))
+}

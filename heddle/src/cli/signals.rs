@@ -1,0 +1,29 @@
+//! SIGTERM and SIGINT for commands that end early, with what they have, or with their temporary files removed.
+
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use anyhow::{Context, Result};
+use signal_hook::SigId;
+use signal_hook::consts::{SIGINT, SIGTERM};
+
+/// For as long as it lives, a signal sets the flag instead of ending the process.
+pub struct Signals(Vec<SigId>);
+
+impl Signals {
+    pub fn watch(stop: &Arc<AtomicBool>) -> Result<Self> {
+        let mut signals = Self(Vec::new());
+        for signal in [SIGTERM, SIGINT] {
+            signals.0.push(signal_hook::flag::register(signal, Arc::clone(stop)).context("signal handlers")?);
+        }
+        Ok(signals)
+    }
+}
+
+impl Drop for Signals {
+    fn drop(&mut self) {
+        for id in self.0.drain(..) {
+            signal_hook::low_level::unregister(id);
+        }
+    }
+}
