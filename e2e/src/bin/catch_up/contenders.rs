@@ -47,9 +47,17 @@ const MARIADB: [Named; 7] = [
 
 const CLIENT: Named = ("mysqlbinlog \\| mysql", Contender::Client);
 
-const HEDDLE: [Named; 4] = [
+const HEDDLE: [Named; 6] = [
     ("heddle, grouping off, 16 workers", Contender::Heddle(&["--grouping", "off", "--workers", "16"])),
+    (
+        "heddle, grouping off, relaxed order, 16 workers",
+        Contender::Heddle(&["--grouping", "off", "--commit-order", "relaxed", "--workers", "16"]),
+    ),
     ("heddle, source's GTIDs kept, 16 workers", Contender::Heddle(&["--gtids", "preserve", "--workers", "16"])),
+    (
+        "heddle, source's GTIDs kept, relaxed order, 16 workers",
+        Contender::Heddle(&["--gtids", "preserve", "--commit-order", "relaxed", "--workers", "16"]),
+    ),
     ("heddle, 1 worker", Contender::Heddle(&["--workers", "1"])),
     ("heddle", Contender::Heddle(&[])),
 ];
