@@ -27,18 +27,26 @@ impl Budget {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Waits for room; something larger than all of it gets in alone. `waiting` is called when there is none yet, and what it
-    /// returns is dropped when there is. False: closed.
-    pub fn acquire<W>(&self, bytes: u64, waiting: impl FnOnce() -> W) -> bool {
-        let bytes = bytes + TRANSACTION_BYTES;
+    /// Takes room if there is some; something larger than all of it gets in alone.
+    pub fn try_acquire(&self, bytes: u64) -> bool {
+        self.take(&mut self.state(), bytes + TRANSACTION_BYTES)
+    }
+
+    /// Waits for room. False: closed.
+    pub fn acquire(&self, bytes: u64) -> bool {
         let mut state = self.state();
-        let is_full = |state: &State| !state.closed && state.used > 0 && state.used + bytes > self.bytes_max;
-        let _waiting = is_full(&state).then(waiting);
-        while is_full(&state) {
+        while !state.closed && !self.take(&mut state, bytes + TRANSACTION_BYTES) {
             state = self.freed.wait(state).unwrap_or_else(PoisonError::into_inner);
         }
-        state.used += bytes;
         !state.closed
+    }
+
+    fn take(&self, state: &mut State, bytes: u64) -> bool {
+        let fits = state.used == 0 || state.used + bytes <= self.bytes_max;
+        if fits {
+            state.used += bytes;
+        }
+        fits
     }
 
     pub fn release(&self, bytes: u64, transactions: u64) {

@@ -18,7 +18,7 @@ use relay::{FileOptions, FilesReader, LogReader, RealFs, RelayLog};
 
 use super::budget::Budget;
 use super::coordinator::{Coordinator, Outcome};
-use super::feeder::{Feeder, SPILL_BYTES};
+use super::feeder::{Batch, Feeder, SPILL_BYTES};
 use super::housekeeper::{Housekeeper, Purge};
 pub use super::policies::{PolicyName, PolicyOptions};
 use super::reread::{Reread, relay_position};
@@ -61,8 +61,8 @@ pub struct Spec {
     pub source_retry: Duration,
 }
 
-/// Transactions between the feeder and the coordinator.
-const FED_MAX: usize = 4096;
+/// Batches of transactions between the feeder and the coordinator.
+const FED_MAX: usize = 64;
 /// Interrupts, checkpoints and lock questions that may wait.
 const LOCK_WAITS_MAX: usize = 1024;
 
@@ -290,6 +290,7 @@ fn run_threads(
         not_from: spec.not_from,
         stop: Arc::clone(stop),
         first: None,
+        batch: Batch::default(),
     };
     threads.push(spawn("feeder", move || feeder.run())?);
     let receiver = match feed.receiver {

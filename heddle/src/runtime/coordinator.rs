@@ -25,8 +25,9 @@ const OUTSTANDING_TRANSACTIONS_MAX: u64 = 1_000_000;
 const TICK: Duration = Duration::from_millis(10);
 /// A group that takes longer than this may be waiting for a lock.
 const SUSPECT_AFTER: Duration = Duration::from_millis(10);
-/// Drained from a queue at once before the scheduler is asked again.
-const BATCH: usize = 4096;
+/// Taken from the queue of reports, and batches from the feeder's, before the scheduler is asked again.
+const REPORTS_MAX: usize = 4096;
+const BATCHES_MAX: usize = 64;
 
 pub struct Coordinator {
     pub scheduler: Scheduler,
@@ -147,7 +148,7 @@ impl Coordinator {
             }
             default(TICK) => (None, None),
         };
-        let reports: Vec<Report> = first_report.into_iter().chain(self.reports.try_iter().take(BATCH)).collect();
+        let reports: Vec<Report> = first_report.into_iter().chain(self.reports.try_iter().take(REPORTS_MAX)).collect();
         for report in reports {
             self.report(report);
         }
@@ -155,13 +156,15 @@ impl Coordinator {
             return self.broken.take();
         }
         if wants_more {
-            let arrived: Vec<Fed> = first_fed.into_iter().chain(self.fed.try_iter().take(BATCH)).collect();
+            let arrived: Vec<Fed> = first_fed.into_iter().chain(self.fed.try_iter().take(BATCHES_MAX)).collect();
             for fed in arrived {
                 match fed {
-                    Fed::Transaction(transaction, placement) => {
-                        let bytes = memory(&transaction);
-                        if !self.scheduler.enqueue(transaction, placement) {
-                            self.budget.release(bytes, 1);
+                    Fed::Transactions(batch) => {
+                        for (transaction, placement) in batch {
+                            let bytes = memory(&transaction);
+                            if !self.scheduler.enqueue(transaction, placement) {
+                                self.budget.release(bytes, 1);
+                            }
                         }
                     }
                     Fed::End => self.scheduler.end(),

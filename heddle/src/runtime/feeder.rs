@@ -28,7 +28,8 @@ use super::until::Until;
 /// What the feeder tells the coordinator.
 #[derive(Debug)]
 pub enum Fed {
-    Transaction(Arc<Transaction>, Placement),
+    /// In their order.
+    Transactions(Vec<(Arc<Transaction>, Placement)>),
     /// The end of the stream, or the end that was asked for.
     End,
     Failed(Failure),
@@ -36,6 +37,10 @@ pub enum Fed {
 
 /// A transaction with more bytes of events than this is not held in memory.
 pub const SPILL_BYTES: u64 = 16 << 20;
+/// Transactions that are handed over together, while more are there to be read: each waking of the coordinator costs more than
+/// looking at a transaction does.
+const BATCH_TRANSACTIONS: usize = 64;
+const BATCH_BYTES: u64 = 256 << 10;
 /// How long to sleep at most when nothing new is there.
 const WAIT: Duration = Duration::from_millis(100);
 
@@ -61,7 +66,26 @@ pub struct Feeder {
     pub stop: Arc<AtomicBool>,
     /// First event of the transaction that is being put together.
     pub first: Option<(Place, Arc<binlog::FormatDescription>)>,
+    pub batch: Batch,
 }
+
+/// What is still to be handed over.
+#[derive(Debug, Default)]
+pub struct Batch {
+    transactions: Vec<(Arc<Transaction>, Placement)>,
+    bytes: u64,
+    /// Up to where the log has been read, between two transactions.
+    read_to: Option<LogPosition>,
+}
+
+impl Batch {
+    fn is_full(&self) -> bool {
+        self.transactions.len() >= BATCH_TRANSACTIONS || self.bytes >= BATCH_BYTES
+    }
+}
+
+/// The coordinator is gone.
+struct Gone;
 
 /// Why the loop ended.
 enum Ended {
@@ -79,6 +103,9 @@ impl Feeder {
             Ended::Failed(failure) => Fed::Failed(failure),
             Ended::Abandoned => return,
         };
+        if self.hand_over().is_err() {
+            return;
+        }
         // A coordinator that has gone does not need to know.
         let _ = self.out.send(last);
     }
@@ -91,6 +118,9 @@ impl Feeder {
             let located = match self.reader.next() {
                 Ok(Read::Event(located)) => located,
                 Ok(Read::CaughtUp) => {
+                    if self.hand_over().is_err() {
+                        return Ended::Abandoned;
+                    }
                     self.reader.wait(WAIT);
                     continue;
                 }
@@ -135,7 +165,7 @@ impl Feeder {
             return Some(ended);
         }
         if self.assembler.is_between_transactions() {
-            self.stats.set_read_to(&end, self.applied.seq);
+            self.batch.read_to = Some(end.clone());
         }
         let reached = self.assembler.is_between_transactions()
             && (self.until.is_reached(Some(&end), &self.applied.gtids) || self.is_last());
@@ -197,10 +227,7 @@ impl Feeder {
             Some(BarrierCause::Ddl | BarrierCause::Unknown | BarrierCause::Statement | BarrierCause::Xa)
         );
         let seq = transaction.seq;
-        if !self.budget.acquire(memory(&transaction), || self.stats.wait_for_memory()) {
-            return Some(Ended::Abandoned);
-        }
-        if self.out.send(Fed::Transaction(Arc::new(transaction), placement)).is_err() {
+        if self.add(transaction, placement).is_err() {
             return Some(Ended::Abandoned);
         }
         if changes_schema {
@@ -209,9 +236,35 @@ impl Feeder {
         None
     }
 
+    fn add(&mut self, transaction: Transaction, placement: Placement) -> Result<(), Gone> {
+        let bytes = memory(&transaction);
+        if !self.budget.try_acquire(bytes) {
+            // What has been taken becomes free only when the coordinator knows of it.
+            self.hand_over()?;
+            let _waiting = self.stats.wait_for_memory();
+            if !self.budget.acquire(bytes) {
+                return Err(Gone);
+            }
+        }
+        self.batch.bytes += bytes;
+        self.batch.transactions.push((Arc::new(transaction), placement));
+        if self.batch.is_full() { self.hand_over() } else { Ok(()) }
+    }
+
+    fn hand_over(&mut self) -> Result<(), Gone> {
+        let Batch { transactions, read_to, .. } = std::mem::take(&mut self.batch);
+        if !transactions.is_empty() {
+            self.out.send(Fed::Transactions(transactions)).map_err(|_| Gone)?;
+        }
+        if let Some(end) = read_to {
+            self.stats.set_read_to(end, self.applied.seq);
+        }
+        Ok(())
+    }
+
     /// Only then is the target's schema the one of the next event.
     fn after_schema_change(&mut self, seq: Seq) -> Option<Ended> {
-        if !self.stats.wait_for(seq) {
+        if self.hand_over().is_err() || !self.stats.wait_for(seq) {
             return Some(Ended::Abandoned);
         }
         self.catalogue.invalidate();

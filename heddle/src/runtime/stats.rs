@@ -87,8 +87,8 @@ impl Stats {
     }
 
     /// The log is read up to `end`, between two transactions, and the last transaction before it is `seq`.
-    pub fn set_read_to(&self, end: &LogPosition, seq: u64) {
-        self.shared().read_to = Some((end.clone(), seq));
+    pub fn set_read_to(&self, end: LogPosition, seq: u64) {
+        self.shared().read_to = Some((end, seq));
     }
 
     /// Whether all that the source's log has before `end` is committed.

@@ -59,7 +59,7 @@ const HEDDLE: [Named; 6] = [
         Contender::Heddle(&["--gtids", "preserve", "--commit-order", "relaxed", "--workers", "16"]),
     ),
     ("heddle, 1 worker", Contender::Heddle(&["--workers", "1"])),
-    ("heddle", Contender::Heddle(&[])),
+    ("heddle, as it comes", Contender::Heddle(&[])),
 ];
 
 /// Everybody.
@@ -86,7 +86,7 @@ pub fn few(kind: Kind) -> Vec<Named> {
     } else {
         native(&MYSQL, &["native, 1 worker", "native, 4 workers", "native, 16 workers"])
     };
-    list.extend(HEDDLE.iter().filter(|(name, _)| *name == "heddle"));
+    list.extend(HEDDLE.iter().filter(|(name, _)| *name == "heddle, as it comes"));
     list
 }
 
