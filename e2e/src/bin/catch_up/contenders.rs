@@ -47,6 +47,8 @@ const MARIADB: [Named; 7] = [
 
 const CLIENT: Named = ("mysqlbinlog \\| mysql", Contender::Client);
 
+const AS_IT_COMES: &str = "heddle, as it comes";
+
 const HEDDLE: [Named; 6] = [
     ("heddle, grouping off, 16 workers", Contender::Heddle(&["--grouping", "off", "--workers", "16"])),
     (
@@ -59,7 +61,7 @@ const HEDDLE: [Named; 6] = [
         Contender::Heddle(&["--gtids", "preserve", "--commit-order", "relaxed", "--workers", "16"]),
     ),
     ("heddle, 1 worker", Contender::Heddle(&["--workers", "1"])),
-    ("heddle, as it comes", Contender::Heddle(&[])),
+    (AS_IT_COMES, Contender::Heddle(&[])),
 ];
 
 /// Everybody.
@@ -70,24 +72,30 @@ pub fn all(kind: Kind) -> Vec<Named> {
     list
 }
 
+/// The native settings that were the best with [`all`], and heddle as it comes.
+pub fn best(kind: Kind) -> Vec<Named> {
+    let names: &[&str] = match kind.is_mariadb() {
+        true => &["native, serial", "native, conservative, 64 threads", "native, optimistic, 32 threads", AS_IT_COMES],
+        false => {
+            &["native, 1 worker", "native, 32 workers", "native, 16 workers, commit order not preserved", AS_IT_COMES]
+        }
+    };
+    all(kind).into_iter().filter(|(name, _)| names.contains(name)).collect()
+}
+
 /// The native settings that do well on most workloads, and heddle as it comes.
 pub fn few(kind: Kind) -> Vec<Named> {
-    let native = |all: &[Named], names: &[&str]| all.iter().filter(|(name, _)| names.contains(name)).copied().collect();
-    let mut list: Vec<Named> = if kind.is_mariadb() {
-        native(
-            &MARIADB,
-            &[
-                "native, serial",
-                "native, conservative, 16 threads",
-                "native, optimistic, 8 threads",
-                "native, optimistic, 32 threads",
-            ],
-        )
-    } else {
-        native(&MYSQL, &["native, 1 worker", "native, 4 workers", "native, 16 workers"])
+    let names: &[&str] = match kind.is_mariadb() {
+        true => &[
+            "native, serial",
+            "native, conservative, 16 threads",
+            "native, optimistic, 8 threads",
+            "native, optimistic, 32 threads",
+            AS_IT_COMES,
+        ],
+        false => &["native, 1 worker", "native, 4 workers", "native, 16 workers", AS_IT_COMES],
     };
-    list.extend(HEDDLE.iter().filter(|(name, _)| *name == "heddle, as it comes"));
-    list
+    all(kind).into_iter().filter(|(name, _)| names.contains(name)).collect()
 }
 
 pub fn is_ours(name: &str) -> bool {

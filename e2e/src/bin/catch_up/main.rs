@@ -1,7 +1,7 @@
 //! The benchmarks of docs/benchmarks.md: a source makes a workload, then native replicas and heddle apply it in turn, each on a fresh copy of the
 //! same start, all fully durable; contents are compared at the end. Sections that are not measured stay in the page as they are.
 //!
-//! Arguments: `--sections NAME,…` (catch-up, workloads, slow-disk, keep-up, shapes; default all), `--transactions N` (default 20000, a short
+//! Arguments: `--sections NAME,…` (catch-up, settings, workloads, slow-disk, keep-up, shapes; default all), `--transactions N` (default 20000, a short
 //! look), `--repeat N` (1; the median counts), `--sessions N` (16), `--servers NAME,…`, `--only TEXT` (contenders whose name holds it),
 //! `--output FILE`.
 
@@ -17,7 +17,7 @@ use e2e::server::{Kind, MARIADB_10_11, MYSQL_9_7};
 use e2e::sysbench::{Load, Script};
 use std::path::PathBuf;
 
-const SECTIONS: [&str; 5] = ["catch-up", "workloads", "slow-disk", "keep-up", "shapes"];
+const SECTIONS: [&str; 6] = ["catch-up", "settings", "workloads", "slow-disk", "keep-up", "shapes"];
 
 pub struct Arguments {
     sections: Vec<String>,
@@ -91,6 +91,7 @@ fn main() -> Result<()> {
         eprintln!("== {section}");
         let text = match section.as_str() {
             "catch-up" => tables::catch_up(&arguments, &page)?,
+            "settings" => tables::settings(&arguments, &page)?,
             "workloads" => tables::workloads(&arguments)?,
             "slow-disk" => tables::slow_disk(&arguments)?,
             "keep-up" => keep_up::section(&arguments)?,

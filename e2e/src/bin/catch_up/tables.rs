@@ -9,6 +9,7 @@ use e2e::bench::page::Page;
 use e2e::bench::plot::{Bar, amount, bars};
 use e2e::bench::slow_disk;
 use e2e::bench::stage::{Stage, Workload};
+use e2e::server::Kind;
 use e2e::sysbench::Script;
 use std::fmt::Write;
 
@@ -80,10 +81,24 @@ impl Table {
     }
 }
 
+/// The best of the native settings over a long distance.
 pub fn catch_up(arguments: &Arguments, page: &Page) -> Result<String> {
+    Ok(format!("## Catching up\n{}", on_updates(arguments, page, "catch-up", contenders::best)?))
+}
+
+/// Every setting.
+pub fn settings(arguments: &Arguments, page: &Page) -> Result<String> {
+    Ok(format!(
+        "## Settings\n\nA short distance: connecting is a part of it. With grouping off, and with the source's GTIDs kept, every transaction of the source is one on the \
+         target, with a commit that comes after the one before it (in relaxed order commits may share an fsync).\n{}",
+        on_updates(arguments, page, "settings", contenders::all)?
+    ))
+}
+
+fn on_updates(arguments: &Arguments, page: &Page, name: &str, list: fn(Kind) -> Vec<Named>) -> Result<String> {
     let workload = arguments.updates(1);
     let mut text = format!(
-        "## Catching up\n\n{} transactions of sysbench's `{}` on {} × {} rows, from {} sessions.\n",
+        "\n{} transactions of sysbench's `{}` on {} × {} rows, from {} sessions.\n",
         amount(workload.load.events as f64),
         workload.title,
         workload.load.tables,
@@ -92,8 +107,8 @@ pub fn catch_up(arguments: &Arguments, page: &Page) -> Result<String> {
     );
     for &kind in &arguments.kinds {
         let stage = Stage::new(kind, &workload)?;
-        let table = Table::measure(arguments, &stage, &contenders::all(kind), &[])?;
-        let picture = page.picture(&format!("catch-up-{kind}"), &table.version, &table.plot())?;
+        let table = Table::measure(arguments, &stage, &list(kind), &[])?;
+        let picture = page.picture(&format!("{name}-{kind}"), &table.version, &table.plot())?;
         write!(text, "\n### {}\n\n{picture}\n{}", table.version, table.text()?)?;
     }
     Ok(text)
