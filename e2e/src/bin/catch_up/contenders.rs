@@ -75,10 +75,8 @@ pub fn all(kind: Kind) -> Vec<Named> {
 /// The native settings that were the best with [`all`], and heddle as it comes.
 pub fn best(kind: Kind) -> Vec<Named> {
     let names: &[&str] = match kind.is_mariadb() {
-        true => &["native, serial", "native, conservative, 64 threads", "native, optimistic, 32 threads", AS_IT_COMES],
-        false => {
-            &["native, 1 worker", "native, 32 workers", "native, 16 workers, commit order not preserved", AS_IT_COMES]
-        }
+        true => &["native, conservative, 64 threads", "native, optimistic, 32 threads", AS_IT_COMES],
+        false => &["native, 32 workers", "native, 16 workers, commit order not preserved", AS_IT_COMES],
     };
     all(kind).into_iter().filter(|(name, _)| names.contains(name)).collect()
 }

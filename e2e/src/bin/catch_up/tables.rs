@@ -49,7 +49,7 @@ impl Table {
 
     fn text(&self) -> Result<String> {
         let (best, serial) = (self.best_native(), self.lines.first().map_or(f64::NAN, |line| line.rate));
-        let mut text = "| | transactions/s | × native serial | × best native | target's CPU, µs/transaction | heddle's CPU, share of the \
+        let mut text = "| | transactions/s | × the first | × best native | target's CPU, µs/transaction | heddle's CPU, share of the \
              target's | heddle's memory |\n|---|---:|---:|---:|---:|---:|---:|\n"
             .to_owned();
         for line in &self.lines {
