@@ -7,6 +7,7 @@ use std::io::Write;
 use std::process::{Command, Stdio};
 use std::sync::{Mutex, PoisonError};
 use std::thread;
+use wire::{ConnectOptions, Connection};
 
 /// The client of a server's tree. What runs it is found out once: a test asks many questions.
 fn client_program(tree: &'static str) -> Command {
@@ -41,6 +42,18 @@ impl Server {
             .args((self.kind.client_tree() == "mysql-9.7").then_some("--commands"))
             .env("MYSQL_PWD", PASSWORD);
         command
+    }
+
+    /// A connection of our own, for what has to stay open, or to be fast.
+    pub fn connect(&self) -> Result<Connection> {
+        let options = ConnectOptions {
+            host: "127.0.0.1".to_owned(),
+            port: self.port,
+            user: USER.to_owned(),
+            password: Some(PASSWORD.to_owned().into()),
+            ..ConnectOptions::default()
+        };
+        Connection::connect(&options).with_context(|| format!("connecting to {}", self.kind))
     }
 
     /// Runs a script as a file given to the client is run: statement by statement, the first error ends it.

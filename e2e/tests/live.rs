@@ -9,7 +9,7 @@ use e2e::sysbench::{self, Load};
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 const SMALL: Load = Load { tables: 4, rows: 500, threads: 4, events: 3000, seconds: 0 };
 
@@ -271,6 +271,35 @@ fn status_shows_progress(kind: Kind) -> Result<()> {
     pair.begin(&["--dry-run"])?.wait()?.successful().map(drop)
 }
 
+/// A worker that waits for somebody's lock is seen from outside.
+fn status_shows_what_is_in_flight(kind: Kind) -> Result<()> {
+    let pair = Pair::start(kind)?;
+    pair.source.execute("CREATE DATABASE d; CREATE TABLE d.t (id INT PRIMARY KEY) ENGINE=InnoDB")?;
+    insert(&pair.source, 1..=20)?;
+    pair.to_the_end(&[])?;
+    let mut other = pair.target.connect()?;
+    other.execute("BEGIN")?;
+    other.execute("SELECT id FROM d.t WHERE id = 7 FOR UPDATE")?;
+    pair.source.execute("UPDATE d.t SET id = 700 WHERE id = 7")?;
+    let running = pair.begin(&[])?;
+    let to = pair.target.url();
+    let started = Instant::now();
+    loop {
+        let run = heddle(&["status", "--to", &to, "--json"])?.successful()?;
+        let status: serde_json::Value = serde_json::from_str(&run.stdout)?;
+        let in_flight = status[0]["in_flight"].as_array().with_context(|| run.to_string())?;
+        if in_flight.iter().any(|one| one["waits_for_lock"] == true && one["worker"].is_u64()) {
+            break;
+        }
+        ensure!(started.elapsed() < Duration::from_secs(60), "no worker is seen to wait: {run}");
+        thread::sleep(Duration::from_millis(100));
+    }
+    other.execute("ROLLBACK")?;
+    running.terminate()?;
+    running.wait()?.successful()?;
+    pair.to_the_end(&[]).map(drop)
+}
+
 fn wrong_password_is_said(kind: Kind) -> Result<()> {
     let pair = Pair::start(kind)?;
     pair.source.execute("SET sql_log_bin = 0; CREATE USER 'nobody'@'%' IDENTIFIED BY 'other'; CREATE USER 'nobody'@'localhost' IDENTIFIED BY 'other'")?;
@@ -371,6 +400,8 @@ tests! {
     mysql_into_store_live: into_store(MYSQL_9_7, true, &["--grouping", "off", "--workers", "4"]);
     mariadb_status: status_shows_progress(MARIADB_10_11);
     mysql_status: status_shows_progress(MYSQL_9_7);
+    mariadb_status_in_flight: status_shows_what_is_in_flight(MARIADB_10_11);
+    mysql_status_in_flight: status_shows_what_is_in_flight(MYSQL_9_7);
     mariadb_wrong_password: wrong_password_is_said(MARIADB_10_11);
     mysql_wrong_password: wrong_password_is_said(MYSQL_9_7);
     mariadb_without_stderr: goes_on_without_stderr(MARIADB_10_11);

@@ -4,7 +4,9 @@
 
 use std::sync::Arc;
 
-use crate::keys::KeyClass;
+use binlog::TableMap;
+
+use crate::keys::{KeyClass, logged};
 
 /// Stands for one (schema, table) name for the life of a channel, also across DDL.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -105,6 +107,34 @@ pub struct Table {
 }
 
 impl Table {
+    /// What a table map alone says, and a primary key: `None` if there is none. Other unique keys and foreign keys are in no table
+    /// map.
+    pub fn from_map(id: TableId, map: &TableMap, primary_key: Option<Vec<KeyPart>>) -> Self {
+        let columns = map.columns.iter().enumerate().map(|(at, column)| Column {
+            name: column.name.clone().unwrap_or_else(|| format!("@{}", at + 1)),
+            unsigned: column.unsigned == Some(true),
+            nullable: column.nullable,
+            key_class: logged::key_class(column),
+        });
+        let columns: Vec<Column> = columns.collect();
+        let is_coarse =
+            |part: &KeyPart| columns.get(part.column).is_none_or(|column| column.key_class == KeyClass::Coarse);
+        let order_by_table = match &primary_key {
+            None => Some(TableOrderCause::NoUniqueKey),
+            Some(parts) if parts.iter().any(is_coarse) => Some(TableOrderCause::KeyNotNormalised),
+            Some(_) => None,
+        };
+        let unique_keys = primary_key.into_iter().map(|parts| UniqueKey { name: "PRIMARY".to_owned(), parts });
+        Self {
+            columns,
+            unique_keys: unique_keys.collect(),
+            has_relations: false,
+            is_referenced: false,
+            order_by_table,
+            ..Self::unknown(id, &map.schema, &map.table, TableOrderCause::NoUniqueKey)
+        }
+    }
+
     /// A table of which nothing but the name is known.
     pub fn unknown(id: TableId, schema: &str, name: &str, cause: TableOrderCause) -> Self {
         Self {

@@ -1,10 +1,9 @@
 //! From commit on the source to visible on the target: one row, updated again and again on the source, read again and again
 //! on the target. The same for heddle and for native replication.
 
-use crate::server::{PASSWORD, Server, USER};
+use crate::server::Server;
 use anyhow::{Context, Result, ensure};
 use std::time::{Duration, Instant};
-use wire::{ConnectOptions, Connection};
 
 /// Between two looks at the target.
 const LOOK_EVERY: Duration = Duration::from_micros(200);
@@ -15,20 +14,9 @@ const LOST_AFTER: Duration = Duration::from_secs(30);
 pub const TABLE: &str = "CREATE DATABASE IF NOT EXISTS probe; CREATE TABLE IF NOT EXISTS probe.beat (id INT PRIMARY KEY, n BIGINT NOT NULL);
     REPLACE INTO probe.beat VALUES (1, 0)";
 
-fn connect(server: &Server) -> Result<Connection> {
-    let options = ConnectOptions {
-        host: "127.0.0.1".to_owned(),
-        port: server.port,
-        user: USER.to_owned(),
-        password: Some(PASSWORD.to_owned().into()),
-        ..ConnectOptions::default()
-    };
-    Connection::connect(&options).with_context(|| format!("connecting to {}", server.kind))
-}
-
 /// Seconds from the answer to a commit until the change was seen, of probes over `time`.
 pub fn probe(source: &Server, target: &Server, time: Duration) -> Result<Vec<f64>> {
-    let (mut source, mut target) = (connect(source)?, connect(target)?);
+    let (mut source, mut target) = (source.connect()?, target.connect()?);
     let started = Instant::now();
     let mut found = Vec::new();
     for n in 1_u64.. {

@@ -9,7 +9,7 @@ pub struct Page {
 }
 
 fn markers(name: &str) -> (String, String) {
-    (format!("<!-- {name}: made by bench/catch-up -->\n"), format!("<!-- end of {name} -->\n"))
+    (format!("<!-- {name}: made by a benchmark -->\n"), format!("<!-- end of {name} -->\n"))
 }
 
 impl Page {

@@ -1,17 +1,21 @@
 //! Every policy with several numbers of workers: one workload, each run on a fresh copy of the same start, contents compared at
-//! the end. Prints transactions per second as a table, and how many times that is of one worker that applies serially.
+//! the end. Writes transactions per second, and how many times that is of one worker that applies serially, into docs/benchmarks.md.
 //!
 //! Arguments: `--transactions N` (default 20000), `--sessions N` (16), `--tables N` (8), `--rows N` (20000), `--script NAME`
 //! (sysbench's, default oltp_update_non_index), `--servers NAME,…`, `--policies NAME,…` (all that suit), `--workers N,…`
-//! (1,2,4,8,16,32,64), `--orders preserve,relaxed`, `--grouping off|auto`, `--durable yes,no`, `--domains N` (MariaDB: the
-//! sessions' work is spread over so many, default 1).
+//! (1,2,4,8,16,32,64), `--orders preserve,relaxed`, `--grouping off|auto`, `--disks durable,slow,careless` (slow: durable, and each fsync takes 2 ms
+//! longer; careless: neither log is synced), `--domains N` (MariaDB: the
+//! sessions' work is spread over so many, default 1), `--output FILE`.
 
 use anyhow::{Context, Result, bail, ensure};
+use e2e::bench::page::Page;
+use e2e::bench::{machine, slow_disk};
 use e2e::checksum::{Checksums, contents, differences};
 use e2e::heddle::heddle;
 use e2e::server::{Kind, MARIADB_10_11, MYSQL_9_7, Server};
 use e2e::sysbench::{self, Load};
-use std::thread;
+use std::fmt::Write;
+use std::path::PathBuf;
 
 const DURABLE: [&str; 2] = ["--sync-binlog=1", "--innodb-flush-log-at-trx-commit=1"];
 const FAST: [&str; 2] = ["--sync-binlog=0", "--innodb-flush-log-at-trx-commit=0"];
@@ -41,8 +45,36 @@ struct Arguments {
     workers: Vec<u32>,
     orders: Vec<String>,
     grouping: String,
-    durable: Vec<bool>,
+    disks: Vec<Disk>,
     domains: u32,
+    output: PathBuf,
+}
+
+/// What a commit on the target waits for.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Disk {
+    Durable,
+    /// As durable, and each fsync takes longer.
+    Slow,
+    Careless,
+}
+
+impl Disk {
+    const ALL: [(&'static str, Disk); 3] =
+        [("durable", Disk::Durable), ("slow", Disk::Slow), ("careless", Disk::Careless)];
+
+    fn parse(name: &str) -> Result<Disk> {
+        let found = Self::ALL.into_iter().find(|(known, _)| *known == name);
+        found.map(|(_, disk)| disk).with_context(|| format!("unknown disk {name}"))
+    }
+
+    fn text(self) -> String {
+        match self {
+            Disk::Durable => "durable".to_owned(),
+            Disk::Slow => format!("durable, each fsync {} ms longer", slow_disk::FSYNC_MS),
+            Disk::Careless => "not durable".to_owned(),
+        }
+    }
 }
 
 fn arguments() -> Result<Arguments> {
@@ -54,8 +86,9 @@ fn arguments() -> Result<Arguments> {
         workers: vec![1, 2, 4, 8, 16, 32, 64],
         orders: vec!["preserve".to_owned(), "relaxed".to_owned()],
         grouping: "off".to_owned(),
-        durable: vec![true, false],
+        disks: vec![Disk::Durable, Disk::Slow, Disk::Careless],
         domains: 1,
+        output: e2e::repository().join("docs/benchmarks.md"),
     };
     let mut given = std::env::args().skip(1);
     while let Some(name) = given.next() {
@@ -72,11 +105,13 @@ fn arguments() -> Result<Arguments> {
             "--workers" => parsed.workers = value.split(',').map(str::parse).collect::<Result<_, _>>()?,
             "--orders" => parsed.orders = list(),
             "--grouping" => parsed.grouping = value,
-            "--durable" => parsed.durable = list().iter().map(|text| text == "yes").collect(),
+            "--disks" => parsed.disks = list().iter().map(|name| Disk::parse(name)).collect::<Result<_>>()?,
+            "--output" => parsed.output = value.into(),
             "--domains" => parsed.domains = value.parse()?,
             _ => bail!("unknown option {name}"),
         }
     }
+    ensure!(!parsed.workers.is_empty(), "--workers needs a number");
     ensure!(parsed.domains > 0, "--domains needs at least 1");
     for name in &parsed.policies {
         ensure!(POLICIES.iter().any(|(known, ..)| known == name), "unknown policy {name}");
@@ -131,8 +166,14 @@ struct Measured {
     commits_in_group: Option<f64>,
 }
 
-fn measure(stage: &Stage, policy: &str, order: &str, workers: u32, durable: bool, grouping: &str) -> Result<Measured> {
-    let options = if durable { &DURABLE } else { &FAST };
+fn measure(
+    stage: &Stage,
+    policy: &str,
+    order: &str,
+    workers: u32,
+    options: &[&str],
+    grouping: &str,
+) -> Result<Measured> {
     let target = Server::start_from(stage.source.kind, options, Some(&stage.start.data()))?;
     let (from, to, workers) = (stage.source.binlog_index().display().to_string(), target.url(), workers.to_string());
     let run = heddle(&[
@@ -169,19 +210,26 @@ fn measure(stage: &Stage, policy: &str, order: &str, workers: u32, durable: bool
     Ok(Measured { rate, retries: run.number("retries")?, commits_in_group })
 }
 
-fn table(stage: &Stage, arguments: &Arguments, durable: bool) -> Result<()> {
+fn table(stage: &Stage, arguments: &Arguments, disk: Disk, slow: &str) -> Result<String> {
     let workers: Vec<String> = arguments.workers.iter().map(ToString::to_string).collect();
-    println!(
-        "\n{}, {}, grouping {}: transactions/s (times serial)\n",
-        stage.source.kind,
-        if durable { "durable" } else { "not durable" },
-        arguments.grouping
+    let mut text = format!(
+        "\n### {}, {}, grouping {}\n\n| policy | commit order | {} | retries | commits in a group |\n|---|---|{}---:|---:|\n",
+        stage.source.scalar("SELECT VERSION()")?,
+        disk.text(),
+        arguments.grouping,
+        workers.join(" | "),
+        "---:|".repeat(workers.len())
     );
-    println!("| policy | commit order | {} | retries | commits in a group |", workers.join(" | "));
-    println!("|---|---|{}---:|---:|", "---:|".repeat(workers.len()));
-    let serial = measure(stage, "serial", "preserve", 1, durable, &arguments.grouping)?.rate;
+    let options: Vec<&str> = match disk {
+        Disk::Durable => DURABLE.to_vec(),
+        Disk::Slow => [DURABLE.as_slice(), &[slow]].concat(),
+        Disk::Careless => FAST.to_vec(),
+    };
+    let serial = measure(stage, "serial", "preserve", 1, &options, &arguments.grouping)?.rate;
+    writeln!(text, "| serial | preserve | {serial:.0} (1.0) |{} | |", " |".repeat(workers.len() - 1))?;
     for (policy, only, overtakes) in POLICIES {
-        if !arguments.policies.iter().any(|name| name == policy)
+        if policy == "serial"
+            || !arguments.policies.iter().any(|name| name == policy)
             || only.is_some_and(|mariadb| mariadb != stage.source.kind.is_mariadb())
         {
             continue;
@@ -190,29 +238,38 @@ fn table(stage: &Stage, arguments: &Arguments, durable: bool) -> Result<()> {
             let mut line = format!("| {policy} | {order} |");
             let (mut retries, mut grouped) = (0, None);
             for &count in &arguments.workers {
-                let measured = measure(stage, policy, order, count, durable, &arguments.grouping)?;
+                let measured = measure(stage, policy, order, count, &options, &arguments.grouping)?;
                 line += &format!(" {:.0} ({:.1}) |", measured.rate, measured.rate / serial.max(1e-9));
                 (retries, grouped) = (measured.retries, measured.commits_in_group);
             }
             let grouped = grouped.map_or("–".to_owned(), |grouped| format!("{grouped:.1}"));
-            println!("{line} {retries} | {grouped} |");
+            eprintln!("{line} {retries} | {grouped} |");
+            writeln!(text, "{line} {retries} | {grouped} |")?;
         }
     }
-    Ok(())
+    Ok(text)
 }
+
+const HEADING: &str = "# Benchmarks\n";
 
 fn main() -> Result<()> {
     let arguments = arguments()?;
-    let cores = thread::available_parallelism()?;
-    println!(
-        "{} × {} transactions of {} sessions, {} tables of {} rows, {cores} cores. Retries and commits in a group: of the last column.",
-        arguments.script, arguments.load.events, arguments.load.threads, arguments.load.tables, arguments.load.rows
+    let dir = tempfile::tempdir()?;
+    let slow = slow_disk::option(dir.path())?;
+    let mut page = Page::open(arguments.output.clone(), HEADING)?;
+    let load = arguments.load;
+    let mut text = format!(
+        "## Policies\n\nEvery policy on one input, transactions/s (times serial) by number of workers: {} transactions of sysbench's `{}` from {} sessions, {} tables \
+         of {} rows, from binary log files. Retries and commits in a group (commits for each write of the target's binary log) are of the last column.\n",
+        load.events, arguments.script, load.threads, load.tables, load.rows
     );
     for &kind in &arguments.kinds {
         let stage = stage(kind, &arguments)?;
-        for &durable in &arguments.durable {
-            table(&stage, &arguments, durable)?;
+        for &disk in &arguments.disks {
+            text += &table(&stage, &arguments, disk, &slow)?;
         }
     }
-    Ok(())
+    let given: Vec<String> = std::env::args().skip(1).collect();
+    write!(text, "\nMeasured on {}, with `bench/policies {}`.\n\n", machine(), given.join(" "))?;
+    page.write("policies", &text)
 }

@@ -405,7 +405,11 @@ impl Catalogue for LogCatalogue {
             return Ok(Arc::new(self.described(map, definition)));
         }
         Ok(Arc::new(match &map.primary_key {
-            Some(parts) if !parts.is_empty() => by_map(id, map, parts),
+            Some(parts) if !parts.is_empty() => {
+                let prefix = |part: &binlog::KeyPart| (part.prefix > 0).then_some(part.prefix);
+                let parts = parts.iter().map(|part| KeyPart { column: part.column, prefix: prefix(part) });
+                Table::from_map(id, map, Some(parts.collect()))
+            }
             // With full metadata columns have names, and there is no key.
             _ if map.columns.iter().all(|column| column.name.is_some()) => {
                 Table::unknown(id, &map.schema, &map.table, TableOrderCause::NoUniqueKey)
@@ -419,40 +423,6 @@ impl Catalogue for LogCatalogue {
     }
 
     fn invalidate(&mut self) {}
-}
-
-/// By the primary key that binlog_row_metadata=FULL names. Other unique keys and foreign keys are not in table maps.
-fn by_map(id: TableId, map: &TableMap, parts: &[binlog::KeyPart]) -> Table {
-    let columns: Vec<Column> = map
-        .columns
-        .iter()
-        .enumerate()
-        .map(|(at, column)| Column {
-            name: column.name.clone().unwrap_or_else(|| format!("@{}", at + 1)),
-            unsigned: column.unsigned == Some(true),
-            nullable: column.nullable,
-            key_class: logged::key_class(column),
-        })
-        .collect();
-    let parts: Vec<KeyPart> = parts
-        .iter()
-        .map(|part| KeyPart { column: part.column, prefix: (part.prefix > 0).then_some(part.prefix) })
-        .collect();
-    let coarse = parts.iter().any(|part| columns.get(part.column).is_none_or(|c| c.key_class == KeyClass::Coarse));
-    Table {
-        id,
-        schema: map.schema.clone(),
-        name: map.table.clone(),
-        columns,
-        unique_keys: vec![UniqueKey { name: "PRIMARY".to_owned(), parts }],
-        foreign_keys: Vec::new(),
-        cascades_to: Vec::new(),
-        cascade_columns: Vec::new(),
-        has_relations: false,
-        is_referenced: false,
-        transactional: true,
-        order_by_table: coarse.then_some(TableOrderCause::KeyNotNormalised),
-    }
 }
 
 #[cfg(test)]

@@ -2,6 +2,7 @@
 
 mod connect;
 mod demo;
+mod feed;
 mod inspect;
 mod policies;
 mod replicate;

@@ -1,6 +1,5 @@
 //! `heddle replicate`: the main job.
 
-use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -15,6 +14,8 @@ use engine::scheduler::CommitOrder;
 use engine::tags::Generation;
 
 use super::connect::{self, End};
+use super::feed::{FeedArgs, Workers};
+use super::signals::stop_without_gaps;
 use crate::observe::progress::Progress;
 use crate::report::out::{complain, say};
 use crate::report::summary::Summary;
@@ -47,9 +48,6 @@ pub struct ReplicateArgs {
     /// Name of the channel: progress is kept by it
     #[arg(long, default_value = "default")]
     channel: String,
-    /// Connections to the target that apply in parallel: a number or auto
-    #[arg(long, default_value = "auto", value_parser = parse_workers)]
-    workers: Workers,
     /// What may run in parallel: see `heddle policies`
     #[arg(long, value_enum, default_value = "writeset")]
     policy: PolicyName,
@@ -100,36 +98,8 @@ pub struct ReplicateArgs {
     /// Print a summary as JSON on standard output at the end
     #[arg(long)]
     json: bool,
-    /// Option file ([client], [heddle]) for the source
-    #[arg(long, value_name = "FILE")]
-    source_defaults_file: Option<PathBuf>,
-    /// Option file for the target
-    #[arg(long, value_name = "FILE")]
-    target_defaults_file: Option<PathBuf>,
-    /// Where the relay log of a live source is kept
-    #[arg(long, value_name = "DIR")]
-    relay_dir: Option<PathBuf>,
-    /// The relay log's most bytes: above it the source has to wait (K, M, G suffixes)
-    #[arg(long, default_value = "10G", value_parser = parse_bytes)]
-    relay_max_bytes: u64,
-    /// Memory for transactions that wait (K, M, G suffixes)
-    #[arg(long, default_value = "64M", value_parser = parse_bytes)]
-    memory: u64,
-    /// This replica's number towards the source: must differ from every other replica's
-    #[arg(long)]
-    server_id: Option<u32>,
-    /// How often one group is retried before the channel stops
-    #[arg(long, default_value_t = 100)]
-    retries: u32,
-    /// How long to try to reach a source that is gone, in seconds
-    #[arg(long, default_value_t = 3600)]
-    source_retry_seconds: u64,
-}
-
-#[derive(Clone, Copy, Debug)]
-pub(super) enum Workers {
-    Auto,
-    Number(usize),
+    #[command(flatten)]
+    feed: FeedArgs,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -157,18 +127,6 @@ enum Gtids {
     Local,
 }
 
-const WORKERS_MAX: usize = 512;
-
-pub(super) fn parse_workers(text: &str) -> Result<Workers, String> {
-    match text {
-        "auto" => Ok(Workers::Auto),
-        text => match text.parse() {
-            Ok(number @ 1..=WORKERS_MAX) => Ok(Workers::Number(number)),
-            _ => Err(format!("auto, or a number from 1 to {WORKERS_MAX}")),
-        },
-    }
-}
-
 fn parse_grouping(text: &str) -> Result<Grouping, String> {
     match text {
         "auto" => Ok(Grouping::Auto),
@@ -179,20 +137,6 @@ fn parse_grouping(text: &str) -> Result<Grouping, String> {
             Ok(most) => Ok(Grouping::UpTo(most)),
         },
     }
-}
-
-pub(super) fn parse_bytes(text: &str) -> Result<u64, String> {
-    let bad = || format!("{text:?} is not a number of bytes, such as 512M or 10G");
-    let (digits, shift) = match text.trim().to_ascii_uppercase().strip_suffix('B').unwrap_or(&text.to_ascii_uppercase())
-    {
-        text if text.ends_with('K') => (text.trim_end_matches('K').to_owned(), 10),
-        text if text.ends_with('M') => (text.trim_end_matches('M').to_owned(), 20),
-        text if text.ends_with('G') => (text.trim_end_matches('G').to_owned(), 30),
-        text if text.ends_with('T') => (text.trim_end_matches('T').to_owned(), 40),
-        text => (text.to_owned(), 0),
-    };
-    let number: u64 = digits.trim().parse().map_err(|_| bad())?;
-    number.checked_mul(1 << shift).filter(|&bytes| bytes > 0).ok_or_else(bad)
 }
 
 pub fn run(args: &ReplicateArgs) -> Result<ExitCode> {
@@ -236,20 +180,20 @@ pub fn run(args: &ReplicateArgs) -> Result<ExitCode> {
             (None, Some(gtids)) => StartAt::Gtids(gtids.clone()),
             (None, None) => StartAt::Default,
         },
-        relay_dir: args.relay_dir.clone().map_or_else(|| relay_dir(&args.channel, &address), Ok)?,
-        relay_bytes_max: args.relay_max_bytes,
-        server_id: args.server_id.unwrap_or_else(|| server_id(&args.channel, &address)),
+        relay_dir: args.feed.relay_dir(&args.channel, &address)?,
+        relay_bytes_max: args.feed.relay_max_bytes,
+        server_id: args.feed.server_id(&args.channel, &address),
         not_from: None,
-        memory_bytes: args.memory,
-        retries_max: args.retries,
-        source_retry: Duration::from_secs(args.source_retry_seconds),
+        memory_bytes: args.feed.memory,
+        retries_max: args.feed.retries,
+        source_retry: Duration::from_secs(args.feed.source_retry_seconds),
     };
     if args.dry_run {
         return crate::report::dry_run::run(&spec, args.json);
     }
     let stats = Arc::new(Stats::default());
     let stop = Arc::new(AtomicBool::new(false));
-    watch_signals(&stop)?;
+    stop_without_gaps(&stop)?;
     tracing::info!("target: {}; {} workers, policy {}", spec.target.describe(), spec.workers, spec.policy.as_str());
     let progress = Progress::start(&stats, matches!(spec.source, Source::Live(_)));
     let summary = channel::run(&spec, &stats, &stop);
@@ -277,7 +221,7 @@ fn source(args: &ReplicateArgs) -> Result<Source> {
     let (source, _) = Source::parse(&args.from)?;
     match (source, args.from.first()) {
         (Source::Live(_), Some(url)) => {
-            let options = connect::options(End::Source, url, args.source_defaults_file.as_deref())?;
+            let options = connect::options(End::Source, url, args.feed.source_defaults_file.as_deref())?;
             Ok(Source::Live(Box::new(options)))
         }
         (files, _) => Ok(files),
@@ -296,7 +240,7 @@ fn target(args: &ReplicateArgs, workers: usize) -> Result<(Arc<dyn Target>, Gtid
     if !crate::source::is_url(&args.to) {
         bail!("--to {:?}: expected mysql://… or store:PATH", args.to);
     }
-    let options = connect::options(End::Target, &args.to, args.target_defaults_file.as_deref())?;
+    let options = connect::options(End::Target, &args.to, args.feed.target_defaults_file.as_deref())?;
     let address = options.address();
     let target = MySqlTarget::connect(options, &args.channel, args.gtids == Gtids::Preserve)
         .map_err(anyhow::Error::new)
@@ -307,39 +251,11 @@ fn target(args: &ReplicateArgs, workers: usize) -> Result<(Arc<dyn Target>, Gtid
 
 /// Groups overlap on few connections; single transactions need many to share the target's fsyncs.
 fn workers(args: &ReplicateArgs, grouping: Grouping) -> usize {
-    match (args.workers, grouping) {
+    match (args.feed.workers, grouping) {
         (Workers::Number(number), _) => number,
         (Workers::Auto, Grouping::Off) => 16,
         (Workers::Auto, Grouping::Auto | Grouping::UpTo(_)) => 4,
     }
-}
-
-fn hash(channel: &str, target: &str) -> u64 {
-    twox_hash::XxHash64::oneshot(0, format!("{channel}\0{target}").as_bytes())
-}
-
-pub(super) fn relay_dir(channel: &str, target: &str) -> Result<PathBuf> {
-    let state = match (std::env::var_os("XDG_STATE_HOME"), std::env::var_os("HOME")) {
-        (Some(state), _) if !state.is_empty() => PathBuf::from(state),
-        (_, Some(home)) => PathBuf::from(home).join(".local/state"),
-        _ => bail!("neither XDG_STATE_HOME nor HOME is set: name a --relay-dir"),
-    };
-    Ok(state.join("heddle").join(format!("{channel}-{:08x}", hash(channel, target) as u32)).join("relay"))
-}
-
-/// High numbers are rarely taken by servers; the same channel always gets the same.
-pub(super) fn server_id(channel: &str, target: &str) -> u32 {
-    0x8000_0000 | (hash(channel, target) >> 33) as u32
-}
-
-/// The first signal stops without gaps, the second ends at once (which is safe, too).
-pub(super) fn watch_signals(stop: &Arc<AtomicBool>) -> Result<()> {
-    for signal in [signal_hook::consts::SIGTERM, signal_hook::consts::SIGINT] {
-        signal_hook::flag::register_conditional_shutdown(signal, i32::from(super::EXIT_FAILED), Arc::clone(stop))
-            .and_then(|_| signal_hook::flag::register(signal, Arc::clone(stop)))
-            .context("signal handlers")?;
-    }
-    Ok(())
 }
 
 fn finish(summary: &Summary, json: bool) -> Result<ExitCode> {

@@ -1,6 +1,5 @@
 //! `heddle rescue`: a lagging replica, from its own applier and back to it.
 
-use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -11,7 +10,8 @@ use clap::Args;
 use wire::{ConnectOptions, Connection, Secret};
 
 use super::connect::{self, End};
-use super::replicate::{self, Workers};
+use super::feed::{FeedArgs, Workers};
+use super::signals::stop_without_gaps;
 use crate::report::out::{complain, say};
 use crate::rescue::report::{Outcome, Report};
 use crate::rescue::run::{self, Request};
@@ -58,36 +58,11 @@ pub struct RescueArgs {
     /// Hand back when at most so far behind: 500ms, 1s, 2m
     #[arg(long, value_name = "TIME", default_value = "1s", value_parser = parse_lag)]
     until_lag: Duration,
-    /// Connections to the replica that apply in parallel: a number or auto
-    #[arg(long, default_value = "auto", value_parser = replicate::parse_workers)]
-    workers: Workers,
     /// Print what happened as JSON on standard output at the end
     #[arg(long)]
     json: bool,
-    /// Option file ([client], [heddle]) for the replica
-    #[arg(long, value_name = "FILE")]
-    target_defaults_file: Option<PathBuf>,
-    /// Option file for the source
-    #[arg(long, value_name = "FILE")]
-    source_defaults_file: Option<PathBuf>,
-    /// Where heddle's own relay log is kept meanwhile
-    #[arg(long, value_name = "DIR")]
-    relay_dir: Option<PathBuf>,
-    /// The relay log's most bytes: above it the source has to wait (K, M, G suffixes)
-    #[arg(long, default_value = "10G", value_parser = replicate::parse_bytes)]
-    relay_max_bytes: u64,
-    /// Memory for transactions that wait (K, M, G suffixes)
-    #[arg(long, default_value = "64M", value_parser = replicate::parse_bytes)]
-    memory: u64,
-    /// Heddle's number towards the source: must differ from every replica's
-    #[arg(long)]
-    server_id: Option<u32>,
-    /// How often one group is retried before heddle stops
-    #[arg(long, default_value_t = 100)]
-    retries: u32,
-    /// How long to try to reach a source that is gone, in seconds
-    #[arg(long, default_value_t = 3600)]
-    source_retry_seconds: u64,
+    #[command(flatten)]
+    feed: FeedArgs,
 }
 
 fn parse_lag(text: &str) -> Result<Duration, String> {
@@ -108,10 +83,9 @@ fn parse_lag(text: &str) -> Result<Duration, String> {
 }
 
 pub fn run(args: &RescueArgs) -> Result<ExitCode> {
-    let replica = connect::options(End::Target, &args.replica, args.target_defaults_file.as_deref())?;
+    let replica = connect::options(End::Target, &args.replica, args.feed.target_defaults_file.as_deref())?;
     let address = replica.address();
-    let (relay_dir, relay_address) = (args.relay_dir.clone(), address.clone());
-    let server_id = args.server_id;
+    let (relay, relay_address, numbering) = (args.feed.clone(), address.clone(), args.feed.clone());
     let request = Request {
         source: source(args, &replica)?,
         replica,
@@ -119,34 +93,32 @@ pub fn run(args: &RescueArgs) -> Result<ExitCode> {
         dry_run: args.dry_run,
         abort: args.abort,
         lag: args.until_lag,
-        workers: match args.workers {
+        workers: match args.feed.workers {
             Workers::Number(number) => number,
             Workers::Auto => 4,
         },
-        relay_dir: Box::new(move |channel| {
-            relay_dir.clone().map_or_else(|| replicate::relay_dir(channel, &relay_address), Ok)
-        }),
-        server_id: Box::new(move |channel| server_id.unwrap_or_else(|| replicate::server_id(channel, &address))),
-        relay_bytes_max: args.relay_max_bytes,
-        memory_bytes: args.memory,
-        retries_max: args.retries,
-        source_retry: Duration::from_secs(args.source_retry_seconds),
+        relay_dir: Box::new(move |channel| relay.relay_dir(channel, &relay_address)),
+        server_id: Box::new(move |channel| numbering.server_id(channel, &address)),
+        relay_bytes_max: args.feed.relay_max_bytes,
+        memory_bytes: args.feed.memory,
+        retries_max: args.feed.retries,
+        source_retry: Duration::from_secs(args.feed.source_retry_seconds),
         talk: !args.json,
     };
     let signalled = Arc::new(AtomicBool::new(false));
-    replicate::watch_signals(&signalled)?;
+    stop_without_gaps(&signalled)?;
     finish(&run::run(&request, &signalled), args.json)
 }
 
 /// How to reach the source, once it is known where the replica has it.
 fn source(args: &RescueArgs, replica: &ConnectOptions) -> Result<run::SourceOptions> {
     if let Some(url) = &args.source {
-        let options = connect::options(End::Source, url, args.source_defaults_file.as_deref())?;
+        let options = connect::options(End::Source, url, args.feed.source_defaults_file.as_deref())?;
         return Ok(Box::new(move |_, _| Ok(options.clone())));
     }
     let mut base =
         ConnectOptions { user: replica.user.clone(), password: replica.password.clone(), ..ConnectOptions::default() };
-    if let Some(file) = &args.source_defaults_file {
+    if let Some(file) = &args.feed.source_defaults_file {
         base.load_option_file(file, &["client", "heddle"])
             .with_context(|| format!("option file {}", file.display()))?;
     }

@@ -1,4 +1,4 @@
-//! SIGTERM and SIGINT for commands that end early, with what they have, or with their temporary files removed.
+//! SIGTERM and SIGINT: commands end early with what they have, or with their temporary files removed; channels stop without gaps.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -26,4 +26,14 @@ impl Drop for Signals {
             signal_hook::low_level::unregister(id);
         }
     }
+}
+
+/// The first signal stops without gaps, the second ends at once (which is safe, too).
+pub fn stop_without_gaps(stop: &Arc<AtomicBool>) -> Result<()> {
+    for signal in [SIGTERM, SIGINT] {
+        signal_hook::flag::register_conditional_shutdown(signal, i32::from(super::EXIT_FAILED), Arc::clone(stop))
+            .and_then(|_| signal_hook::flag::register(signal, Arc::clone(stop)))
+            .context("signal handlers")?;
+    }
+    Ok(())
 }

@@ -29,6 +29,40 @@ pub struct ChannelStatus {
     pub owner: String,
     /// A statement that can not be rolled back is under way, or was when the channel stopped.
     pub intent: Option<String>,
+    /// What the channel's connections do on the target now; null where that can not be seen.
+    pub in_flight: Option<Vec<InFlight>>,
+}
+
+/// One connection of a channel with an open transaction, or with a statement under way.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct InFlight {
+    /// Null: the connection that runs statements and DDL for all workers.
+    pub worker: Option<usize>,
+    /// Its number on the target, as in SHOW PROCESSLIST.
+    pub connection: u64,
+    /// Since its transaction, or else its statement, began.
+    pub seconds: u64,
+    /// Rows that its transaction has changed so far.
+    pub rows: u64,
+    /// The verb of the statement under way; empty: all is applied, and it waits for its turn to commit.
+    pub statement: String,
+    /// It waits for a lock.
+    pub waits_for_lock: bool,
+}
+
+impl std::fmt::Display for InFlight {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self.worker {
+            Some(worker) => write!(f, "worker {worker}")?,
+            None => f.write_str("statements")?,
+        }
+        let doing = match (self.waits_for_lock, self.statement.as_str()) {
+            (true, _) => "waits for a lock",
+            (false, "") => "waits for its turn to commit",
+            (false, statement) => statement,
+        };
+        write!(f, " (connection {}): {doing}, {} rows, {} s", self.connection, self.rows, self.seconds)
+    }
 }
 
 impl ChannelStatus {
@@ -57,6 +91,14 @@ impl ChannelStatus {
             lines.push(format!("  above it        {}", ranges(&self.islands)));
             let how = if self.running { "" } else { " (the same command fills them, with --fill-gaps it ends then)" };
             lines.push(format!("  gaps            {}{how}", ranges(&self.gaps)));
+        }
+        for (at, one) in self.in_flight.iter().flatten().enumerate() {
+            lines.push(format!("  {:<15} {one}", if at == 0 { "in flight" } else { "" }));
+        }
+        if self.running && self.in_flight.is_none() {
+            lines.push(
+                "  in flight       not visible here (on a server: the account lacks the PROCESS privilege)".to_owned(),
+            );
         }
         if let Some(intent) = &self.intent {
             lines.push(format!("  under way       a statement that commits by itself: {intent}"));
@@ -90,6 +132,21 @@ pub fn gaps(low_water: u64, islands: &[(u64, u64)]) -> Vec<(u64, u64)> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_is_in_flight_is_named() {
+        let one = InFlight {
+            worker: Some(3),
+            connection: 17,
+            seconds: 2,
+            rows: 500,
+            statement: "BINLOG".to_owned(),
+            waits_for_lock: false,
+        };
+        assert_eq!(one.to_string(), "worker 3 (connection 17): BINLOG, 500 rows, 2 s");
+        let other = InFlight { worker: None, statement: String::new(), ..one };
+        assert_eq!(other.to_string(), "statements (connection 17): waits for its turn to commit, 500 rows, 2 s");
+    }
 
     #[test]
     fn gaps_are_what_is_between() {

@@ -114,11 +114,16 @@ fn on_updates(arguments: &Arguments, page: &Page, name: &str, list: fn(Kind) -> 
     Ok(text)
 }
 
-/// Several workloads, each with the native settings that do well and heddle as it comes.
-fn several(arguments: &Arguments, workloads: &[Workload], options: &[&str]) -> Result<String> {
+/// Several workloads, each with a few native settings and heddle as it comes.
+fn several(
+    arguments: &Arguments,
+    workloads: &[Workload],
+    contenders: fn(Kind) -> Vec<Named>,
+    options: &[&str],
+) -> Result<String> {
     let mut text = String::new();
     for &kind in &arguments.kinds {
-        let list = contenders::few(kind);
+        let list = contenders(kind);
         let names: Vec<&str> = list.iter().map(|(name, _)| *name).collect();
         let mut rows = String::new();
         let mut version = String::new();
@@ -160,17 +165,17 @@ pub fn workloads(arguments: &Arguments) -> Result<String> {
         arguments.workload("oltp_insert", "oltp_insert".into(), 8, 50_000, 2),
         arguments.workload("TPC-C-like (8 warehouses)", TPCC, 8, 10_000, 4),
     ];
-    Ok(format!("## Other workloads\n{}", several(arguments, &list, &[])?))
+    Ok(format!("## Other workloads\n{}", several(arguments, &list, contenders::few, &[])?))
 }
 
 pub fn slow_disk(arguments: &Arguments) -> Result<String> {
     let dir = tempfile::tempdir()?;
     let option = slow_disk::option(dir.path())?;
-    let list = [arguments.updates(4)];
     Ok(format!(
-        "## A slow disk\n\nEach fsync of the targets takes {} ms longer (a preloaded library, `bench/workloads/slow_fsync.c`): it stands for a network disk.\n{}",
+        "## A slow disk\n\nEach fsync of the targets takes {} ms longer (a preloaded library, `bench/workloads/slow_fsync.c`): it stands for a network disk. {} transactions.\n{}",
         slow_disk::FSYNC_MS,
-        several(arguments, &list, &[&option])?
+        amount(arguments.transactions as f64),
+        several(arguments, &[arguments.updates(1)], contenders::best, &[&option])?
     ))
 }
 
@@ -196,6 +201,6 @@ pub fn shapes(arguments: &Arguments) -> Result<String> {
     Ok(format!(
         "## Workloads that are hard on replicas\n\nEvery transaction updates one row. Without any key the server has to read the table for each row that is \
          changed, whoever applies it: give the table a primary key, or on MariaDB and MySQL at least an index.\n{}",
-        several(arguments, &list, &[])?
+        several(arguments, &list, contenders::few, &[])?
     ))
 }

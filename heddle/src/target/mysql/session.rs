@@ -23,7 +23,7 @@ use crate::runtime::reread::Reread;
 use crate::target::{Commit, Range, Session};
 
 /// The number of the session that runs statements for all workers; beyond any worker's.
-const ALONE: usize = 4096;
+pub(super) const ALONE: usize = 4096;
 /// The number of the sessions that prepare XA transactions.
 pub(super) const XA: usize = 4097;
 
@@ -118,8 +118,8 @@ fn connect_as(shared: &Shared, number: usize) -> Result<Connection, Failure> {
 }
 
 /// At most 64 bytes: the channel has at most 50. The slash is in no channel's name.
-pub(super) fn lock_name(shared: &Shared, number: usize) -> String {
-    format!("heddle.{}/{number}", shared.channel)
+pub(super) fn lock_name(channel: &str, number: usize) -> String {
+    format!("heddle.{channel}/{number}")
 }
 
 /// Takes the lock that every session holds for as long as its connection lives on the server, which may be longer than the
@@ -127,7 +127,7 @@ pub(super) fn lock_name(shared: &Shared, number: usize) -> String {
 /// rolled back. A statement that commits by itself is waited for: ended half-way it might have to start again, and executed
 /// beside its repetition it would be executed twice.
 fn take_over(shared: &Shared, connection: &mut Connection, number: usize) -> Result<(), Failure> {
-    let name = quote(&lock_name(shared, number));
+    let name = quote(&lock_name(&shared.channel, number));
     let mut told: Option<Instant> = None;
     // A worker that was not the one to lose its connection still has it.
     let mut timeout_s = if number < ALONE { 0 } else { TAKE_OVER_S };

@@ -8,9 +8,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use binlog::TableMap;
-use engine::keys::KeyClass;
-use engine::keys::logged::key_class;
-use engine::schema::{Catalogue, CatalogueError, Column, KeyPart, Table, TableId, TableOrderCause, UniqueKey};
+use engine::schema::{Catalogue, CatalogueError, KeyPart, Table, TableId, TableOrderCause};
 use engine::sql::ObjectName;
 
 use super::Shared;
@@ -44,43 +42,11 @@ impl Catalogue for StoreCatalogue {
 }
 
 fn describe(id: TableId, map: &TableMap, identity: &Identity) -> Table {
-    let columns: Vec<Column> = map
-        .columns
-        .iter()
-        .enumerate()
-        .map(|(at, column)| Column {
-            name: column.name.clone().unwrap_or_else(|| format!("@{}", at + 1)),
-            unsigned: column.unsigned == Some(true),
-            nullable: column.nullable,
-            key_class: key_class(column),
-        })
-        .collect();
-    let mut unique_keys = Vec::new();
-    let mut order_by_table = Some(TableOrderCause::NoUniqueKey);
-    if let Identity::Key { parts, .. } = identity {
-        let prefix = |column: usize| {
-            let part = map.primary_key.iter().flatten().find(|part| part.column == column);
-            part.map(|part| part.prefix).filter(|&prefix| prefix > 0)
-        };
-        let parts = parts.iter().map(|part| KeyPart { column: part.column, prefix: prefix(part.column) }).collect();
-        let key = UniqueKey { name: "PRIMARY".to_owned(), parts };
-        let known =
-            |part: &KeyPart| columns.get(part.column).is_some_and(|column| column.key_class != KeyClass::Coarse);
-        order_by_table = (!key.parts.iter().all(known)).then_some(TableOrderCause::KeyNotNormalised);
-        unique_keys.push(key);
-    }
-    Table {
-        id,
-        schema: map.schema.clone(),
-        name: map.table.clone(),
-        columns,
-        unique_keys,
-        foreign_keys: Vec::new(),
-        cascades_to: Vec::new(),
-        cascade_columns: Vec::new(),
-        has_relations: false,
-        is_referenced: false,
-        transactional: true,
-        order_by_table,
-    }
+    let Identity::Key { parts, .. } = identity else { return Table::from_map(id, map, None) };
+    let prefix = |column: usize| {
+        let part = map.primary_key.iter().flatten().find(|part| part.column == column);
+        part.map(|part| part.prefix).filter(|&prefix| prefix > 0)
+    };
+    let parts = parts.iter().map(|part| KeyPart { column: part.column, prefix: prefix(part.column) }).collect();
+    Table::from_map(id, map, Some(parts))
 }

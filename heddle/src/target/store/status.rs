@@ -36,6 +36,7 @@ pub fn status(path: &Path) -> Result<Vec<ChannelStatus>, Failure> {
             running: false,
             owner: String::new(),
             intent: None,
+            in_flight: Some(Vec::new()),
             channel,
         });
     }

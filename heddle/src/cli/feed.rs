@@ -1,0 +1,93 @@
+//! Options of every command that applies a source's log to a server: `replicate` and `rescue`.
+
+use std::path::PathBuf;
+
+use anyhow::{Result, bail};
+use clap::Args;
+
+#[derive(Clone, Debug, Args)]
+pub struct FeedArgs {
+    /// Connections to the target that apply in parallel: a number or auto
+    #[arg(long, default_value = "auto", value_parser = parse_workers)]
+    pub workers: Workers,
+    /// Option file ([client], [heddle]) for the source
+    #[arg(long, value_name = "FILE")]
+    pub source_defaults_file: Option<PathBuf>,
+    /// Option file for the target
+    #[arg(long, value_name = "FILE")]
+    pub target_defaults_file: Option<PathBuf>,
+    /// Where the relay log of a live source is kept
+    #[arg(long, value_name = "DIR")]
+    relay_dir: Option<PathBuf>,
+    /// The relay log's most bytes: above it the source has to wait (K, M, G suffixes)
+    #[arg(long, default_value = "10G", value_parser = parse_bytes)]
+    pub relay_max_bytes: u64,
+    /// Memory for transactions that wait (K, M, G suffixes)
+    #[arg(long, default_value = "64M", value_parser = parse_bytes)]
+    pub memory: u64,
+    /// This replica's number towards the source: must differ from every other replica's
+    #[arg(long)]
+    server_id: Option<u32>,
+    /// How often one group is retried before the channel stops
+    #[arg(long, default_value_t = 100)]
+    pub retries: u32,
+    /// How long to try to reach a source that is gone, in seconds
+    #[arg(long, default_value_t = 3600)]
+    pub source_retry_seconds: u64,
+}
+
+impl FeedArgs {
+    /// Where the relay log of a channel into `target` is kept.
+    pub fn relay_dir(&self, channel: &str, target: &str) -> Result<PathBuf> {
+        if let Some(dir) = &self.relay_dir {
+            return Ok(dir.clone());
+        }
+        let state = match (std::env::var_os("XDG_STATE_HOME"), std::env::var_os("HOME")) {
+            (Some(state), _) if !state.is_empty() => PathBuf::from(state),
+            (_, Some(home)) => PathBuf::from(home).join(".local/state"),
+            _ => bail!("neither XDG_STATE_HOME nor HOME is set: name a --relay-dir"),
+        };
+        Ok(state.join("heddle").join(format!("{channel}-{:08x}", hash(channel, target) as u32)).join("relay"))
+    }
+
+    /// High numbers are rarely taken by servers; the same channel always gets the same.
+    pub fn server_id(&self, channel: &str, target: &str) -> u32 {
+        self.server_id.unwrap_or_else(|| 0x8000_0000 | (hash(channel, target) >> 33) as u32)
+    }
+}
+
+fn hash(channel: &str, target: &str) -> u64 {
+    twox_hash::XxHash64::oneshot(0, format!("{channel}\0{target}").as_bytes())
+}
+
+#[derive(Clone, Copy, Debug)]
+pub enum Workers {
+    Auto,
+    Number(usize),
+}
+
+const WORKERS_MAX: usize = 512;
+
+fn parse_workers(text: &str) -> Result<Workers, String> {
+    match text {
+        "auto" => Ok(Workers::Auto),
+        text => match text.parse() {
+            Ok(number @ 1..=WORKERS_MAX) => Ok(Workers::Number(number)),
+            _ => Err(format!("auto, or a number from 1 to {WORKERS_MAX}")),
+        },
+    }
+}
+
+fn parse_bytes(text: &str) -> Result<u64, String> {
+    let bad = || format!("{text:?} is not a number of bytes, such as 512M or 10G");
+    let (digits, shift) = match text.trim().to_ascii_uppercase().strip_suffix('B').unwrap_or(&text.to_ascii_uppercase())
+    {
+        text if text.ends_with('K') => (text.trim_end_matches('K').to_owned(), 10),
+        text if text.ends_with('M') => (text.trim_end_matches('M').to_owned(), 20),
+        text if text.ends_with('G') => (text.trim_end_matches('G').to_owned(), 30),
+        text if text.ends_with('T') => (text.trim_end_matches('T').to_owned(), 40),
+        text => (text.to_owned(), 0),
+    };
+    let number: u64 = digits.trim().parse().map_err(|_| bad())?;
+    number.checked_mul(1 << shift).filter(|&bytes| bytes > 0).ok_or_else(bad)
+}
