@@ -26,7 +26,16 @@ const BOTH: [&str; 12] = [
 ];
 const MYSQL: [&str; 4] = ["utf8mb4_0900_ai_ci", "utf8mb4_0900_as_ci", "utf8mb4_0900_as_cs", "utf8mb4_0900_bin"];
 // Not those of one byte without padding: GROUP BY makes several groups of empty strings there (seen with 10.11).
-const MARIADB: [&str; 3] = ["utf8mb4_nopad_bin", "utf8mb4_general_nopad_ci", "utf8mb4_unicode_nopad_ci"];
+const MARIADB: [&str; 8] = [
+    "utf8mb4_nopad_bin",
+    "utf8mb4_general_nopad_ci",
+    "utf8mb4_unicode_nopad_ci",
+    "utf8mb4_uca1400_ai_ci",
+    "utf8mb4_uca1400_as_ci",
+    "utf8mb4_uca1400_as_cs",
+    "utf8mb4_uca1400_nopad_ai_ci",
+    "utf8mb4_uca1400_nopad_as_cs",
+];
 
 const STRINGS: usize = 4000;
 

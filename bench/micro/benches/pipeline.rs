@@ -1,0 +1,56 @@
+//! The steps between the relay log and the target, each alone and all together, on one thread: codec with checksums, assembling, keys, placing,
+//! scheduling, compaction. `cd bench/micro && cargo bench`
+
+use std::hint::black_box;
+
+use bytes::Bytes;
+use criterion::{BatchSize, Criterion, Throughput, criterion_group, criterion_main};
+use engine::compact::plan;
+use engine::group::Grouping;
+use heddle_micro::{assemble, events, key, log, place, schedule, walk};
+
+const TRANSACTIONS: u64 = 20_000;
+
+fn steps(criterion: &mut Criterion) {
+    let log = Bytes::from(log(TRANSACTIONS));
+    let events = events(&log);
+    let assembled = assemble(&events);
+    let count = assembled.len() as u64;
+    let keyed = || {
+        let mut transactions = assemble(&events);
+        key(&mut transactions);
+        transactions
+    };
+
+    let mut group = criterion.benchmark_group("bytes");
+    group.throughput(Throughput::Bytes(log.len() as u64)).sample_size(20);
+    group.bench_function("walk and check", |bench| bench.iter(|| walk(&log, &mut |event| drop(black_box(event)))));
+    group.finish();
+
+    let mut group = criterion.benchmark_group("transactions");
+    group.throughput(Throughput::Elements(count)).sample_size(20);
+    group.bench_function("assemble", |bench| bench.iter(|| black_box(assemble(&events))));
+    group.bench_function("key", |bench| {
+        bench.iter_batched(|| assemble(&events), |mut transactions| key(&mut transactions), BatchSize::LargeInput);
+    });
+    group.bench_function("place", |bench| bench.iter_batched(keyed, place, BatchSize::LargeInput));
+    for (name, grouping) in [("schedule, grouped", Grouping::Auto), ("schedule, one by one", Grouping::Off)] {
+        let schedule = move |placed| schedule(placed, grouping);
+        group.bench_function(name, |bench| bench.iter_batched(|| place(keyed()), schedule, BatchSize::LargeInput));
+    }
+    let groups = schedule(place(keyed()), Grouping::Auto);
+    group.bench_function("compact", |bench| {
+        bench.iter(|| groups.iter().map(|group| plan(group, true).free.len()).sum::<usize>());
+    });
+    group.bench_function("all of the engine", |bench| {
+        bench.iter(|| {
+            let mut transactions = assemble(&events);
+            key(&mut transactions);
+            black_box(schedule(place(transactions), Grouping::Auto))
+        });
+    });
+    group.finish();
+}
+
+criterion_group!(benches, steps);
+criterion_main!(benches);

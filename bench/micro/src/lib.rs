@@ -1,0 +1,138 @@
+//! A generated log, and the steps of the engine over it, one thread: for `benches/pipeline.rs`.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use binlog::{Event, FormatDescription, Framer, Step, TableMap};
+use engine::assemble::Assembler;
+use engine::group::{Group, Grouping, Limits};
+use engine::keying::Keying;
+use engine::policy::{Placement, Policy, WriteSetPolicy};
+use engine::position::LogPosition;
+use engine::progress::Mark;
+use engine::scheduler::{CommitOrder, Config, Output, Scheduler};
+use engine::schema::{Catalogue, CatalogueError, KeyPart, Table, TableId};
+use engine::transaction::Transaction;
+use sim::{LogParams, Params, Workload, mysql_log};
+
+/// One binary log file of so many transactions of 32 sessions.
+pub fn log(transactions: u64) -> Vec<u8> {
+    let params = Params { transactions, sessions: 32, long_percent: 0, ..Params::default() };
+    let mut workload = Workload::new(params);
+    let all: Vec<_> = (&mut workload).collect();
+    let log = LogParams { file_bytes_max: u64::MAX, ..LogParams::default() };
+    let mut files: Vec<_> = mysql_log::files(&log, workload.schema(), all).collect();
+    assert_eq!(files.len(), 1, "one file was asked for");
+    files.remove(0).bytes
+}
+
+pub type Located = (u64, Event, Arc<FormatDescription>);
+
+/// Checks every checksum.
+pub fn events(log: &bytes::Bytes) -> Vec<Located> {
+    let mut events = Vec::new();
+    walk(log, &mut |located| events.push(located));
+    events
+}
+
+pub fn walk(log: &bytes::Bytes, take: &mut dyn FnMut(Located)) {
+    let mut framer = Framer::new();
+    framer.push(log.clone());
+    let mut format: Option<Arc<FormatDescription>> = None;
+    loop {
+        match framer.next() {
+            Step::Event { event, offset } => {
+                let known = framer.format().expect("a format description comes first");
+                let same = format.clone().filter(|_| event.kind() != binlog::Kind::FORMAT_DESCRIPTION);
+                let format = format.insert(same.unwrap_or_else(|| Arc::new(known.clone())));
+                take((offset, event, Arc::clone(format)));
+            }
+            Step::NeedMore { .. } => return,
+            Step::Corrupt(corrupt) => panic!("{corrupt}"),
+        }
+    }
+}
+
+pub fn assemble(events: &[Located]) -> Vec<Transaction> {
+    let file: Arc<str> = "binlog.000001".into();
+    let at = |offset| LogPosition { file: Arc::clone(&file), offset };
+    let mut assembler = Assembler::new(16 << 20);
+    let mut transactions = Vec::new();
+    for (offset, event, format) in events {
+        let end = at(offset + event.bytes().len() as u64);
+        if let Some(mut transaction) = assembler.event(event, format, &at(*offset), &end).expect("a whole log") {
+            transaction.seq = transactions.len() as u64 + 1;
+            transactions.push(transaction);
+        }
+    }
+    transactions
+}
+
+/// By the metadata of the log.
+#[derive(Default)]
+pub struct ByMap(HashMap<String, Arc<Table>>);
+
+impl Catalogue for ByMap {
+    fn table(&mut self, map: &TableMap) -> Result<Arc<Table>, CatalogueError> {
+        let next = TableId(self.0.len() as u32);
+        let table = self.0.entry(format!("{}.{}", map.schema, map.table)).or_insert_with(|| {
+            let parts = map.primary_key.as_ref().map(|parts| {
+                parts.iter().map(|part| KeyPart { column: part.column, prefix: None }).collect()
+            });
+            Arc::new(Table::from_map(next, map, parts))
+        });
+        Ok(Arc::clone(table))
+    }
+
+    fn invalidate(&mut self) {}
+}
+
+pub fn key(transactions: &mut [Transaction]) {
+    let (mut keying, mut catalogue) = (Keying::new(7), ByMap::default());
+    for transaction in transactions {
+        keying.key(transaction, &mut catalogue).expect("every table is known");
+    }
+}
+
+pub fn place(transactions: Vec<Transaction>) -> Vec<(Arc<Transaction>, Placement)> {
+    let mut policy = WriteSetPolicy::default();
+    let place = |transaction: Transaction| {
+        policy.low_water(transaction.seq.saturating_sub(10_000));
+        let placement = policy.place(&transaction);
+        (Arc::new(transaction), placement)
+    };
+    transactions.into_iter().map(place).collect()
+}
+
+/// Four workers that take no time; returns the groups in the order in which they were dispatched.
+pub fn schedule(placed: Vec<(Arc<Transaction>, Placement)>, grouping: Grouping) -> Vec<Arc<Group>> {
+    let config = Config::new(4, CommitOrder::Preserve, Limits::new(grouping), 10);
+    let mut scheduler = Scheduler::new(config, Mark::default(), &[]);
+    let mut groups = Vec::new();
+    let mut placed = placed.into_iter();
+    loop {
+        let mut more = false;
+        for (transaction, placement) in placed.by_ref().take(4_096) {
+            more = true;
+            assert!(scheduler.enqueue(transaction, placement));
+        }
+        if !more && !scheduler.has_ended() {
+            scheduler.end();
+        }
+        while let Some(output) = scheduler.poll() {
+            match output {
+                Output::Dispatch { group, run, .. } => {
+                    let id = group.id;
+                    groups.push(group);
+                    if run.granted {
+                        scheduler.committed(id);
+                    }
+                }
+                Output::Grant { group, .. } => scheduler.committed(group),
+                Output::Finished => return groups,
+                Output::Release { .. } | Output::LowWater(_) => {}
+                Output::Abort { .. } | Output::Stop(_) => panic!("nothing fails here"),
+            }
+        }
+    }
+}
