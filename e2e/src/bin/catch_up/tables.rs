@@ -185,14 +185,11 @@ macro_rules! shape {
     };
 }
 
-const ZIPF: Script<'static> =
-    Script { name: "oltp_update_non_index", options: &["--rand-type=zipfian", "--rand-zipfian-exp=0.99"] };
-
 pub fn shapes(arguments: &Arguments) -> Result<String> {
     let list = [
         arguments.workload("one hot row", shape!("hot1"), 1, 1, 4),
         arguments.workload("ten hot rows", shape!("hot10"), 1, 10, 4),
-        arguments.workload("Zipf 0.99", ZIPF, 8, 50_000, 4),
+        arguments.workload("Zipf 0.99 over 100,000 rows", shape!("zipf"), 1, 100_000, 4),
         arguments.workload("one table of 400,000 rows", "oltp_update_non_index".into(), 1, 400_000, 4),
         arguments.workload("no key at all, 200 rows", shape!("no_key"), 4, 200, 20),
         arguments.workload("500 columns", shape!("wide"), 4, 500, 8),
