@@ -14,6 +14,8 @@ const FORMAT: &str = "heddle store, format 1\n";
 const DATABASE: &str = "db";
 /// Blocks of tables that are kept in memory, in bytes.
 const CACHE_BYTES: u64 = 128 << 20;
+/// A keyspace's newest writes are kept in memory up to so many bytes, and several times as many while they are written out.
+const MEMTABLE_BYTES: u64 = 16 << 20;
 /// Below this no commit is begun, so that what was begun can be finished: a journal and a few tables, in bytes.
 const FREE_BYTES_MIN: u64 = 64 << 20;
 
@@ -45,7 +47,8 @@ impl Files {
         }
         let opened = || -> fjall::Result<Self> {
             let db = Database::builder(&db_path).cache_size(CACHE_BYTES).manual_journal_persist(true).open()?;
-            let options = || KeyspaceCreateOptions::default().manual_journal_persist(true);
+            let options =
+                || KeyspaceCreateOptions::default().manual_journal_persist(true).max_memtable_size(MEMTABLE_BYTES);
             let data = db.keyspace("data", options)?;
             let staging = db.keyspace("staging", options)?;
             Ok(Self { path: path.to_owned(), db, data, staging })
