@@ -8,6 +8,9 @@ pub mod plot;
 pub mod slow_disk;
 pub mod stage;
 
+use crate::server::Server;
+use anyhow::Result;
+
 /// The middle of an odd number of values, the upper one of the two in the middle of an even one; NaN of none.
 pub fn median(values: impl IntoIterator<Item = f64>) -> f64 {
     percentile(values, 50)
@@ -18,6 +21,13 @@ pub fn percentile(values: impl IntoIterator<Item = f64>, percent: usize) -> f64 
     values.sort_by(f64::total_cmp);
     let at = (values.len() * percent / 100).min(values.len().saturating_sub(1));
     values.get(at).copied().unwrap_or(f64::NAN)
+}
+
+/// Which server, as people say it: `MySQL 9.7.4`.
+pub fn version(server: &Server) -> Result<String> {
+    let text = server.scalar("SELECT VERSION()")?;
+    let number = text.split('-').next().unwrap_or_default();
+    Ok(format!("{} {number}", if server.kind.is_mariadb() { "MariaDB" } else { "MySQL" }))
 }
 
 /// What the figures were measured on.

@@ -9,8 +9,8 @@ pub struct Bar {
     pub ours: bool,
 }
 
-const WIDTH: f64 = 760.0;
-const LABELS: f64 = 290.0;
+const WIDTH: f64 = 860.0;
+const LABELS: f64 = 390.0;
 const VALUES: f64 = 90.0;
 const ROW: f64 = 26.0;
 const TOP: f64 = 34.0;

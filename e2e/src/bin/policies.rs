@@ -9,7 +9,7 @@
 
 use anyhow::{Context, Result, bail, ensure};
 use e2e::bench::page::Page;
-use e2e::bench::{machine, slow_disk};
+use e2e::bench::{machine, slow_disk, version};
 use e2e::checksum::{Checksums, contents, differences};
 use e2e::heddle::heddle;
 use e2e::server::{Kind, MARIADB_10_11, MYSQL_9_7, Server};
@@ -214,7 +214,7 @@ fn table(stage: &Stage, arguments: &Arguments, disk: Disk, slow: &str) -> Result
     let workers: Vec<String> = arguments.workers.iter().map(ToString::to_string).collect();
     let mut text = format!(
         "\n### {}, {}, grouping {}\n\n| policy | commit order | {} | retries | commits in a group |\n|---|---|{}---:|---:|\n",
-        stage.source.scalar("SELECT VERSION()")?,
+        version(&stage.source)?,
         disk.text(),
         arguments.grouping,
         workers.join(" | "),

@@ -5,8 +5,8 @@ use anyhow::Result;
 use e2e::Heddle;
 use e2e::bench::contender::{Contender, heddle_arguments, start_native, target};
 use e2e::bench::latency::{TABLE, probe};
-use e2e::bench::percentile;
 use e2e::bench::stage::Stage;
+use e2e::bench::{percentile, version};
 use e2e::server::Kind;
 use e2e::sysbench::{self, Load};
 use std::fmt::Write;
@@ -66,7 +66,7 @@ pub fn section(arguments: &Arguments) -> Result<String> {
         let workload = arguments.updates(u64::MAX);
         let stage = Stage::new(kind, &workload)?;
         stage.source.execute(TABLE)?;
-        let version = stage.source.scalar("SELECT VERSION()")?;
+        let version = version(&stage.source)?;
         for rate in RATES {
             for (name, contender) in contenders(kind) {
                 // The middle one of several runs, by its median.

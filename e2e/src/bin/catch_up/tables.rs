@@ -4,11 +4,11 @@ use super::Arguments;
 use super::contenders::{self, Named, is_ours};
 use anyhow::{Context, Result};
 use e2e::bench::contender::{Measured, measure};
-use e2e::bench::median;
 use e2e::bench::page::Page;
 use e2e::bench::plot::{Bar, amount, bars};
 use e2e::bench::slow_disk;
 use e2e::bench::stage::{Stage, Workload};
+use e2e::bench::{median, version};
 use e2e::server::Kind;
 use e2e::sysbench::Script;
 use std::fmt::Write;
@@ -39,7 +39,7 @@ impl Table {
             eprintln!("{}: {name}: {} trx/s", stage.source.kind, amount(rate));
             lines.push(Line { name, rate, runs });
         }
-        Ok(Self { version: stage.source.scalar("SELECT VERSION()")?, transactions: stage.transactions, lines })
+        Ok(Self { version: version(&stage.source)?, transactions: stage.transactions, lines })
     }
 
     fn best_native(&self) -> f64 {
