@@ -40,8 +40,8 @@ pub struct InFlight {
     pub worker: Option<usize>,
     /// Its number on the target, as in SHOW PROCESSLIST.
     pub connection: u64,
-    /// Since its transaction, or else its statement, began.
-    pub seconds: u64,
+    /// Since its transaction began; null if the server does not say.
+    pub seconds: Option<u64>,
     /// Rows that its transaction has changed so far.
     pub rows: u64,
     /// The verb of the statement under way; empty: all is applied, and it waits for its turn to commit.
@@ -61,7 +61,8 @@ impl std::fmt::Display for InFlight {
             (false, "") => "waits for its turn to commit",
             (false, statement) => statement,
         };
-        write!(f, " (connection {}): {doing}, {} rows, {} s", self.connection, self.rows, self.seconds)
+        write!(f, " (connection {}): {doing}, {} rows", self.connection, self.rows)?;
+        self.seconds.map_or(Ok(()), |seconds| write!(f, ", {seconds} s"))
     }
 }
 
@@ -138,14 +139,14 @@ mod tests {
         let one = InFlight {
             worker: Some(3),
             connection: 17,
-            seconds: 2,
+            seconds: Some(2),
             rows: 500,
             statement: "BINLOG".to_owned(),
             waits_for_lock: false,
         };
         assert_eq!(one.to_string(), "worker 3 (connection 17): BINLOG, 500 rows, 2 s");
-        let other = InFlight { worker: None, statement: String::new(), ..one };
-        assert_eq!(other.to_string(), "statements (connection 17): waits for its turn to commit, 500 rows, 2 s");
+        let other = InFlight { worker: None, statement: String::new(), seconds: None, ..one };
+        assert_eq!(other.to_string(), "statements (connection 17): waits for its turn to commit, 500 rows");
     }
 
     #[test]

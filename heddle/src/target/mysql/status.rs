@@ -1,5 +1,7 @@
 //! The progress tables of a target, read without touching them.
 
+use std::collections::HashMap;
+
 use engine::failure::Failure;
 use wire::{ConnectOptions, Connection};
 
@@ -41,7 +43,7 @@ pub fn read(options: &ConnectOptions) -> Result<Vec<ChannelStatus>, Failure> {
         for island in &islands {
             let (first, last): (u64, u64) = (island.required(0).map_err(failed)?, island.required(1).map_err(failed)?);
             match ranges.last_mut() {
-                Some((_, end)) if *end + 1 == first => *end = last,
+                Some((_, end)) if end.checked_add(1) == Some(first) => *end = last,
                 _ if last > low_water => ranges.push((first, last)),
                 _ => {}
             }
@@ -71,8 +73,14 @@ pub fn read(options: &ConnectOptions) -> Result<Vec<ChannelStatus>, Failure> {
 /// As many as `--workers` allows.
 const WORKERS_MAX: usize = 512;
 
+/// No channel has a longer name: locks on the servers have names of at most 64 bytes.
+const CHANNEL_BYTES_MAX: usize = 50;
+
 /// What the channel's connections do. Each holds a lock by its number for as long as it lives. `None`: the account may not see it.
 fn in_flight(connection: &mut Connection, channel: &str) -> Result<Option<Vec<InFlight>>, Failure> {
+    if channel.len() > CHANNEL_BYTES_MAX {
+        return Ok(None);
+    }
     let numbers: Vec<usize> = (0..WORKERS_MAX).chain([ALONE]).collect();
     let asked: Vec<String> =
         numbers.iter().map(|&number| format!("IS_USED_LOCK({})", quote(&lock_name(channel, number)))).collect();
@@ -80,8 +88,8 @@ fn in_flight(connection: &mut Connection, channel: &str) -> Result<Option<Vec<In
         return Ok(None);
     };
     let rows = connection.rows(
-        "SELECT p.ID, p.TIME, COALESCE(TIMESTAMPDIFF(SECOND, t.trx_started, NOW()), 0), COALESCE(t.trx_rows_modified, 0), \
-         IF(p.COMMAND IN ('Sleep', 'Daemon'), '', COALESCE(SUBSTRING_INDEX(LTRIM(p.INFO), ' ', 1), p.COMMAND)), \
+        "SELECT p.ID, COALESCE(t.trx_rows_modified, 0), \
+         IF(p.COMMAND IN ('Sleep', 'Daemon'), '', COALESCE(LEFT(LTRIM(p.INFO), 20), p.COMMAND)), \
          COALESCE(t.trx_state = 'LOCK WAIT', 0) \
          FROM information_schema.PROCESSLIST p LEFT JOIN information_schema.INNODB_TRX t ON t.trx_mysql_thread_id = p.ID \
          WHERE p.COMMAND <> 'Sleep' OR t.trx_id IS NOT NULL",
@@ -90,6 +98,7 @@ fn in_flight(connection: &mut Connection, channel: &str) -> Result<Option<Vec<In
         Err(error) if error.code() == Some(code::SPECIFIC_ACCESS_DENIED) => return Ok(None),
         rows => rows.map_err(failed)?,
     };
+    let times = transaction_times(connection)?;
     let mut found = Vec::new();
     for (at, &number) in numbers.iter().enumerate() {
         let Some(holder) = holders.parse::<u64>(at).map_err(failed)? else { continue };
@@ -98,17 +107,54 @@ fn in_flight(connection: &mut Connection, channel: &str) -> Result<Option<Vec<In
             if field(0)? != holder {
                 continue;
             }
-            let statement = row.text(4).map_err(failed)?.unwrap_or_default().to_uppercase();
             found.push(InFlight {
                 worker: (number != ALONE).then_some(number),
                 connection: holder,
-                // The server's clock, or the source's that row events set: never less than what the statement has taken.
-                seconds: if statement.is_empty() { field(2)? } else { field(1)?.max(field(2)?) },
-                rows: field(3)?,
-                statement,
-                waits_for_lock: field(5)? == 1,
+                seconds: times.get(&holder).copied(),
+                rows: field(1)?,
+                statement: verb(row.text(2).map_err(failed)?.unwrap_or_default()),
+                waits_for_lock: field(3)? == 1,
             });
         }
     }
     Ok(Some(found))
+}
+
+/// Seconds since each connection's transaction began, where the server says so. MySQL's `trx_started`, and TIME of the process list, count
+/// from the time of the event that is applied, which may be long ago; its performance schema does not.
+fn transaction_times(connection: &mut Connection) -> Result<HashMap<u64, u64>, Failure> {
+    let sql = if connection.server().is_mariadb() {
+        connection.execute("SET SESSION time_zone='SYSTEM'").map_err(failed)?;
+        "SELECT trx_mysql_thread_id, GREATEST(TIMESTAMPDIFF(SECOND, trx_started, SYSDATE()), 0) FROM information_schema.INNODB_TRX"
+    } else {
+        "SELECT t.PROCESSLIST_ID, CAST(FLOOR(e.TIMER_WAIT / 1e12) AS UNSIGNED) FROM performance_schema.events_transactions_current e \
+         JOIN performance_schema.threads t ON t.THREAD_ID = e.THREAD_ID WHERE e.STATE = 'ACTIVE' AND t.PROCESSLIST_ID IS NOT NULL \
+         AND e.TIMER_WAIT IS NOT NULL"
+    };
+    let rows = match connection.rows(sql) {
+        Err(error) if error.is_connection_lost() => return Err(failed(error)),
+        // Switched off, not allowed, or older than the table (5.6).
+        Err(_) => return Ok(HashMap::new()),
+        Ok(rows) => rows,
+    };
+    rows.iter().map(|row| Ok((row.required(0).map_err(failed)?, row.required(1).map_err(failed)?))).collect()
+}
+
+/// What follows the first word may hold a password.
+fn verb(statement: &str) -> String {
+    let verb: String = statement.chars().take_while(char::is_ascii_alphabetic).collect();
+    if verb.is_empty() && !statement.is_empty() { "STATEMENT".to_owned() } else { verb.to_uppercase() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_the_verb_of_a_statement_is_shown() {
+        assert_eq!(
+            (verb("set\npassword='x'"), verb("Binlog Dump"), verb("")),
+            ("SET".into(), "BINLOG".into(), String::new())
+        );
+    }
 }
