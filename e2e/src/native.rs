@@ -88,6 +88,12 @@ pub fn position(server: &Server) -> Result<(String, u64)> {
     }
 }
 
+/// The GTIDs that a server has logged, in one line.
+pub fn gtids(server: &Server) -> Result<String> {
+    let variable = if server.kind.is_mariadb() { "@@gtid_binlog_pos" } else { "@@gtid_executed" };
+    Ok(server.scalar(&format!("SELECT {variable}"))?.replace("\\n", "").replace('\n', ""))
+}
+
 /// Before 8.0.22 the words were others.
 fn is_old_mysql(server: &Server) -> bool {
     !server.kind.is_mariadb() && server.kind != crate::server::MYSQL_9_7

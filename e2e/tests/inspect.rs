@@ -129,6 +129,7 @@ fn live(server: &Server, url: &str) -> Result<()> {
     for (field, value) in files.as_object().context("a report")? {
         ensure!(*value == one[field], "{field} with one thread: {:#}, with several: {value:#}", one[field]);
     }
+    ensure!(files == one, "the number of threads matters");
     let live = inspect(&["--from", url], 0)?;
     for field in
         ["transactions", "rows", "amil", "amil_writeset", "amil_exact", "barriers", "hot_keys", "mariadb_group_size"]

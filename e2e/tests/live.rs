@@ -1,8 +1,9 @@
 //! Heddle under load, and what a channel survives: signals, crashes of heddle and of both servers, every way to stop.
 //! Random moments come from a seed; `HEDDLE_SEED=N` repeats a run.
 
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Context, Result, ensure};
 use e2e::heddle::heddle;
+use e2e::native::{gtids, position};
 use e2e::pair::Pair;
 use e2e::server::{Kind, MARIADB_10_11, MYSQL_9_7, Server};
 use e2e::sysbench::{self, Load};
@@ -143,17 +144,8 @@ fn insert(server: &Server, ids: std::ops::RangeInclusive<u32>) -> Result<()> {
 }
 
 fn source_position(server: &Server) -> Result<String> {
-    let statement = if server.kind.is_mariadb() { "SHOW MASTER STATUS" } else { "SHOW BINARY LOG STATUS" };
-    let rows = server.rows(statement)?;
-    match rows.first().map(Vec::as_slice) {
-        Some([file, position, ..]) => Ok(format!("{file}:{position}")),
-        _ => bail!("{statement}: {rows:?}"),
-    }
-}
-
-fn source_gtids(server: &Server) -> Result<String> {
-    let variable = if server.kind.is_mariadb() { "@@gtid_binlog_pos" } else { "@@gtid_executed" };
-    Ok(server.scalar(&format!("SELECT {variable}"))?.replace("\\n", ""))
+    let (file, offset) = position(server)?;
+    Ok(format!("{file}:{offset}"))
 }
 
 /// Every way to stop at a point, from files and live, grouped and not.
@@ -163,7 +155,7 @@ fn stops_where_told(kind: Kind) -> Result<()> {
     insert(&pair.source, 1..=100)?;
     let position = source_position(&pair.source)?;
     insert(&pair.source, 101..=200)?;
-    let gtids = source_gtids(&pair.source)?;
+    let gtids = gtids(&pair.source)?;
     insert(&pair.source, 201..=300)?;
     thread::sleep(Duration::from_millis(2100));
     let time = pair.source.scalar("SELECT UNIX_TIMESTAMP()")?;
@@ -191,11 +183,8 @@ fn starts_where_told(kind: Kind, by_gtid: bool) -> Result<()> {
     pair.source.execute(schema)?;
     pair.target.execute(schema)?;
     insert(&pair.source, 1..=50)?;
-    let (option, value) = if by_gtid {
-        ("--start-gtid", source_gtids(&pair.source)?)
-    } else {
-        ("--start", source_position(&pair.source)?)
-    };
+    let (option, value) =
+        if by_gtid { ("--start-gtid", gtids(&pair.source)?) } else { ("--start", source_position(&pair.source)?) };
     insert(&pair.source, 51..=100)?;
     pair.begin(&["--until-end", option, &value])?.wait()?.successful()?;
     let rows = pair.target.scalar("SELECT CONCAT(COUNT(*), ' ', MIN(id)) FROM d.t")?;
@@ -208,7 +197,7 @@ fn keeps_gtids(kind: Kind) -> Result<()> {
     let pair = Pair::start(kind)?;
     made_load(&pair.source, Load { events: 500, ..SMALL })?;
     pair.to_the_end(&["--gtids", "preserve", "--workers", "4"])?;
-    let (wanted, got) = (source_gtids(&pair.source)?, source_gtids(&pair.target)?);
+    let (wanted, got) = (gtids(&pair.source)?, gtids(&pair.target)?);
     let contained = if kind.is_mariadb() {
         got.split(',').any(|gtid| gtid == wanted)
     } else {

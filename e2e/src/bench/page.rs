@@ -3,6 +3,14 @@
 use anyhow::{Context, Result};
 use std::path::PathBuf;
 
+const HEADING: &str = "# Benchmarks
+
+How fast a replica that is behind applies what it missed: heddle beside the servers' own replication, on the same machine, from the same state, in one
+run. Source and targets are durable (`sync_binlog=1`, `innodb_flush_log_at_trx_commit=1`, `O_DIRECT`) and write their binary logs; each contender starts from a
+fresh copy of the state before the workload and connects to the source that has made it; the clock runs from the start of replication, connecting included,
+until the last transaction is committed on the target. All rows of all tables are compared at the end; a difference ends the benchmark.
+";
+
 pub struct Page {
     path: PathBuf,
     text: String,
@@ -14,10 +22,10 @@ fn markers(name: &str) -> (String, String) {
 
 impl Page {
     /// What is there is kept, but for the sections that are written.
-    pub fn open(path: PathBuf, heading: &str) -> Result<Self> {
+    pub fn open(path: PathBuf) -> Result<Self> {
         let text = match std::fs::read_to_string(&path) {
             Ok(text) => text,
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => heading.to_owned(),
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => HEADING.to_owned(),
             Err(error) => return Err(error).with_context(|| path.display().to_string()),
         };
         Ok(Self { path, text })

@@ -1,6 +1,7 @@
 //! A source that has made a workload, and the state before it that every contender starts from.
 
 use crate::checksum::{Checksums, contents};
+use crate::native::gtids;
 use crate::server::{Kind, Server};
 use crate::sysbench::{self, Load, Script};
 use anyhow::{Context, Result};
@@ -34,11 +35,6 @@ pub struct Stage {
     /// What the source holds after the workload.
     pub wanted: Checksums,
     pub transactions: u64,
-}
-
-fn gtids(server: &Server) -> Result<String> {
-    let variable = if server.kind.is_mariadb() { "@@gtid_binlog_pos" } else { "@@gtid_executed" };
-    Ok(server.scalar(&format!("SELECT {variable}"))?.replace("\\n", "").replace('\n', ""))
 }
 
 fn logs(server: &Server) -> Result<Vec<PathBuf>> {

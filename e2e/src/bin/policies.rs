@@ -12,6 +12,7 @@ use e2e::bench::page::Page;
 use e2e::bench::{machine, slow_disk, version};
 use e2e::checksum::{Checksums, contents, differences};
 use e2e::heddle::heddle;
+use e2e::native;
 use e2e::server::{Kind, MARIADB_10_11, MYSQL_9_7, Server};
 use e2e::sysbench::{self, Load};
 use std::fmt::Write;
@@ -127,19 +128,11 @@ struct Stage {
     held: Checksums,
 }
 
-fn position(server: &Server) -> Result<String> {
-    let statement = if server.kind.is_mariadb() { "SHOW MASTER STATUS" } else { "SHOW BINARY LOG STATUS" };
-    match server.rows(statement)?.first().map(Vec::as_slice) {
-        Some([file, position, ..]) => Ok(format!("{file}:{position}")),
-        rows => bail!("{statement}: {rows:?}"),
-    }
-}
-
 fn stage(kind: Kind, arguments: &Arguments) -> Result<Stage> {
     // The source waits for its disk, so that its sessions commit in groups.
     let (source, start) = Server::start_two((kind, &DURABLE), (kind, &FAST))?;
     sysbench::prepare(&source, &arguments.script, arguments.load)?;
-    let position = position(&source)?;
+    let (file, offset) = native::position(&source)?;
     let from = source.binlog_index().display().to_string();
     heddle(&["replicate", "--from", &from, "--to", &start.url(), "--until-end"])?.successful()?;
     start.execute("DROP DATABASE heddle")?;
@@ -156,7 +149,7 @@ fn stage(kind: Kind, arguments: &Arguments) -> Result<Stage> {
         sysbench::run(&source, &arguments.script, share)?;
     }
     let held = contents(&source)?;
-    Ok(Stage { source, start, position, held })
+    Ok(Stage { source, start, position: format!("{file}:{offset}"), held })
 }
 
 struct Measured {
@@ -250,13 +243,11 @@ fn table(stage: &Stage, arguments: &Arguments, disk: Disk, slow: &str) -> Result
     Ok(text)
 }
 
-const HEADING: &str = "# Benchmarks\n";
-
 fn main() -> Result<()> {
     let arguments = arguments()?;
     let dir = tempfile::tempdir()?;
     let slow = slow_disk::option(dir.path())?;
-    let mut page = Page::open(arguments.output.clone(), HEADING)?;
+    let mut page = Page::open(arguments.output.clone())?;
     let load = arguments.load;
     let mut text = format!(
         "## Policies\n\nEvery policy on one input, transactions/s (times serial) by number of workers: {} transactions of sysbench's `{}` from {} sessions, {} tables \

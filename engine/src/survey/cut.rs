@@ -67,9 +67,8 @@ pub struct Cutter {
     cut_here: bool,
     changed: bool,
     continued: Option<Vec<Bytes>>,
-    /// Bytes to leave out, of the event at `skipped_at`.
-    skip: u64,
-    skipped_at: u64,
+    /// Bytes to leave out, and where their event begins.
+    skip: Option<(u64, u64)>,
     failed: bool,
 }
 
@@ -87,8 +86,7 @@ impl Cutter {
             cut_here: false,
             changed: false,
             continued: None,
-            skip: 0,
-            skipped_at: 0,
+            skip: None,
             failed: false,
         }
     }
@@ -109,8 +107,7 @@ impl Cutter {
 
     #[allow(clippy::should_implement_trait)] // it may need more input
     pub fn next(&mut self) -> Cut {
-        if self.skip > 0 {
-            let (bytes, offset) = (std::mem::take(&mut self.skip), self.skipped_at);
+        if let Some((bytes, offset)) = self.skip.take() {
             return Cut::Skip { bytes, offset };
         }
         loop {
@@ -144,12 +141,12 @@ impl Cutter {
             if length > EVENT_BYTES_MAX {
                 let mut piece = self.piece(self.at, true);
                 piece.too_large = Some(header);
-                self.skipped_at = self.base;
+                let offset = self.base;
                 self.base += length as u64;
                 // What is in the buffer of it goes, too.
                 let here = self.buffer.len().min(length);
                 self.buffer.drain(..here);
-                self.skip = (length - here) as u64;
+                self.skip = (length > here).then_some(((length - here) as u64, offset));
                 return Cut::Piece(piece);
             }
             if have < length {

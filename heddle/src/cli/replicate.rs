@@ -24,9 +24,9 @@ use crate::runtime::start::StartAt;
 use crate::runtime::stats::Stats;
 use crate::runtime::until::Until;
 use crate::source::Source;
-use crate::target::Target;
 use crate::target::mysql::MySqlTarget;
 use crate::target::store::StoreTarget;
+use crate::target::{CHANNEL_BYTES_MAX, Target};
 
 /// Replicate from a server or binary log files into a server or the embedded store
 ///
@@ -203,8 +203,8 @@ pub fn run(args: &ReplicateArgs) -> Result<ExitCode> {
 
 fn check(args: &ReplicateArgs) -> Result<()> {
     let valid = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
-    if args.channel.is_empty() || args.channel.len() > 50 || !args.channel.chars().all(valid) {
-        bail!("--channel {:?}: up to 50 letters, digits, '-', '_' and '.'", args.channel);
+    if args.channel.is_empty() || args.channel.len() > CHANNEL_BYTES_MAX || !args.channel.chars().all(valid) {
+        bail!("--channel {:?}: up to {CHANNEL_BYTES_MAX} letters, digits, '-', '_' and '.'", args.channel);
     }
     if args.domain_workers_max.is_some()
         && (args.commit_order == Order::Preserve || !matches!(args.policy, PolicyName::Domain | PolicyName::Database))

@@ -12,6 +12,7 @@ use serde::{Deserialize, Serialize};
 use wire::Connection;
 
 use super::status::Positioning;
+use crate::target::mysql::failures::NOT_THERE;
 use crate::target::mysql::progress::{SCHEMA, TABLES};
 use crate::target::mysql::sql::quote;
 
@@ -132,9 +133,6 @@ impl Record {
         self.place.as_ref().ok_or_else(|| anyhow!("{SCHEMA}.rescue does not say where the rescue began"))
     }
 }
-
-/// Unknown database, no such table.
-const NOT_THERE: [u16; 2] = [1049, 1146];
 
 pub fn read(connection: &mut Connection, channel: &str) -> Result<Option<Record>> {
     let row = connection.row(format!(

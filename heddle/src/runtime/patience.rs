@@ -20,19 +20,20 @@ pub fn back_off(attempt: u32) -> Duration {
 /// The last failure.
 pub fn until_reached<T>(mut attempt: impl FnMut() -> Result<T, Failure>) -> Result<T, Failure> {
     let since = Instant::now();
-    for attempts in 1.. {
+    let mut attempts = 0_u32;
+    loop {
         match attempt() {
             Err(again)
                 if matches!(again.kind, FailureKind::ConnectionLost | FailureKind::Exhausted)
                     && since.elapsed() <= RECONNECT_FOR =>
             {
                 tracing::warn!("target not reachable: {}", again.message);
+                attempts = attempts.saturating_add(1);
                 std::thread::sleep(back_off(attempts));
             }
             done => return done,
         }
     }
-    unreachable!("attempts are not bounded by their number")
 }
 
 #[cfg(test)]

@@ -17,6 +17,9 @@ use engine::transaction::Transaction;
 use crate::report::dry_run::{DryRun, SourceFacts};
 use crate::runtime::reread::Reread;
 
+/// The longest name of a channel, in bytes: the servers' locks, which are named after it, have names of at most 64.
+pub const CHANNEL_BYTES_MAX: usize = 50;
+
 /// What a target knows of a channel when it is opened.
 #[derive(Debug, Default)]
 pub struct Opened {

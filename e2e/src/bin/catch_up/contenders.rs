@@ -72,28 +72,33 @@ pub fn all(kind: Kind) -> Vec<Named> {
     list
 }
 
-/// The native settings that were the best with [`all`], and heddle as it comes.
-pub fn best(kind: Kind) -> Vec<Named> {
-    let names: &[&str] = match kind.is_mariadb() {
-        true => &["native, conservative, 64 threads", "native, optimistic, 32 threads", AS_IT_COMES],
-        false => &["native, 32 workers", "native, 16 workers, commit order not preserved", AS_IT_COMES],
-    };
-    all(kind).into_iter().filter(|(name, _)| names.contains(name)).collect()
+/// Some native settings, and heddle as it comes.
+fn beside(kind: Kind, mysql: &[&str], mariadb: &[&str]) -> Vec<Named> {
+    let natives = if kind.is_mariadb() { mariadb } else { mysql };
+    all(kind).into_iter().filter(|(name, _)| *name == AS_IT_COMES || natives.contains(name)).collect()
 }
 
-/// The native settings that do well on most workloads, and heddle as it comes.
+/// The native settings that were the best with [`all`].
+pub fn best(kind: Kind) -> Vec<Named> {
+    beside(
+        kind,
+        &["native, 32 workers", "native, 16 workers, commit order not preserved"],
+        &["native, conservative, 64 threads", "native, optimistic, 32 threads"],
+    )
+}
+
+/// The native settings that do well on most workloads.
 pub fn few(kind: Kind) -> Vec<Named> {
-    let names: &[&str] = match kind.is_mariadb() {
-        true => &[
+    beside(
+        kind,
+        &["native, 1 worker", "native, 4 workers", "native, 16 workers"],
+        &[
             "native, serial",
             "native, conservative, 16 threads",
             "native, optimistic, 8 threads",
             "native, optimistic, 32 threads",
-            AS_IT_COMES,
         ],
-        false => &["native, 1 worker", "native, 4 workers", "native, 16 workers", AS_IT_COMES],
-    };
-    all(kind).into_iter().filter(|(name, _)| names.contains(name)).collect()
+    )
 }
 
 pub fn is_ours(name: &str) -> bool {

@@ -76,17 +76,9 @@ impl Arguments {
     }
 }
 
-const HEADING: &str = "# Benchmarks
-
-How fast a replica that is behind applies what it missed: heddle beside the servers' own replication, on the same machine, from the same state, in one
-run. Source and targets are durable (`sync_binlog=1`, `innodb_flush_log_at_trx_commit=1`, `O_DIRECT`) and write their binary logs; each contender starts from a
-fresh copy of the state before the workload and connects to the source that has made it; the clock runs from the start of replication, connecting included,
-until the last transaction is committed on the target. All rows of all tables are compared at the end; a difference ends the benchmark.
-";
-
 fn main() -> Result<()> {
     let arguments = arguments()?;
-    let mut page = Page::open(arguments.output.clone(), HEADING)?;
+    let mut page = Page::open(arguments.output.clone())?;
     for section in &arguments.sections {
         eprintln!("== {section}");
         let text = match section.as_str() {

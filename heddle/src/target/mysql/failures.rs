@@ -39,6 +39,9 @@ pub(super) mod code {
     pub const SUPER_READ_ONLY: u16 = 1836;
 }
 
+/// Unknown database, no such table: what is asked of the bookkeeping tables where nothing has ever run.
+pub const NOT_THERE: [u16; 2] = [code::BAD_DB, code::NO_SUCH_TABLE];
+
 /// The failure that an error of a target connection means for the group under way.
 pub fn failure(error: &wire::Error) -> Failure {
     // The connection is gone with this one, too, but a new one would fare no better.

@@ -138,8 +138,7 @@ impl MySqlTarget {
     }
 
     fn lock_name(&self) -> String {
-        // Names of more than 64 bytes are refused; the channel's length is bounded where it is parsed.
-        format!("heddle.{}", self.shared.channel).chars().take(64).collect()
+        session::lease_lock_name(&self.shared.channel)
     }
 
     /// Runs something on the control connection, which is made anew when it was lost.

@@ -3,7 +3,7 @@
 use engine::failure::{Failure, FailureKind};
 use wire::{Connection, Row};
 
-use super::failures::{FENCE_COLUMN, code, failed};
+use super::failures::{FENCE_COLUMN, NOT_THERE, failed};
 use super::intent::Intent;
 use super::progress::{MARK_COLUMNS, SCHEMA, read_mark};
 use super::sql::quote;
@@ -15,9 +15,6 @@ pub struct Found {
     pub epoch: u64,
     pub intent: Option<Intent>,
 }
-
-/// Unknown database, no such table: no channel has ever run here.
-pub const NOT_THERE: [u16; 2] = [code::BAD_DB, code::NO_SUCH_TABLE];
 
 /// `None`: the target has never heard of the channel.
 pub fn read(connection: &mut Connection, channel: &str) -> Result<Option<Found>, Failure> {

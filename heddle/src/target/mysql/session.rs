@@ -117,6 +117,12 @@ fn connect_as(shared: &Shared, number: usize) -> Result<Connection, Failure> {
     Ok(connection)
 }
 
+/// The lock of the one heddle that feeds the channel.
+pub(super) fn lease_lock_name(channel: &str) -> String {
+    // Names of more than 64 bytes are refused; the channel's length is bounded where it is parsed.
+    format!("heddle.{channel}").chars().take(64).collect()
+}
+
 /// At most 64 bytes: the channel has at most 50. The slash is in no channel's name.
 pub(super) fn lock_name(channel: &str, number: usize) -> String {
     format!("heddle.{channel}/{number}")

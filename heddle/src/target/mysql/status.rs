@@ -5,12 +5,12 @@ use std::collections::HashMap;
 use engine::failure::Failure;
 use wire::{ConnectOptions, Connection};
 
-use super::failures::{code, failed};
-use super::opened::NOT_THERE;
+use super::failures::{NOT_THERE, code, failed};
 use super::progress::SCHEMA;
-use super::session::{ALONE, lock_name};
+use super::session::{ALONE, lease_lock_name, lock_name};
 use super::sql::quote;
 use crate::report::status::{ChannelStatus, InFlight, gaps};
+use crate::target::CHANNEL_BYTES_MAX;
 
 pub fn read(options: &ConnectOptions) -> Result<Vec<ChannelStatus>, Failure> {
     let mut connection = Connection::connect(options).map_err(failed)?;
@@ -30,7 +30,7 @@ pub fn read(options: &ConnectOptions) -> Result<Vec<ChannelStatus>, Failure> {
         let channel = text(0)?;
         let (file, offset) = (text(2)?, number(3)?);
         let (commit_time_us, applied_time_us, now_us) = (number(5)?, number(6)?, number(10)?);
-        let lock = quote(&format!("heddle.{channel}").chars().take(64).collect::<String>());
+        let lock = quote(&lease_lock_name(&channel));
         let holder = connection.scalar(format!("SELECT IS_USED_LOCK({lock})")).map_err(failed)?;
         let islands = connection
             .rows(format!(
@@ -73,9 +73,6 @@ pub fn read(options: &ConnectOptions) -> Result<Vec<ChannelStatus>, Failure> {
 /// As many as `--workers` allows.
 const WORKERS_MAX: usize = 512;
 
-/// No channel has a longer name: locks on the servers have names of at most 64 bytes.
-const CHANNEL_BYTES_MAX: usize = 50;
-
 /// What the channel's connections do. Each holds a lock by its number for as long as it lives. `None`: the account may not see it.
 fn in_flight(connection: &mut Connection, channel: &str) -> Result<Option<Vec<InFlight>>, Failure> {
     if channel.len() > CHANNEL_BYTES_MAX {
@@ -99,24 +96,28 @@ fn in_flight(connection: &mut Connection, channel: &str) -> Result<Option<Vec<In
         rows => rows.map_err(failed)?,
     };
     let times = transaction_times(connection)?;
-    let mut found = Vec::new();
+    let mut workers: HashMap<u64, usize> = HashMap::new();
     for (at, &number) in numbers.iter().enumerate() {
-        let Some(holder) = holders.parse::<u64>(at).map_err(failed)? else { continue };
-        for row in &rows {
-            let field = |index: usize| row.required::<u64>(index).map_err(failed);
-            if field(0)? != holder {
-                continue;
-            }
-            found.push(InFlight {
-                worker: (number != ALONE).then_some(number),
-                connection: holder,
-                seconds: times.get(&holder).copied(),
-                rows: field(1)?,
-                statement: verb(row.text(2).map_err(failed)?.unwrap_or_default()),
-                waits_for_lock: field(3)? == 1,
-            });
+        if let Some(holder) = holders.parse(at).map_err(failed)? {
+            workers.insert(holder, number);
         }
     }
+    let mut found = Vec::new();
+    for row in &rows {
+        let field = |index: usize| row.required::<u64>(index).map_err(failed);
+        let connection = field(0)?;
+        let Some(&number) = workers.get(&connection) else { continue };
+        found.push(InFlight {
+            worker: (number != ALONE).then_some(number),
+            connection,
+            seconds: times.get(&connection).copied(),
+            rows: field(1)?,
+            statement: verb(row.text(2).map_err(failed)?.unwrap_or_default()),
+            waits_for_lock: field(3)? == 1,
+        });
+    }
+    // By number; the one for statements comes last, as it did when they were asked for.
+    found.sort_by_key(|one| one.worker.unwrap_or(ALONE));
     Ok(Some(found))
 }
 
