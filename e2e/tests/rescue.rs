@@ -438,8 +438,73 @@ fn ring(kind: Kind) -> Result<()> {
     Ok(())
 }
 
-/// The source has purged what comes next: said before the replica is touched.
-fn purged(kind: Kind) -> Result<()> {
+/// Everything that was received is purged at the source: only the replica's relay logs have it.
+fn purge_received(lagging: &Lagging) -> Result<()> {
+    let (source, replica) = (&lagging.source, &lagging.replica);
+    source.rotate()?;
+    let logs = source.rows("SHOW BINARY LOGS")?;
+    let Some(last) = logs.last().and_then(|row| row.first()) else { bail!("no binary logs") };
+    for _ in 0..600 {
+        let output = replica.client(&["--vertical", "-e", statement(replica, "STATUS")]).output()?;
+        if String::from_utf8_lossy(&output.stdout).contains(&format!("Log_File: {last}")) {
+            // MariaDB keeps what it is still sending, without a word.
+            source.execute(&format!("PURGE BINARY LOGS TO '{last}'"))?;
+            if source.rows("SHOW BINARY LOGS")?.len() == 1 {
+                return Ok(());
+            }
+        }
+        thread::sleep(Duration::from_millis(50));
+    }
+    bail!("the logs before {last} are not purged")
+}
+
+/// In small relay logs, so that transactions begin in one and end in the next.
+const SMALL: &str = "--max-relay-log-size=40960";
+
+/// The source has purged what comes next: the replica's relay logs have it. Refused where they can not be read.
+fn purged(kind: Kind, by: By) -> Result<()> {
+    let lagging = Lagging::start(kind, by, &[SMALL, "--sync-relay-log=0"])?;
+    let settings = lagging.settings()?;
+    lagging.fall_behind(5)?;
+    purge_received(&lagging)?;
+    let empty = lagging.replica.dir().display().to_string();
+    let run = lagging.rescue(&["--replica-relay-logs", &empty])?;
+    ensure!(run.status.code() == Some(1) && outcome(&run)? == "refused", "{run}");
+    ensure!(run.stdout.contains("run heddle there"), "{run}");
+    let load = sysbench::start(&lagging.source, "oltp_write_only", MEANWHILE)?;
+    let run = lagging.rescue(&[])?.successful()?;
+    ensure!(outcome(&run)? == "handed_back", "{run}");
+    load.wait()?;
+    lagging.as_before(&settings).with_context(|| run.to_string())
+}
+
+/// The same, killed at random moments and gone on with, aborted in the end.
+fn purged_and_interrupted(kind: Kind, by: By, name: &str) -> Result<()> {
+    let mut random = seeded(name);
+    let lagging = Lagging::start(kind, by, &[SMALL])?;
+    let settings = lagging.settings()?;
+    lagging.fall_behind(5)?;
+    purge_received(&lagging)?;
+    for moments in [2900..4500, 0..800, 0..800] {
+        let running = lagging.begin(&["--workers", "1"])?;
+        thread::sleep(Duration::from_millis(random.random_range(moments)));
+        let phase = lagging.replica.scalar("SELECT phase FROM heddle.rescue").unwrap_or_else(|_| "none".to_owned());
+        eprintln!("  killed in phase {phase}");
+        running.kill()?;
+        running.wait()?;
+        if lagging.by == By::Gtid || !kind.is_mariadb() {
+            lagging.replica.kill()?;
+            lagging.replica.restart(&[])?;
+        }
+        start_native(&lagging.replica)?;
+    }
+    let run = lagging.rescue(&["--abort"])?.successful()?;
+    start_native(&lagging.replica)?;
+    lagging.as_before(&settings).with_context(|| run.to_string())
+}
+
+/// Neither the source nor the replica has what comes next: said before the replica is touched.
+fn lost(kind: Kind) -> Result<()> {
     let lagging = Lagging::start(kind, By::Gtid, &[])?;
     stop_applier(&lagging.replica)?;
     lagging.replica.execute(statement(&lagging.replica, "STOP"))?;
@@ -452,7 +517,7 @@ fn purged(kind: Kind) -> Result<()> {
     lagging.source.execute(&format!("PURGE BINARY LOGS TO '{last}'"))?;
     let run = lagging.rescue(&[])?;
     ensure!(run.status.code() == Some(1) && outcome(&run)? == "refused", "{run}");
-    ensure!(run.stdout.contains("relay logs"), "{run}");
+    ensure!(run.stdout.contains("has not received it"), "{run}");
     Ok(())
 }
 
@@ -513,6 +578,12 @@ tests! {
     mariadb_refused: refused(MARIADB_10_11);
     mysql_ring: ring(MYSQL_9_7);
     mariadb_ring: ring(MARIADB_10_11);
-    mysql_purged: purged(MYSQL_9_7);
-    mariadb_purged: purged(MARIADB_10_11);
+    mysql_purged: purged(MYSQL_9_7, By::Gtid);
+    mysql_purged_by_file: purged(MYSQL_9_7, By::FileOnly);
+    mariadb_purged: purged(MARIADB_10_11, By::Gtid);
+    mariadb_purged_by_file: purged(MARIADB_10_11, By::File);
+    mysql_purged_and_interrupted: purged_and_interrupted(MYSQL_9_7, By::Gtid, "mysql_purged_and_interrupted");
+    mariadb_purged_and_interrupted: purged_and_interrupted(MARIADB_10_11, By::Gtid, "mariadb_purged_and_interrupted");
+    mysql_lost: lost(MYSQL_9_7);
+    mariadb_lost: lost(MARIADB_10_11);
 }

@@ -358,6 +358,7 @@ fn replicate(way: Way, log: &Log, path: &Path, shown: Shown) -> Result<Summary> 
         start: StartAt::Default,
         // Files are read in place: there is no relay log.
         relay_dir: PathBuf::new(),
+        relay_filled: false,
         relay_bytes_max: 0,
         server_id: 0,
         not_from: None,

@@ -181,6 +181,7 @@ pub fn run(args: &ReplicateArgs) -> Result<ExitCode> {
             (None, None) => StartAt::Default,
         },
         relay_dir: args.feed.relay_dir(&args.channel, &address)?,
+        relay_filled: false,
         relay_bytes_max: args.feed.relay_max_bytes,
         server_id: args.feed.server_id(&args.channel, &address),
         not_from: None,

@@ -1,5 +1,6 @@
 //! `heddle rescue`: a lagging replica, from its own applier and back to it.
 
+use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -46,6 +47,10 @@ pub struct RescueArgs {
     /// Read the replication account and its password from the replica (MySQL: mysql.slave_master_info)
     #[arg(long, conflicts_with_all = ["source", "source_user"])]
     replication_account: bool,
+    /// Where the replica's relay logs are, as seen from here, if not where the replica says; only needed when the source has purged what
+    /// comes next
+    #[arg(long, value_name = "DIR")]
+    replica_relay_logs: Option<PathBuf>,
     /// The replication channel (MariaDB: connection) of a replica that has several
     #[arg(long, value_name = "NAME")]
     channel: Option<String>,
@@ -98,6 +103,7 @@ pub fn run(args: &RescueArgs) -> Result<ExitCode> {
             Workers::Auto => 4,
         },
         relay_dir: Box::new(move |channel| relay.relay_dir(channel, &relay_address)),
+        replica_relay_logs: args.replica_relay_logs.clone(),
         server_id: Box::new(move |channel| numbering.server_id(channel, &address)),
         relay_bytes_max: args.feed.relay_max_bytes,
         memory_bytes: args.feed.memory,

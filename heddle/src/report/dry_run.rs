@@ -89,7 +89,7 @@ fn where_from(spec: &Spec, live: Option<&SourceState>) -> Result<Option<String>>
         (Source::Live(_), None) => return Ok(None),
         (Source::Live(_), Some(state)) => {
             start::two_servers(state, spec.target.machine().map_err(anyhow::Error::new)?.as_deref())?;
-            start::live(&opened, state, &spec.start, spec.on_target.clone())?
+            start::live(&opened, state, &spec.start, spec.on_target.clone(), spec.relay_filled)?
         }
         (Source::Files(files), _) => start::files(&opened, &start::names(files)?, &spec.start)?.0,
     };

@@ -5,14 +5,16 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use anyhow::{Context, Result, anyhow, bail};
 use engine::group::Grouping;
+use engine::position::LogPosition;
 use engine::scheduler::CommitOrder;
 use wire::{ConnectOptions, Connection};
 
 use super::goal::{Goal, Watcher};
 use super::look;
+use super::relay_logs;
 use super::run::Rescue;
-use super::state::Record;
-use super::status::Positioning;
+use super::state::{Place, Record};
+use super::status::{Positioning, ReplicaStatus};
 use super::takeover;
 use crate::observe::progress::Progress;
 use crate::report::summary::Summary;
@@ -33,15 +35,25 @@ impl Rescue<'_> {
         takeover::check_held(&mut self.control, &self.native, &record.saved, place, &self.server.gtid_mode)?;
         let target = MySqlTarget::connect_unlogged(self.request.replica.clone(), &self.progress)?;
         let opened = target.open()?;
-        let goal = match (self.request.abort, opened.intent.as_deref().and_then(intent_seq)) {
-            (false, _) => Goal::Lag(self.request.lag),
-            (true, None) => return Ok(true),
-            (true, Some(seq)) => {
+        let status = look::channel(&mut self.control, &self.native)?;
+        // What only the relay logs had has to be applied by Heddle: the native applier would ask the source for it.
+        let applied = opened.mark.as_ref().and_then(|mark| mark.position.clone());
+        let copied_to = record.saved.copied_to()?.filter(|end| applied.as_ref().is_none_or(|applied| applied < end));
+        let goal = match (self.request.abort, opened.intent.as_deref().and_then(intent_seq), &copied_to) {
+            (false, ..) => Goal::Lag(self.request.lag),
+            (true, _, Some(end)) => {
+                self.say(&format!("the source has purged what comes next: applying what was copied, up to {end}, first"));
+                Goal::Position(end.clone())
+            }
+            (true, None, None) => return Ok(true),
+            (true, Some(seq), None) => {
                 self.say("a statement that commits by itself was under way: finding out what became of it first");
                 Goal::Seq(seq)
             }
         };
-        let status = look::channel(&mut self.control, &self.native)?;
+        if let Some(end) = &copied_to {
+            self.copied(&status, place, applied.as_ref(), end)?;
+        }
         let source = (self.request.source)(&status, &mut self.control)?;
         let state = SourceState::read(&mut Connection::connect(&source).context("source")?).context("source")?;
         let start = match (&opened.mark, place.positioning, &place.position) {
@@ -69,6 +81,7 @@ impl Rescue<'_> {
             until_end: false,
             start,
             relay_dir: (self.request.relay_dir)(&self.progress)?,
+            relay_filled: copied_to.is_some(),
             relay_bytes_max: self.request.relay_bytes_max,
             server_id: (self.request.server_id)(&self.progress),
             not_from: Some(self.server.server_id),
@@ -102,6 +115,34 @@ impl Rescue<'_> {
             }
             None => Err(anyhow!("stopped by a signal before the replica had caught up")),
         }
+    }
+
+    /// The relay log has what was copied; on MySQL, which keeps its own while the applier is held, it can be copied again.
+    fn copied(
+        &mut self,
+        status: &ReplicaStatus,
+        place: &Place,
+        applied: Option<&LogPosition>,
+        end: &LogPosition,
+    ) -> Result<()> {
+        let dir = (self.request.relay_dir)(&self.progress)?;
+        let options = relay_logs::options(self.request, status, place)?;
+        if relay_logs::holds(&dir, options.clone(), applied, end) {
+            return Ok(());
+        }
+        let lost = || {
+            format!(
+                "the relay log in {} does not hold what was copied from the replica's relay logs, and the source has it no more: go on where \
+                 the rescue began, with the same --relay-dir",
+                dir.display()
+            )
+        };
+        if self.server.flavour_is_mariadb {
+            bail!(lost());
+        }
+        let logs = relay_logs::find(&mut self.control, self.request, &self.server, status).with_context(lost)?;
+        self.say(&format!("copying   {:.1} MB of the replica's relay logs to {} again", logs.bytes as f64 / 1e6, dir.display()));
+        logs.copy(place, &dir, options).map(|_| ()).with_context(lost)
     }
 
     fn run_channel(

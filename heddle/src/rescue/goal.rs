@@ -16,12 +16,14 @@ use crate::runtime::stats::Stats;
 use crate::source::state;
 
 /// What has to be reached.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub enum Goal {
     /// At most so far behind.
     Lag(Duration),
     /// Transactions applied up to this number.
     Seq(u64),
+    /// All that the source's log has before it.
+    Position(LogPosition),
 }
 
 pub struct Watcher {
@@ -63,15 +65,16 @@ impl Watcher {
                 self.stop.store(true, Ordering::Relaxed);
                 return;
             }
-            let reached = match self.goal {
-                Goal::Seq(seq) => self.stats.low_water.load(Ordering::Acquire) >= seq,
+            let reached = match &self.goal {
+                Goal::Seq(seq) => self.stats.low_water.load(Ordering::Acquire) >= *seq,
+                Goal::Position(end) => self.stats.has_committed_to(end),
                 Goal::Lag(lag) => {
                     if Instant::now() >= next && answers.len() < ANSWERS_MAX {
                         let answer = self.ask(&mut connection);
                         next = Instant::now() + if answer.is_some() { ASK_EVERY } else { RETRY_EVERY };
                         answers.extend(answer);
                     }
-                    self.lag(&mut answers).is_some_and(|now| now <= lag)
+                    self.lag(&mut answers).is_some_and(|now| now <= *lag)
                 }
             };
             if reached {

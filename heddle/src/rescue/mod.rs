@@ -2,7 +2,7 @@
 //!
 //! `look` what there is · `status` the servers' words for it · `judge` can it be done · `native` statements for native replication ·
 //! `state` how far a rescue has come, on the replica · `takeover`, `handback` the two ends · `survey`, `apply` what comes before and in
-//! between · `goal` when to stop · `run` one after the other · `report` what is said at the end.
+//! between · `relay_logs` what the source has purged · `goal` when to stop · `run` one after the other · `report` what is said at the end.
 
 mod apply;
 pub mod goal;
@@ -10,6 +10,7 @@ pub mod handback;
 pub mod judge;
 pub mod look;
 pub mod native;
+mod relay_logs;
 pub mod report;
 pub mod run;
 pub mod state;

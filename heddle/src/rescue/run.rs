@@ -13,8 +13,9 @@ use wire::{ConnectOptions, Connection};
 use super::handback::{self, Applied};
 use super::look::{self, Server};
 use super::native::Native;
+use super::relay_logs;
 use super::report::{Outcome, Report};
-use super::state::{self, Phase, Record};
+use super::state::{self, Phase, Place, Record, Saved};
 use super::status::ReplicaStatus;
 use super::takeover;
 use crate::report::out::{chain, say};
@@ -39,6 +40,8 @@ pub struct Request {
     pub lag: Duration,
     pub workers: usize,
     pub relay_dir: OfChannel<Result<PathBuf>>,
+    /// Where the replica's own relay logs are, as seen from here; `None`: where it says.
+    pub replica_relay_logs: Option<PathBuf>,
     pub server_id: OfChannel<u32>,
     pub relay_bytes_max: u64,
     pub memory_bytes: u64,
@@ -66,6 +69,8 @@ pub(super) struct Rescue<'a> {
     pub(super) server: Server,
     pub(super) native: Native,
     pub(super) progress: String,
+    /// Bytes of the replica's relay logs, when the source has purged what they hold.
+    pub(super) copied_bytes: Option<u64>,
     pub(super) report: Report,
 }
 
@@ -112,7 +117,7 @@ impl<'a> Rescue<'a> {
             ..Report::default()
         };
         let progress = progress_channel(&native.channel);
-        Ok(Self { request, signalled: Arc::clone(signalled), control, server, native, progress, report })
+        Ok(Self { request, signalled: Arc::clone(signalled), control, server, native, progress, copied_bytes: None, report })
     }
 
     pub(super) fn say(&self, text: &str) {
@@ -185,11 +190,15 @@ impl<'a> Rescue<'a> {
     }
 
     fn go_on(&mut self, mut record: Record) -> Result<()> {
+        if record.phase == Phase::TakingOver && self.request.abort && self.is_untouched()? {
+            let (place, _) = look::place(&mut self.control, &self.native, &self.server.gtid_mode)?;
+            let channel = &self.native.channel;
+            state::advance(&mut self.control, channel, Phase::TakingOver, Phase::Released, Some(&place))?;
+            record.phase = Phase::Released;
+        }
         if record.phase == Phase::TakingOver {
             let began = Instant::now();
-            let gtid_mode = self.server.gtid_mode.clone();
-            let place =
-                takeover::take_over(&mut self.control, &self.native, &record.saved, &gtid_mode, self.server.workers)?;
+            let place = self.take_over(&mut record.saved)?;
             let seconds = began.elapsed().as_secs_f64();
             self.report.take_over_seconds = Some(seconds);
             self.say(&format!(
@@ -215,6 +224,40 @@ impl<'a> Rescue<'a> {
         self.release(&record)?;
         self.report.hand_back_seconds = Some(began.elapsed().as_secs_f64());
         Ok(())
+    }
+
+    /// Whether the native applier would go on by itself where it stands.
+    fn is_untouched(&mut self) -> Result<bool> {
+        Ok(look::channel(&mut self.control, &self.native)?.delay_s != super::native::HOLD_S)
+    }
+
+    fn take_over(&mut self, saved: &mut Saved) -> Result<Place> {
+        let (native, server, request) = (&self.native, &self.server, self.request);
+        let relay_dir = (request.relay_dir)(&self.progress)?;
+        let channel = native.channel.clone();
+        let talk = |text: &str| if request.talk { say!("{text}") } else { tracing::info!("{text}") };
+        let (mut copied, from_relay_logs) = (saved.clone(), saved.from_relay_logs);
+        let mut before_hold = |connection: &mut Connection| {
+            if !from_relay_logs {
+                return Ok(());
+            }
+            let (place, status) = look::place(connection, native, &server.gtid_mode)?;
+            let logs = relay_logs::find(connection, request, server, &status)?;
+            talk(&format!("copying   {:.1} MB of the replica's relay logs to {}", logs.bytes as f64 / 1e6, relay_dir.display()));
+            let options = relay_logs::options(request, &status, &place)?;
+            copied.copied_to = Some(logs.copy(&place, &relay_dir, options)?.to_string());
+            state::save(connection, &channel, &copied)
+        };
+        let place = takeover::take_over(
+            &mut self.control,
+            native,
+            saved,
+            &server.gtid_mode,
+            server.workers,
+            &mut before_hold,
+        )?;
+        *saved = copied;
+        Ok(place)
     }
 
     fn hand_back(&mut self, record: &Record) -> Result<()> {

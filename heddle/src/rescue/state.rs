@@ -64,12 +64,24 @@ pub struct Saved {
     pub super_read_only: bool,
     /// The schema of the bookkeeping was there before.
     pub schema_existed: bool,
+    /// The source had purged what came next: it is copied from the replica's relay logs before the applier is held.
+    #[serde(default)]
+    pub from_relay_logs: bool,
+    /// Up to where it was copied, `FILE:POSITION` of the source's binary log. `None`: it was not copied yet.
+    #[serde(default)]
+    pub copied_to: Option<String>,
 }
 
 impl Saved {
     /// MariaDB's, which has to be set again whenever something else is.
     pub fn heartbeat(&self) -> Option<&str> {
         self.config.get("replica_heartbeat_period").map(String::as_str)
+    }
+
+    /// The end of what only Heddle's relay log has.
+    pub fn copied_to(&self) -> Result<Option<LogPosition>> {
+        let parse = |text: &String| text.parse().with_context(|| format!("{SCHEMA}.rescue: copied_to {text:?}"));
+        self.copied_to.as_ref().map(parse).transpose()
     }
 }
 
@@ -220,7 +232,7 @@ pub fn advance(
     Ok(())
 }
 
-/// `super_read_only` was switched on again, by a restart or by somebody: it is so again at the end.
+/// What was found or done later than the beginning.
 pub fn save(connection: &mut Connection, channel: &str, saved: &Saved) -> Result<()> {
     connection.execute(format!(
         "UPDATE {SCHEMA}.rescue SET saved={} WHERE channel={}",

@@ -37,6 +37,11 @@ impl Columns {
         }
     }
 
+    fn position(&self, file: &str, offset: &str) -> Result<Option<LogPosition>, String> {
+        let (file, offset) = (self.text(file), self.number(offset)?);
+        Ok((!file.is_empty() && offset > 0).then(|| LogPosition::new(file, offset)))
+    }
+
     fn error(&self, kind: &str) -> Result<Option<String>, String> {
         let number: u32 = self.number(&format!("last_{kind}_errno"))?;
         Ok((number != 0).then(|| format!("{number} ({})", self.text(&format!("last_{kind}_error")))))
@@ -78,6 +83,12 @@ pub struct ReplicaStatus {
     pub positioning: Positioning,
     /// Behind the last transaction applied, in the source's binary log. `None`: nothing was ever applied.
     pub applied: Option<LogPosition>,
+    /// Where the same is in the replica's own relay logs.
+    pub relay: Option<LogPosition>,
+    /// Up to where it has received, in the source's binary log.
+    pub received: Option<LogPosition>,
+    /// The GTIDs of what it has received; MariaDB: the last of each domain. Empty without GTIDs.
+    pub received_gtids: String,
     /// Seconds that the applier waits on purpose.
     pub delay_s: u64,
     /// Names and values of filters that are set.
@@ -151,8 +162,11 @@ impl ReplicaStatus {
                 return Err(format!("the replication status has using_gtid = {using:?}, auto_position = {auto:?}"));
             }
         };
-        let file = columns.needed("relay_source_log_file")?;
-        let offset: u64 = columns.number("exec_source_log_pos")?;
+        columns.needed("relay_source_log_file")?;
+        let received_gtids = match flavour {
+            Flavour::MariaDb => columns.text("gtid_io_pos"),
+            Flavour::MySql => columns.text("retrieved_gtid_set"),
+        };
         let source_identity = match (flavour, columns.text("source_uuid"), columns.text("source_server_id")) {
             (Flavour::MySql, "", _) | (Flavour::MariaDb, _, "" | "0") => None,
             (Flavour::MySql, uuid, _) => Some(uuid.to_owned()),
@@ -169,7 +183,10 @@ impl ReplicaStatus {
             applier_runs: columns.needed("replica_sql_running")? == "Yes",
             applier_waits: columns.text("replica_sql_running_state").contains("has read all relay log"),
             positioning,
-            applied: (!file.is_empty() && offset > 0).then(|| LogPosition::new(file, offset)),
+            applied: columns.position("relay_source_log_file", "exec_source_log_pos")?,
+            relay: columns.position("relay_log_file", "relay_log_pos")?,
+            received: columns.position("source_log_file", "read_source_log_pos")?,
+            received_gtids: received_gtids.replace(['\n', ' '], ""),
             delay_s: columns.number("sql_delay")?,
             filters: filters.filter(|(_, value)| !value.trim().is_empty()).collect(),
             skip_counter: columns.number("skip_counter")?,

@@ -6,6 +6,7 @@ use wire::{ConnectOptions, Connection};
 use super::judge::{self, Findings};
 use super::look;
 use super::native::Native;
+use super::relay_logs;
 use super::report::{Outcome, duration};
 use super::run::Rescue;
 use super::state::{self, Place, Record, Saved};
@@ -51,6 +52,8 @@ impl Rescue<'_> {
             applier_ran: status.applier_runs,
             super_read_only: self.server.super_read_only,
             schema_existed: state::schema_in_use(&mut self.control)?,
+            from_relay_logs: self.copied_bytes.is_some(),
+            copied_to: None,
         };
         let begin = state::begin(&self.native.channel, &self.progress, &saved)?;
         self.report.outcome = Outcome::Unfinished;
@@ -69,10 +72,25 @@ impl Rescue<'_> {
         if state.flavour == self.server.flavour()
             && let Err(why) = look::source_has(&mut source, &state, &place)?
         {
-            findings.refused.push(format!(
-                "{why}. What is left is in the replica's relay logs, which can not be read from afar: let the native applier go on, \
-                 or load the replica anew from a copy"
-            ));
+            let received = relay_logs::received_place(&place, status)?;
+            let later = look::source_has(&mut source, &state, &received)?;
+            let logs = relay_logs::find(&mut self.control, self.request, &self.server, status);
+            match (later, logs) {
+                (Ok(()), Ok(logs)) => {
+                    findings.notes.push(format!(
+                        "{why}: what comes next is read from the replica's relay logs, {:.1} MB, which are copied first",
+                        logs.bytes as f64 / 1e6
+                    ));
+                    self.copied_bytes = Some(logs.bytes);
+                }
+                (Err(why), _) => findings.refused.push(format!(
+                    "{why}, and the replica has not received it either: load the replica anew from a copy"
+                )),
+                (Ok(()), Err(error)) => findings.refused.push(format!(
+                    "{why}. What comes next is in the replica's relay logs only; {}. Otherwise let the native applier go on",
+                    crate::report::out::chain(&error)
+                )),
+            }
         }
         if state.flavour == binlog::Flavour::MariaDb {
             // In this order: the source is being written, and what comes last can only have grown.
@@ -101,7 +119,8 @@ impl Rescue<'_> {
             ));
         }
         let backlog = look::backlog(&mut self.control, options, &self.native, &self.server.gtids, SAMPLE)?;
-        let needed = backlog.behind_bytes.unwrap_or(0).min(self.request.relay_bytes_max);
+        let received = backlog.behind_bytes.unwrap_or(0).min(self.request.relay_bytes_max);
+        let needed = received.max(self.copied_bytes.unwrap_or(0));
         let dir = (self.request.relay_dir)(&self.progress)?;
         if let Some(free) = free_bytes(&dir)
             && free < needed

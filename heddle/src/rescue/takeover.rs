@@ -22,6 +22,9 @@ const START_TIMEOUT: Duration = Duration::from_secs(30);
 /// For what several workers have left open.
 const GAPS_TIMEOUT: Duration = Duration::from_secs(3600);
 
+/// What has to be done once the applier stands still and before it is held, which may cost the server its relay logs.
+pub type BeforeHold<'a> = dyn FnMut(&mut Connection) -> Result<()> + 'a;
+
 /// Takes the replica from [`Phase::TakingOver`] to [`Phase::Applying`]; returns the place from which Heddle applies.
 pub fn take_over(
     connection: &mut Connection,
@@ -29,14 +32,20 @@ pub fn take_over(
     saved: &Saved,
     gtid_mode: &str,
     workers: u64,
+    before_hold: &mut BeforeHold<'_>,
 ) -> Result<Place> {
     let status = look::channel(connection, native)?;
     if status.delay_s != HOLD_S {
         match native.flavour {
-            Flavour::MySql => hold_mysql(connection, native, &status, workers)?,
+            Flavour::MySql => {
+                stop_mysql(connection, native, &status, workers)?;
+                before_hold(connection)?;
+                hold_mysql(connection, native)?;
+            }
             Flavour::MariaDb => {
                 tracing::info!("stopping native replication");
                 connection.execute(native.stop()).context("stopping native replication")?;
+                before_hold(connection)?;
                 connection.execute(native.hold(saved.heartbeat())).context("holding the native applier")?;
             }
         }
@@ -58,15 +67,19 @@ pub fn take_over(
     Ok(place)
 }
 
-/// The receiver is left running until the delay is set: then the server keeps its relay logs, for an --abort.
-fn hold_mysql(connection: &mut Connection, native: &Native, status: &ReplicaStatus, workers: u64) -> Result<()> {
+fn stop_mysql(connection: &mut Connection, native: &Native, status: &ReplicaStatus, workers: u64) -> Result<()> {
     tracing::info!("stopping the native applier; a transaction that is under way is finished first");
     connection.execute(native.stop_applier()).context("stopping the native applier")?;
     // With GTIDs the server knows of every transaction whether it is applied.
     if workers > 0 && status.positioning == Positioning::File {
         fill_gaps(connection, native)?;
     }
-    if status.receiver == Receiver::Stopped {
+    Ok(())
+}
+
+/// The receiver is left running until the delay is set: then the server keeps its relay logs, for an --abort.
+fn hold_mysql(connection: &mut Connection, native: &Native) -> Result<()> {
+    if look::channel(connection, native)?.receiver == Receiver::Stopped {
         connection.execute(native.start_receiver()).context("starting the receiver")?;
         let since = Instant::now();
         while look::channel(connection, native)?.receiver == Receiver::Stopped {

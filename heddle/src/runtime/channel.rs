@@ -50,6 +50,8 @@ pub struct Spec {
     pub until_end: bool,
     pub start: StartAt,
     pub relay_dir: PathBuf,
+    /// The relay log holds what comes next already, and the source may have it no more. Otherwise a new channel begins it anew.
+    pub relay_filled: bool,
     pub relay_bytes_max: u64,
     /// Replica number towards the source.
     pub server_id: u32,
@@ -145,7 +147,7 @@ fn live_feed(
     stats: &Arc<Stats>,
     stop: &Arc<AtomicBool>,
 ) -> Result<Feed> {
-    let start = start::live(opened, &source, &spec.start, spec.on_target.clone())?;
+    let start = start::live(opened, &source, &spec.start, spec.on_target.clone(), spec.relay_filled)?;
     let mut until = Until { gtids_incomplete: !start.by_gtid, ..spec.until.clone() };
     if spec.until_end {
         until.position = Some(source.end.clone());
@@ -188,15 +190,20 @@ fn live_feed(
     })
 }
 
+/// `gtids`: what is applied before a new relay log begins.
+pub fn relay_options(identity: &str, bytes_max: u64, gtids: &engine::gtid::GtidState) -> relay::Options {
+    relay::Options {
+        source: identity.to_owned(),
+        relay_bytes_max: bytes_max,
+        segment_bytes_max: (bytes_max / 8).clamp(1 << 20, 256 << 20),
+        gtids: gtids.to_string(),
+        ..relay::Options::default()
+    }
+}
+
 /// The relay log, emptied when it does not hold what comes next.
 fn open_relay(spec: &Spec, source: &SourceState, start: &Start) -> Result<(relay::RelayWriter, relay::RelayShared)> {
-    let options = relay::Options {
-        source: source.identity.clone(),
-        relay_bytes_max: spec.relay_bytes_max,
-        segment_bytes_max: (spec.relay_bytes_max / 8).clamp(1 << 20, 256 << 20),
-        gtids: start.mark.gtids.to_string(),
-        ..relay::Options::default()
-    };
+    let options = relay_options(&source.identity, spec.relay_bytes_max, &start.mark.gtids);
     let open = |options| RelayLog::open(Arc::new(RealFs), &spec.relay_dir, options).context("relay log");
     let opened = match RelayLog::open(Arc::new(RealFs), &spec.relay_dir, options.clone()) {
         Err(relay::Error::OtherSource { .. }) if start.is_new => None,
@@ -205,12 +212,16 @@ fn open_relay(spec: &Spec, source: &SourceState, start: &Start) -> Result<(relay
     if let Some((writer, shared)) = opened {
         let position = start.mark.position.as_ref().map(relay_position);
         let covered = match (&position, shared.first(), shared.durable()) {
-            _ if start.is_new => false,
+            _ if start.is_new && !spec.relay_filled => false,
+            (None, Some(_), Some(_)) => spec.relay_filled,
             (Some(position), Some(first), Some(durable)) => first <= *position && *position <= durable,
             _ => false,
         };
-        if covered || shared.first().is_none() {
+        if covered || shared.first().is_none() && !spec.relay_filled {
             return Ok((writer, shared));
+        }
+        if spec.relay_filled {
+            bail!("the relay log in {} does not hold what comes next, and the source has it no more", spec.relay_dir.display());
         }
         tracing::info!("the relay log in {} does not hold what comes next; it begins anew", spec.relay_dir.display());
     }

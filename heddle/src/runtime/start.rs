@@ -65,13 +65,20 @@ pub fn two_servers(source: &SourceState, target: Option<&str>) -> Result<()> {
     Ok(())
 }
 
-pub fn live(opened: &Opened, source: &SourceState, asked: &StartAt, on_target: GtidState) -> Result<Start> {
+/// `received`: what comes next is in the relay log, whatever the source still has.
+pub fn live(
+    opened: &Opened,
+    source: &SourceState,
+    asked: &StartAt,
+    on_target: GtidState,
+    received: bool,
+) -> Result<Start> {
     if let Some(mark) = &opened.mark {
         return go_on(opened, mark, source, asked);
     }
     let (mark, by_gtid, stream) = match asked {
         StartAt::Position(position) | StartAt::PositionAndGtids(position, _) => {
-            if !source.logs.iter().any(|log| **log == *position.file) {
+            if !received && !source.logs.iter().any(|log| **log == *position.file) {
                 bail!(
                     "--start {position}: the source has no log of that name; it has {} to {}",
                     source.logs.first().map_or("none", String::as_str),

@@ -16,6 +16,7 @@ use engine::position::LogPosition;
 use relay::RelayWriter;
 use wire::{BinlogStream, ConnectOptions, Connection, DumpOptions, DumpRequest};
 
+use super::intake::{Intake, relay_failure};
 use crate::runtime::reread::{engine_position, relay_position};
 use crate::runtime::stats::Stats;
 
@@ -197,7 +198,7 @@ impl Receiver {
 
     /// Appends what comes, syncs when nothing more is there or enough has gathered.
     fn append(&mut self, events: &Channel<Result<Event, Ended>>) -> Ended {
-        let mut file: Option<String> = None;
+        let mut intake = Intake::default();
         loop {
             if self.stop.load(Ordering::Relaxed) {
                 return Ended::Stopped;
@@ -218,7 +219,7 @@ impl Receiver {
                     }
                 };
                 bytes += event.bytes().len();
-                if let Err(failure) = self.append_event(&event, &mut file) {
+                if let Err(failure) = intake.append(&mut self.writer, &event) {
                     last = Some(Ended::Failed(failure));
                     break;
                 }
@@ -249,35 +250,6 @@ impl Receiver {
             }
         }
     }
-
-    fn append_event(&mut self, event: &Event, file: &mut Option<String>) -> Result<(), Failure> {
-        let refused = |what: String| Failure::new(FailureKind::Refused, what);
-        match event.kind() {
-            Kind::HEARTBEAT | Kind::HEARTBEAT_V2 => return Ok(()),
-            Kind::ROTATE => {
-                let rotate = binlog::rotate::Rotate::decode_any(event).map_err(|error| refused(error.to_string()))?;
-                let made_up = event.header().log_pos == 0 || event.header().timestamp == 0;
-                if !made_up && let Some(file) = file.as_deref() {
-                    self.writer.append(file, event).map_err(|error| relay_failure(&error))?;
-                }
-                *file = Some(rotate.file);
-                return Ok(());
-            }
-            _ => {}
-        }
-        let Some(file) = file.as_deref() else {
-            return Err(refused(format!(
-                "the source sent a {} event before the name of its file",
-                event.kind().name()
-            )));
-        };
-        self.writer.append(file, event).map_err(|error| relay_failure(&error))
-    }
-}
-
-fn relay_failure(error: &relay::Error) -> Failure {
-    Failure::new(FailureKind::Refused, format!("relay log: {error}"))
-        .remedy("free the disk or repair it, then run the same command again; what is on the target stays as it is")
 }
 
 fn ended(error: &wire::Error) -> Ended {
