@@ -3,7 +3,8 @@
 
 use anyhow::{Context, Result, ensure};
 use e2e::heddle::heddle;
-use e2e::native::{gtids, position};
+use e2e::checksum::assert_equal;
+use e2e::native::{configure_by, gtids, position, start_native, wait_caught_up};
 use e2e::pair::Pair;
 use e2e::server::{Kind, MARIADB_10_11, MYSQL_9_7, Server};
 use e2e::sysbench::{self, Load};
@@ -207,6 +208,33 @@ fn keeps_gtids(kind: Kind) -> Result<()> {
     Ok(())
 }
 
+/// `--gtids preserve` into a target that has a replica of its own, heddle killed in between: all three are the same.
+fn keeps_gtids_for_replicas_below(kind: Kind, options: &[&str], order: &str) -> Result<()> {
+    let pair = Pair::start_with(kind, &[], options)?;
+    let below = Server::start(kind, options)?;
+    configure_by(&pair.target, &below, true)?;
+    start_native(&below)?;
+    made_load(&pair.source, Load { events: 1500, ..SMALL })?;
+    pair.source.execute(
+        "CREATE TABLE defs.x (id INT PRIMARY KEY); XA START 'a'; INSERT INTO defs.x VALUES (1); XA END 'a'; XA PREPARE 'a'; XA COMMIT 'a'",
+    )?;
+    let way = ["--gtids", "preserve", "--workers", "4", "--commit-order", order];
+    let killed = pair.begin(&way)?;
+    thread::sleep(Duration::from_millis(900));
+    killed.kill()?;
+    killed.wait()?;
+    pair.to_the_end(&way)?;
+    wait_caught_up(&pair.target, &below)?;
+    assert_equal(&pair.source, &below)?;
+    if !kind.is_mariadb() {
+        let (source, below) = (gtids(&pair.source)?, gtids(&below)?);
+        let own = pair.target.scalar("SELECT @@server_uuid")?;
+        let beside = pair.target.scalar(&format!("SELECT GTID_SUBTRACT('{below}', '{source}')"))?;
+        ensure!(beside.starts_with(&own), "the source has {source}, the replica below the target {below}");
+    }
+    Ok(())
+}
+
 /// A target without a binary log of its own.
 fn without_target_log(kind: Kind) -> Result<()> {
     let pair = Pair::start_with(kind, &[], &["--skip-log-bin", "--skip-log-slave-updates"])?;
@@ -381,6 +409,10 @@ tests! {
     mysql_starts_at_gtid: starts_where_told(MYSQL_9_7, true);
     mariadb_keeps_gtids: keeps_gtids(MARIADB_10_11);
     mysql_keeps_gtids: keeps_gtids(MYSQL_9_7);
+    mysql_keeps_gtids_for_replicas_below: keeps_gtids_for_replicas_below(MYSQL_9_7, &[], "preserve");
+    mysql_keeps_gtids_for_replicas_below_in_relaxed_order: keeps_gtids_for_replicas_below(MYSQL_9_7, &[], "relaxed");
+    mariadb_keeps_gtids_for_replicas_below: keeps_gtids_for_replicas_below(MARIADB_10_11, &[], "preserve");
+    mariadb_strict_keeps_gtids_for_replicas_below: keeps_gtids_for_replicas_below(MARIADB_10_11, &["--gtid-strict-mode=ON"], "preserve");
     mariadb_without_target_log: without_target_log(MARIADB_10_11);
     mysql_without_target_log: without_target_log(MYSQL_9_7);
     mariadb_into_store: into_store(MARIADB_10_11, false, &[]);

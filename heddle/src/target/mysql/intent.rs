@@ -109,11 +109,15 @@ impl MySqlSession {
         if self.shared.sets_gtid() {
             self.connection.execute("SET SESSION sql_log_bin=0").map_err(failed)?;
         }
-        let done = self.connection.execute(sql).map_err(failed);
+        let done = self.few_rows(sql);
         if self.shared.sets_gtid() {
             self.connection.execute("SET SESSION sql_log_bin=1").map_err(failed)?;
         }
-        match done?.affected {
+        done
+    }
+
+    fn few_rows(&mut self, sql: &str) -> Result<u64, Failure> {
+        match self.connection.execute(sql).map_err(failed)?.affected {
             few @ (0 | 1) => Ok(few),
             more => Err(Failure::new(FailureKind::Refused, format!("{more} rows of progress for one channel"))),
         }
@@ -121,7 +125,11 @@ impl MySqlSession {
 
     /// The progress outside the transaction that it is about.
     pub(super) fn note_beside(&mut self, range: Range<'_>) -> Result<(), Failure> {
-        match self.bookkeeping(&self.shared.statements().note(range))? {
+        let note = self.shared.statements().note(range);
+        self.script.send(&mut self.connection)?;
+        // Islands are deleted by statements that are logged: the target's own replicas must have them.
+        let noted = if range.island { self.few_rows(&note)? } else { self.bookkeeping(&note)? };
+        match noted {
             0 => Err(self.shared.not_noted(range)),
             _ => Ok(()),
         }

@@ -156,6 +156,20 @@ impl MySqlTarget {
         }
     }
 
+    /// The progress is changed in the source's transactions, so the target's own replicas need its tables: they are made under GTIDs of
+    /// the target's own, whatever the others are. Where MariaDB wants numbers that only grow, these come in a domain of their own.
+    fn logged_beside_the_source(&self, control: &mut Connection) -> Result<(), Failure> {
+        let info = &self.shared.info;
+        if !(self.shared.preserve_gtids && info.log_bin && info.flavour == Flavour::MariaDb) {
+            return Ok(());
+        }
+        let strict = control.scalar("SELECT @@global.gtid_strict_mode").map_err(failed)?;
+        if strict.as_deref() == Some("1") {
+            control.execute("SET SESSION gtid_domain_id=@@global.server_id").map_err(failed)?;
+        }
+        Ok(())
+    }
+
     fn take_lock(&self, control: &mut Connection) -> Result<(), Failure> {
         let name = quote(&self.lock_name());
         // A predecessor that was killed has a moment to disappear from the server.
@@ -197,10 +211,10 @@ impl Target for MySqlTarget {
             true => control.execute(format!("SET SESSION sql_log_bin={on}")).map(|_| ()).map_err(failed),
             false => Ok(()),
         };
-        log(&mut control, 0)?;
         let channel = quote(&self.shared.channel);
         let known = control.scalar(format!("SELECT COUNT(*) FROM {SCHEMA}.progress WHERE channel={channel}"));
         if known.ok().flatten().as_deref() != Some("1") {
+            self.logged_beside_the_source(&mut control)?;
             for statement in progress::create() {
                 control.execute(&statement).map_err(failed)?;
             }
@@ -213,6 +227,7 @@ impl Target for MySqlTarget {
                 ))
                 .map_err(failed)?;
         }
+        log(&mut control, 0)?;
         let column = failures::FENCE_COLUMN;
         let owner = format!("{}@{}", std::process::id(), host_name());
         control
