@@ -40,6 +40,18 @@ struct Lagging {
 impl Lagging {
     /// Both servers, with native replication running and sysbench's tables on both.
     fn start(kind: Kind, by: By, options: &[&str]) -> Result<Lagging> {
+        let lagging = Lagging::empty(kind, by, options)?;
+        lagging.fill()?;
+        Ok(lagging)
+    }
+
+    fn fill(&self) -> Result<()> {
+        sysbench::prepare(&self.source, "oltp_write_only", BEHIND)?;
+        self.caught_up()
+    }
+
+    /// The same without any tables.
+    fn empty(kind: Kind, by: By, options: &[&str]) -> Result<Lagging> {
         let mut common = vec!["--sync-binlog=1", "--innodb-flush-log-at-trx-commit=1"];
         if by == By::FileOnly {
             common.extend(NO_GTIDS);
@@ -50,8 +62,6 @@ impl Lagging {
         let lagging = Lagging { source, replica, relay, by };
         configure_by(&lagging.source, &lagging.replica, by == By::Gtid)?;
         start_native(&lagging.replica)?;
-        sysbench::prepare(&lagging.source, "oltp_write_only", BEHIND)?;
-        lagging.caught_up()?;
         Ok(lagging)
     }
 
@@ -304,6 +314,52 @@ fn aborted(kind: Kind, by: By) -> Result<()> {
     ensure!(phase.is_null() || outcome == "handed_back", "{run}");
     start_native(&lagging.replica)?;
     lagging.as_before(&settings).with_context(|| run.to_string())
+}
+
+/// The replica has a replica of its own, which gets everything from its binary log, and goes on after a new connection.
+fn with_replica_below(kind: Kind, by: By) -> Result<()> {
+    let options: &[&str] = if by == By::FileOnly { &NO_GTIDS } else { &[] };
+    let lagging = Lagging::empty(kind, by, &[])?;
+    let (source, replica) = (&lagging.source, &lagging.replica);
+    let below = Server::start(kind, options)?;
+    let caught_up = || match by {
+        By::FileOnly => wait_position(replica, &below),
+        By::Gtid | By::File => wait_caught_up(replica, &below),
+    };
+    configure_by(replica, &below, by == By::Gtid)?;
+    start_native(&below)?;
+    lagging.fill()?;
+    lagging.fall_behind(4)?;
+    let refused = lagging.rescue(&["--log-bin", "off"])?;
+    ensure!(refused.status.code() == Some(1) && refused.stdout.contains("replicas of its own"), "{refused}");
+    let killed = lagging.begin(&["--workers", "1"])?;
+    thread::sleep(Duration::from_millis(3600));
+    killed.kill()?;
+    killed.wait()?;
+    let load = sysbench::start(source, "oltp_write_only", MEANWHILE)?;
+    let run = lagging.rescue(&[])?.successful()?;
+    ensure!(outcome(&run)? == "handed_back", "{run}");
+    load.wait()?;
+    for again in [false, true] {
+        if again {
+            below.execute(statement(&below, "STOP"))?;
+            sysbench::run(source, "oltp_write_only", Load { events: 300, ..BEHIND })?;
+            start_native(&below)?;
+        }
+        lagging.caught_up().context("native replication after the hand-back")?;
+        caught_up().context("the replica's replica")?;
+        for server in [replica, &below] {
+            assert_equal(source, server).with_context(|| run.to_string())?;
+            let left =
+                server.scalar("SELECT COUNT(*) FROM information_schema.schemata WHERE schema_name='heddle'")?;
+            ensure!(left == "0", "heddle's bookkeeping is still there");
+        }
+        if !kind.is_mariadb() && by != By::FileOnly {
+            let wanted = gtids(source, false)?;
+            ensure!(below.scalar(&format!("SELECT GTID_SUBSET('{wanted}', @@gtid_executed)"))? == "1", "{wanted}");
+        }
+    }
+    Ok(())
 }
 
 /// A channel (MariaDB: connection) with a name; on MariaDB several domains, which the replica applies out of order.
@@ -572,6 +628,9 @@ tests! {
     mysql_by_hand: by_hand(MYSQL_9_7, By::Gtid);
     mysql_by_hand_by_file: by_hand(MYSQL_9_7, By::FileOnly);
     mariadb_by_hand: by_hand(MARIADB_10_11, By::Gtid);
+    mysql_with_replica_below: with_replica_below(MYSQL_9_7, By::Gtid);
+    mysql_with_replica_below_by_file: with_replica_below(MYSQL_9_7, By::FileOnly);
+    mariadb_with_replica_below: with_replica_below(MARIADB_10_11, By::Gtid);
     mysql_named: named(MYSQL_9_7);
     mariadb_named: named(MARIADB_10_11);
     mysql_refused: refused(MYSQL_9_7);

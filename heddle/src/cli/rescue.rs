@@ -15,7 +15,7 @@ use super::feed::{FeedArgs, Workers};
 use super::signals::stop_without_gaps;
 use crate::report::out::{complain, say};
 use crate::rescue::report::{Outcome, Report};
-use crate::rescue::run::{self, Request};
+use crate::rescue::run::{self, LogBin, Request};
 use crate::rescue::status::ReplicaStatus;
 use crate::target::mysql::sql::quote;
 
@@ -63,6 +63,9 @@ pub struct RescueArgs {
     /// Hand back when at most so far behind: 500ms, 1s, 2m
     #[arg(long, value_name = "TIME", default_value = "1s", value_parser = parse_lag)]
     until_lag: Duration,
+    /// Whether what heddle applies goes into the replica's own binary log; auto: if it logs what it replicates and has replicas of its own
+    #[arg(long, value_name = "WHEN", default_value = "auto", value_enum)]
+    log_bin: LogBin,
     /// Print what happened as JSON on standard output at the end
     #[arg(long)]
     json: bool,
@@ -98,6 +101,7 @@ pub fn run(args: &RescueArgs) -> Result<ExitCode> {
         dry_run: args.dry_run,
         abort: args.abort,
         lag: args.until_lag,
+        log_bin: args.log_bin,
         workers: match args.feed.workers {
             Workers::Number(number) => number,
             Workers::Auto => 4,

@@ -25,7 +25,6 @@ use crate::runtime::until::Until;
 use crate::source::Source;
 use crate::source::state::SourceState;
 use crate::target::Target;
-use crate::target::mysql::MySqlTarget;
 use crate::target::mysql::progress::SCHEMA;
 
 impl Rescue<'_> {
@@ -33,7 +32,7 @@ impl Rescue<'_> {
     pub(super) fn apply(&mut self, record: &Record) -> Result<bool> {
         let place = record.place()?;
         takeover::check_held(&mut self.control, &self.native, &record.saved, place, &self.server.gtid_mode)?;
-        let target = MySqlTarget::connect_unlogged(self.request.replica.clone(), &self.progress)?;
+        let target = self.target()?;
         let opened = target.open()?;
         let status = look::channel(&mut self.control, &self.native)?;
         // What only the relay logs had has to be applied by Heddle: the native applier would ask the source for it.

@@ -3,15 +3,17 @@
 //! Whatever is said here is said while the applier is held, and being released is the last of it. So "held" means that nothing
 //! native has happened since, and that saying it all again is right; "not held" means that all of it was said.
 
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
 use binlog::Flavour;
-use engine::gtid::{GtidSet, GtidState};
+use engine::gtid::{Gtid, GtidSet, GtidState, Uuid};
 use engine::position::LogPosition;
 use engine::progress::Mark;
-use wire::Connection;
+use wire::{ConnectOptions, Connection};
 
 use super::look;
 use super::native::{HOLD_S, Native};
@@ -59,6 +61,7 @@ pub fn hand_back(
     place: &Place,
     applied: &Applied,
     gtid_mode: &str,
+    noting: Noting<'_>,
 ) -> Result<()> {
     let status = look::channel(connection, native)?;
     if status.delay_s == HOLD_S {
@@ -66,7 +69,7 @@ pub fn hand_back(
             connection.execute(native.stop()).context("stopping native replication")?;
         }
         if native.flavour == Flavour::MariaDb || gtid_mode == "ON" {
-            note_gtids(connection, native, &applied.gtids)?;
+            note_gtids(connection, native, &applied.gtids, noting)?;
         }
         // What is told below must not be on the disk before the rows are.
         connection.execute("FLUSH NO_WRITE_TO_BINLOG ENGINE LOGS").context("making the rows durable")?;
@@ -76,7 +79,15 @@ pub fn hand_back(
     state::advance(connection, &native.channel, Phase::HandingBack, Phase::Released, None)
 }
 
-fn note_gtids(connection: &mut Connection, native: &Native, applied: &GtidState) -> Result<()> {
+/// How the server is told of GTIDs that it has not executed under their names.
+#[derive(Clone, Copy, Debug)]
+pub struct Noting<'a> {
+    pub replica: &'a ConnectOptions,
+    /// Through its binary log, for its own replicas.
+    pub logged: bool,
+}
+
+fn note_gtids(connection: &mut Connection, native: &Native, applied: &GtidState, noting: Noting<'_>) -> Result<()> {
     match applied {
         GtidState::None => Ok(()),
         GtidState::MariaDb(position) => {
@@ -96,45 +107,71 @@ fn note_gtids(connection: &mut Connection, native: &Native, applied: &GtidState)
             if missing.is_empty() {
                 return Ok(());
             }
-            if native.version >= (8, 0, 0) {
+            if native.version >= (8, 0, 0) && !noting.logged {
                 let add = format!("SET GLOBAL gtid_purged={}", quote(&format!("+{missing}")));
                 return connection.execute(add).context("noting the GTIDs that are applied (gtid_purged)").map(|_| ());
             }
-            note_one_by_one(connection, &missing)
+            note_one_by_one(noting, &missing)
         }
     }
 }
 
 /// Empty transactions in one packet.
-const EMPTY_TRANSACTIONS: usize = 1000;
+const EMPTY_TRANSACTIONS: usize = 500;
+/// Connections that note GTIDs: their commits share syncs.
+const NOTING_CONNECTIONS: usize = 16;
 
-/// Before 8.0 a GTID is noted by a transaction that has it: an empty one. Those that an interrupted run has noted are not missing
-/// any more.
-fn note_one_by_one(connection: &mut Connection, missing: &GtidSet) -> Result<()> {
+/// Before 8.0, and for the replica's own replicas, a GTID is noted by a transaction that has it: an empty one. Those that an interrupted run
+/// has noted are not missing any more.
+fn note_one_by_one(noting: Noting<'_>, missing: &GtidSet) -> Result<()> {
     let count = missing.count();
     tracing::info!("noting {count} GTIDs, one empty transaction each");
     let began = Instant::now();
-    let mut packet = Vec::new();
-    let mut done = 0u64;
-    let each = missing.iter().flat_map(|(uuid, _, intervals)| {
-        intervals.ranges().iter().flat_map(move |&(first, last)| (first..=last).map(move |gno| (*uuid, gno)))
-    });
-    let mut each = each.peekable();
-    while let Some((uuid, gno)) = each.next() {
-        let gtid = engine::gtid::Gtid::MySql { uuid, tag: None, gno };
-        packet.push(format!("SET SESSION gtid_next='{gtid}';BEGIN;COMMIT"));
-        if packet.len() >= EMPTY_TRANSACTIONS || each.peek().is_none() {
-            connection.execute(packet.join(";")).context("noting GTIDs that are applied (gtid_next)")?;
-            done += packet.len() as u64;
-            packet.clear();
-            if done.is_multiple_of(100 * EMPTY_TRANSACTIONS as u64) {
-                tracing::info!("{done} of {count} GTIDs noted");
+    let packets = Mutex::new(packets(missing));
+    let done = AtomicU64::new(0);
+    let note = || -> Result<()> {
+        let mut connection = Connection::connect(noting.replica).context("replica")?;
+        if !noting.logged {
+            connection.execute("SET SESSION sql_log_bin=0").context("SET SESSION sql_log_bin=0")?;
+        }
+        loop {
+            let next = packets.lock().unwrap_or_else(PoisonError::into_inner).next();
+            let Some(gtids) = next else { return Ok(()) };
+            let empty = |gtid: &Gtid| format!("SET SESSION gtid_next='{gtid}';BEGIN;COMMIT");
+            let statements: Vec<String> = gtids.iter().map(empty).collect();
+            connection.execute(statements.join(";")).context("noting GTIDs that are applied (gtid_next)")?;
+            let before = done.fetch_add(gtids.len() as u64, Ordering::Relaxed);
+            if before / 100_000 != (before + gtids.len() as u64) / 100_000 {
+                tracing::info!("{before} of {count} GTIDs noted");
             }
         }
-    }
-    connection.execute("SET SESSION gtid_next='AUTOMATIC'")?;
+    };
+    let connections = NOTING_CONNECTIONS.min(usize::try_from(count.div_ceil(EMPTY_TRANSACTIONS as u64)).unwrap_or(usize::MAX));
+    std::thread::scope(|scope| {
+        let threads: Vec<_> = (0..connections).map(|_| scope.spawn(note)).collect();
+        threads.into_iter().try_for_each(|thread| {
+            thread.join().unwrap_or_else(|_| bail!("a thread that notes GTIDs has panicked: this is a bug in heddle"))
+        })
+    })?;
     tracing::info!("{count} GTIDs noted in {:.1} s", began.elapsed().as_secs_f64());
     Ok(())
+}
+
+/// Few enough for a packet each.
+fn packets(missing: &GtidSet) -> impl Iterator<Item = Vec<Gtid>> + Send + use<> {
+    let ranges: Vec<(Uuid, String, u64, u64)> = missing
+        .iter()
+        .flat_map(|(uuid, tag, intervals)| {
+            intervals.ranges().iter().map(move |&(first, last)| (*uuid, tag.as_str().to_owned(), first, last))
+        })
+        .collect();
+    ranges.into_iter().flat_map(|(uuid, tag, first, last)| {
+        (first..=last).step_by(EMPTY_TRANSACTIONS).map(move |start| {
+            let end = last.min(start + EMPTY_TRANSACTIONS as u64 - 1);
+            let tag = (!tag.is_empty()).then(|| tag.as_str().into());
+            (start..=end).map(|gno| Gtid::MySql { uuid, tag: tag.clone(), gno }).collect()
+        })
+    })
 }
 
 /// Both threads must run this long without an error.

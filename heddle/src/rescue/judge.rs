@@ -5,6 +5,7 @@ use engine::gtid::GtidState;
 use serde::Serialize;
 
 use super::look::Server;
+use super::run::LogBin;
 use super::status::{Positioning, ReplicaStatus};
 use crate::source::state::SourceState;
 
@@ -18,8 +19,23 @@ pub struct Findings {
     pub notes: Vec<String>,
 }
 
+/// Whether what is applied goes into the replica's own binary log.
+pub fn logged(server: &Server, asked: LogBin) -> bool {
+    match asked {
+        LogBin::Auto => server.log_bin && server.log_replica_updates && server.replicas > 0,
+        LogBin::On => true,
+        LogBin::Off => false,
+    }
+}
+
 /// The replica alone: what can be said before the source is asked.
-pub fn replica(server: &Server, channels: &[ReplicaStatus], status: &ReplicaStatus, findings: &mut Findings) {
+pub fn replica(
+    server: &Server,
+    channels: &[ReplicaStatus],
+    status: &ReplicaStatus,
+    logged: bool,
+    findings: &mut Findings,
+) {
     let Findings { refused, warnings, notes } = findings;
     let flavour = server.flavour();
     let too_old = match flavour {
@@ -111,21 +127,24 @@ pub fn replica(server: &Server, channels: &[ReplicaStatus], status: &ReplicaStat
     if let Some(error) = &status.receiver_error {
         warnings.push(format!("the receiver's last error: {error}"));
     }
-    if server.log_bin && server.log_replica_updates {
+    if logged {
+        own_log(server, findings);
+    } else if server.log_bin && server.log_replica_updates {
         if server.replicas > 0 {
             refused.push(format!(
-                "this replica has {} replicas of its own, which would never see what heddle applies (it does not go into this server's \
-                 binary log): point them at the source first",
+                "this replica has {} replicas of its own, which would never see what heddle applies with --log-bin off: point them at the \
+                 source first, or leave --log-bin out",
                 server.replicas
             ));
         } else {
             notes.push(
-                "what heddle applies does not go into the replica's binary log: no replica can be made from that log across this time, \
-                 and no point-in-time recovery"
+                "what heddle applies does not go into the replica's binary log (--log-bin off): no replica can be made from that log across \
+                 this time, and no point-in-time recovery"
                     .to_owned(),
             );
         }
     }
+    let Findings { notes, .. } = findings;
     if server.super_read_only {
         notes.push("super_read_only is switched off meanwhile; read_only stays as it is".to_owned());
     }
@@ -134,6 +153,33 @@ pub fn replica(server: &Server, channels: &[ReplicaStatus], status: &ReplicaStat
             "before MySQL 8.0 GTIDs can be noted only one empty transaction each: the hand-back takes long after many transactions"
                 .to_owned(),
         );
+    }
+}
+
+/// What it means that Heddle's transactions, which are others than the source's, are in the replica's own log.
+fn own_log(server: &Server, findings: &mut Findings) {
+    let Findings { refused, notes, .. } = findings;
+    if !server.log_bin {
+        refused.push("--log-bin on: the replica has no binary log".to_owned());
+    } else if server.flavour_is_mariadb && server.gtid_strict_mode {
+        refused.push(format!(
+            "what heddle applies would go into the replica's binary log under GTIDs of its own (server {}), and gtid_strict_mode does not let the \
+             source's follow them: point this replica's replicas at the source first and use --log-bin off, or switch gtid_strict_mode off",
+            server.server_id
+        ));
+    } else {
+        notes.push(
+            "what heddle applies goes into the replica's binary log (--log-bin), in larger transactions with GTIDs of the replica's own; the schema \
+             heddle appears on its replicas meanwhile"
+                .to_owned(),
+        );
+        if server.gtid_mode.starts_with("ON") {
+            notes.push(
+                "at the hand-back the source's GTIDs are noted by an empty transaction each, so that they reach the replica's replicas: that takes a \
+                 while after many transactions"
+                    .to_owned(),
+            );
+        }
     }
 }
 
@@ -368,15 +414,19 @@ mod tests {
 
     #[test]
     fn reasons_to_refuse() {
-        let check = |change: (&str, &str), alter: &dyn Fn(&mut Server), expected: Option<&str>| {
+        let check_asked = |asked: LogBin, change: (&str, &str), alter: &dyn Fn(&mut Server), expected: Option<&str>| {
             let (mut server, status) = (server(), status(change));
             alter(&mut server);
             let mut findings = Findings::default();
-            replica(&server, std::slice::from_ref(&status), &status, &mut findings);
+            let logged = logged(&server, asked);
+            replica(&server, std::slice::from_ref(&status), &status, logged, &mut findings);
             match expected {
                 None => assert!(findings.refused.is_empty(), "{findings:?}"),
                 Some(text) => assert!(findings.refused.iter().any(|one| one.contains(text)), "{text}: {findings:?}"),
             }
+        };
+        let check = |change: (&str, &str), alter: &dyn Fn(&mut Server), expected: Option<&str>| {
+            check_asked(LogBin::Auto, change, alter, expected);
         };
         let as_it_is = ("", "");
         let same = |_: &mut Server| {};
@@ -397,7 +447,14 @@ mod tests {
             logs(server);
             server.replicas = 1;
         };
-        check(as_it_is, &feeds, Some("replicas of its own"));
+        check(as_it_is, &feeds, None);
+        check_asked(LogBin::Off, as_it_is, &feeds, Some("replicas of its own"));
+        check_asked(LogBin::On, as_it_is, &same, Some("no binary log"));
+        let strict = |server: &mut Server| {
+            feeds(server);
+            (server.flavour_is_mariadb, server.version, server.gtid_strict_mode) = (true, (10, 11, 0), true);
+        };
+        check(as_it_is, &strict, Some("gtid_strict_mode"));
         check(as_it_is, &|server| server.replicas = 1, None);
     }
 }

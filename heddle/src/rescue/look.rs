@@ -25,6 +25,8 @@ pub struct Server {
     pub log_bin: bool,
     pub log_replica_updates: bool,
     pub gtid_mode: String,
+    /// MariaDB's.
+    pub gtid_strict_mode: bool,
     pub read_only: bool,
     pub super_read_only: bool,
     pub workers: u64,
@@ -81,6 +83,7 @@ impl Server {
         server.log_bin = on(&["log_bin"]);
         server.log_replica_updates = on(&["log_replica_updates", "log_slave_updates"]);
         server.gtid_mode = text(&["gtid_mode"]);
+        server.gtid_strict_mode = on(&["gtid_strict_mode"]);
         server.read_only = on(&["read_only"]);
         server.super_read_only = on(&["super_read_only"]);
         server.semi_sync = on(&["rpl_semi_sync_replica_enabled", "rpl_semi_sync_slave_enabled"]);

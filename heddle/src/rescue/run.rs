@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, bail};
 use wire::{ConnectOptions, Connection};
 
-use super::handback::{self, Applied};
+use super::handback::{self, Applied, Noting};
 use super::look::{self, Server};
 use super::native::Native;
 use super::relay_logs;
@@ -38,6 +38,7 @@ pub struct Request {
     pub dry_run: bool,
     pub abort: bool,
     pub lag: Duration,
+    pub log_bin: LogBin,
     pub workers: usize,
     pub relay_dir: OfChannel<Result<PathBuf>>,
     /// Where the replica's own relay logs are, as seen from here; `None`: where it says.
@@ -49,6 +50,15 @@ pub struct Request {
     pub source_retry: Duration,
     /// People read what happens.
     pub talk: bool,
+}
+
+/// Whether what is applied goes into the replica's own binary log.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub enum LogBin {
+    /// If it logs what it replicates and has replicas of its own.
+    Auto,
+    On,
+    Off,
 }
 
 /// The name of our channel for native replication's.
@@ -69,6 +79,8 @@ pub(super) struct Rescue<'a> {
     pub(super) server: Server,
     pub(super) native: Native,
     pub(super) progress: String,
+    /// What Heddle changes goes into the replica's binary log.
+    pub(super) logged: bool,
     /// Bytes of the replica's relay logs, when the source has purged what they hold.
     pub(super) copied_bytes: Option<u64>,
     pub(super) report: Report,
@@ -117,7 +129,7 @@ impl<'a> Rescue<'a> {
             ..Report::default()
         };
         let progress = progress_channel(&native.channel);
-        Ok(Self { request, signalled: Arc::clone(signalled), control, server, native, progress, copied_bytes: None, report })
+        Ok(Self { request, signalled: Arc::clone(signalled), control, server, native, progress, logged: false, copied_bytes: None, report })
     }
 
     pub(super) fn say(&self, text: &str) {
@@ -132,6 +144,7 @@ impl<'a> Rescue<'a> {
         self.say(&format!("replica   {}{}", self.report.replica, of_channel(&self.native.channel)));
         let record = state::read(&mut self.control, &self.native.channel)?;
         if let Some(record) = &record {
+            self.logged = record.saved.logged;
             self.report.continued = Some(record.phase.name());
             self.report.outcome = Outcome::Unfinished;
             self.say(&format!("rescue    began {} (the replica's time), phase: {}", record.began, record.phase.name()));
@@ -159,7 +172,7 @@ impl<'a> Rescue<'a> {
 
     /// The session is made ready to change things, and no other heddle does.
     pub(super) fn prepare(&mut self) -> Result<()> {
-        if self.server.log_bin {
+        if self.server.log_bin && !self.logged {
             self.control.execute("SET SESSION sql_log_bin=0").context("SET SESSION sql_log_bin=0")?;
         }
         let lock = quote(&format!("heddle.rescue.{}", self.progress).chars().take(64).collect::<String>());
@@ -168,6 +181,10 @@ impl<'a> Rescue<'a> {
             bail!("another heddle is rescuing this replica (it holds the lock {lock})");
         }
         Ok(())
+    }
+
+    pub(super) fn target(&self) -> Result<MySqlTarget> {
+        Ok(MySqlTarget::connect_as_replica(self.request.replica.clone(), &self.progress, self.logged)?)
     }
 
     /// After something that took long: the replica may have been restarted.
@@ -263,7 +280,7 @@ impl<'a> Rescue<'a> {
     fn hand_back(&mut self, record: &Record) -> Result<()> {
         let place = record.place()?;
         // Takes the channel over: nothing that a killed heddle has left on the server can commit after this.
-        let target = MySqlTarget::connect_unlogged(self.request.replica.clone(), &self.progress)?;
+        let target = self.target()?;
         let opened = target.open()?;
         let applied = Applied::new(place, opened.mark.as_ref());
         if !opened.islands.is_empty() {
@@ -271,7 +288,9 @@ impl<'a> Rescue<'a> {
                 "{SCHEMA}.islands holds transactions above the low water, which a rescue never leaves: it was changed by hand"
             );
         }
-        handback::hand_back(&mut self.control, &self.native, &record.saved, place, &applied, &self.server.gtid_mode)?;
+        let noting = Noting { replica: &self.request.replica, logged: self.logged };
+        let gtid_mode = &self.server.gtid_mode;
+        handback::hand_back(&mut self.control, &self.native, &record.saved, place, &applied, gtid_mode, noting)?;
         let goes_on = handback::describe(place, &applied);
         self.say(&format!("handed back: native replication goes on at {goes_on}"));
         self.report.goes_on_at = Some(goes_on);

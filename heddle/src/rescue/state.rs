@@ -64,6 +64,9 @@ pub struct Saved {
     pub super_read_only: bool,
     /// The schema of the bookkeeping was there before.
     pub schema_existed: bool,
+    /// What Heddle changes goes into the replica's own binary log.
+    #[serde(default)]
+    pub logged: bool,
     /// The source had purged what came next: it is copied from the replica's relay logs before the applier is held.
     #[serde(default)]
     pub from_relay_logs: bool,

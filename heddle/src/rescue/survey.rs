@@ -1,6 +1,6 @@
 //! The first part of a rescue: asks both servers, judges, tells, and notes on the replica that a rescue begins.
 
-use anyhow::{Context, Result, anyhow};
+use anyhow::{Context, Result, anyhow, bail};
 use wire::{ConnectOptions, Connection};
 
 use super::judge::{self, Findings};
@@ -13,7 +13,6 @@ use super::state::{self, Place, Record, Saved};
 use super::status::{Positioning, Receiver, ReplicaStatus};
 use crate::source::state::SourceState;
 use crate::target::Target;
-use crate::target::mysql::MySqlTarget;
 use crate::target::mysql::progress::SCHEMA;
 
 /// How long the native applier is watched to say how fast it is.
@@ -25,7 +24,8 @@ impl Rescue<'_> {
         let statuses = look::channels(&mut self.control, &self.native)?;
         let status = look::channel(&mut self.control, &self.native)?;
         let mut findings = Findings::default();
-        judge::replica(&self.server, &statuses, &status, &mut findings);
+        self.logged = judge::logged(&self.server, self.request.log_bin);
+        judge::replica(&self.server, &statuses, &status, self.logged, &mut findings);
         judge::applier(&look::applier_settings(&mut self.control, &self.native)?, &mut findings);
         let source = (self.request.source)(&status, &mut self.control)?;
         self.ask_source(&source, &status, &mut findings)?;
@@ -42,6 +42,15 @@ impl Rescue<'_> {
             return Ok(None);
         }
         self.prepare()?;
+        // A heddle that was killed while this one looked may have begun: what it had sent is done by now.
+        if let Some(record) = state::read(&mut self.control, &self.native.channel)? {
+            if record.saved.logged != self.logged {
+                bail!("another heddle has begun this rescue with another --log-bin: run the same command again to go on with it");
+            }
+            self.report.continued = Some(record.phase.name());
+            self.report.outcome = Outcome::Unfinished;
+            return Ok(Some(record));
+        }
         let saved = Saved {
             heddle: env!("CARGO_PKG_VERSION").to_owned(),
             server: self.server.describe(),
@@ -52,6 +61,7 @@ impl Rescue<'_> {
             applier_ran: status.applier_runs,
             super_read_only: self.server.super_read_only,
             schema_existed: state::schema_in_use(&mut self.control)?,
+            logged: self.logged,
             from_relay_logs: self.copied_bytes.is_some(),
             copied_to: None,
         };
@@ -159,9 +169,9 @@ impl Rescue<'_> {
             warnings: Vec::new(),
             problems: Vec::new(),
         };
-        match MySqlTarget::connect_unlogged(self.request.replica.clone(), &self.progress) {
+        match self.target() {
             Ok(target) => target.check(None, &mut report),
-            Err(failure) => report.problems.push(format!("the account on the replica: {failure}")),
+            Err(error) => report.problems.push(format!("the account on the replica: {}", crate::report::out::chain(&error))),
         }
         findings.refused.append(&mut report.problems);
         findings.warnings.append(&mut report.warnings);

@@ -90,7 +90,9 @@ pub fn live(
         }
         StartAt::Gtids(gtids) => {
             same_kind(gtids, source)?;
-            (Mark { gtids: gtids.clone(), ..Mark::default() }, true, StreamStart::Gtids(gtids.clone()))
+            // What the target has of its own says nothing about the source, and later runs compare the two.
+            let gtids = common(gtids, &source.executed);
+            (Mark { gtids: gtids.clone(), ..Mark::default() }, true, StreamStart::Gtids(gtids))
         }
         StartAt::Default => {
             let known = common(&on_target, &source.executed);
@@ -274,6 +276,18 @@ mod tests {
             Flavour::MySql => GtidState::MySql(gtids.parse().unwrap()),
             Flavour::MariaDb => GtidState::MariaDb(gtids.parse().unwrap()),
         }
+    }
+
+    #[test]
+    fn what_only_the_target_has_is_no_part_of_the_start() {
+        const SOURCE: &str = "3e11fa47-71ca-11e1-9e33-c80aa9429562";
+        const OWN: &str = "8a258768-e5b8-11f1-9e33-02fc00000001";
+        let source = source(Flavour::MySql, "b.000002:100", &format!("{SOURCE}:1-9"));
+        let asked = StartAt::Gtids(state(Flavour::MySql, &format!("{SOURCE}:1-7,{OWN}:1-3")));
+        let start = live(&Opened::default(), &source, &asked, GtidState::None, false).unwrap();
+        assert_eq!(start.mark.gtids.to_string(), format!("{SOURCE}:1-7"));
+        let opened = Opened { mark: Some(start.mark), source: Some(source_text("one", true)), ..Opened::default() };
+        assert!(live(&opened, &source, &StartAt::Default, GtidState::None, false).is_ok());
     }
 
     #[test]

@@ -108,8 +108,9 @@ impl MySqlTarget {
     }
 
     /// As a native replica without log_replica_updates: nothing goes into the target's own binary log, and nothing gets a GTID.
-    pub fn connect_unlogged(options: ConnectOptions, channel: &str) -> Result<Self, Failure> {
-        Self::connect_with(options, channel, false, false)
+    /// `logged`: all the same, under GTIDs of the target's own.
+    pub fn connect_as_replica(options: ConnectOptions, channel: &str, logged: bool) -> Result<Self, Failure> {
+        Self::connect_with(options, channel, false, logged)
     }
 
     fn connect_with(
