@@ -2,8 +2,8 @@
 //! Random moments come from a seed; `HEDDLE_SEED=N` repeats a run.
 
 use anyhow::{Context, Result, ensure};
-use e2e::heddle::heddle;
 use e2e::checksum::assert_equal;
+use e2e::heddle::heddle;
 use e2e::native::{configure_by, gtids, position, start_native, wait_caught_up};
 use e2e::pair::Pair;
 use e2e::server::{Kind, MARIADB_10_11, MYSQL_9_7, Server};

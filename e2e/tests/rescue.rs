@@ -350,8 +350,7 @@ fn with_replica_below(kind: Kind, by: By) -> Result<()> {
         caught_up().context("the replica's replica")?;
         for server in [replica, &below] {
             assert_equal(source, server).with_context(|| run.to_string())?;
-            let left =
-                server.scalar("SELECT COUNT(*) FROM information_schema.schemata WHERE schema_name='heddle'")?;
+            let left = server.scalar("SELECT COUNT(*) FROM information_schema.schemata WHERE schema_name='heddle'")?;
             ensure!(left == "0", "heddle's bookkeeping is still there");
         }
         if !kind.is_mariadb() && by != By::FileOnly {
@@ -407,6 +406,42 @@ fn named(kind: Kind) -> Result<()> {
     let run = lagging.rescue(&["--channel", "east", "--until-lag", "3s"])?.successful()?;
     ensure!(outcome(&run)? == "handed_back", "{run}");
     lagging.as_before(&settings).with_context(|| run.to_string())
+}
+
+/// The source by an address of one's own; on MySQL by the account that the replica itself uses, with its password.
+fn other_accounts(kind: Kind) -> Result<()> {
+    let lagging = Lagging::start(kind, By::Gtid, &[])?;
+    let (source, replica) = (&lagging.source, &lagging.replica);
+    let privileges =
+        if kind.is_mariadb() { "REPLICATION SLAVE, BINLOG MONITOR" } else { "REPLICATION SLAVE, REPLICATION CLIENT" };
+    source.execute(&format!("CREATE USER repl IDENTIFIED BY 'another'; GRANT {privileges} ON *.* TO repl"))?;
+    lagging.caught_up()?;
+    replica.execute(statement(replica, "STOP"))?;
+    replica.execute(if kind.is_mariadb() {
+        "CHANGE MASTER TO MASTER_USER='repl', MASTER_PASSWORD='another', MASTER_HEARTBEAT_PERIOD=3.5"
+    } else {
+        "CHANGE REPLICATION SOURCE TO SOURCE_USER='repl', SOURCE_PASSWORD='another'"
+    })?;
+    start_native(replica)?;
+    let settings = lagging.settings()?;
+    let by_url = source.url();
+    let ways: &[&[&str]] = if kind.is_mariadb() {
+        &[&["--source", &by_url]]
+    } else {
+        &[&["--source", &by_url], &["--replication-account"]]
+    };
+    for way in ways {
+        lagging.fall_behind(0)?;
+        let run = lagging.rescue(way)?.successful()?;
+        ensure!(outcome(&run)? == "handed_back", "{run}");
+        lagging.as_before(&settings).with_context(|| run.to_string())?;
+    }
+    let refused = lagging.rescue(&["--source-user", "nobody"])?;
+    ensure!(refused.status.code() == Some(1), "{refused}");
+    if kind.is_mariadb() {
+        lagging.rescue(&["--replication-account"])?.failed_with("--source-user")?;
+    }
+    Ok(())
 }
 
 /// Handed back by hand, as docs/rescue.md says, and native replication has gone on: heddle, run again, must not set anything back. The same
@@ -604,6 +639,12 @@ tests! {
     #[ignore = "scripts/nightly"] mysql_8_0_rescued: rescued(kind("mysql-8.0.15"), By::Gtid, &[]);
     #[ignore = "scripts/nightly"] mysql_8_0_rescued_without_gtids: rescued(kind("mysql-8.0.15"), By::FileOnly, &[]);
     #[ignore = "scripts/nightly"] mysql_8_0_interrupted: interrupted(kind("mysql-8.0.15"), By::Gtid, "mysql_8_0_interrupted");
+    #[ignore = "scripts/nightly"] mysql_5_7_purged: purged(kind("mysql-5.7.22"), By::Gtid);
+    #[ignore = "scripts/nightly"] mysql_5_7_with_replica_below: with_replica_below(kind("mysql-5.7.22"), By::Gtid);
+    #[ignore = "scripts/nightly"] mysql_8_0_purged: purged(kind("mysql-8.0.15"), By::FileOnly);
+    #[ignore = "scripts/nightly"] mariadb_10_2_purged: purged(kind("mariadb-10.2"), By::Gtid);
+    #[ignore = "scripts/nightly"] mariadb_11_8_purged: purged(kind("mariadb-11.8"), By::Gtid);
+    #[ignore = "scripts/nightly"] mariadb_11_8_with_replica_below: with_replica_below(kind("mariadb-11.8"), By::Gtid);
     #[ignore = "scripts/nightly"] mariadb_10_1_refused: too_old(kind("mariadb-10.1"));
     #[ignore = "scripts/nightly"] mariadb_10_2_rescued: rescued(kind("mariadb-10.2"), By::Gtid, &[]);
     #[ignore = "scripts/nightly"] mariadb_10_2_interrupted: interrupted(kind("mariadb-10.2"), By::Gtid, "mariadb_10_2_interrupted");
@@ -631,6 +672,8 @@ tests! {
     mysql_with_replica_below: with_replica_below(MYSQL_9_7, By::Gtid);
     mysql_with_replica_below_by_file: with_replica_below(MYSQL_9_7, By::FileOnly);
     mariadb_with_replica_below: with_replica_below(MARIADB_10_11, By::Gtid);
+    mysql_other_accounts: other_accounts(MYSQL_9_7);
+    mariadb_other_accounts: other_accounts(MARIADB_10_11);
     mysql_named: named(MYSQL_9_7);
     mariadb_named: named(MARIADB_10_11);
     mysql_refused: refused(MYSQL_9_7);

@@ -41,7 +41,9 @@ impl Rescue<'_> {
         let goal = match (self.request.abort, opened.intent.as_deref().and_then(intent_seq), &copied_to) {
             (false, ..) => Goal::Lag(self.request.lag),
             (true, _, Some(end)) => {
-                self.say(&format!("the source has purged what comes next: applying what was copied, up to {end}, first"));
+                self.say(&format!(
+                    "the source has purged what comes next: applying what was copied, up to {end}, first"
+                ));
                 Goal::Position(end.clone())
             }
             (true, None, None) => return Ok(true),
@@ -140,7 +142,11 @@ impl Rescue<'_> {
             bail!(lost());
         }
         let logs = relay_logs::find(&mut self.control, self.request, &self.server, status).with_context(lost)?;
-        self.say(&format!("copying   {:.1} MB of the replica's relay logs to {} again", logs.bytes as f64 / 1e6, dir.display()));
+        self.say(&format!(
+            "copying   {:.1} MB of the replica's relay logs to {} again",
+            logs.bytes as f64 / 1e6,
+            dir.display()
+        ));
         logs.copy(place, &dir, options).map(|_| ()).with_context(lost)
     }
 

@@ -146,7 +146,8 @@ fn note_one_by_one(noting: Noting<'_>, missing: &GtidSet) -> Result<()> {
             }
         }
     };
-    let connections = NOTING_CONNECTIONS.min(usize::try_from(count.div_ceil(EMPTY_TRANSACTIONS as u64)).unwrap_or(usize::MAX));
+    let connections =
+        NOTING_CONNECTIONS.min(usize::try_from(count.div_ceil(EMPTY_TRANSACTIONS as u64)).unwrap_or(usize::MAX));
     std::thread::scope(|scope| {
         let threads: Vec<_> = (0..connections).map(|_| scope.spawn(note)).collect();
         threads.into_iter().try_for_each(|thread| {

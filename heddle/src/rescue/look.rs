@@ -215,12 +215,23 @@ pub struct Backlog {
     pub native_bytes_per_second: Option<u64>,
     /// Of the source meanwhile.
     pub source_bytes_per_second: Option<u64>,
+    /// What Heddle is expected to apply, of the source's binary log.
+    pub heddle_bytes_per_second: Option<u64>,
 }
 
 impl Backlog {
     /// Seconds until the native applier has caught up at this speed; `None`: never, or not known.
     pub fn native_seconds_left(&self) -> Option<u64> {
-        let gain = self.native_bytes_per_second?.checked_sub(self.source_bytes_per_second?)?;
+        self.seconds_left(self.native_bytes_per_second)
+    }
+
+    /// The same of Heddle.
+    pub fn heddle_seconds_left(&self) -> Option<u64> {
+        self.seconds_left(self.heddle_bytes_per_second)
+    }
+
+    fn seconds_left(&self, bytes_per_second: Option<u64>) -> Option<u64> {
+        let gain = bytes_per_second?.checked_sub(self.source_bytes_per_second?)?;
         self.behind_bytes?.checked_div(gain)
     }
 }
@@ -283,6 +294,7 @@ pub fn backlog(
         behind_bytes: behind(&after, &second),
         native_bytes_per_second: moved.map(per_second),
         source_bytes_per_second: written.map(per_second),
+        heddle_bytes_per_second: None,
     })
 }
 

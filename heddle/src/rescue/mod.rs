@@ -1,10 +1,11 @@
 //! Rescues a replica whose native applier is too slow: takes over from it, catches up, hands back.
 //!
 //! `look` what there is · `status` the servers' words for it · `judge` can it be done · `native` statements for native replication ·
-//! `state` how far a rescue has come, on the replica · `takeover`, `handback` the two ends · `survey`, `apply` what comes before and in
+//! `state` how far a rescue has come, on the replica · `takeover`, `handback` the two ends · `survey` (with `estimate`), `apply` what comes before and in
 //! between · `relay_logs` what the source has purged · `goal` when to stop · `run` one after the other · `report` what is said at the end.
 
 mod apply;
+mod estimate;
 pub mod goal;
 pub mod handback;
 pub mod judge;

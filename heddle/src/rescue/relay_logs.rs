@@ -59,7 +59,8 @@ pub fn find(
 
 /// Of the relay log that they are copied into.
 pub fn options(request: &Request, status: &ReplicaStatus, place: &Place) -> Result<relay::Options> {
-    let identity = status.source_identity.as_deref().ok_or_else(|| anyhow!("the replica does not say who its source is"))?;
+    let identity =
+        status.source_identity.as_deref().ok_or_else(|| anyhow!("the replica does not say who its source is"))?;
     Ok(relay_options(identity, request.relay_bytes_max, &place.gtids))
 }
 
@@ -133,7 +134,11 @@ impl RelayLogs {
         match first {
             Some(located) if located.event.header().server_id == self.own_server_id => Ok(()),
             Some(located) => {
-                bail!("server {} has written it, the replica is {}", located.event.header().server_id, self.own_server_id)
+                bail!(
+                    "server {} has written it, the replica is {}",
+                    located.event.header().server_id,
+                    self.own_server_id
+                )
             }
             None => bail!("it is empty"),
         }
@@ -237,7 +242,9 @@ impl Copying<'_> {
         let begins = header.log_pos.wrapping_sub(header.event_len);
         match &self.place.position {
             Some(place) if self.intake.file() == Some(&*place.file) && begins != place.offset as u32 => {
-                bail!("the applier is at {place}, and this event begins at {begins}: relay log and position do not belong together")
+                bail!(
+                    "the applier is at {place}, and this event begins at {begins}: relay log and position do not belong together"
+                )
             }
             _ => Ok(()),
         }
@@ -275,7 +282,8 @@ fn open(file: &Path) -> Result<FilesReader> {
 
 /// Where the server keeps its relay logs.
 fn directory(connection: &mut Connection) -> Result<PathBuf> {
-    let mut ask = |what: &str| -> Result<PathBuf> { Ok(connection.scalar(format!("SELECT {what}"))?.unwrap_or_default().into()) };
+    let mut ask =
+        |what: &str| -> Result<PathBuf> { Ok(connection.scalar(format!("SELECT {what}"))?.unwrap_or_default().into()) };
     let data = ask("@@global.datadir")?;
     let base = ask("@@global.relay_log_basename")?;
     // MariaDB does not say it when it was not set.

@@ -129,7 +129,17 @@ impl<'a> Rescue<'a> {
             ..Report::default()
         };
         let progress = progress_channel(&native.channel);
-        Ok(Self { request, signalled: Arc::clone(signalled), control, server, native, progress, logged: false, copied_bytes: None, report })
+        Ok(Self {
+            request,
+            signalled: Arc::clone(signalled),
+            control,
+            server,
+            native,
+            progress,
+            logged: false,
+            copied_bytes: None,
+            report,
+        })
     }
 
     pub(super) fn say(&self, text: &str) {
@@ -260,19 +270,17 @@ impl<'a> Rescue<'a> {
             }
             let (place, status) = look::place(connection, native, &server.gtid_mode)?;
             let logs = relay_logs::find(connection, request, server, &status)?;
-            talk(&format!("copying   {:.1} MB of the replica's relay logs to {}", logs.bytes as f64 / 1e6, relay_dir.display()));
+            talk(&format!(
+                "copying   {:.1} MB of the replica's relay logs to {}",
+                logs.bytes as f64 / 1e6,
+                relay_dir.display()
+            ));
             let options = relay_logs::options(request, &status, &place)?;
             copied.copied_to = Some(logs.copy(&place, &relay_dir, options)?.to_string());
             state::save(connection, &channel, &copied)
         };
-        let place = takeover::take_over(
-            &mut self.control,
-            native,
-            saved,
-            &server.gtid_mode,
-            server.workers,
-            &mut before_hold,
-        )?;
+        let place =
+            takeover::take_over(&mut self.control, native, saved, &server.gtid_mode, server.workers, &mut before_hold)?;
         *saved = copied;
         Ok(place)
     }

@@ -3,8 +3,9 @@
 use anyhow::{Context, Result, anyhow, bail};
 use wire::{ConnectOptions, Connection};
 
+use super::estimate;
 use super::judge::{self, Findings};
-use super::look;
+use super::look::{self, Backlog};
 use super::native::Native;
 use super::relay_logs;
 use super::report::{Outcome, duration};
@@ -45,7 +46,9 @@ impl Rescue<'_> {
         // A heddle that was killed while this one looked may have begun: what it had sent is done by now.
         if let Some(record) = state::read(&mut self.control, &self.native.channel)? {
             if record.saved.logged != self.logged {
-                bail!("another heddle has begun this rescue with another --log-bin: run the same command again to go on with it");
+                bail!(
+                    "another heddle has begun this rescue with another --log-bin: run the same command again to go on with it"
+                );
             }
             self.report.continued = Some(record.phase.name());
             self.report.outcome = Outcome::Unfinished;
@@ -128,7 +131,7 @@ impl Rescue<'_> {
                  in the same place"
             ));
         }
-        let backlog = look::backlog(&mut self.control, options, &self.native, &self.server.gtids, SAMPLE)?;
+        let mut backlog = look::backlog(&mut self.control, options, &self.native, &self.server.gtids, SAMPLE)?;
         let received = backlog.behind_bytes.unwrap_or(0).min(self.request.relay_bytes_max);
         let needed = received.max(self.copied_bytes.unwrap_or(0));
         let dir = (self.request.relay_dir)(&self.progress)?;
@@ -142,8 +145,26 @@ impl Rescue<'_> {
                 free >> 20
             ));
         }
+        self.estimate(options, status, &state, &mut backlog);
         self.report.backlog = Some(backlog);
         Ok(())
+    }
+
+    /// How fast Heddle would be. What can not be measured is left out.
+    fn estimate(
+        &mut self,
+        source: &ConnectOptions,
+        status: &ReplicaStatus,
+        state: &SourceState,
+        backlog: &mut Backlog,
+    ) {
+        let here = status.applied.as_ref().map(|position| position.file.to_string());
+        let file = here.filter(|file| state.logs.contains(file));
+        let server_id = (self.request.server_id)(&self.progress);
+        match estimate::measure(&self.request.replica, source, file, server_id) {
+            Ok(estimate) => backlog.heddle_bytes_per_second = Some(estimate.heddle_bytes_per_second),
+            Err(error) => tracing::debug!("no estimate: {}", crate::report::out::chain(&error)),
+        }
     }
 
     /// As the source's replication status would name this replica.
@@ -171,7 +192,9 @@ impl Rescue<'_> {
         };
         match self.target() {
             Ok(target) => target.check(None, &mut report),
-            Err(error) => report.problems.push(format!("the account on the replica: {}", crate::report::out::chain(&error))),
+            Err(error) => {
+                report.problems.push(format!("the account on the replica: {}", crate::report::out::chain(&error)))
+            }
         }
         findings.refused.append(&mut report.problems);
         findings.warnings.append(&mut report.warnings);
@@ -201,19 +224,27 @@ impl Rescue<'_> {
             ));
             let rate =
                 |bytes: Option<u64>| bytes.map_or_else(|| "?".to_owned(), |bytes| format!("{:.2}", bytes as f64 / 1e6));
-            let left = match backlog.native_seconds_left() {
+            let left = |seconds: Option<u64>| match seconds {
                 Some(seconds) => format!("caught up in about {}", duration(seconds)),
                 None => "does not catch up at this rate".to_owned(),
             };
-            if !status.applier_runs {
-                self.say("native    the applier is stopped (heddle shows its own rate and time left as it runs)");
-                return self.tell_findings();
+            if status.applier_runs {
+                self.say(&format!(
+                    "native    applies {} MB/s, the source writes {} MB/s: {}",
+                    rate(backlog.native_bytes_per_second),
+                    rate(backlog.source_bytes_per_second),
+                    left(backlog.native_seconds_left())
+                ));
+            } else {
+                self.say("native    the applier is stopped");
             }
-            self.say(&format!(
-                "native    applies {} MB/s, the source writes {} MB/s: {left} (heddle shows its own rate and time left as it runs)",
-                rate(backlog.native_bytes_per_second),
-                rate(backlog.source_bytes_per_second),
-            ));
+            if backlog.heddle_bytes_per_second.is_some() {
+                self.say(&format!(
+                    "heddle    would apply roughly {} MB/s (from a sample of the log, and of rows in a temporary table): {}",
+                    rate(backlog.heddle_bytes_per_second),
+                    left(backlog.heddle_seconds_left())
+                ));
+            }
         }
         self.tell_findings();
     }

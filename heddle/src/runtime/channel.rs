@@ -221,7 +221,10 @@ fn open_relay(spec: &Spec, source: &SourceState, start: &Start) -> Result<(relay
             return Ok((writer, shared));
         }
         if spec.relay_filled {
-            bail!("the relay log in {} does not hold what comes next, and the source has it no more", spec.relay_dir.display());
+            bail!(
+                "the relay log in {} does not hold what comes next, and the source has it no more",
+                spec.relay_dir.display()
+            );
         }
         tracing::info!("the relay log in {} does not hold what comes next; it begins anew", spec.relay_dir.display());
     }

@@ -1,0 +1,110 @@
+//! What a rescue would take: a sample of the source's log, and of how fast the replica changes rows. Nothing is changed: the rows are
+//! in a temporary table.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, anyhow};
+use engine::survey::totals::Costs;
+use engine::survey::{Definitions, Depth, Totals};
+use wire::{ConnectOptions, Connection};
+
+use crate::inspect::live::{self, Live};
+
+/// How much of the source's log is looked at, at most.
+const LOG_SAMPLE: Duration = Duration::from_secs(2);
+const ROWS_EACH: usize = 500;
+const STATEMENTS: usize = 10;
+/// Loops, of which the fastest counts: others use the server.
+const REPEAT: usize = 3;
+/// What Heddle takes for a row of the source's, all of it (the server's row applier, commits, its own part), by what a row of an INSERT of many
+/// rows takes. Measured with `bench/rescue`, see docs/benchmarks.md.
+const HEDDLE_FACTOR: f64 = 1.3;
+
+/// Of the source's log.
+#[derive(Clone, Copy, Debug, Default, serde::Serialize)]
+pub struct Estimate {
+    pub heddle_bytes_per_second: u64,
+    pub heddle_rows_per_second: u64,
+    pub sampled_transactions: u64,
+    pub sampled_rows: u64,
+}
+
+/// `file`: of the source's log, in which the replica is; `None`: the oldest that the source has.
+pub fn measure(
+    replica: &ConnectOptions,
+    source: &ConnectOptions,
+    file: Option<String>,
+    server_id: u32,
+) -> Result<Estimate> {
+    let log = sample_log(source, file, server_id)?;
+    let rows = log.traffic.rows().max(log.transactions);
+    if rows == 0 {
+        return Err(anyhow!("the source's log has no transactions yet"));
+    }
+    let row_s = sample_rows(replica)? * HEDDLE_FACTOR;
+    let bytes_each = log.bytes as f64 / rows as f64;
+    Ok(Estimate {
+        heddle_bytes_per_second: (bytes_each / row_s) as u64,
+        heddle_rows_per_second: (1.0 / row_s) as u64,
+        sampled_transactions: log.transactions,
+        sampled_rows: log.traffic.rows(),
+    })
+}
+
+fn sample_log(source: &ConnectOptions, file: Option<String>, server_id: u32) -> Result<Totals> {
+    let live = Live { options: source.clone(), start: file, follow: false, server_id };
+    let stop = Arc::new(AtomicBool::new(false));
+    let timer = Arc::clone(&stop);
+    let (send, ended) = crossbeam_channel::bounded::<()>(0);
+    let watch = std::thread::spawn(move || {
+        let _ = ended.recv_timeout(LOG_SAMPLE);
+        timer.store(true, Ordering::Relaxed);
+    });
+    let found = live::run(&live, Definitions::default(), Totals::new(Depth::Traffic, Costs::default()), None, &stop);
+    drop(send);
+    watch.join().map_err(|_| anyhow!("the timer has panicked: this is a bug in heddle"))?;
+    Ok(found.context("a sample of the source's log")?.totals)
+}
+
+/// Seconds of one row.
+fn sample_rows(replica: &ConnectOptions) -> Result<f64> {
+    let replica = &mut Connection::connect(replica).context("replica")?;
+    if replica.scalar("SELECT @@global.log_bin")?.as_deref() == Some("1") {
+        // With binlog_format=STATEMENT it would be logged, under a GTID.
+        replica.execute("SET SESSION sql_log_bin=0").context("SET SESSION sql_log_bin=0")?;
+    }
+    const TABLE: &str = "heddle_sample";
+    let schema = replica
+        .scalar("SELECT MAX(schema_name) FROM information_schema.schemata WHERE schema_name NOT IN ('mysql','sys','information_schema','performance_schema')")?
+        .unwrap_or_else(|| "mysql".to_owned());
+    let table = format!("{}.{TABLE}", crate::target::mysql::sql::identifier(&schema));
+    let create = format!(
+        "CREATE TEMPORARY TABLE {table} (id INT PRIMARY KEY, k INT NOT NULL, c CHAR(120) NOT NULL, KEY (k)) ENGINE=InnoDB"
+    );
+    replica.execute(create).context("a temporary table on the replica (CREATE TEMPORARY TABLES)")?;
+    // It goes with the connection.
+    time_inserts(replica, &table)
+}
+
+fn time_inserts(replica: &mut Connection, table: &str) -> Result<f64> {
+    let text = "heddle".repeat(20);
+    let mut best = f64::INFINITY;
+    for round in 0..REPEAT {
+        let statements: Vec<String> = (0..STATEMENTS)
+            .map(|statement| {
+                let first = (round * STATEMENTS + statement) * ROWS_EACH;
+                let row = |id: usize| format!("({id},{},'{text}')", id * 7919 % 10_007);
+                let rows: Vec<String> = (first..first + ROWS_EACH).map(row).collect();
+                format!("INSERT INTO {table} VALUES {}", rows.join(","))
+            })
+            .collect();
+        let began = Instant::now();
+        for statement in statements {
+            replica.execute(statement).context("rows in a temporary table")?;
+        }
+        best = best.min(began.elapsed().as_secs_f64());
+    }
+    Ok(best / (STATEMENTS * ROWS_EACH) as f64)
+}
