@@ -1,5 +1,5 @@
 //! Every policy on real servers: one workload of concurrent sessions, applied anew with each. Hot rows, a unique
-//! secondary key, a foreign key with a cascade, a table without a key, several schemas and domains, definitions, XA, a long
+//! secondary key, a foreign key with a cascade, a table without a key, several schemas and domains, definitions, XA, a long and a huge
 //! transaction. In the source's order a reader looks all the while for a state that the source never had.
 
 use anyhow::{Context, Result, ensure};
@@ -17,6 +17,8 @@ use std::time::Duration;
 
 const SESSIONS: u32 = 5;
 const STEPS: u32 = 70;
+/// Of a megabyte each.
+const HUGE_ROWS: u32 = 20;
 
 /// One session's statements. It may meet deadlocks: those transactions are not in the log.
 fn session(random: &mut StdRng, number: u32, phase: u32) -> String {
@@ -70,8 +72,12 @@ fn workload(source: &Server) -> Result<()> {
          CREATE TABLE shop.parent (id INT PRIMARY KEY, u INT NULL, UNIQUE (u)); \
          CREATE TABLE shop.child (id INT PRIMARY KEY, p INT NULL, n INT, FOREIGN KEY (p) REFERENCES shop.parent (id) ON DELETE CASCADE); \
          CREATE TABLE shop.bare (a INT, b INT); CREATE TABLE mail.inbox (id INT PRIMARY KEY, t TEXT, n INT); \
-         CREATE TABLE shop.first (id INT PRIMARY KEY); CREATE TABLE bank.second (id INT PRIMARY KEY); {accounts}"
+         CREATE TABLE shop.first (id INT PRIMARY KEY); CREATE TABLE bank.second (id INT PRIMARY KEY); \
+         CREATE TABLE mail.big (id INT PRIMARY KEY, t LONGTEXT); {accounts}"
     ))?;
+    // More than is held in memory: it is applied in pieces.
+    let rows: String = (0..HUGE_ROWS).map(|id| format!("INSERT INTO mail.big VALUES ({id}, REPEAT('h', 1000000));")).collect();
+    source.execute(&format!("BEGIN; {rows} UPDATE mail.big SET t = 'small' WHERE id % 3 = 0; COMMIT"))?;
     for phase in 0..2 {
         thread::scope(|scope| {
             let sessions: Vec<_> = (0..SESSIONS)
@@ -211,6 +217,58 @@ fn every_policy(kind: Kind, ways: &[Way], refused: &[(&str, &str)]) -> Result<()
     }
     killed(&stand)?;
     stand.target.stop()
+}
+
+/// A source with the policies of its time, into a server like it.
+fn of_its_time(name: &str, ways: &[Way]) {
+    let test = || -> Result<()> {
+        let kind: Kind = name.parse()?;
+        let (source, target) = Server::start_two((kind, &[]), (kind, &[]))?;
+        workload(&source)?;
+        let held = contents(&source)?;
+        let stand = Stand { source, target, held };
+        ways.iter().try_for_each(|way| stand.run(way).with_context(|| format!("{} {}", way.policy, way.order)))
+    };
+    test().unwrap_or_else(|error| panic!("{error:#}"));
+}
+
+const WRITESET: Way = way("writeset", "preserve", &[]);
+const CLOCK: [Way; 3] = [
+    way("logical-clock", "preserve", &["--grouping", "off"]),
+    way("logical-clock-unblocked", "relaxed", &["--grouping", "off"]),
+    WRITESET,
+];
+
+#[test]
+#[ignore = "scripts/nightly"]
+fn mysql_5_6_of_its_time() {
+    of_its_time("mysql-5.6.14", &[way("database", "per-lane", &["--grouping", "off"]), WRITESET]);
+}
+
+#[test]
+#[ignore = "scripts/nightly"]
+fn mysql_5_7_of_its_time() {
+    of_its_time("mysql-5.7.22", &CLOCK);
+}
+
+#[test]
+#[ignore = "scripts/nightly"]
+fn mysql_8_0_of_its_time() {
+    of_its_time("mysql-8.0.15", &CLOCK);
+}
+
+#[test]
+#[ignore = "scripts/nightly"]
+fn mariadb_10_1_of_its_time() {
+    let ways = [
+        way("domain", "per-lane", &["--grouping", "off"]),
+        way("minimal", "preserve", &["--grouping", "off"]),
+        way("conservative", "preserve", &["--grouping", "off"]),
+        way("optimistic", "preserve", &["--grouping", "off"]),
+        way("aggressive", "preserve", &["--grouping", "off"]),
+        WRITESET,
+    ];
+    of_its_time("mariadb-10.1", &ways);
 }
 
 fn way_of(policy: &str) -> Way {
