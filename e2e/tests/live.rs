@@ -394,6 +394,7 @@ tests! {
     mariadb_heddle_killed_ungrouped: heddle_killed(MARIADB_10_11, &["--grouping", "off", "--workers", "4"]);
     mysql_heddle_killed: heddle_killed(MYSQL_9_7, &[]);
     mysql_heddle_killed_relaxed: heddle_killed(MYSQL_9_7, &["--grouping", "off", "--workers", "4", "--commit-order", "relaxed"]);
+    mariadb_heddle_killed_without_relay_sync: heddle_killed(MARIADB_10_11, &["--relay-sync", "never"]);
     mysql_heddle_killed_preserving: heddle_killed(MYSQL_9_7, &["--gtids", "preserve", "--workers", "4"]);
     mariadb_target_killed: target_killed(MARIADB_10_11, &[]);
     mariadb_target_killed_relaxed: target_killed(MARIADB_10_11, &["--grouping", "off", "--workers", "4", "--commit-order", "relaxed"]);

@@ -76,7 +76,8 @@ fn workload(source: &Server) -> Result<()> {
          CREATE TABLE mail.big (id INT PRIMARY KEY, t LONGTEXT); {accounts}"
     ))?;
     // More than is held in memory: it is applied in pieces.
-    let rows: String = (0..HUGE_ROWS).map(|id| format!("INSERT INTO mail.big VALUES ({id}, REPEAT('h', 1000000));")).collect();
+    let rows: String =
+        (0..HUGE_ROWS).map(|id| format!("INSERT INTO mail.big VALUES ({id}, REPEAT('h', 1000000));")).collect();
     source.execute(&format!("BEGIN; {rows} UPDATE mail.big SET t = 'small' WHERE id % 3 = 0; COMMIT"))?;
     for phase in 0..2 {
         thread::scope(|scope| {

@@ -360,6 +360,7 @@ fn replicate(way: Way, log: &Log, path: &Path, shown: Shown) -> Result<Summary> 
         relay_dir: PathBuf::new(),
         relay_filled: false,
         relay_bytes_max: 0,
+        relay_sync: false,
         server_id: 0,
         not_from: None,
         memory_bytes: MEMORY_BYTES,

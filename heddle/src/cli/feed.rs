@@ -22,6 +22,10 @@ pub struct FeedArgs {
     /// The relay log's most bytes: above it the source has to wait (K, M, G suffixes)
     #[arg(long, default_value = "10G", value_parser = parse_bytes)]
     pub relay_max_bytes: u64,
+    /// always: what is received is on the disk before it is applied; never: left to the system, which costs less time. Either way nothing is
+    /// lost that the source still has
+    #[arg(long, value_name = "WHEN", default_value = "always", value_enum)]
+    pub relay_sync: RelaySync,
     /// Memory for transactions that wait (K, M, G suffixes)
     #[arg(long, default_value = "64M", value_parser = parse_bytes)]
     pub memory: u64,
@@ -34,6 +38,13 @@ pub struct FeedArgs {
     /// How long to try to reach a source that is gone, in seconds
     #[arg(long, default_value_t = 3600)]
     pub source_retry_seconds: u64,
+}
+
+/// `--relay-sync`
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub enum RelaySync {
+    Always,
+    Never,
 }
 
 impl FeedArgs {

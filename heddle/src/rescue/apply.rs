@@ -84,6 +84,7 @@ impl Rescue<'_> {
             relay_dir: (self.request.relay_dir)(&self.progress)?,
             relay_filled: copied_to.is_some(),
             relay_bytes_max: self.request.relay_bytes_max,
+            relay_sync: self.request.relay_sync,
             server_id: (self.request.server_id)(&self.progress),
             not_from: Some(self.server.server_id),
             memory_bytes: self.request.memory_bytes,

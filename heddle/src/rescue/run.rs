@@ -45,6 +45,7 @@ pub struct Request {
     pub replica_relay_logs: Option<PathBuf>,
     pub server_id: OfChannel<u32>,
     pub relay_bytes_max: u64,
+    pub relay_sync: bool,
     pub memory_bytes: u64,
     pub retries_max: u32,
     pub source_retry: Duration,

@@ -53,6 +53,9 @@ pub struct Spec {
     /// The relay log holds what comes next already, and the source may have it no more. Otherwise a new channel begins it anew.
     pub relay_filled: bool,
     pub relay_bytes_max: u64,
+    /// What is received is on the disk before it is applied. Without it a crash of the machine may cost the end of the relay log, never more: what is
+    /// applied is known by the target alone.
+    pub relay_sync: bool,
     /// Replica number towards the source.
     pub server_id: u32,
     /// The target's own number, when transactions that began there must not come back to it.
@@ -203,7 +206,10 @@ pub fn relay_options(identity: &str, bytes_max: u64, gtids: &engine::gtid::GtidS
 
 /// The relay log, emptied when it does not hold what comes next.
 fn open_relay(spec: &Spec, source: &SourceState, start: &Start) -> Result<(relay::RelayWriter, relay::RelayShared)> {
-    let options = relay_options(&source.identity, spec.relay_bytes_max, &start.mark.gtids);
+    let options = relay::Options {
+        fsync: spec.relay_sync,
+        ..relay_options(&source.identity, spec.relay_bytes_max, &start.mark.gtids)
+    };
     let open = |options| RelayLog::open(Arc::new(RealFs), &spec.relay_dir, options).context("relay log");
     let opened = match RelayLog::open(Arc::new(RealFs), &spec.relay_dir, options.clone()) {
         Err(relay::Error::OtherSource { .. }) if start.is_new => None,

@@ -17,12 +17,16 @@ const TIME: Duration = Duration::from_secs(15);
 /// Until the load and the replica have settled.
 const SETTLE: Duration = Duration::from_secs(3);
 
-fn contenders(kind: Kind) -> [(&'static str, Contender); 2] {
+fn contenders(kind: Kind) -> [(&'static str, Contender); 3] {
     let native: &[&str] = match kind.is_mariadb() {
         true => &["--slave-parallel-threads=8", "--slave-parallel-mode=optimistic"],
         false => &["--replica-parallel-workers=8"],
     };
-    [("native, 8 workers", Contender::Native(native)), ("heddle", Contender::Heddle(&[]))]
+    [
+        ("native, 8 workers", Contender::Native(native)),
+        ("heddle", Contender::Heddle(&[])),
+        ("heddle, --relay-sync never", Contender::Heddle(&["--relay-sync", "never"])),
+    ]
 }
 
 fn latencies(stage: &Stage, contender: Contender, load: Load, rate: u32) -> Result<Vec<f64>> {
