@@ -583,11 +583,12 @@ fn purged_and_interrupted(kind: Kind, by: By, name: &str) -> Result<()> {
         eprintln!("  killed in phase {phase}");
         running.kill()?;
         running.wait()?;
-        if lagging.by == By::Gtid || !kind.is_mariadb() {
+        // Before that a server that is killed may lose its relay logs by itself, and nobody has them.
+        if phase == "applying" {
             lagging.replica.kill()?;
             lagging.replica.restart(&[])?;
+            start_native(&lagging.replica)?;
         }
-        start_native(&lagging.replica)?;
     }
     let run = lagging.rescue(&["--abort"])?.successful()?;
     start_native(&lagging.replica)?;

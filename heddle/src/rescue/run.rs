@@ -218,7 +218,9 @@ impl<'a> Rescue<'a> {
     }
 
     fn go_on(&mut self, mut record: Record) -> Result<()> {
-        if record.phase == Phase::TakingOver && self.request.abort && self.is_untouched()? {
+        // What was copied may be nowhere else any more: then only applying it leads back.
+        let untouched = record.phase == Phase::TakingOver && record.saved.copied_to.is_none();
+        if untouched && self.request.abort && self.is_untouched()? {
             let (place, _) = look::place(&mut self.control, &self.native, &self.server.gtid_mode)?;
             let channel = &self.native.channel;
             state::advance(&mut self.control, channel, Phase::TakingOver, Phase::Released, Some(&place))?;
@@ -270,14 +272,22 @@ impl<'a> Rescue<'a> {
                 return Ok(());
             }
             let (place, status) = look::place(connection, native, &server.gtid_mode)?;
+            let options = relay_logs::options(request, &status, &place)?;
+            let from = place.to_text()?;
+            if let Some(end) = copied.copied_to()?
+                && copied.copied_from.as_ref() == Some(&from)
+                && relay_logs::holds(&relay_dir, options.clone(), None, &end)
+            {
+                return Ok(());
+            }
             let logs = relay_logs::find(connection, request, server, &status)?;
             talk(&format!(
                 "copying   {:.1} MB of the replica's relay logs to {}",
                 logs.bytes as f64 / 1e6,
                 relay_dir.display()
             ));
-            let options = relay_logs::options(request, &status, &place)?;
             copied.copied_to = Some(logs.copy(&place, &relay_dir, options)?.to_string());
+            copied.copied_from = Some(from);
             state::save(connection, &channel, &copied)
         };
         let place =

@@ -73,6 +73,9 @@ pub struct Saved {
     /// Up to where it was copied, `FILE:POSITION` of the source's binary log. `None`: it was not copied yet.
     #[serde(default)]
     pub copied_to: Option<String>,
+    /// Where the applier was then: [`Place`] as text.
+    #[serde(default)]
+    pub copied_from: Option<String>,
 }
 
 impl Saved {
@@ -105,7 +108,7 @@ struct PlaceText {
 }
 
 impl Place {
-    fn to_text(&self) -> Result<String> {
+    pub fn to_text(&self) -> Result<String> {
         let positioning = match self.positioning {
             Positioning::File => "file",
             Positioning::Gtid => "gtid",

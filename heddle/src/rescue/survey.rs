@@ -5,7 +5,7 @@ use wire::{ConnectOptions, Connection};
 
 use super::estimate;
 use super::judge::{self, Findings};
-use super::look::{self, Backlog};
+use super::look;
 use super::native::Native;
 use super::relay_logs;
 use super::report::{Outcome, duration};
@@ -67,6 +67,7 @@ impl Rescue<'_> {
             logged: self.logged,
             from_relay_logs: self.copied_bytes.is_some(),
             copied_to: None,
+            copied_from: None,
         };
         let begin = state::begin(&self.native.channel, &self.progress, &saved)?;
         self.report.outcome = Outcome::Unfinished;
@@ -131,7 +132,20 @@ impl Rescue<'_> {
                  in the same place"
             ));
         }
-        let mut backlog = look::backlog(&mut self.control, options, &self.native, &self.server.gtids, SAMPLE)?;
+        let here = status.applied.as_ref().map(|position| position.file.to_string());
+        let file = here.filter(|file| state.logs.contains(file));
+        let (replica, server_id) = (&self.request.replica, (self.request.server_id)(&self.progress));
+        let (control, native, gtids) = (&mut self.control, &self.native, &self.server.gtids);
+        let (backlog, estimate) = std::thread::scope(|scope| {
+            let estimate = scope.spawn(|| estimate::measure(replica, options, file, server_id));
+            let backlog = look::backlog(control, options, native, gtids, SAMPLE);
+            (backlog, estimate.join().unwrap_or_else(|_| Err(anyhow!("it has panicked: this is a bug in heddle"))))
+        });
+        let mut backlog = backlog?;
+        match estimate {
+            Ok(estimate) => backlog.heddle_bytes_per_second = Some(estimate.heddle_bytes_per_second),
+            Err(error) => tracing::debug!("no estimate: {}", crate::report::out::chain(&error)),
+        }
         let received = backlog.behind_bytes.unwrap_or(0).min(self.request.relay_bytes_max);
         let needed = received.max(self.copied_bytes.unwrap_or(0));
         let dir = (self.request.relay_dir)(&self.progress)?;
@@ -145,26 +159,8 @@ impl Rescue<'_> {
                 free >> 20
             ));
         }
-        self.estimate(options, status, &state, &mut backlog);
         self.report.backlog = Some(backlog);
         Ok(())
-    }
-
-    /// How fast Heddle would be. What can not be measured is left out.
-    fn estimate(
-        &mut self,
-        source: &ConnectOptions,
-        status: &ReplicaStatus,
-        state: &SourceState,
-        backlog: &mut Backlog,
-    ) {
-        let here = status.applied.as_ref().map(|position| position.file.to_string());
-        let file = here.filter(|file| state.logs.contains(file));
-        let server_id = (self.request.server_id)(&self.progress);
-        match estimate::measure(&self.request.replica, source, file, server_id) {
-            Ok(estimate) => backlog.heddle_bytes_per_second = Some(estimate.heddle_bytes_per_second),
-            Err(error) => tracing::debug!("no estimate: {}", crate::report::out::chain(&error)),
-        }
     }
 
     /// As the source's replication status would name this replica.

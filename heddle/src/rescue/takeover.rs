@@ -44,8 +44,10 @@ pub fn take_over(
             }
             Flavour::MariaDb => {
                 tracing::info!("stopping native replication");
-                connection.execute(native.stop()).context("stopping native replication")?;
+                // The receiver last: with GTIDs the server deletes its relay logs when it is started after both were stopped.
+                connection.execute(native.stop_applier()).context("stopping the native applier")?;
                 before_hold(connection)?;
+                connection.execute(native.stop()).context("stopping native replication")?;
                 connection.execute(native.hold(saved.heartbeat())).context("holding the native applier")?;
             }
         }
