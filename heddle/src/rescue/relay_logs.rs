@@ -205,6 +205,12 @@ impl Copying<'_> {
         if kind == Kind::FORMAT_DESCRIPTION && self.is_repeated(event, format) {
             return Ok(());
         }
+        if kind == Kind::ROTATE && event.header().server_id == 0 {
+            // The receiver's own note of a heartbeat; with a position in its relay log before MySQL 8.
+            let rotate = binlog::rotate::Rotate::decode_any(event)?;
+            self.intake = Intake::in_file(&rotate.file);
+            return Ok(());
+        }
         let made_up = kind == Kind::ROTATE && is_made_up(event);
         self.reconnected |= made_up;
         if by_position && !self.taking && !made_up && event.header().log_pos != 0 {
