@@ -1,6 +1,7 @@
-//! What the benchmarks share: `stage` a workload and the state before it · `contender` ways to apply it, and what they cost · `latency` of keeping
+//! What the benchmarks share: their options (`arguments`) · `stage` a workload and the state before it · `contender` ways to apply it, and what they cost · `latency` of keeping
 //! up · `slow_disk` a disk that takes its time · `page` where the results go · `plot` bars.
 
+pub mod arguments;
 pub mod contender;
 pub mod latency;
 pub mod page;

@@ -7,7 +7,8 @@
 //! longer; careless: neither log is synced), `--domains N` (MariaDB: the
 //! sessions' work is spread over so many, default 1), `--output FILE`.
 
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Context, Result, ensure};
+use e2e::bench::arguments::{each, line, list, load};
 use e2e::bench::page::Page;
 use e2e::bench::{machine, slow_disk, version};
 use e2e::checksum::{Checksums, contents, differences};
@@ -91,27 +92,21 @@ fn arguments() -> Result<Arguments> {
         domains: 1,
         output: e2e::repository().join("docs/benchmarks.md"),
     };
-    let mut given = std::env::args().skip(1);
-    while let Some(name) = given.next() {
-        let value = given.next().with_context(|| format!("{name} needs a value"))?;
-        let list = || value.split(',').map(str::to_owned).collect::<Vec<_>>();
-        match name.as_str() {
-            "--transactions" => parsed.load.events = value.parse()?,
-            "--sessions" => parsed.load.threads = value.parse()?,
-            "--tables" => parsed.load.tables = value.parse()?,
-            "--rows" => parsed.load.rows = value.parse()?,
-            "--script" => parsed.script = value,
-            "--servers" => parsed.kinds = value.split(',').map(str::parse).collect::<Result<_>>()?,
-            "--policies" => parsed.policies = list(),
-            "--workers" => parsed.workers = value.split(',').map(str::parse).collect::<Result<_, _>>()?,
-            "--orders" => parsed.orders = list(),
-            "--grouping" => parsed.grouping = value,
-            "--disks" => parsed.disks = list().iter().map(|name| Disk::parse(name)).collect::<Result<_>>()?,
+    each(|name, value| {
+        match name {
+            "--script" => parsed.script = value.to_owned(),
+            "--servers" => parsed.kinds = list(value)?,
+            "--policies" => parsed.policies = list(value)?,
+            "--workers" => parsed.workers = list(value)?,
+            "--orders" => parsed.orders = list(value)?,
+            "--grouping" => parsed.grouping = value.to_owned(),
+            "--disks" => parsed.disks = value.split(',').map(Disk::parse).collect::<Result<_>>()?,
             "--output" => parsed.output = value.into(),
             "--domains" => parsed.domains = value.parse()?,
-            _ => bail!("unknown option {name}"),
+            _ => return load(&mut parsed.load, name, value),
         }
-    }
+        Ok(true)
+    })?;
     ensure!(!parsed.workers.is_empty(), "--workers needs a number");
     ensure!(parsed.domains > 0, "--domains needs at least 1");
     for name in &parsed.policies {
@@ -260,7 +255,6 @@ fn main() -> Result<()> {
             text += &table(&stage, &arguments, disk, &slow)?;
         }
     }
-    let given: Vec<String> = std::env::args().skip(1).collect();
-    write!(text, "\nMeasured on {}, with `bench/policies {}`.\n\n", machine(), given.join(" "))?;
+    write!(text, "\nMeasured on {}, with `bench/policies {}`.\n\n", machine(), line())?;
     page.write("policies", &text)
 }

@@ -4,7 +4,8 @@
 //! Arguments: `--transactions N` behind (default 100000), `--rate N` transactions a second meanwhile (500), `--sessions N` (16),
 //! `--tables N` (8), `--rows N` (50000), `--servers NAME,…`, `--output FILE`.
 
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Context, Result, ensure};
+use e2e::bench::arguments::{each, list, load};
 use e2e::checksum::{contents, differences};
 use e2e::heddle::heddle;
 use e2e::native::{configure_by, start_native, stop_applier};
@@ -41,20 +42,15 @@ fn arguments() -> Result<Arguments> {
         kinds: vec![MYSQL_9_7, MARIADB_10_11],
         output: None,
     };
-    let mut given = std::env::args().skip(1);
-    while let Some(name) = given.next() {
-        let value = given.next().with_context(|| format!("{name} needs a value"))?;
-        match name.as_str() {
-            "--transactions" => parsed.load.events = value.parse()?,
+    each(|name, value| {
+        match name {
             "--rate" => parsed.rate = value.parse()?,
-            "--sessions" => parsed.load.threads = value.parse()?,
-            "--tables" => parsed.load.tables = value.parse()?,
-            "--rows" => parsed.load.rows = value.parse()?,
-            "--servers" => parsed.kinds = value.split(',').map(str::parse).collect::<Result<_>>()?,
+            "--servers" => parsed.kinds = list(value)?,
             "--output" => parsed.output = Some(value.into()),
-            _ => bail!("unknown option {name}"),
+            _ => return load(&mut parsed.load, name, value),
         }
-    }
+        Ok(true)
+    })?;
     Ok(parsed)
 }
 

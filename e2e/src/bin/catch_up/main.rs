@@ -9,7 +9,8 @@ mod contenders;
 mod keep_up;
 mod tables;
 
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Result, ensure};
+use e2e::bench::arguments::{each, list};
 use e2e::bench::machine;
 use e2e::bench::page::Page;
 use e2e::bench::stage::Workload;
@@ -39,20 +40,19 @@ fn arguments() -> Result<Arguments> {
         repeat: 1,
         output: e2e::repository().join("docs/benchmarks.md"),
     };
-    let mut given = std::env::args().skip(1);
-    while let Some(name) = given.next() {
-        let value = given.next().with_context(|| format!("{name} needs a value"))?;
-        match name.as_str() {
-            "--sections" => parsed.sections = value.split(',').map(str::to_owned).collect(),
+    each(|name, value| {
+        match name {
+            "--sections" => parsed.sections = list(value)?,
             "--transactions" => parsed.transactions = value.parse()?,
             "--sessions" => parsed.sessions = value.parse()?,
-            "--servers" => parsed.kinds = value.split(',').map(str::parse).collect::<Result<_>>()?,
-            "--only" => parsed.only = value,
+            "--servers" => parsed.kinds = list(value)?,
+            "--only" => parsed.only = value.to_owned(),
             "--repeat" => parsed.repeat = value.parse()?,
             "--output" => parsed.output = value.into(),
-            _ => bail!("unknown option {name}"),
+            _ => return Ok(false),
         }
-    }
+        Ok(true)
+    })?;
     ensure!(parsed.repeat > 0, "--repeat needs at least 1");
     for section in &parsed.sections {
         ensure!(SECTIONS.contains(&section.as_str()), "unknown section {section}; known: {}", SECTIONS.join(", "));
