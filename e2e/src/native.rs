@@ -110,6 +110,10 @@ pub fn statement(replica: &Server, what: &str) -> &'static str {
         ("STOP", false) => "STOP REPLICA",
         ("STOP APPLIER", true) => "STOP SLAVE SQL_THREAD",
         ("STOP APPLIER", false) => "STOP REPLICA SQL_THREAD",
+        ("START APPLIER", true) => "START SLAVE SQL_THREAD",
+        ("START APPLIER", false) => "START REPLICA SQL_THREAD",
+        ("START RECEIVER", true) => "START SLAVE IO_THREAD",
+        ("START RECEIVER", false) => "START REPLICA IO_THREAD",
         (_, true) => "START SLAVE",
         (_, false) => "START REPLICA",
     }
@@ -121,6 +125,34 @@ pub fn start_native(replica: &Server) -> Result<()> {
 
 pub fn stop_applier(replica: &Server) -> Result<()> {
     replica.execute(statement(replica, "STOP APPLIER"))
+}
+
+pub fn start_applier(replica: &Server) -> Result<()> {
+    replica.execute(statement(replica, "START APPLIER"))
+}
+
+/// Starts the receiver of a replica that is configured, and waits until it has all that the source has logged by now.
+pub fn receive_all(source: &Server, replica: &Server) -> Result<()> {
+    let goal = position(source)?;
+    replica.execute(statement(replica, "START RECEIVER"))?;
+    let started = Instant::now();
+    loop {
+        let status = status(replica)?;
+        let of = |names: [&str; 2]| {
+            let found = status.iter().find(|(name, _)| names.contains(&name.as_str()));
+            found.map(|(_, value)| value.clone()).unwrap_or_default()
+        };
+        let file = of(["Source_Log_File", "Master_Log_File"]);
+        let offset = of(["Read_Source_Log_Pos", "Read_Master_Log_Pos"]);
+        if file == goal.0 && offset.parse::<u64>().is_ok_and(|offset| offset >= goal.1) {
+            return Ok(());
+        }
+        let error = of(["Last_IO_Error", "Last_IO_Error"]);
+        if !error.is_empty() || started.elapsed() > STUCK_AFTER {
+            bail!("{} does not receive the source's log: {error}", replica.kind);
+        }
+        thread::sleep(Duration::from_millis(20));
+    }
 }
 
 /// As `wait_caught_up`, for replicas without GTIDs.
@@ -178,14 +210,20 @@ pub fn wait_caught_up(source: &Server, replica: &Server) -> Result<()> {
 }
 
 fn last_error(replica: &Server) -> Result<Option<String>> {
+    let status = status(replica)?;
+    let error = status.into_iter().find(|(name, value)| {
+        (name == "Last_SQL_Error" || name == "Last_IO_Error") && !value.is_empty()
+    });
+    Ok(error.map(|(_, value)| value))
+}
+
+/// Name and value of what the server says about its replication.
+fn status(replica: &Server) -> Result<Vec<(String, String)>> {
     let output = replica
         .client(&["--vertical", "-e", statement(replica, "STATUS")])
         .output()
         .context("asking for the replica's state")?;
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
-    let error = text
-        .lines()
-        .filter_map(|line| line.trim().split_once(": "))
-        .find(|(name, value)| (*name == "Last_SQL_Error" || *name == "Last_IO_Error") && !value.is_empty());
-    Ok(error.map(|(_, value)| value.to_owned()))
+    let pairs = text.lines().filter_map(|line| line.trim_start().split_once(": "));
+    Ok(pairs.map(|(name, value)| (name.to_owned(), value.trim_end().to_owned())).collect())
 }

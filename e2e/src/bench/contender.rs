@@ -10,13 +10,17 @@ use std::process::Stdio;
 use std::time::{Duration, Instant};
 
 #[derive(Clone, Copy, Debug)]
-pub enum Contender {
+pub enum Contender<'a> {
     /// The server's own replication, with these options on the replica.
-    Native(&'static [&'static str]),
+    Native(&'a [&'a str]),
+    /// The same; the clock starts when all of the log has been received.
+    Applier(&'a [&'a str]),
     /// `mysqlbinlog FILES | mysql`
     Client,
     /// Heddle with these arguments.
-    Heddle(&'static [&'static str]),
+    Heddle(&'a [&'a str]),
+    /// The same, from the source's files.
+    Files(&'a [&'a str]),
 }
 
 /// Applying all of a stage once.
@@ -30,13 +34,15 @@ pub struct Measured {
 }
 
 /// `options`: of the target, beside those that make it durable.
-pub fn measure(stage: &Stage, contender: Contender, options: &[&str]) -> Result<Measured> {
+pub fn measure(stage: &Stage, contender: Contender<'_>, options: &[&str]) -> Result<Measured> {
     let target = target(stage, contender, options)?;
     let cpu_before = server_cpu(&target)?;
     let (time, heddle) = match contender {
         Contender::Native(_) => (with_native(stage, &target)?, None),
+        Contender::Applier(_) => (with_applier(stage, &target)?, None),
         Contender::Client => (with_client(stage, &target)?, None),
         Contender::Heddle(more) => with_heddle(stage, &target, more)?,
+        Contender::Files(more) => with_files(stage, &target, more)?,
     };
     let server_cpu = server_cpu(&target)? - cpu_before;
     let different = differences(&stage.wanted, &contents(&target)?);
@@ -45,11 +51,11 @@ pub fn measure(stage: &Stage, contender: Contender, options: &[&str]) -> Result<
 }
 
 /// A running server with the state before the workload, which knows nothing of the source yet.
-pub fn target(stage: &Stage, contender: Contender, more: &[&str]) -> Result<Server> {
+pub fn target(stage: &Stage, contender: Contender<'_>, more: &[&str]) -> Result<Server> {
     let kind = stage.source.kind;
     let mut options = DURABLE.to_vec();
     options.extend(more);
-    if let Contender::Native(native) = contender {
+    if let Contender::Native(native) | Contender::Applier(native) = contender {
         options.extend(native);
     }
     options.push(if kind.is_mariadb() { "--skip-slave-start" } else { "--skip-replica-start" });
@@ -60,15 +66,28 @@ pub fn target(stage: &Stage, contender: Contender, more: &[&str]) -> Result<Serv
 
 /// Makes the target a native replica that goes on after what it has, and starts it.
 pub fn start_native(stage: &Stage, target: &Server) -> Result<()> {
+    configure_native(stage, target)?;
+    native::start_native(target)
+}
+
+fn configure_native(stage: &Stage, target: &Server) -> Result<()> {
     native::configure(&stage.source, target)?;
     let variable = if target.kind.is_mariadb() { "gtid_slave_pos" } else { "gtid_purged" };
-    target.execute(&format!("SET GLOBAL {variable} = '{}'", stage.gtids))?;
-    native::start_native(target)
+    target.execute(&format!("SET GLOBAL {variable} = '{}'", stage.gtids))
 }
 
 fn with_native(stage: &Stage, target: &Server) -> Result<Duration> {
     let started = Instant::now();
     start_native(stage, target)?;
+    wait_caught_up(&stage.source, target)?;
+    Ok(started.elapsed())
+}
+
+fn with_applier(stage: &Stage, target: &Server) -> Result<Duration> {
+    configure_native(stage, target)?;
+    native::receive_all(&stage.source, target)?;
+    let started = Instant::now();
+    native::start_applier(target)?;
     wait_caught_up(&stage.source, target)?;
     Ok(started.elapsed())
 }
@@ -99,12 +118,26 @@ fn with_heddle(stage: &Stage, target: &Server, more: &[&str]) -> Result<(Duratio
     let mut line = heddle_arguments(stage, &from, &to, &relay);
     line.push("--until-end");
     line.extend(more);
+    timed(&line)
+}
+
+fn timed(line: &[&str]) -> Result<(Duration, Option<(f64, u64)>)> {
     let started = Instant::now();
-    let run = Heddle::start(&line)?.wait()?.successful()?;
+    let run = Heddle::start(line)?.wait()?.successful()?;
     let elapsed = started.elapsed();
     let summary = run.summary()?;
     let cpu = summary["cpu_seconds"].as_f64().context("cpu_seconds")?;
     Ok((elapsed, Some((cpu, run.number("memory_bytes_max")?))))
+}
+
+fn with_files(stage: &Stage, target: &Server, more: &[&str]) -> Result<(Duration, Option<(f64, u64)>)> {
+    let first = stage.logs.first().and_then(|path| path.file_name()).context("no log")?.to_string_lossy().into_owned();
+    let (from, to, relay) =
+        (stage.source.binlog_index().display().to_string(), target.url(), target.dir().join("relay").display().to_string());
+    let start = format!("{first}:4");
+    let mut line = vec!["replicate", "--from", &from, "--to", &to, "--json", "--relay-dir", &relay, "--start", &start];
+    line.extend(more);
+    timed(&line)
 }
 
 /// Processor time that a server has taken since its start, in seconds: proc(5), `stat`.

@@ -1,4 +1,4 @@
-//! Horizontal bars as SVG.
+//! Pictures as SVG: horizontal bars; points of one value against another.
 
 use std::fmt::Write;
 
@@ -48,6 +48,82 @@ pub fn bars(title: &str, unit: &str, bars: &[Bar]) -> String {
             amount(bar.value)
         );
     }
+    svg + "</svg>\n"
+}
+
+/// One value against another, both above 0.
+pub struct Point {
+    pub x: f64,
+    pub y: f64,
+    /// Stands out.
+    pub ours: bool,
+    pub title: String,
+}
+
+const SIDE: f64 = 460.0;
+const LEFT: f64 = 70.0;
+
+/// Both axes logarithmic and alike; the line where both are equal, and a band of a quarter around it.
+pub fn against(title: &str, points: &[Point]) -> String {
+    let values = || points.iter().flat_map(|point| [point.x, point.y]).filter(|value| *value > 0.0);
+    let low = values().fold(f64::MAX, f64::min).min(1e9).log10().floor();
+    let high = values().fold(f64::MIN_POSITIVE, f64::max).log10().ceil().max(low + 1.0);
+    let along = |value: f64| SIDE * ((value.max(f64::MIN_POSITIVE).log10() - low) / (high - low)).clamp(0.0, 1.0);
+    let (x, y) = (|value: f64| LEFT + along(value), |value: f64| TOP + SIDE - along(value));
+    let (first, last) = (10_f64.powf(low), 10_f64.powf(high));
+    let (width, height) = (LEFT + SIDE + 30.0, TOP + SIDE + 44.0);
+    let mut svg = format!(
+        "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {width} {height}\" width=\"{width}\" height=\"{height}\" \
+         font-family=\"system-ui, sans-serif\" font-size=\"13\">\n<rect width=\"100%\" height=\"100%\" fill=\"#ffffff\"/>\n\
+         <text x=\"8\" y=\"20\" font-weight=\"600\" fill=\"#1f2933\">{}</text>\n\
+         <polygon points=\"{},{} {},{} {},{} {},{} {},{} {},{}\" fill=\"#eef2f6\"/>\n",
+        escape(title),
+        x(first),
+        y(first),
+        x(first),
+        y(first * 1.25),
+        x(last / 1.25),
+        y(last),
+        x(last),
+        y(last),
+        x(last),
+        y(last * 0.75),
+        x(first / 0.75),
+        y(first),
+    );
+    for decade in low as i32..=high as i32 {
+        let value = 10_f64.powi(decade);
+        let _ = writeln!(
+            svg,
+            "<path d=\"M{0:.1} {TOP}V{1:.1}M{LEFT} {2:.1}H{3:.1}\" stroke=\"#cbd2d9\"/><text x=\"{0:.1}\" y=\"{4:.1}\" text-anchor=\"middle\" \
+             fill=\"#323f4b\">{5}</text><text x=\"{6:.1}\" y=\"{7:.1}\" text-anchor=\"end\" fill=\"#323f4b\">{5}</text>",
+            x(value),
+            TOP + SIDE,
+            y(value),
+            LEFT + SIDE,
+            TOP + SIDE + 18.0,
+            amount(value),
+            LEFT - 6.0,
+            y(value) + 4.0,
+        );
+    }
+    let _ = writeln!(svg, "<path d=\"M{} {}L{} {}\" stroke=\"#7b8794\"/>", x(first), y(first), x(last), y(last));
+    for point in points {
+        let colour = if point.ours { "#1769aa" } else { "#7b8794" };
+        let _ = writeln!(
+            svg,
+            "<circle cx=\"{:.1}\" cy=\"{:.1}\" r=\"4\" fill=\"{colour}\" fill-opacity=\"0.7\"><title>{}</title></circle>",
+            x(point.x),
+            y(point.y),
+            escape(&point.title)
+        );
+    }
+    let _ = writeln!(
+        svg,
+        "<text x=\"{LEFT}\" y=\"{:.1}\" fill=\"#323f4b\"><tspan fill=\"#1769aa\">●</tspan> heddle  <tspan fill=\"#7b8794\">●</tspan> native; \
+         the band is ±25 %</text>",
+        TOP + SIDE + 38.0
+    );
     svg + "</svg>\n"
 }
 

@@ -3,7 +3,7 @@
 use e2e::bench::contender::Contender;
 use e2e::server::Kind;
 
-pub type Named = (&'static str, Contender);
+pub type Named = (&'static str, Contender<'static>);
 
 const MYSQL: [Named; 6] = [
     ("native, 1 worker", Contender::Native(&["--replica-parallel-workers=1"])),

@@ -17,7 +17,7 @@ const TIME: Duration = Duration::from_secs(15);
 /// Until the load and the replica have settled.
 const SETTLE: Duration = Duration::from_secs(3);
 
-fn contenders(kind: Kind) -> [(&'static str, Contender); 3] {
+fn contenders(kind: Kind) -> [(&'static str, Contender<'static>); 3] {
     let native: &[&str] = match kind.is_mariadb() {
         true => &["--slave-parallel-threads=8", "--slave-parallel-mode=optimistic"],
         false => &["--replica-parallel-workers=8"],
@@ -29,7 +29,7 @@ fn contenders(kind: Kind) -> [(&'static str, Contender); 3] {
     ]
 }
 
-fn latencies(stage: &Stage, contender: Contender, load: Load, rate: u32) -> Result<Vec<f64>> {
+fn latencies(stage: &Stage, contender: Contender<'_>, load: Load, rate: u32) -> Result<Vec<f64>> {
     let target = target(stage, contender, &[])?;
     let (from, to, relay) = (stage.source.url(), target.url(), target.dir().join("relay").display().to_string());
     let heddle = match contender {

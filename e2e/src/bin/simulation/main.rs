@@ -1,0 +1,62 @@
+//! What `heddle simulate` predicts beside what is measured: on each server, for each workload, the costs are measured on a copy of the replica
+//! (`--calibrate`), the log is simulated, and then native replicas and heddle apply that log in turn, each on a fresh copy of the same start, all
+//! fully durable; contents are compared at the end. Writes the section of docs/simulation.md.
+//!
+//! Arguments: `--transactions N` (default 6000; heavier workloads make a share of it), `--sessions N` (16), `--workers N,…` (4,16),
+//! `--servers NAME,…`, `--workloads TEXT` (those whose title holds it), `--keep DIR` (logs and figures of each stage, to look into), `--output FILE`.
+
+mod page;
+mod stages;
+
+use anyhow::{Result, ensure};
+use e2e::bench::arguments::{each, list};
+use e2e::server::{Kind, MARIADB_10_11, MYSQL_9_7};
+use std::path::PathBuf;
+
+pub struct Arguments {
+    transactions: u64,
+    sessions: u32,
+    workers: Vec<u16>,
+    kinds: Vec<Kind>,
+    workloads: String,
+    keep: Option<PathBuf>,
+    output: PathBuf,
+}
+
+fn arguments() -> Result<Arguments> {
+    let mut parsed = Arguments {
+        transactions: 6_000,
+        sessions: 16,
+        workers: vec![4, 16],
+        kinds: vec![MYSQL_9_7, MARIADB_10_11],
+        workloads: String::new(),
+        keep: None,
+        output: e2e::repository().join("docs/simulation.md"),
+    };
+    each(|name, value| {
+        match name {
+            "--transactions" => parsed.transactions = value.parse()?,
+            "--sessions" => parsed.sessions = value.parse()?,
+            "--workers" => parsed.workers = list(value)?,
+            "--servers" => parsed.kinds = list(value)?,
+            "--workloads" => parsed.workloads = value.to_owned(),
+            "--keep" => parsed.keep = Some(value.into()),
+            "--output" => parsed.output = value.into(),
+            _ => return Ok(false),
+        }
+        Ok(true)
+    })?;
+    ensure!(!parsed.workers.is_empty(), "--workers needs a number");
+    Ok(parsed)
+}
+
+fn main() -> Result<()> {
+    let arguments = arguments()?;
+    let mut tables = Vec::new();
+    for &kind in &arguments.kinds {
+        for workload in stages::workloads(&arguments) {
+            tables.push(stages::compare(kind, &workload, &arguments)?);
+        }
+    }
+    page::write(&arguments.output, &tables)
+}
