@@ -211,9 +211,9 @@ pub fn wait_caught_up(source: &Server, replica: &Server) -> Result<()> {
 
 fn last_error(replica: &Server) -> Result<Option<String>> {
     let status = status(replica)?;
-    let error = status.into_iter().find(|(name, value)| {
-        (name == "Last_SQL_Error" || name == "Last_IO_Error") && !value.is_empty()
-    });
+    let error = status
+        .into_iter()
+        .find(|(name, value)| (name == "Last_SQL_Error" || name == "Last_IO_Error") && !value.is_empty());
     Ok(error.map(|(_, value)| value))
 }
 

@@ -9,7 +9,7 @@ use clap::Args;
 use engine::quality::Exact;
 use engine::survey::totals::Costs as PathCosts;
 use engine::survey::{Depth, Totals};
-use sim::replica::{Costs, Model};
+use sim::replica::{Costs, Model, Trace};
 
 use super::connect::{self, End};
 use super::inspect::{definitions, read_files, threads};
@@ -25,8 +25,9 @@ use crate::simulate::{calibrate, run as runs};
 #[command(after_help = "Examples:\n  \
     heddle simulate /var/lib/mysql/binlog.0000* --workers 1,4,16,64\n  \
     heddle simulate binlog.index --schema schema.sql --calibrate mysql://root@replica:3306 --cores 16 --html speedups.html\n\n\
-    Policies: serial, mysql-database, mysql-logical-clock[-unordered], mysql-writeset[-unordered], mysql-writeset-session, \
-    mariadb-conservative, mariadb-optimistic, mariadb-aggressive, heddle, heddle-unordered, heddle-grouping; or all that the log has what it takes for.\n\n\
+    Policies: serial, mysql-database, mysql-logical-clock[-unordered], mysql-writeset[-unordered], mysql-writeset-session[-unordered], \
+    mariadb-minimal, mariadb-conservative, mariadb-optimistic, mariadb-aggressive, heddle[-POLICY][-grouping|-unordered] with any policy of heddle policies \
+    (without one, writeset); or all that the log has what it takes for.\n\n\
     Exit codes: as heddle inspect")]
 pub struct SimulateArgs {
     /// Binary log files, a directory, or an index file
@@ -36,8 +37,8 @@ pub struct SimulateArgs {
     #[arg(long, value_name = "N,…", value_delimiter = ',', default_value = "1,2,4,8,16,32,64,128,256",
           value_parser = clap::value_parser!(u16).range(1..=4096))]
     workers: Vec<u16>,
-    /// Policies, or all
-    #[arg(long, value_name = "NAME,…", value_delimiter = ',', default_value = "all")]
+    /// Policies, or all; without it, those that people choose among
+    #[arg(long, value_name = "NAME,…", value_delimiter = ',')]
     policy: Vec<String>,
     /// Table definitions: the output of mysqldump --no-data --databases …, or mysql://… of a server that has them
     #[arg(long, value_name = "FILE|URL")]
@@ -45,6 +46,10 @@ pub struct SimulateArgs {
     /// Measure the costs on this server (makes and drops the schema heddle_calibration)
     #[arg(long, value_name = "URL")]
     calibrate: Option<String>,
+    /// With --calibrate: let the server write its binary log meanwhile, as a replica with log_replica_updates does. The transactions stay in it: only for a
+    /// server that nobody replicates from
+    #[arg(long, requires = "calibrate")]
+    calibrate_logged: bool,
     /// Processors of the replica; without it, of this machine
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=4096))]
     cores: Option<u16>,
@@ -78,7 +83,7 @@ pub struct SimulateArgs {
 }
 
 pub fn run(args: &SimulateArgs) -> Result<ExitCode> {
-    let asked = models(&args.policy)?;
+    let asked = asked(&args.policy)?;
     let (costs, calibration) = costs(args)?;
     let definitions = definitions(args.schema.as_deref())?;
     let full = AtomicBool::new(false);
@@ -93,7 +98,7 @@ pub fn run(args: &SimulateArgs) -> Result<ExitCode> {
             None => bail!("there are no transactions in these files"),
         }
     }
-    let models = asked.unwrap_or_else(|| runs::applicable(&trace));
+    let models = asked.of(&trace);
     let mut workers: Vec<usize> = args.workers.iter().map(|&number| number.into()).collect();
     workers.sort_unstable();
     workers.dedup();
@@ -122,18 +127,37 @@ pub fn run(args: &SimulateArgs) -> Result<ExitCode> {
     Ok(ExitCode::from(if partial { super::EXIT_PARTIAL } else { super::EXIT_OK }))
 }
 
-/// `None`: all that apply.
-fn models(names: &[String]) -> Result<Option<Vec<Model>>> {
-    if names.iter().any(|name| name == "all") {
-        return Ok(None);
+/// Which policies are asked for.
+enum Asked {
+    /// Of those that the log has what it takes for, what people choose among.
+    Usual,
+    All,
+    These(Vec<Model>),
+}
+
+impl Asked {
+    fn of(self, trace: &Trace) -> Vec<Model> {
+        match self {
+            Self::Usual => runs::applicable(trace).into_iter().filter(|model| model.is_usual()).collect(),
+            Self::All => runs::applicable(trace),
+            Self::These(models) => models,
+        }
+    }
+}
+
+fn asked(names: &[String]) -> Result<Asked> {
+    match names {
+        [] => return Ok(Asked::Usual),
+        names if names.iter().any(|name| name == "all") => return Ok(Asked::All),
+        _ => {}
     }
     let find = |name: &String| {
         Model::by_name(name).with_context(|| {
-            let known: Vec<&str> = Model::ALL.into_iter().map(Model::name).collect();
+            let known: Vec<String> = Model::all().into_iter().map(Model::name).collect();
             format!("--policy {name}: known are all, {}", known.join(", "))
         })
     };
-    names.iter().map(find).collect::<Result<Vec<Model>>>().map(Some)
+    names.iter().map(find).collect::<Result<Vec<Model>>>().map(Asked::These)
 }
 
 fn costs(args: &SimulateArgs) -> Result<(Costs, Option<calibrate::Measured>)> {
@@ -142,7 +166,7 @@ fn costs(args: &SimulateArgs) -> Result<(Costs, Option<calibrate::Measured>)> {
     let mut calibration = None;
     if let Some(url) = &args.calibrate {
         let options = connect::options(End::Target, url, None)?;
-        let (measured, report) = calibrate::measure(&options, &costs)?;
+        let (measured, report) = calibrate::measure(&options, &costs, args.calibrate_logged)?;
         (costs, calibration) = (measured, Some(report));
     }
     for (flag, asked, slot, max) in [

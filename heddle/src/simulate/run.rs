@@ -40,10 +40,11 @@ pub fn all(
 /// The models that a log has what it takes for.
 pub fn applicable(trace: &Trace) -> Vec<Model> {
     let fits = |model: &Model| match model {
-        Model::Serial | Model::Heddle { .. } => true,
+        Model::Serial => true,
+        Model::Heddle { policy, .. } => policy.fits(trace),
         Model::LogicalClock { tags: sim::replica::Tags::Source, .. } => trace.has_tags,
         Model::Database | Model::LogicalClock { .. } => !trace.has_groups,
         Model::MariaDb { .. } => trace.has_groups,
     };
-    Model::ALL.into_iter().filter(fits).collect()
+    Model::all().into_iter().filter(fits).collect()
 }

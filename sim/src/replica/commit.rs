@@ -43,6 +43,26 @@ impl Ordered {
     }
 }
 
+/// Commits one after the other over connections: the next is sent when the one before is answered, so none shares a sync.
+#[derive(Debug)]
+pub(super) struct OneByOne {
+    whole_us: f64,
+    end: f64,
+}
+
+impl OneByOne {
+    pub fn new(costs: &Costs) -> Self {
+        Self { whole_us: costs.sync_us + costs.commit_us + costs.round_trip_us, end: 0.0 }
+    }
+
+    /// The next in order, executed at `executed`.
+    pub fn commit(&mut self, executed: f64) -> Committed {
+        let turn = executed.max(self.end);
+        self.end = turn + self.whole_us;
+        Committed { turn, done: self.end }
+    }
+}
+
 /// Commits in any order, asked for in the order of the stream. Who is ready while a sync is under way is in the next one; who
 /// was ready long before the syncs that are known shared others with transactions that come later in the stream: it waits
 /// for half a sync on average, then for its own.

@@ -1,7 +1,7 @@
-//! Heddle with exact dependencies: transactions one by one, or many in one target transaction.
+//! Heddle: transactions one by one, or many in one target transaction.
 
-use super::commit::Ordered;
-use super::mysql::{Commits, execute};
+use super::mysql::Commits;
+use super::policy::{Past, Policy};
 use super::resources::{Cores, Pool};
 use super::{Applied, Costs, Outcome, Trace, Waits};
 
@@ -12,93 +12,134 @@ const GROUP_ROWS_MAX: u64 = 10_000;
 /// How far ahead of the first that has not committed others are looked at.
 const AHEAD: usize = 10_000;
 
-/// A transaction that waits for another does not keep later ones from starting.
-pub(super) fn single(trace: &Trace, costs: &Costs, workers: usize, ordered: bool) -> Outcome {
+/// Until a lock wait of an optimistic policy is noticed.
+const NOTICED_US: f64 = 10_000.0;
+
+/// Each transaction by itself: statements, their answer, then the commit.
+pub(super) fn single(trace: &Trace, costs: &Costs, workers: usize, policy: Policy, ordered: bool) -> Outcome {
     let mut pool = Pool::new(workers);
     let mut cores = Cores::new(costs.cores);
-    let mut commits = Commits::new(costs, ordered);
-    let mut done_at = Vec::with_capacity(trace.transactions.len() + 1);
-    done_at.push(0.0_f64);
-    let (mut now, mut all, mut floor, mut waits) = (0.0_f64, 0.0_f64, 0.0_f64, Waits::default());
+    let mut commits = Commits::from_outside(costs, ordered);
+    let mut past = Past::new(trace, policy);
+    let (mut now, mut floor, mut waits, mut conflicts) = (0.0_f64, 0.0_f64, Waits::default(), 0);
     for (index, applied) in trace.transactions.iter().enumerate() {
         now = cores.charge(now, costs.dispatch_us);
-        if let Some(&far) = index.checked_sub(AHEAD).and_then(|index| done_at.get(index)) {
-            now = now.max(far);
+        now = now.max(index.checked_sub(AHEAD).map_or(0.0, |far| past.done_at(far)));
+        let after = floor.max(past.after(applied));
+        if past.blocks() {
+            now = now.max(after);
         }
-        let after = if applied.barrier { all } else { floor.max(latest(trace, applied, &done_at)) };
         let (worker, begin) = pool.next_idle(now.max(after));
-        let executed = execute(applied, costs, &mut cores, begin, &mut waits);
+        let (processor, pages) = costs.execution(applied);
+        let processor = processor + costs.heddle_us;
+        let mut executed = cores.run(begin, processor) + pages + costs.round_trip_us;
+        waits.work_us += processor;
+        waits.machine_us += executed - begin - processor;
+        if policy.speculates() && past.followed(applied) > begin {
+            // Rolled back when it is noticed; runs again when all before have committed.
+            conflicts += 1;
+            let again = cores.run(past.all().max(begin + NOTICED_US), processor) + pages + costs.round_trip_us;
+            waits.order_us += again - executed - processor;
+            waits.work_us += processor;
+            executed = again;
+        }
         let done = commits.commit(executed, &mut waits);
         pool.occupy(worker, begin, done);
-        done_at.push(done);
-        all = all.max(done);
+        past.note(applied, executed, done);
         if applied.barrier {
-            floor = all;
+            floor = past.all();
         }
     }
-    Outcome::new(&pool, &cores, trace, all, waits)
+    let mut outcome = Outcome::new(&pool, &cores, trace, past.all(), waits);
+    outcome.conflicts = conflicts;
+    outcome
 }
 
-fn latest(trace: &Trace, applied: &Applied, done_at: &[f64]) -> f64 {
-    let done = trace.follows(applied).iter().filter_map(|&number| done_at.get(number as usize));
-    done.copied().fold(0.0, f64::max)
-}
-
-/// Groups of consecutive transactions. Rows that nothing uncommitted touches are applied at once, the others after the commit
-/// that they wait for.
-pub(super) fn grouped(trace: &Trace, costs: &Costs, workers: usize) -> Outcome {
+/// Groups of consecutive transactions. By the rows, what nothing uncommitted touches is applied at once, the others after the
+/// commit that they wait for; with the other policies a group waits as a whole.
+pub(super) fn grouped(trace: &Trace, costs: &Costs, workers: usize, policy: Policy, ordered: bool) -> Outcome {
     let mut pool = Pool::new(workers);
     let mut cores = Cores::new(costs.cores);
-    let mut commits = Ordered::new(costs);
-    let mut done_at = Vec::with_capacity(trace.transactions.len() + 1);
-    done_at.push(0.0_f64);
-    let (mut now, mut all, mut waits) = (0.0_f64, 0.0_f64, Waits::default());
+    let mut commits = Commits::from_outside(costs, ordered);
+    let mut past = Past::new(trace, policy);
+    let (mut now, mut waits, mut conflicts) = (0.0_f64, Waits::default(), 0);
     let mut rest = trace.transactions.as_slice();
     let mut first_number = 1_u32;
     while !rest.is_empty() {
-        let length = group_length(rest);
-        let (group, behind) = rest.split_at(length.min(rest.len()));
+        let (group, behind) = rest.split_at(group_length(rest).min(rest.len()));
         rest = behind;
         let alone = group.iter().any(|applied| applied.barrier);
+        // Workers need no decoding; keys and placement are the feeder's, of which there is one.
         now = cores.charge(now, costs.dispatch_us * group.len() as f64 / 4.0);
-        let (worker, mut begin) = pool.next_idle(now);
-        if alone {
-            begin = begin.max(all);
+        let load = Load::of(group, trace, first_number, costs);
+        let by_row = policy == Policy::Writeset && !alone;
+        let whole = if by_row { 0.0 } else { group.iter().map(|applied| past.after(applied)).fold(0.0, f64::max) };
+        if past.blocks() {
+            now = now.max(whole);
         }
-        let (mut held_rows, mut rows, mut after, mut source_us) = (0.0, 0.0, 0.0_f64, 0.0_f64);
-        for applied in group {
-            let own = f64::from(applied.rows);
-            rows += own;
-            source_us += f64::from(applied.source_us);
-            let before = trace.follows(applied).iter().filter(|&&number| number < first_number);
-            let blocked = before.filter_map(|&number| done_at.get(number as usize)).copied().fold(0.0_f64, f64::max);
-            if blocked > begin {
-                held_rows += own;
-                after = after.max(blocked);
-            }
-        }
-        let row_us = if group.len() > 1 { costs.group_row_us } else { costs.row_us };
-        let pages = costs.miss_share * costs.miss_us;
-        let ahead = costs.group_us.max(source_us) + (rows - held_rows) * row_us;
-        let mut executed = cores.run(begin, ahead) + (rows - held_rows) * pages;
-        if held_rows > 0.0 {
+        let (worker, begin) = pool.next_idle(now.max(whole));
+        let blocked = |applied: &Applied| past.followed(applied) > begin;
+        let held = if by_row {
+            Load::of(group.iter().filter(|applied| blocked(applied)), trace, first_number, costs)
+        } else {
+            Load::default()
+        };
+        let ahead = costs.group_us.max(load.source_us) + load.processor_us - held.processor_us;
+        let mut executed = cores.run(begin, ahead) + load.pages_us - held.pages_us + costs.round_trip_us;
+        waits.work_us += ahead + held.processor_us;
+        if held.processor_us > 0.0 {
+            let after = group.iter().map(|applied| past.followed(applied)).fold(0.0, f64::max);
             let from = executed.max(after);
             waits.order_us += from - executed;
-            executed = cores.run(from, held_rows * row_us) + held_rows * pages;
+            executed = cores.run(from, held.processor_us) + held.pages_us;
         }
-        waits.work_us += ahead + held_rows * row_us;
-        let committed = commits.commit(executed);
-        waits.order_us += committed.turn - executed;
-        waits.commit_us += committed.done - committed.turn;
-        pool.occupy(worker, begin, committed.done);
+        if policy.speculates() && group.iter().any(blocked) {
+            conflicts += group.len() as u64;
+            let again = cores.run(past.all().max(begin + NOTICED_US), ahead) + load.pages_us;
+            waits.order_us += (again - executed - ahead).max(0.0);
+            waits.work_us += ahead;
+            executed = again;
+        }
+        let done = commits.commit(executed, &mut waits);
+        pool.occupy(worker, begin, done);
         if alone {
-            now = now.max(committed.done);
+            now = now.max(done);
         }
-        all = all.max(committed.done);
-        done_at.resize(done_at.len() + group.len(), committed.done);
+        for applied in group {
+            past.note(applied, executed, done);
+        }
         first_number += group.len() as u32;
     }
-    Outcome::new(&pool, &cores, trace, all, waits)
+    let mut outcome = Outcome::new(&pool, &cores, trace, past.all(), waits);
+    outcome.conflicts = conflicts;
+    outcome
+}
+
+/// What a group, or a part of it, takes.
+#[derive(Debug, Default)]
+struct Load {
+    processor_us: f64,
+    pages_us: f64,
+    /// What statements and DDL took on the source.
+    source_us: f64,
+}
+
+impl Load {
+    fn of<'a>(group: impl IntoIterator<Item = &'a Applied>, trace: &Trace, first_number: u32, costs: &Costs) -> Self {
+        let mut load = Self::default();
+        let (mut rows, mut merged) = (0.0, 0.0);
+        for applied in group {
+            // A predecessor in the same group changes the same row: one change is left of both.
+            let inside = trace.follows(applied).iter().filter(|&&number| number >= first_number).count();
+            let again = f64::from(applied.rows).min(inside as f64);
+            rows += f64::from(applied.rows) - again;
+            merged += again;
+            load.source_us += f64::from(applied.source_us);
+        }
+        load.processor_us = rows * costs.group_row_us + merged * costs.merged_row_us;
+        load.pages_us = rows * costs.miss_share * costs.miss_us;
+        load
+    }
 }
 
 fn group_length(rest: &[Applied]) -> usize {

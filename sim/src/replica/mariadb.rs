@@ -40,6 +40,8 @@ pub(super) fn run(trace: &Trace, costs: &Costs, workers: usize, mode: Mode) -> O
         let mut begin = now.max(pool.free_of(worker)).max(domain.floor);
         let taken = begin;
         match mode {
+            // Only commits run beside what comes next.
+            Mode::Minimal => begin = begin.max(domain.executed),
             Mode::Conservative => {
                 if applied.group != domain.group {
                     domain.group = applied.group;
@@ -66,7 +68,7 @@ pub(super) fn run(trace: &Trace, costs: &Costs, workers: usize, mode: Mode) -> O
         let committed = domain.commits.commit(executed);
         waits.order_us += committed.turn - executed;
         waits.commit_us += committed.done - committed.turn;
-        if applied.alone && mode != Mode::Conservative {
+        if applied.alone && matches!(mode, Mode::Optimistic | Mode::Aggressive) {
             domain.floor = committed.done;
         }
         pool.note(worker, taken, committed.done);

@@ -13,9 +13,11 @@ mod heddle;
 mod knee;
 mod mariadb;
 mod mysql;
+mod policy;
 mod resources;
 
 pub use knee::{Knee, knee};
+pub use policy::Policy;
 
 use crate::replica::resources::{Cores, Pool};
 
@@ -84,9 +86,15 @@ pub struct Costs {
     pub miss_us: f64,
     /// Processors of the replica.
     pub cores: usize,
-    /// Heddle: processor time of a target transaction of many, and of a row in it.
+    /// Heddle: processor time of a target transaction of many, of a row in it, and of a row that was merged into another.
     pub group_us: f64,
     pub group_row_us: f64,
+    pub merged_row_us: f64,
+    /// Heddle: what a transaction that is applied by itself costs more than by the server's own applier: statements, the row
+    /// of progress, Heddle's own work.
+    pub heddle_us: f64,
+    /// Heddle: from statements to their answer, beside what the server does.
+    pub round_trip_us: f64,
 }
 
 impl Default for Costs {
@@ -102,6 +110,9 @@ impl Default for Costs {
             cores: 4,
             group_us: 400.0,
             group_row_us: 14.0,
+            merged_row_us: 1.5,
+            heddle_us: 150.0,
+            round_trip_us: 50.0,
         }
     }
 }
@@ -126,6 +137,7 @@ pub enum Tags {
 /// `slave_parallel_mode`
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Mode {
+    Minimal,
     Conservative,
     Optimistic,
     Aggressive,
@@ -146,8 +158,8 @@ pub enum Model {
     MariaDb {
         mode: Mode,
     },
-    /// Heddle with its policy `writeset`.
     Heddle {
+        policy: Policy,
         grouping: bool,
         ordered: bool,
     },
@@ -155,44 +167,62 @@ pub enum Model {
 
 impl Model {
     /// All, in the order in which they are shown.
-    pub const ALL: [Model; 13] = [
-        Model::Serial,
-        Model::Database,
-        Model::LogicalClock { tags: Tags::Source, ordered: true },
-        Model::LogicalClock { tags: Tags::Source, ordered: false },
-        Model::LogicalClock { tags: Tags::Writeset, ordered: true },
-        Model::LogicalClock { tags: Tags::Writeset, ordered: false },
-        Model::LogicalClock { tags: Tags::WritesetSession, ordered: true },
-        Model::MariaDb { mode: Mode::Conservative },
-        Model::MariaDb { mode: Mode::Optimistic },
-        Model::MariaDb { mode: Mode::Aggressive },
-        Model::Heddle { grouping: false, ordered: true },
-        Model::Heddle { grouping: false, ordered: false },
-        Model::Heddle { grouping: true, ordered: true },
-    ];
+    pub fn all() -> Vec<Model> {
+        let mut all = vec![Self::Serial, Self::Database];
+        for tags in [Tags::Source, Tags::Writeset, Tags::WritesetSession] {
+            all.extend([true, false].map(|ordered| Self::LogicalClock { tags, ordered }));
+        }
+        let modes = [Mode::Minimal, Mode::Conservative, Mode::Optimistic, Mode::Aggressive];
+        all.extend(modes.map(|mode| Self::MariaDb { mode }));
+        for policy in Policy::ALL {
+            all.push(Self::Heddle { policy, grouping: false, ordered: true });
+            if !policy.speculates() {
+                all.push(Self::Heddle { policy, grouping: false, ordered: false });
+            }
+            all.push(Self::Heddle { policy, grouping: true, ordered: true });
+        }
+        all
+    }
+
+    /// Those that people choose among.
+    pub fn is_usual(self) -> bool {
+        match self {
+            Self::Heddle { policy, .. } => policy == Policy::Writeset,
+            Self::MariaDb { mode } => mode != Mode::Minimal,
+            Self::LogicalClock { tags, ordered } => tags != Tags::WritesetSession || ordered,
+            Self::Serial | Self::Database => true,
+        }
+    }
 
     /// As in `--policy`: stable.
-    pub fn name(self) -> &'static str {
+    pub fn name(self) -> String {
         match self {
-            Self::Serial => "serial",
-            Self::Database => "mysql-database",
-            Self::LogicalClock { tags: Tags::Source, ordered: true } => "mysql-logical-clock",
-            Self::LogicalClock { tags: Tags::Source, ordered: false } => "mysql-logical-clock-unordered",
-            Self::LogicalClock { tags: Tags::Writeset, ordered: true } => "mysql-writeset",
-            Self::LogicalClock { tags: Tags::Writeset, ordered: false } => "mysql-writeset-unordered",
-            Self::LogicalClock { tags: Tags::WritesetSession, ordered: true } => "mysql-writeset-session",
-            Self::LogicalClock { tags: Tags::WritesetSession, ordered: false } => "mysql-writeset-session-unordered",
-            Self::MariaDb { mode: Mode::Conservative } => "mariadb-conservative",
-            Self::MariaDb { mode: Mode::Optimistic } => "mariadb-optimistic",
-            Self::MariaDb { mode: Mode::Aggressive } => "mariadb-aggressive",
-            Self::Heddle { grouping: false, ordered: true } => "heddle",
-            Self::Heddle { grouping: false, ordered: false } => "heddle-unordered",
-            Self::Heddle { grouping: true, .. } => "heddle-grouping",
+            Self::Serial => "serial".to_owned(),
+            Self::Database => "mysql-database".to_owned(),
+            Self::LogicalClock { tags, ordered } => {
+                let tags = match tags {
+                    Tags::Source => "logical-clock",
+                    Tags::Writeset => "writeset",
+                    Tags::WritesetSession => "writeset-session",
+                };
+                format!("mysql-{tags}{}", if ordered { "" } else { "-unordered" })
+            }
+            Self::MariaDb { mode: Mode::Minimal } => "mariadb-minimal".to_owned(),
+            Self::MariaDb { mode: Mode::Conservative } => "mariadb-conservative".to_owned(),
+            Self::MariaDb { mode: Mode::Optimistic } => "mariadb-optimistic".to_owned(),
+            Self::MariaDb { mode: Mode::Aggressive } => "mariadb-aggressive".to_owned(),
+            Self::Heddle { policy, grouping, ordered } => {
+                // The default policy goes without saying.
+                let policy = if policy == Policy::Writeset { "" } else { policy.name() };
+                let parts =
+                    ["heddle", policy, if grouping { "grouping" } else { "" }, if ordered { "" } else { "unordered" }];
+                parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join("-")
+            }
         }
     }
 
     pub fn by_name(name: &str) -> Option<Model> {
-        Self::ALL.into_iter().find(|model| model.name() == name)
+        Self::all().into_iter().find(|model| model.name() == name)
     }
 
     /// What the numbers rest on.
@@ -204,8 +234,9 @@ impl Model {
         "MySQL: the coordinator itself waits for last_committed and for an idle worker; in commit order a worker keeps \
          its transaction until its turn; no deadlocks with the commit order",
         "MariaDB: a transaction that meets an earlier one's row waits for that commit, and half of its work is done again",
-        "Heddle with grouping: groups of up to 2,000 transactions or 10,000 rows; rows that an uncommitted earlier group \
-         touches are applied after its commit",
+        "Heddle in the source's order: commits come one after the other, each with syncs of its own",
+        "Heddle with grouping: groups of up to 2,000 transactions or 10,000 rows, in which changes of the same row are merged; \
+         rows that an uncommitted earlier group touches are applied after its commit (policy writeset)",
     ];
 
     /// Runs the stream on a replica with so many workers.
@@ -216,8 +247,8 @@ impl Model {
             Self::Database => mysql::database(trace, costs, workers),
             Self::LogicalClock { tags, ordered } => mysql::logical_clock(trace, costs, workers, tags, ordered),
             Self::MariaDb { mode } => mariadb::run(trace, costs, workers, mode),
-            Self::Heddle { grouping: false, ordered } => heddle::single(trace, costs, workers, ordered),
-            Self::Heddle { grouping: true, .. } => heddle::grouped(trace, costs, workers),
+            Self::Heddle { policy, grouping: false, ordered } => heddle::single(trace, costs, workers, policy, ordered),
+            Self::Heddle { policy, grouping: true, ordered } => heddle::grouped(trace, costs, workers, policy, ordered),
         }
     }
 }

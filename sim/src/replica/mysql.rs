@@ -1,6 +1,6 @@
 //! MySQL's appliers: one thread; workers by schema (5.6 DATABASE); a coordinator with intervals (5.7 LOGICAL_CLOCK).
 
-use super::commit::{Ordered, Unordered};
+use super::commit::{OneByOne, Ordered, Unordered};
 use super::resources::{Cores, Pool};
 use super::{Applied, Costs, Outcome, Tags, Trace, Waits};
 
@@ -87,6 +87,7 @@ pub(super) fn execute(applied: &Applied, costs: &Costs, cores: &mut Cores, begin
 
 pub(super) enum Commits {
     Ordered(Ordered),
+    OneByOne(OneByOne),
     Unordered(Unordered),
 }
 
@@ -98,10 +99,19 @@ impl Commits {
         }
     }
 
+    /// Of a replica that commits from outside of the server.
+    pub fn from_outside(costs: &Costs, ordered: bool) -> Self {
+        match ordered {
+            true => Self::OneByOne(OneByOne::new(costs)),
+            false => Self::Unordered(Unordered::new(costs)),
+        }
+    }
+
     /// When the commit of something executed at `executed` is done.
     pub fn commit(&mut self, executed: f64, waits: &mut Waits) -> f64 {
         let committed = match self {
             Self::Ordered(commits) => commits.commit(executed),
+            Self::OneByOne(commits) => commits.commit(executed),
             Self::Unordered(commits) => commits.commit(executed),
         };
         waits.order_us += committed.turn - executed;

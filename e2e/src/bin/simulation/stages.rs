@@ -80,7 +80,12 @@ pub fn workloads(arguments: &Arguments) -> Vec<Workload> {
 fn settings(kind: Kind, workers: &[u16]) -> Vec<Setting> {
     let mut list = Vec::new();
     let mut native = |policy, workers, options: &[&str]| {
-        list.push(Setting { policy, workers, options: options.iter().map(|&text| text.to_owned()).collect(), ours: false });
+        list.push(Setting {
+            policy,
+            workers,
+            options: options.iter().map(|&text| text.to_owned()).collect(),
+            ours: false,
+        });
     };
     if kind.is_mariadb() {
         native("serial", 1, &["--slave-parallel-threads=0"]);
@@ -135,7 +140,7 @@ fn predict(stage: &Stage, settings: &[Setting]) -> Result<Value> {
     let workers: Vec<String> = workers.iter().map(u16::to_string).collect();
     let (policies, workers, url) = (policies.join(","), workers.join(","), replica.url());
     let files: Vec<String> = stage.logs.iter().map(|path| path.display().to_string()).collect();
-    let mut line = vec!["simulate", "--json", "--schema", &url, "--calibrate", &url];
+    let mut line = vec!["simulate", "--json", "--schema", &url, "--calibrate", &url, "--calibrate-logged"];
     line.extend(["--policy", &policies, "--workers", &workers]);
     line.extend(files.iter().map(String::as_str));
     heddle(&line)?.successful()?.summary()
@@ -166,7 +171,12 @@ pub fn compare(kind: Kind, workload: &Workload, arguments: &Arguments) -> Result
         lines.push(Line { policy: setting.policy, workers: setting.workers, predicted, measured });
     }
     if let Some(dir) = &arguments.keep {
-        keep(&dir.join(format!("{kind}-{}", workload.title.replace([' ', '(', ')', ','], "_"))), &stage, &report, &lines)?;
+        keep(
+            &dir.join(format!("{kind}-{}", workload.title.replace([' ', '(', ')', ','], "_"))),
+            &stage,
+            &report,
+            &lines,
+        )?;
     }
     Ok(Table {
         version: version(&stage.source)?,

@@ -39,11 +39,14 @@ pub struct CostsReport {
     pub cores: usize,
     pub group_us: f64,
     pub group_row_us: f64,
+    pub merged_row_us: f64,
+    pub heddle_us: f64,
+    pub round_trip_us: f64,
 }
 
 #[derive(Debug, Serialize)]
 pub struct PolicyReport {
-    pub policy: &'static str,
+    pub policy: String,
     pub runs: Vec<RunReport>,
     pub recommended_workers: Option<usize>,
     /// What further workers would mostly wait for.
@@ -86,6 +89,9 @@ impl CostsReport {
             cores,
             group_us,
             group_row_us,
+            merged_row_us,
+            heddle_us,
+            round_trip_us,
         } = *costs;
         Self {
             transaction_us,
@@ -98,6 +104,9 @@ impl CostsReport {
             cores,
             group_us,
             group_row_us,
+            merged_row_us,
+            heddle_us,
+            round_trip_us,
         }
     }
 }
@@ -186,7 +195,8 @@ pub fn text(report: &SimulateReport) -> String {
     let _ = writeln!(
         out,
         "\nCosts{}: a transaction {:.0} µs, a row {:.1} µs, handing out {:.1} µs, a commit {:.1} µs and {:.0} µs of syncs; {} of \
-         rows not cached, {:.0} µs each; {} processors; Heddle's groups {:.0} µs and {:.1} µs a row.",
+         rows not cached, {:.0} µs each; {} processors; Heddle: {:.0} µs more for a transaction by itself, {:.0} µs for an answer, {:.0} µs for a \
+         group and {:.1} µs for a row in it.",
         match &report.calibration {
             Some(measured) => format!(", measured on {}", measured.server),
             None => " (defaults: --calibrate mysql://… measures a server)".to_owned(),
@@ -199,6 +209,8 @@ pub fn text(report: &SimulateReport) -> String {
         percent(costs.miss_share),
         costs.miss_us,
         costs.cores,
+        costs.heddle_us,
+        costs.round_trip_us,
         costs.group_us,
         costs.group_row_us
     );
@@ -220,7 +232,7 @@ pub fn page(report: &SimulateReport) -> String {
     let best = report
         .policies
         .iter()
-        .flat_map(|policy| policy.runs.iter().map(move |run| (policy.policy, run)))
+        .flat_map(|policy| policy.runs.iter().map(move |run| (policy.policy.as_str(), run)))
         .max_by(|a, b| a.1.transactions_per_second.total_cmp(&b.1.transactions_per_second));
     tiles(
         &mut body,
@@ -237,7 +249,7 @@ pub fn page(report: &SimulateReport) -> String {
         .iter()
         .filter(|policy| policy.policy != "serial")
         .map(|policy| Line {
-            name: policy.policy.to_owned(),
+            name: policy.policy.clone(),
             points: policy.runs.iter().map(|run| (run.workers as f64, run.speedup)).collect(),
         })
         .collect();
@@ -251,7 +263,7 @@ pub fn page(report: &SimulateReport) -> String {
         .policies
         .iter()
         .map(|policy| {
-            let mut row = vec![policy.policy.to_owned()];
+            let mut row = vec![policy.policy.clone()];
             row.extend(policy.runs.iter().map(|run| thousands(run.transactions_per_second.round() as u64)));
             row.push(policy.recommended_workers.map_or_else(String::new, |workers| workers.to_string()));
             row
@@ -265,7 +277,7 @@ pub fn page(report: &SimulateReport) -> String {
         .filter_map(|policy| {
             let run = policy.runs.iter().find(|run| Some(run.workers) == policy.recommended_workers)?;
             Some(vec![
-                policy.policy.to_owned(),
+                policy.policy.clone(),
                 run.workers.to_string(),
                 percent(run.work),
                 percent(run.idle),
