@@ -53,9 +53,12 @@ pub struct SimulateArgs {
     /// Processors of the replica; without it, of this machine
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=4096))]
     cores: Option<u16>,
-    /// Syncs of one durable commit, in microseconds; 0: commits are not durable
+    /// A durable commit's sync of the engine's log, in microseconds; 0: not durable
     #[arg(long, value_name = "US")]
     sync_us: Option<f64>,
+    /// The sync of the binary log that comes after it, in microseconds; 0: none
+    #[arg(long, value_name = "US")]
+    log_sync_us: Option<f64>,
     /// Processor time of a transaction without rows, in microseconds
     #[arg(long, value_name = "US")]
     transaction_us: Option<f64>,
@@ -171,6 +174,7 @@ fn costs(args: &SimulateArgs) -> Result<(Costs, Option<calibrate::Measured>)> {
     }
     for (flag, asked, slot, max) in [
         ("--sync-us", args.sync_us, &mut costs.sync_us, 1e9),
+        ("--log-sync-us", args.log_sync_us, &mut costs.log_sync_us, 1e9),
         ("--transaction-us", args.transaction_us, &mut costs.transaction_us, 1e9),
         ("--row-us", args.row_us, &mut costs.row_us, 1e9),
         ("--miss-share", args.miss_share, &mut costs.miss_share, 1.0),

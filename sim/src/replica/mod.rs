@@ -78,8 +78,10 @@ pub struct Costs {
     pub dispatch_us: f64,
     /// The part of a commit that is done one after the other.
     pub commit_us: f64,
-    /// A durable commit's syncs, one after the other; 0: commits are not durable.
+    /// A durable commit's sync of the engine's log; 0: not durable.
     pub sync_us: f64,
+    /// The sync of the binary log that comes after it; 0: there is none.
+    pub log_sync_us: f64,
     /// Share of rows whose page is not cached.
     pub miss_share: f64,
     /// Reading such a page.
@@ -104,7 +106,8 @@ impl Default for Costs {
             row_us: 25.0,
             dispatch_us: 12.0,
             commit_us: 6.0,
-            sync_us: 800.0,
+            sync_us: 400.0,
+            log_sync_us: 400.0,
             miss_share: 0.0,
             miss_us: 100.0,
             cores: 4,
@@ -118,6 +121,11 @@ impl Default for Costs {
 }
 
 impl Costs {
+    /// Both syncs of one commit.
+    pub fn syncs_us(&self) -> f64 {
+        self.sync_us + self.log_sync_us
+    }
+
     /// Processor time and waiting time of a transaction's execution.
     fn execution(&self, applied: &Applied) -> (f64, f64) {
         let rows = f64::from(applied.rows);
@@ -230,7 +238,7 @@ impl Model {
         "the replica is far behind: work is always there, and reading it from the source does not limit",
         "a row costs the same whatever its size, table and indexes; a statement or DDL what it took on the source",
         "processors are given out first come, first served; waiting for a sync or a page takes none",
-        "commits share syncs: all that are ready when one begins are in it",
+        "commits share syncs: all that are ready when one begins are in it; while one group syncs its binary log, the next syncs the engine's",
         "MySQL: the coordinator itself waits for last_committed and for an idle worker; in commit order a worker keeps \
          its transaction until its turn; no deadlocks with the commit order",
         "MariaDB: a transaction that meets an earlier one's row waits for that commit, and half of its work is done again",

@@ -11,10 +11,10 @@ pub(super) fn serial(trace: &Trace, costs: &Costs) -> Outcome {
     let (mut now, mut waits) = (0.0, Waits::default());
     for applied in &trace.transactions {
         let (processor, pages) = costs.execution(applied);
-        let done = cores.run(now, processor) + pages + costs.commit_us + costs.sync_us;
+        let done = cores.run(now, processor) + pages + costs.commit_us + costs.syncs_us();
         waits.work_us += processor;
         waits.machine_us += pages;
-        waits.commit_us += costs.commit_us + costs.sync_us;
+        waits.commit_us += costs.commit_us + costs.syncs_us();
         pool.note(0, now, done);
         now = done;
     }

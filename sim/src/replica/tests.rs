@@ -9,6 +9,7 @@ const COSTS: Costs = Costs {
     dispatch_us: 0.0,
     commit_us: 0.0,
     sync_us: 0.0,
+    log_sync_us: 0.0,
     miss_share: 0.0,
     miss_us: 0.0,
     cores: 1000,

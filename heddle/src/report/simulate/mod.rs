@@ -34,6 +34,7 @@ pub struct CostsReport {
     pub dispatch_us: f64,
     pub commit_us: f64,
     pub sync_us: f64,
+    pub log_sync_us: f64,
     pub miss_share: f64,
     pub miss_us: f64,
     pub cores: usize,
@@ -84,6 +85,7 @@ impl CostsReport {
             dispatch_us,
             commit_us,
             sync_us,
+            log_sync_us,
             miss_share,
             miss_us,
             cores,
@@ -99,6 +101,7 @@ impl CostsReport {
             dispatch_us,
             commit_us,
             sync_us,
+            log_sync_us,
             miss_share,
             miss_us,
             cores,
@@ -165,13 +168,14 @@ pub fn text(report: &SimulateReport) -> String {
         thousands(report.rows),
         if report.truncated { " (the log has more: --transactions)" } else { "" }
     );
-    let _ = write!(out, "{:<32}", "workers");
+    let width = report.policies.iter().map(|policy| policy.policy.len() + 2).max().unwrap_or(0).max(30);
+    let _ = write!(out, "{:<width$}", "workers");
     report.workers.iter().for_each(|number| {
         let _ = write!(out, "{number:>16}");
     });
     out.push('\n');
     for policy in &report.policies {
-        let _ = write!(out, "{:<32}", policy.policy);
+        let _ = write!(out, "{:<width$}", policy.policy);
         for run in &policy.runs {
             let cell = format!("{} ({:.1}x)", thousands(run.transactions_per_second.round() as u64), run.speedup);
             let _ = write!(out, "{cell:>16}");
@@ -184,7 +188,7 @@ pub fn text(report: &SimulateReport) -> String {
         let run = policy.runs.iter().find(|run| run.workers == workers);
         let _ = writeln!(
             out,
-            "{:<32}{workers:>5}  {}; utilisation {}, Jain's index {}",
+            "{:<width$}{workers:>5}  {}; utilisation {}, Jain's index {}",
             policy.policy,
             because(limit),
             run.map_or_else(String::new, |run| percent(run.utilisation)),
@@ -194,7 +198,7 @@ pub fn text(report: &SimulateReport) -> String {
     let costs = &report.costs;
     let _ = writeln!(
         out,
-        "\nCosts{}: a transaction {:.0} µs, a row {:.1} µs, handing out {:.1} µs, a commit {:.1} µs and {:.0} µs of syncs; {} of \
+        "\nCosts{}: a transaction {:.0} µs, a row {:.1} µs, handing out {:.1} µs, a commit {:.1} µs, syncs of {:.0} µs (engine) and {:.0} µs (binary log); {} of \
          rows not cached, {:.0} µs each; {} processors; Heddle: {:.0} µs more for a transaction by itself, {:.0} µs for an answer, {:.0} µs for a \
          group and {:.1} µs for a row in it.",
         match &report.calibration {
@@ -206,6 +210,7 @@ pub fn text(report: &SimulateReport) -> String {
         costs.dispatch_us,
         costs.commit_us,
         costs.sync_us,
+        costs.log_sync_us,
         percent(costs.miss_share),
         costs.miss_us,
         costs.cores,
