@@ -6,6 +6,7 @@ use e2e::heddle::Heddle;
 use e2e::server::{Kind, MARIADB_10_11, MYSQL_9_7, Server};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 const TABLES: &str = "CREATE DATABASE shop; USE shop;
     CREATE TABLE orders (id INT PRIMARY KEY AUTO_INCREMENT, customer INT NOT NULL, note VARCHAR(200) NOT NULL);
@@ -82,6 +83,7 @@ fn check(kind: Kind) -> Result<()> {
     large(&server, &url)?;
     unknown_keys(&server)?;
     live(&server, &url)?;
+    follow(&server, &url)?;
     damaged(&server)
 }
 
@@ -144,6 +146,43 @@ fn live(server: &Server, url: &str) -> Result<()> {
         ensure!(speed(0) > 0.0 && speed(1) >= 0.9 * speed(0), "{policy:#}");
     }
     Ok(())
+}
+
+/// A source that is written, goes on in another file, and is started again: each transaction is counted once.
+fn follow(server: &Server, url: &str) -> Result<()> {
+    let log = current_log(server)?;
+    let name = log.rsplit('/').next().context("a name")?;
+    let follow = Heddle::start(&["inspect", "--from", url, "--follow", "--start", name, "--json"])?;
+    let load = || server.execute(&script(|_| String::new()));
+    load()?;
+    server.rotate()?;
+    load()?;
+    all_is_sent(server)?;
+    server.stop()?;
+    server.restart(&[])?;
+    load()?;
+    all_is_sent(server)?;
+    // What is sent still has to be read.
+    std::thread::sleep(Duration::from_secs(2));
+    follow.signal(libc::SIGINT)?;
+    let run = follow.wait()?;
+    ensure!(run.status.code() == Some(0), "{run}");
+    let report: Value = serde_json::from_str(&run.stdout).with_context(|| run.to_string())?;
+    ensure!(report["transactions"] == 1200 && report["rows"] == 1200, "{report:#}");
+    ensure!(report["files"].as_array().is_some_and(|files| files.len() >= 3), "{:#}", report["files"]);
+    Ok(())
+}
+
+/// Waits until whoever reads the server's log has been sent all of it.
+fn all_is_sent(server: &Server) -> Result<()> {
+    for _ in 0..600 {
+        let readers = "SELECT COUNT(*) FROM information_schema.processlist WHERE command LIKE 'Binlog Dump%' AND state LIKE '%has sent all binlog%'";
+        if server.scalar(readers)? == "1" {
+            return Ok(());
+        }
+        std::thread::sleep(Duration::from_millis(100));
+    }
+    anyhow::bail!("nobody reads the log of {}", server.kind)
 }
 
 fn copy_of_the_log(server: &Server) -> Result<PathBuf> {

@@ -13,6 +13,9 @@ use sim::replica::{Costs, Model, Trace};
 
 use super::connect::{self, End};
 use super::inspect::{definitions, read_files, threads};
+use crate::inspect::pipeline::Found;
+use crate::report::inspect::InspectReport;
+use crate::report::inspect::model::Limits;
 use crate::report::out::say;
 use crate::report::simulate::{CostsReport, PolicyReport, SimulateReport, page, text};
 use crate::simulate::trace::Collector;
@@ -107,6 +110,8 @@ pub fn run(args: &SimulateArgs) -> Result<ExitCode> {
     workers.dedup();
     let serial = Model::Serial.run(&trace, &costs, 1).seconds;
     let outcomes = runs::all(&trace, &costs, &models, &workers, threads(args.threads));
+    let problems = found.troubles.iter().map(ToString::to_string).collect();
+    let notes = unknown_keys(found).into_iter().collect();
     let report = SimulateReport {
         transactions: trace.transactions.len() as u64,
         rows: trace.transactions.iter().map(|applied| u64::from(applied.rows)).sum(),
@@ -115,8 +120,9 @@ pub fn run(args: &SimulateArgs) -> Result<ExitCode> {
         costs: CostsReport::new(&costs),
         calibration,
         assumptions: Model::ASSUMPTIONS.to_vec(),
+        notes,
         policies: outcomes.iter().map(|(model, outcomes)| PolicyReport::new(*model, outcomes, serial)).collect(),
-        problems: found.troubles.iter().map(ToString::to_string).collect(),
+        problems,
     };
     if let Some(path) = &args.html {
         std::fs::write(path, page(&report)).with_context(|| format!("--html {}", path.display()))?;
@@ -128,6 +134,27 @@ pub fn run(args: &SimulateArgs) -> Result<ExitCode> {
     }
     let partial = !report.problems.is_empty();
     Ok(ExitCode::from(if partial { super::EXIT_PARTIAL } else { super::EXIT_OK }))
+}
+
+/// Tables whose keys are not known are taken as one row each.
+fn unknown_keys(found: Found) -> Option<String> {
+    let report = InspectReport::new(found, Limits { hot_keys: 0, tables: usize::MAX });
+    let tables = report.tables.iter();
+    let unknown = |cause: Option<&str>| matches!(cause, Some("keys_unknown" | "definition_differs"));
+    let names: Vec<String> = tables
+        .filter(|table| unknown(table.ordered_as_a_whole))
+        .map(|table| format!("{}.{}", table.schema, table.table))
+        .collect();
+    let shown: Vec<&str> = names.iter().take(3).map(String::as_str).collect();
+    (!names.is_empty()).then(|| {
+        format!(
+            "the keys of {} tables are not known ({}{}): what goes by exact dependencies (heddle; MariaDB's optimistic and aggressive) takes \
+             each as one row and comes out too slow; give their definitions with --schema",
+            names.len(),
+            shown.join(", "),
+            if names.len() > 3 { ", …" } else { "" }
+        )
+    })
 }
 
 /// Which policies are asked for.

@@ -18,6 +18,9 @@ use crate::source::state::SourceState;
 /// A heartbeat comes this often when nothing else does: then a signal is looked for.
 const HEARTBEAT: Duration = Duration::from_secs(1);
 const LOG_EVERY: Duration = Duration::from_secs(10);
+/// A source that is followed and goes away is tried again.
+const RETRY_EVERY: Duration = Duration::from_millis(500);
+const RETRY_FOR: Duration = Duration::from_secs(3600);
 
 /// What to read of a live server.
 pub struct Live {
@@ -46,6 +49,7 @@ struct Reader<'a, 's> {
     more_troubles: u64,
     sink: Option<&'a mut (dyn Sink + Send + 's)>,
     stop: &'a AtomicBool,
+    logged: Instant,
 }
 
 /// Reads to the end that the log has now, or until `stop`.
@@ -67,19 +71,6 @@ pub fn run<'a, 's>(
         (None, true) => state.end.file.to_string(),
         (None, false) => String::new(),
     };
-    let checksum = connection.scalar("SELECT @@global.binlog_checksum").ok().flatten();
-    let mut checksum = match checksum.as_deref() {
-        Some("CRC32") => binlog::Checksum::Crc32,
-        _ => binlog::Checksum::Off,
-    };
-    let mut flags = if live.follow { 0 } else { DUMP_NON_BLOCK };
-    if state.flavour == binlog::Flavour::MariaDb {
-        // Without them positions would not be the file's.
-        flags |= DUMP_SEND_ANNOTATE_ROWS;
-    }
-    let request = DumpRequest::FilePosition { file, position: 4, server_id: live.server_id, flags };
-    let options = DumpOptions { heartbeat_period: HEARTBEAT, ..DumpOptions::default() };
-    let mut stream = connection.binlog_dump_with(request, &options).context("--from")?;
     let mut reader = Reader {
         totals,
         definitions: Arc::new(definitions),
@@ -89,25 +80,26 @@ pub fn run<'a, 's>(
         more_troubles: 0,
         sink,
         stop,
+        logged: Instant::now(),
     };
-    let mut logged = Instant::now();
-    while !reader.stop.load(Ordering::Relaxed) {
-        let packet = match stream.next() {
-            Ok(packet) => packet,
-            Err(wire::Error::DumpEnded) if !live.follow => break,
-            Err(error) if reader.totals.transactions == 0 => return Err(error).context("--from"),
-            Err(error) => {
+    let mut place = (file, MAGIC.len() as u64);
+    loop {
+        match reader.read(live, connection, state.flavour, place)? {
+            Ended::Whole => break,
+            Ended::Lost(error) if reader.file.is_none() => return Err(error).context("--from"),
+            Ended::Lost(error) if live.follow && error.is_connection_lost() => {
+                tracing::warn!("{error}; trying again");
+                let Some(again) = reconnect(live, stop) else { break };
+                connection = again;
+                place = reader.place();
+                tracing::info!("connected again, going on at {}:{}", place.0, place.1);
+            }
+            Ended::Lost(error) => {
                 reader.trouble(format!("the stream ended: {error}"));
                 break;
             }
-        };
-        reader.packet(&packet.bytes, &mut checksum)?;
-        if logged.elapsed() >= LOG_EVERY {
-            logged = Instant::now();
-            reader.log();
         }
     }
-    drop(stream);
     reader.close_file(true);
     reader.totals.finish();
     Ok(Found {
@@ -118,7 +110,72 @@ pub fn run<'a, 's>(
     })
 }
 
+/// How a stream of events ended.
+enum Ended {
+    /// At the log's end, or by a signal.
+    Whole,
+    Lost(wire::Error),
+}
+
+/// A connection to a server that was lost; none when a signal comes first, or the server stays away.
+fn reconnect(live: &Live, stop: &AtomicBool) -> Option<Connection> {
+    let since = Instant::now();
+    while !stop.load(Ordering::Relaxed) && since.elapsed() < RETRY_FOR {
+        match Connection::connect(&live.options) {
+            Ok(connection) => return Some(connection),
+            Err(error) => tracing::debug!("{error}"),
+        }
+        std::thread::sleep(RETRY_EVERY);
+    }
+    None
+}
+
 impl Reader<'_, '_> {
+    /// Where the next event will be.
+    fn place(&self) -> (String, u64) {
+        self.file
+            .as_ref()
+            .map_or_else(|| (String::new(), MAGIC.len() as u64), |file| (file.name.to_string(), file.bytes))
+    }
+
+    /// Reads one stream of events from a place on.
+    fn read(
+        &mut self,
+        live: &Live,
+        mut connection: Connection,
+        flavour: binlog::Flavour,
+        (file, position): (String, u64),
+    ) -> Result<Ended> {
+        let checksum = connection.scalar("SELECT @@global.binlog_checksum").ok().flatten();
+        let mut checksum = match checksum.as_deref() {
+            Some("CRC32") => binlog::Checksum::Crc32,
+            _ => binlog::Checksum::Off,
+        };
+        let mut flags = if live.follow { 0 } else { DUMP_NON_BLOCK };
+        if flavour == binlog::Flavour::MariaDb {
+            // Without them positions would not be the file's.
+            flags |= DUMP_SEND_ANNOTATE_ROWS;
+        }
+        let request = DumpRequest::FilePosition { file, position, server_id: live.server_id, flags };
+        let options = DumpOptions { heartbeat_period: HEARTBEAT, ..DumpOptions::default() };
+        let mut stream = match connection.binlog_dump_with(request, &options) {
+            Ok(stream) => stream,
+            Err(error) => return Ok(Ended::Lost(error)),
+        };
+        while !self.stop.load(Ordering::Relaxed) {
+            match stream.next() {
+                Ok(packet) => self.packet(&packet.bytes, &mut checksum)?,
+                Err(wire::Error::DumpEnded) if !live.follow => break,
+                Err(error) => return Ok(Ended::Lost(error)),
+            }
+            if self.logged.elapsed() >= LOG_EVERY {
+                self.logged = Instant::now();
+                self.log();
+            }
+        }
+        Ok(Ended::Whole)
+    }
+
     fn packet(&mut self, bytes: &bytes::Bytes, checksum: &mut binlog::Checksum) -> Result<()> {
         let header = binlog::Header::parse(bytes).context("the server sent less than an event's header")?;
         match header.kind {
@@ -139,12 +196,16 @@ impl Reader<'_, '_> {
                 if let Some(seen) = self.seen.last_mut() {
                     seen.server_version = Some(format.server_version);
                 }
+                if self.file.as_ref().is_some_and(|file| file.bytes > MAGIC.len() as u64) {
+                    // Sent before what comes from the middle of a file; it is not there a second time.
+                    return Ok(());
+                }
             }
             _ => {}
         }
         let Some(file) = &mut self.file else { bail!("the server sent an event before the name of its file") };
+        file.bytes += bytes.len() as u64;
         if !file.failed {
-            file.bytes += bytes.len() as u64;
             file.cutter.buffer().extend_from_slice(bytes);
             self.cut();
         }

@@ -68,8 +68,10 @@ pub fn lines(lines: &[Line], x: &Axis, unit: &str) -> String {
         }
         let _ = write!(
             out,
-            "<path class=\"line c{}\" d=\"{path}\"><title>{}</title></path>",
+            "<path class=\"line c{}\" d=\"{path}\"{}><title>{}</title></path>",
             number % 10,
+            // Colours come again: with dashes then.
+            if number < 10 { "" } else { " stroke-dasharray=\"7 4\"" },
             escape(&line.name)
         );
         if line.points.len() <= 60 {
@@ -91,7 +93,13 @@ pub fn lines(lines: &[Line], x: &Axis, unit: &str) -> String {
     if lines.len() > 1 {
         out.push_str("<div class=\"legend\">");
         for (number, line) in lines.iter().enumerate() {
-            let _ = write!(out, "<span><i class=\"key c{}\"></i>{}</span>", number % 10, escape(&line.name));
+            let _ = write!(
+                out,
+                "<span><i class=\"key c{}{}\"></i>{}</span>",
+                number % 10,
+                if number < 10 { "" } else { " dashed" },
+                escape(&line.name)
+            );
         }
         out.push_str("</div>");
     }

@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use super::model::{BarrierReport, ExampleReport, InspectReport};
+use super::model::{BarrierReport, ExampleReport, HotKeyReport, InspectReport};
 use crate::report::numbers::{bytes, duration, percent, thousands};
 
 /// One thing that holds a replica back.
@@ -22,6 +22,8 @@ pub struct Finding {
 const SHARE_MIN: f64 = 0.05;
 /// Keys that are told one by one.
 const KEYS_TOLD: usize = 5;
+/// Tables that are named in one line.
+const TABLES_TOLD: usize = 3;
 
 /// The findings of a report, by their share of the critical path, then those that are not measured by it.
 pub fn find(report: &InspectReport) -> Vec<Finding> {
@@ -33,8 +35,8 @@ pub fn find(report: &InspectReport) -> Vec<Finding> {
     for barrier in &report.barrier_details {
         barriers(report, barrier, &mut findings);
     }
-    findings.sort_by(|a, b| b.critical_share.unwrap_or(0.0).total_cmp(&a.critical_share.unwrap_or(0.0)));
     unknown_keys(report, &mut findings);
+    findings.sort_by(|a, b| b.critical_share.unwrap_or(0.0).total_cmp(&a.critical_share.unwrap_or(0.0)));
     tags(report, &mut findings);
     fallbacks(report, &mut findings);
     rotations(report, &mut findings);
@@ -55,31 +57,46 @@ fn hot_keys(report: &InspectReport, findings: &mut Vec<Finding>) {
     if is_wide(report) {
         return;
     }
+    // Rows of one table have one cause.
+    let mut by_table: Vec<(String, Vec<&HotKeyReport>)> = Vec::new();
     for key in report.hot_keys.iter().filter(|key| key.critical_share >= SHARE_MIN).take(KEYS_TOLD) {
         let table = match (&key.schema, &key.table) {
             (Some(schema), Some(table)) => format!("{schema}.{table}"),
             _ => "a table".to_owned(),
         };
-        let values = key.values.as_deref().unwrap_or("a key that was not decoded");
-        let of = key.transactions as f64 / report.transactions.max(1) as f64;
-        let error = if key.error > 0 { format!(" (at most {} more)", thousands(key.error)) } else { String::new() };
-        findings.push(Finding {
-            kind: "hot_key".to_owned(),
-            title: format!("hot row: {table}, {values}"),
-            evidence: format!(
-                "{} transactions{error}, {} of all, change it one after the other; they are {} of the critical path",
-                thousands(key.transactions),
-                percent(of),
-                percent(key.critical_share)
-            ),
-            advice:
-                "No number of workers helps here: spread the row over several (a counter in slots, summed when read), \
-                     collect changes before they are written, or let one target transaction carry many of the source's \
-                     (grouping), which merges them."
-                    .to_owned(),
-            critical_share: Some(key.critical_share),
-            example: None,
-        });
+        match by_table.iter_mut().find(|(name, _)| *name == table) {
+            Some((_, keys)) => keys.push(key),
+            None => by_table.push((table, vec![key])),
+        }
+    }
+    for (table, keys) in by_table {
+        findings.push(hot_rows(&table, &keys, report.transactions));
+    }
+}
+
+fn hot_rows(table: &str, keys: &[&HotKeyReport], transactions: u64) -> Finding {
+    let values: Vec<&str> =
+        keys.iter().map(|key| key.values.as_deref().unwrap_or("a key that was not decoded")).collect();
+    let count: u64 = keys.iter().map(|key| key.transactions).sum();
+    let error: u64 = keys.iter().map(|key| key.error).sum();
+    let share: f64 = keys.iter().map(|key| key.critical_share).sum();
+    let error = if error > 0 { format!(" (at most {} more)", thousands(error)) } else { String::new() };
+    let (rows, it) = if keys.len() == 1 { ("hot row", "it") } else { ("hot rows", "them") };
+    Finding {
+        kind: "hot_key".to_owned(),
+        title: format!("{rows}: {table}, {}", values.join(" · ")),
+        evidence: format!(
+            "{} transactions{error}, {} of all, change {it} one after the other; that is {} of the critical path",
+            thousands(count),
+            percent(count as f64 / transactions.max(1) as f64),
+            percent(share)
+        ),
+        advice: "No number of workers helps here: spread the row over several (a counter in slots, summed when read), collect \
+                 changes before they are written, or let one target transaction carry many of the source's (grouping), which \
+                 merges them."
+            .to_owned(),
+        critical_share: Some(share),
+        example: None,
     }
 }
 
@@ -95,12 +112,8 @@ fn tables(report: &InspectReport, findings: &mut Vec<Finding>) {
                  the other, MySQL's WRITESET falls back to the commit order, and a replica has to look for each row in the \
                  whole table.",
             ),
-            Some("keys_unknown" | "definition_differs") => (
-                "keys_unknown",
-                format!("{name} is ordered as a whole because its keys are not known here"),
-                "Its key columns are not in the log (binlog_row_metadata=MINIMAL). Give the definitions with --schema \
-                 DUMP.sql (mysqldump --no-data --databases …), or log with binlog_row_metadata=FULL.",
-            ),
+            // All of them together: `unknown_keys`.
+            Some("keys_unknown" | "definition_differs") => continue,
             Some("non_transactional") => {
                 ("non_transactional", format!("{name} has an engine without transactions"), "Convert it to InnoDB.")
             }
@@ -217,30 +230,36 @@ fn barriers(report: &InspectReport, barrier: &BarrierReport, findings: &mut Vec<
     });
 }
 
-/// When what is not known hides more than it shows.
+/// What is not known may hide more than it shows. Ordered as whole tables they count with the critical path; else they come behind.
 fn unknown_keys(report: &InspectReport, findings: &mut Vec<Finding>) {
     let unknown: Vec<_> = report
         .tables
         .iter()
         .filter(|table| matches!(table.ordered_as_a_whole, Some("keys_unknown" | "definition_differs")))
         .collect();
-    if unknown.is_empty() || findings.iter().any(|finding| finding.kind == "keys_unknown") {
+    if unknown.is_empty() {
         return;
     }
+    let share: f64 = unknown.iter().filter_map(|table| table.critical_share).sum();
     let rows: u64 = unknown.iter().map(|table| table.rows).sum();
+    let mut names: Vec<String> =
+        unknown.iter().take(TABLES_TOLD).map(|table| format!("{}.{}", table.schema, table.table)).collect();
+    if unknown.len() > TABLES_TOLD {
+        names.push(format!("{} more", unknown.len() - TABLES_TOLD));
+    }
+    let waits = match share >= SHARE_MIN {
+        true => format!("; {} of the critical path waits for these tables", percent(share)),
+        false => String::new(),
+    };
     findings.push(Finding {
         kind: "keys_unknown".to_owned(),
-        title: format!("key columns of {} tables are not known", unknown.len()),
-        evidence: format!(
-            "{} of {} rows: logged with binlog_row_metadata=MINIMAL, and no CREATE TABLE in the log",
-            thousands(rows),
-            thousands(report.rows)
-        ),
-        advice:
-            "Their changes count as one after the other, and their hot rows are not seen. Give the definitions with \
-                 --schema DUMP.sql (mysqldump --no-data --databases …)."
-                .to_owned(),
-        critical_share: None,
+        title: format!("key columns are not known here: {}", names.join(", ")),
+        evidence: format!("{} of {} rows{waits}", thousands(rows), thousands(report.rows)),
+        advice: "Look again with --schema DUMP.sql (mysqldump --no-data --databases …) or --schema mysql://… before anything else: until \
+                 then changes of these tables count as one after the other, and hot rows are not seen. The log does not \
+                 have the keys (binlog_row_metadata=MINIMAL, no CREATE TABLE in it)."
+            .to_owned(),
+        critical_share: (share >= SHARE_MIN).then_some(share),
         example: None,
     });
 }

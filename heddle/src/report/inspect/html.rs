@@ -185,7 +185,11 @@ fn over_time(out: &mut String, report: &InspectReport) {
             .map(|minute| (minute.start as f64, value(minute).unwrap_or(f64::NAN)))
             .collect(),
     };
-    let _ = write!(out, "<section><h2>Over time</h2><h3>Transactions a second</h3>");
+    let _ = write!(
+        out,
+        "<section><h2>Over time</h2><p>By {width:.0} seconds; of the first and the last the log may have a part only.</p>\
+         <h3>Transactions a second</h3>"
+    );
     out.push_str(&lines(
         &[chart("transactions/s", &|minute| Some(minute.transactions as f64 / width))],
         &Axis::Time,

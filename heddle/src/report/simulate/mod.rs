@@ -22,6 +22,8 @@ pub struct SimulateReport {
     pub costs: CostsReport,
     pub calibration: Option<Measured>,
     pub assumptions: Vec<&'static str>,
+    /// What makes the predictions worse than they need be.
+    pub notes: Vec<String>,
     pub policies: Vec<PolicyReport>,
     /// Files or parts of them that could not be read.
     pub problems: Vec<String>,
@@ -182,6 +184,9 @@ pub fn text(report: &SimulateReport) -> String {
         }
         out.push('\n');
     }
+    for note in &report.notes {
+        let _ = writeln!(out, "\nNote: {note}");
+    }
     let _ = writeln!(out, "\nWorkers that are worth it (95 % of the best), and what limits there:");
     for policy in report.policies.iter().filter(|policy| policy.policy != "serial") {
         let (Some(workers), Some(limit)) = (policy.recommended_workers, policy.limited_by) else { continue };
@@ -234,31 +239,26 @@ pub fn page(report: &SimulateReport) -> String {
     let mut body = String::from(
         "<header><h1>How fast replicas would be</h1><p>A simulation; what it rests on is below.</p></header>",
     );
-    let best = report
-        .policies
-        .iter()
-        .flat_map(|policy| policy.runs.iter().map(move |run| (policy.policy.as_str(), run)))
-        .max_by(|a, b| a.1.transactions_per_second.total_cmp(&b.1.transactions_per_second));
+    let recommended = |policy: &PolicyReport| {
+        let run = policy.runs.iter().find(|run| Some(run.workers) == policy.recommended_workers);
+        run.map(|run| (policy.policy.clone(), run.workers, run.speedup))
+    };
+    let best = report.policies.iter().filter_map(recommended).max_by(|a, b| a.2.total_cmp(&b.2));
     tiles(
         &mut body,
         &[
             ("transactions", thousands(report.transactions)),
             ("rows", thousands(report.rows)),
-            ("best speedup", best.map_or_else(|| "–".to_owned(), |(_, run)| format!("{:.1}×", run.speedup))),
-            ("by", best.map_or_else(|| "–".to_owned(), |(policy, run)| format!("{policy}, {}", run.workers))),
+            ("best speedup", best.as_ref().map_or_else(|| "–".to_owned(), |(_, _, speedup)| format!("{speedup:.1}×"))),
+            ("workers for it", best.as_ref().map_or_else(|| "–".to_owned(), |(_, workers, _)| workers.to_string())),
+            ("best policy", best.map_or_else(|| "–".to_owned(), |(policy, ..)| policy)),
         ],
     );
+    for note in &report.notes {
+        let _ = write!(body, "<article><p>{}</p></article>", escape(note));
+    }
     body.push_str("<section><h2>Speedup by number of workers</h2>");
-    let shown: Vec<Line> = report
-        .policies
-        .iter()
-        .filter(|policy| policy.policy != "serial")
-        .map(|policy| Line {
-            name: policy.policy.clone(),
-            points: policy.runs.iter().map(|run| (run.workers as f64, run.speedup)).collect(),
-        })
-        .collect();
-    body.push_str(&lines(&shown, &Axis::Numbers { log: true }, "×"));
+    plots(&mut body, report);
     body.push_str("</section><section><h2>Transactions a second</h2>");
     let mut heads = vec!["".to_owned()];
     heads.extend(report.workers.iter().map(ToString::to_string));
@@ -309,4 +309,35 @@ pub fn page(report: &SimulateReport) -> String {
         escape(&serde_json::to_string(&report.costs).unwrap_or_default())
     );
     document("Replica simulation", &body)
+}
+
+/// Lines that one plot can show.
+const LINES_MAX: usize = 10;
+
+/// One plot, or one of each kind of replica when there are many.
+fn plots(body: &mut String, report: &SimulateReport) {
+    let shown: Vec<&PolicyReport> = report.policies.iter().filter(|policy| policy.policy != "serial").collect();
+    let kind = |policy: &PolicyReport| match policy.policy.as_str() {
+        name if !name.starts_with("heddle") => "Native",
+        name if name.ends_with("-grouping") => "Heddle, with grouping",
+        name if name.ends_with("-unordered") => "Heddle, commits in any order",
+        _ => "Heddle, commits in the source's order",
+    };
+    let plot = |policies: &[&PolicyReport]| {
+        let line = |policy: &&PolicyReport| Line {
+            name: policy.policy.clone(),
+            points: policy.runs.iter().map(|run| (run.workers as f64, run.speedup)).collect(),
+        };
+        lines(&policies.iter().map(line).collect::<Vec<_>>(), &Axis::Numbers { log: true }, "×")
+    };
+    if shown.len() <= LINES_MAX {
+        return body.push_str(&plot(&shown));
+    }
+    let mut kinds: Vec<&str> = shown.iter().map(|policy| kind(policy)).collect();
+    kinds.sort_unstable_by_key(|name| std::cmp::Reverse(*name));
+    kinds.dedup();
+    for name in kinds {
+        let own: Vec<&PolicyReport> = shown.iter().copied().filter(|policy| kind(policy) == name).collect();
+        let _ = write!(body, "<h3>{name}</h3>{}", plot(&own));
+    }
 }
