@@ -3,15 +3,16 @@
 //! fully durable; contents are compared at the end. Writes the section of docs/simulation.md.
 //!
 //! Arguments: `--transactions N` (default 6000; heavier workloads make a share of it), `--sessions N` (16), `--workers N,…` (4,16),
-//! `--servers NAME,…`, `--workloads TEXT` (those whose title holds it), `--keep DIR` (logs and figures of each stage, to look into), `--output FILE`.
+//! `--servers NAME,…`, `--workloads TEXT` (those whose title holds it), `--disk slow` (each fsync of the replicas takes 2 ms longer, the same on any machine), `--keep DIR` (logs and figures of each stage, to look into), `--output FILE`.
 
 mod page;
 mod stages;
 
 use anyhow::{Result, ensure};
 use e2e::bench::arguments::{each, list};
+use e2e::bench::slow_disk;
 use e2e::server::{Kind, MARIADB_10_11, MYSQL_9_7};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 pub struct Arguments {
     transactions: u64,
@@ -19,17 +20,21 @@ pub struct Arguments {
     workers: Vec<u16>,
     kinds: Vec<Kind>,
     workloads: String,
+    /// Options of the replicas.
+    options: Vec<String>,
     keep: Option<PathBuf>,
     output: PathBuf,
 }
 
-fn arguments() -> Result<Arguments> {
+/// `dir`: for what a slow disk needs.
+fn arguments(dir: &Path) -> Result<Arguments> {
     let mut parsed = Arguments {
         transactions: 6_000,
         sessions: 16,
         workers: vec![4, 16],
         kinds: vec![MYSQL_9_7, MARIADB_10_11],
         workloads: String::new(),
+        options: Vec::new(),
         keep: None,
         output: e2e::repository().join("docs/simulation.md"),
     };
@@ -40,6 +45,10 @@ fn arguments() -> Result<Arguments> {
             "--workers" => parsed.workers = list(value)?,
             "--servers" => parsed.kinds = list(value)?,
             "--workloads" => parsed.workloads = value.to_owned(),
+            "--disk" => {
+                ensure!(value == "slow", "known is slow");
+                parsed.options.push(slow_disk::option(dir)?);
+            }
             "--keep" => parsed.keep = Some(value.into()),
             "--output" => parsed.output = value.into(),
             _ => return Ok(false),
@@ -51,7 +60,8 @@ fn arguments() -> Result<Arguments> {
 }
 
 fn main() -> Result<()> {
-    let arguments = arguments()?;
+    let dir = tempfile::tempdir()?;
+    let arguments = arguments(dir.path())?;
     let mut tables = Vec::new();
     for &kind in &arguments.kinds {
         for workload in stages::workloads(&arguments) {

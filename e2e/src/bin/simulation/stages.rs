@@ -129,8 +129,8 @@ fn settings(kind: Kind, workers: &[u16]) -> Vec<Setting> {
 }
 
 /// The report of `heddle simulate --calibrate` on a replica that is as the measured ones will be.
-fn predict(stage: &Stage, settings: &[Setting]) -> Result<Value> {
-    let replica = target(stage, Contender::Native(&[]), &[])?;
+fn predict(stage: &Stage, settings: &[Setting], options: &[&str]) -> Result<Value> {
+    let replica = target(stage, Contender::Native(&[]), options)?;
     let mut policies: Vec<&str> = settings.iter().map(|setting| setting.policy).collect();
     policies.sort_unstable();
     policies.dedup();
@@ -157,7 +157,8 @@ fn predicted(report: &Value, setting: &Setting) -> Result<f64> {
 pub fn compare(kind: Kind, workload: &Workload, arguments: &Arguments) -> Result<Table> {
     let stage = Stage::new(kind, workload)?;
     let settings = settings(kind, &arguments.workers);
-    let report = predict(&stage, &settings)?;
+    let of_replicas: Vec<&str> = arguments.options.iter().map(String::as_str).collect();
+    let report = predict(&stage, &settings, &of_replicas)?;
     let transactions = report["transactions"].as_u64().context("transactions")?;
     ensure!(transactions > 0, "no transactions");
     let mut lines = Vec::new();
@@ -165,7 +166,7 @@ pub fn compare(kind: Kind, workload: &Workload, arguments: &Arguments) -> Result
         let options: Vec<&str> = setting.options.iter().map(String::as_str).collect();
         let contender = if setting.ours { Contender::Files(&options) } else { Contender::Applier(&options) };
         let named = || format!("{kind}, {}: {}, {} workers", workload.title, setting.policy, setting.workers);
-        let measured = transactions as f64 / measure(&stage, contender, &[]).with_context(named)?.seconds;
+        let measured = transactions as f64 / measure(&stage, contender, &of_replicas).with_context(named)?.seconds;
         let predicted = predicted(&report, setting).with_context(named)?;
         eprintln!("{}: predicted {predicted:.0}, measured {measured:.0} ({:.2})", named(), predicted / measured);
         lines.push(Line { policy: setting.policy, workers: setting.workers, predicted, measured });
