@@ -236,9 +236,50 @@ fn damaged(server: &Server) -> Result<()> {
     let _ = inspect(&[&copy.display().to_string(), "--html", &page.display().to_string()], 4)?;
     let html = std::fs::read_to_string(&page)?;
     ensure!(html.contains("damaged.000002") && !html.contains("http"), "the page");
+    strange(server, &log)?;
     let none = Heddle::start(&["inspect", &Path::new("/dev/null").display().to_string()])?.wait()?;
     ensure!(none.status.code() == Some(1), "{none}");
     Ok(())
+}
+
+/// A file that is missing in a series, one that is encrypted, and events that nobody knows: named; the rest is reported.
+fn strange(server: &Server, log: &[u8]) -> Result<()> {
+    let dir = server.dir().join("strange");
+    std::fs::create_dir(&dir)?;
+    let path = |name: &str| dir.join(name).display().to_string();
+    let check = |files: &[&str], named: &str, says: &str| -> Result<()> {
+        let files: Vec<String> = files.iter().map(|name| path(name)).collect();
+        let report = inspect(&files.iter().map(String::as_str).collect::<Vec<_>>(), 4)?;
+        let problems = report["problems"].as_array().context("problems")?;
+        let told =
+            |problem: &Value, field: &str, text: &str| problem[field].as_str().is_some_and(|told| told.contains(text));
+        let found = problems.iter().any(|problem| told(problem, "file", named) && told(problem, "problem", says));
+        ensure!(found, "{named}: {says}: {problems:#?}");
+        ensure!(report["transactions"].as_u64() > Some(100), "{report:#}");
+        Ok(())
+    };
+    std::fs::write(path("binlog.000005"), log)?;
+    std::fs::write(path("binlog.000007"), log)?;
+    check(&["binlog.000005", "binlog.000007"], "", "binlog.000006 is missing")?;
+    let mut encrypted = log.to_vec();
+    encrypted[0] = 0xfd;
+    std::fs::write(path("binlog.000006"), encrypted)?;
+    check(&["binlog.000005", "binlog.000006"], "binlog.000006", "encrypted")?;
+    let mut unknown = log.to_vec();
+    let at = middle_event(log)?;
+    let end = at + u32::from_le_bytes(log[at + 9..at + 13].try_into()?) as usize;
+    unknown[at + 4] = 200;
+    let crc = crc32(&unknown[at..end - 4]);
+    unknown[end - 4..end].copy_from_slice(&crc.to_le_bytes());
+    std::fs::write(path("binlog.000006"), unknown)?;
+    check(&["binlog.000006"], "binlog.000006", "type 200 is not known")
+}
+
+/// Of an event; bit by bit.
+fn crc32(bytes: &[u8]) -> u32 {
+    !bytes.iter().fold(!0, |crc, byte| {
+        (0..8).fold(crc ^ u32::from(*byte), |crc, _| (crc >> 1) ^ (0xedb8_8320 & (crc & 1).wrapping_neg()))
+    })
 }
 
 #[test]

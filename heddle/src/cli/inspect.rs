@@ -166,6 +166,7 @@ pub fn read_files(
     for error in missing {
         found.troubles.push(pipeline::trouble(PathBuf::new(), error.to_string()));
     }
+    found.troubles.extend(pipeline::mixed(&found.files));
     if stop.load(Ordering::Relaxed) {
         found.troubles.push(pipeline::trouble(first, "stopped by a signal before the end".to_owned()));
     }

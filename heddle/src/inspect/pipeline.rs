@@ -25,6 +25,9 @@ pub struct Trouble {
 
 impl std::fmt::Display for Trouble {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        if self.file.as_os_str().is_empty() {
+            return f.write_str(&self.problem.what);
+        }
         write!(f, "{} at {}: {}", self.file.display(), self.problem.offset, self.problem.what)
     }
 }
@@ -251,4 +254,41 @@ pub fn total_bytes(paths: &[PathBuf]) -> u64 {
 /// Names that go with problems which no file is to blame for.
 pub fn trouble(path: PathBuf, what: String) -> Trouble {
     Trouble { file: path, problem: Problem { offset: 0, what } }
+}
+
+/// Files of both vendors are no one server's log.
+pub fn mixed(files: &[FileSeen]) -> Option<Trouble> {
+    let of = |file: &FileSeen| file.server_version.as_ref().map(|version| version.contains("MariaDB"));
+    let first = files.iter().find_map(of)?;
+    let other = files.iter().find(|file| of(file).is_some_and(|mariadb| mariadb != first))?;
+    let (its, before) = if first { ("MySQL's", "MariaDB's") } else { ("MariaDB's", "MySQL's") };
+    let what =
+        format!("this file is {its}, those before it are {before}: not the log of one server; look at them one by one");
+    Some(trouble(other.path.clone(), what))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn files_of_both_vendors_are_named() {
+        let file = |name: &str, version: Option<&str>| FileSeen {
+            path: name.into(),
+            bytes: 1,
+            server_version: version.map(str::to_owned),
+        };
+        let (mysql, mariadb) = (Some("8.0.36"), Some("10.11.6-MariaDB-log"));
+        for (files, wanted) in [
+            (vec![file("a", mysql), file("b", mysql), file("c", None)], None),
+            (vec![file("a", mariadb), file("b", mariadb)], None),
+            (vec![file("a", None), file("b", mysql), file("c", mariadb)], Some("c at 0: this file is MariaDB's")),
+            (vec![file("a", mariadb), file("b", mysql)], Some("b at 0: this file is MySQL's")),
+        ] {
+            let found = mixed(&files).map(|trouble| trouble.to_string());
+            assert_eq!(found.is_some(), wanted.is_some(), "{found:?}");
+            assert!(wanted.is_none_or(|wanted| found.is_some_and(|found| found.starts_with(wanted))));
+        }
+        assert_eq!(trouble(PathBuf::new(), "binlog.3 is missing".to_owned()).to_string(), "binlog.3 is missing");
+    }
 }

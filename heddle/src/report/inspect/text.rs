@@ -244,7 +244,9 @@ fn problems(out: &mut String, report: &InspectReport, head: &str) {
     }
     let _ = writeln!(out, "\n{head}");
     for problem in report.problems.iter().take(PROBLEMS_TOLD) {
-        let _ = writeln!(out, "  {} at {}: {}", problem.file, problem.offset, problem.problem);
+        let place =
+            if problem.file.is_empty() { String::new() } else { format!("{} at {}: ", problem.file, problem.offset) };
+        let _ = writeln!(out, "  {place}{}", problem.problem);
     }
     let more = report.problems.len().saturating_sub(PROBLEMS_TOLD) as u64 + report.problems_not_listed;
     if more > 0 {
