@@ -62,6 +62,12 @@ pub struct SimulateArgs {
     /// The sync of the binary log that comes after it, in microseconds; 0: none
     #[arg(long, value_name = "US")]
     log_sync_us: Option<f64>,
+    /// Heddle: what a transaction by itself costs more than by the server's own applier, in microseconds
+    #[arg(long, value_name = "US")]
+    heddle_us: Option<f64>,
+    /// Heddle: from statements to their answer, in microseconds
+    #[arg(long, value_name = "US")]
+    round_trip_us: Option<f64>,
     /// Processor time of a transaction without rows, in microseconds
     #[arg(long, value_name = "US")]
     transaction_us: Option<f64>,
@@ -202,6 +208,8 @@ fn costs(args: &SimulateArgs) -> Result<(Costs, Option<calibrate::Measured>)> {
     for (flag, asked, slot, max) in [
         ("--sync-us", args.sync_us, &mut costs.sync_us, 1e9),
         ("--log-sync-us", args.log_sync_us, &mut costs.log_sync_us, 1e9),
+        ("--heddle-us", args.heddle_us, &mut costs.heddle_us, 1e9),
+        ("--round-trip-us", args.round_trip_us, &mut costs.round_trip_us, 1e9),
         ("--transaction-us", args.transaction_us, &mut costs.transaction_us, 1e9),
         ("--row-us", args.row_us, &mut costs.row_us, 1e9),
         ("--miss-share", args.miss_share, &mut costs.miss_share, 1.0),

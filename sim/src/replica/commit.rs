@@ -1,9 +1,10 @@
-//! Commits: syncs that are shared, in the order of the stream or not.
+//! Commits in any order, whose syncs are shared, and commits one by one.
 //!
 //! A commit has up to two syncs, of the engine's log and then of the binary log. Each is a stage: who is ready when a sync begins is in
 //! it, and while one group has its binary log synced, the next one has its engine's (as in MySQL's and MariaDB's group commit).
 
 use super::Costs;
+use super::resources::Cores;
 
 /// Syncs of one kind, one after the other.
 #[derive(Debug)]
@@ -31,17 +32,6 @@ impl Stage {
     }
 }
 
-/// Commits in the order in which they are asked for.
-#[derive(Debug)]
-pub(super) struct Ordered {
-    engine: Stage,
-    log: Stage,
-    serial_us: f64,
-    /// When the last one was ready, that is, everybody before it as well.
-    ready: f64,
-    end: f64,
-}
-
 /// When a commit could begin, by the order, and when it was done.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Committed {
@@ -49,42 +39,37 @@ pub(super) struct Committed {
     pub done: f64,
 }
 
-impl Ordered {
-    pub fn new(costs: &Costs) -> Self {
-        let (engine, log) = (Stage::new(costs.sync_us), Stage::new(costs.log_sync_us));
-        Self { engine, log, serial_us: costs.commit_us, ready: 0.0, end: 0.0 }
-    }
-
-    /// The next in order, executed at `executed`.
-    pub fn commit(&mut self, executed: f64) -> Committed {
-        self.ready = self.ready.max(executed);
-        let synced = self.log.enter(self.engine.enter(self.ready));
-        self.end = self.end.max(synced) + self.serial_us;
-        Committed { turn: self.ready, done: self.end }
-    }
-
-    /// When all so far are done.
-    pub fn end(&self) -> f64 {
-        self.end
-    }
-}
-
 /// Commits one after the other over connections: the next is sent when the one before is answered, so none shares a sync.
 #[derive(Debug)]
 pub(super) struct OneByOne {
-    whole_us: f64,
+    processor_us: f64,
+    waiting_us: f64,
     end: f64,
 }
 
+/// Of a transaction's processor time, what its commit takes.
+const COMMIT_SHARE: f64 = 0.5;
+
 impl OneByOne {
     pub fn new(costs: &Costs) -> Self {
-        Self { whole_us: costs.syncs_us() + costs.commit_us + costs.round_trip_us, end: 0.0 }
+        Self {
+            processor_us: costs.transaction_us * COMMIT_SHARE + costs.commit_us,
+            // The server's answer, and the turn that is handed on to another worker.
+            waiting_us: costs.syncs_us() + 2.0 * costs.round_trip_us,
+            end: 0.0,
+        }
+    }
+
+    /// What is left of a transaction's processor time before its commit.
+    pub fn before_us(costs: &Costs) -> f64 {
+        -costs.transaction_us * COMMIT_SHARE
     }
 
     /// The next in order, executed at `executed`.
-    pub fn commit(&mut self, executed: f64) -> Committed {
+    pub fn commit(&mut self, executed: f64, cores: &mut Cores) -> Committed {
         let turn = executed.max(self.end);
-        self.end = turn + self.whole_us;
+        let synced = cores.run(turn, self.processor_us);
+        self.end = synced + self.waiting_us;
         Committed { turn, done: self.end }
     }
 }
@@ -124,9 +109,8 @@ mod tests {
 
     #[test]
     fn syncs_are_shared() {
-        let costs = Costs { sync_us: 100.0, log_sync_us: 0.0, commit_us: 0.0, ..Costs::default() };
-        let mut ordered = Ordered::new(&costs);
-        let done: Vec<f64> = [0.0, 10.0, 50.0, 20.0, 150.0, 900.0].map(|at| ordered.commit(at).done).to_vec();
+        let mut stage = Stage::new(100.0);
+        let done: Vec<f64> = [0.0, 10.0, 50.0, 20.0, 150.0, 900.0].map(|at| stage.enter(at)).to_vec();
         // The first alone; three that came meanwhile together; one while those sync; one much later.
         assert_eq!(done, [100.0, 200.0, 200.0, 200.0, 300.0, 1000.0]);
     }
@@ -134,8 +118,22 @@ mod tests {
     #[test]
     fn while_one_group_syncs_its_binary_log_the_next_syncs_the_engines() {
         let costs = Costs { sync_us: 100.0, log_sync_us: 100.0, commit_us: 0.0, ..Costs::default() };
-        let mut ordered = Ordered::new(&costs);
-        let done: Vec<f64> = [0.0, 10.0, 50.0, 120.0].map(|at| ordered.commit(at).done).to_vec();
+        let mut commits = Unordered::new(&costs);
+        let done: Vec<f64> = [0.0, 10.0, 50.0, 120.0].map(|at| commits.commit(at).done).to_vec();
         assert_eq!(done, [200.0, 300.0, 300.0, 400.0]);
+    }
+
+    #[test]
+    fn one_by_one_nothing_is_shared() {
+        let costs = Costs {
+            transaction_us: 80.0,
+            sync_us: 100.0,
+            log_sync_us: 100.0,
+            commit_us: 10.0,
+            round_trip_us: 5.0,
+            ..Costs::default()
+        };
+        let (mut commits, mut cores) = (OneByOne::new(&costs), Cores::new(2));
+        assert_eq!([0.0, 0.0].map(|at| commits.commit(at, &mut cores).done), [260.0, 520.0]);
     }
 }

@@ -31,7 +31,7 @@ pub(super) fn single(trace: &Trace, costs: &Costs, workers: usize, policy: Polic
         }
         let (worker, begin) = pool.next_idle(now.max(after));
         let (processor, pages) = costs.execution(applied);
-        let processor = processor + costs.heddle_us;
+        let processor = processor + costs.heddle_us + commits.before_us(costs);
         let mut executed = cores.run(begin, processor) + pages + costs.round_trip_us;
         waits.work_us += processor;
         waits.machine_us += executed - begin - processor;
@@ -43,7 +43,7 @@ pub(super) fn single(trace: &Trace, costs: &Costs, workers: usize, policy: Polic
             waits.work_us += processor;
             executed = again;
         }
-        let done = commits.commit(executed, &mut waits);
+        let done = commits.commit(executed, &mut waits, &mut cores);
         pool.occupy(worker, begin, done);
         past.note(applied, executed, done);
         if applied.barrier {
@@ -84,7 +84,8 @@ pub(super) fn grouped(trace: &Trace, costs: &Costs, workers: usize, policy: Poli
         } else {
             Load::default()
         };
-        let ahead = costs.group_us.max(load.source_us) + load.processor_us - held.processor_us;
+        let fixed = (costs.group_us + commits.before_us(costs)).max(0.0);
+        let ahead = fixed.max(load.source_us) + load.processor_us - held.processor_us;
         let mut executed = cores.run(begin, ahead) + load.pages_us - held.pages_us + costs.round_trip_us;
         waits.work_us += ahead + held.processor_us;
         if held.processor_us > 0.0 {
@@ -100,7 +101,7 @@ pub(super) fn grouped(trace: &Trace, costs: &Costs, workers: usize, policy: Poli
             waits.work_us += ahead;
             executed = again;
         }
-        let done = commits.commit(executed, &mut waits);
+        let done = commits.commit(executed, &mut waits, &mut cores);
         pool.occupy(worker, begin, done);
         if alone {
             now = now.max(done);

@@ -39,6 +39,11 @@ impl Cores {
         at + us
     }
 
+    /// Work that was done at times that are known otherwise.
+    pub fn note(&mut self, us: f64) {
+        self.busy_us += us;
+    }
+
     /// Share of all processors' time until `end`.
     pub fn utilisation(&self, end: f64) -> f64 {
         let whole = end * self.free.len() as f64;

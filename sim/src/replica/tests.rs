@@ -59,7 +59,8 @@ fn by_hand() {
         (clock, &free, 5, 200.0),
         (clock, &free, 1, 1000.0),
         (clock, &chain, 10, 1000.0),
-        (heddle, &free, 10, 100.0),
+        // Half of a transaction is its commit; in order these come one after the other.
+        (heddle, &free, 10, 550.0),
         (heddle, &chain, 10, 1000.0),
         (Model::MariaDb { mode: Mode::Conservative }, &free, 10, 100.0),
         (Model::MariaDb { mode: Mode::Conservative }, &chain, 10, 1000.0),
@@ -121,7 +122,7 @@ fn heddle_by_hand() {
     // Four in two group commits; the last changes what the first does.
     let trace = trace(&[(0, 0), (0, 0), (2, 0), (2, 1)]);
     let us = |policy, costs: &Costs| {
-        Model::Heddle { policy, grouping: false, ordered: true }.run(&trace, costs, 4).seconds * 1e6
+        Model::Heddle { policy, grouping: false, ordered: costs.sync_us > 0.0 }.run(&trace, costs, 4).seconds * 1e6
     };
     for (policy, wanted) in [
         (Policy::Serial, 400.0),
