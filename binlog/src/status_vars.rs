@@ -6,6 +6,8 @@
 use bytes::Bytes;
 
 use crate::corrupt::{Corrupt, What};
+use crate::event::Flavour;
+use crate::format_description::FormatDescription;
 use crate::reader::Reader;
 
 /// The session context of a statement. `None`: not logged.
@@ -73,12 +75,34 @@ impl StatusVars {
     pub const FLAGS2_NO_FOREIGN_KEY_CHECKS: u32 = 1 << 26;
     /// `unique_checks=0`.
     pub const FLAGS2_RELAXED_UNIQUE_CHECKS: u32 = 1 << 27;
-    /// MariaDB: `check_constraint_checks=0`.
-    pub const FLAGS2_NO_CHECK_CONSTRAINT_CHECKS: u32 = 1 << 28;
-    /// MariaDB: `sql_if_exists`.
-    pub const FLAGS2_IF_EXISTS: u32 = 1 << 29;
-    /// MariaDB: `system_versioning_insert_history`.
-    pub const FLAGS2_INSERT_HISTORY: u32 = 1 << 22;
+    /// MariaDB: `check_constraint_checks=0` (seen with 10.11; 11.8 does not log it).
+    pub const FLAGS2_NO_CHECK_CONSTRAINT_CHECKS: u32 = 1 << 15;
+    /// MariaDB: `explicit_defaults_for_timestamp`, see [`StatusVars::explicit_defaults`].
+    pub const FLAGS2_EXPLICIT_DEFAULTS: u32 = 1 << 24;
+    /// MariaDB from 10.5.2 on: `sql_if_exists` (seen with 10.11 and 11.8).
+    pub const FLAGS2_IF_EXISTS: u32 = 1 << 28;
+    /// MariaDB from 10.11 on: `system_versioning_insert_history` (seen with 10.11 and 11.8).
+    pub const FLAGS2_INSERT_HISTORY: u32 = 1 << 30;
+
+    /// `explicit_defaults_for_timestamp`, which MySQL logs as a variable of its own and MariaDB, where a session can change it
+    /// (10.5.17, 10.6.9, 10.7.5, 10.8.4, 10.9.2 and later), as a flag.
+    pub fn explicit_defaults(&self, format: &FormatDescription) -> Option<bool> {
+        if format.flavour != Flavour::MariaDb {
+            return self.explicit_defaults_for_timestamp;
+        }
+        let (major, minor, patch) = format.version_number();
+        let since = match (major, minor) {
+            (10, 5) => 17,
+            (10, 6) => 9,
+            (10, 7) => 5,
+            (10, 8) => 4,
+            (10, 9) => 2,
+            (10, 0..=4) | (0..=9, _) => return None,
+            _ => 0,
+        };
+        let flags = self.flags2.filter(|_| patch >= since)?;
+        Some(flags & Self::FLAGS2_EXPLICIT_DEFAULTS != 0)
+    }
 
     /// Decodes the block; `share` turns a part of it into shared bytes, `base` is its offset in the event.
     pub(crate) fn decode(raw: &Bytes, base: u64) -> Result<StatusVars, Corrupt> {

@@ -23,14 +23,21 @@ pub fn checksums(server: &Server) -> Result<Checksums> {
 /// Row counts and hashes only: for ends of different versions, whose definitions print differently.
 pub fn contents(server: &Server) -> Result<Checksums> {
     let tables = columns(server)?;
+    let versioned = versioned(server)?;
     let mut sql = String::from(SESSION);
     let mut names = Vec::new();
     for (table, columns) in &tables {
         let row = row_expression(columns);
+        let (row, from) = match versioned.get(table) {
+            // Their times are hidden columns, unless they were named.
+            Some(hidden) if *hidden => (format!("CONCAT_WS('|', {row}, row_start, row_end)"), format!("{table}{HISTORY}")),
+            Some(_) => (row, format!("{table}{HISTORY}")),
+            None => (row, table.clone()),
+        };
         writeln!(
             sql,
             "SELECT CONCAT(COUNT(*), ' rows, ', COALESCE(HEX(BIT_XOR(CAST(CONV(LEFT(h, 16), 16, 10) AS UNSIGNED))), ''), \
-             ' ', COALESCE(SUM(CAST(CONV(RIGHT(h, 8), 16, 10) AS UNSIGNED)), '')) FROM (SELECT SHA2({row}, 224) AS h FROM {table}) AS hashes;"
+             ' ', COALESCE(SUM(CAST(CONV(RIGHT(h, 8), 16, 10) AS UNSIGNED)), '')) FROM (SELECT SHA2({row}, 224) AS h FROM {from}) AS hashes;"
         )?;
         names.push(table.clone());
     }
@@ -39,6 +46,24 @@ pub fn contents(server: &Server) -> Result<Checksums> {
         bail!("{} hashes for {} tables", rows.len(), names.len());
     }
     Ok(names.into_iter().zip(rows.into_iter().map(|row| row.join(" "))).collect())
+}
+
+/// Rows that were changed or deleted, too.
+const HISTORY: &str = " FOR SYSTEM_TIME ALL";
+
+/// MariaDB's tables that keep their history, and whether the columns for it are hidden.
+fn versioned(server: &Server) -> Result<BTreeMap<String, bool>> {
+    let rows = server.rows(&format!(
+        "SELECT HEX(t.table_schema), HEX(t.table_name), (SELECT COUNT(*) FROM information_schema.columns c WHERE c.table_schema = t.table_schema \
+         AND c.table_name = t.table_name AND c.generation_expression LIKE 'ROW START') FROM information_schema.tables t \
+         WHERE t.table_type = 'SYSTEM VERSIONED' AND t.table_schema NOT IN ({SYSTEM_SCHEMAS})"
+    ))?;
+    let mut tables = BTreeMap::new();
+    for row in rows {
+        let [schema, table, named] = row.as_slice() else { bail!("unexpected row for a table with history") };
+        tables.insert(format!("{}.{}", quoted(&unhex(schema)?), quoted(&unhex(table)?)), named == "0");
+    }
+    Ok(tables)
 }
 
 const SESSION: &str = "SET SESSION time_zone = '+00:00', sql_mode = '', group_concat_max_len = 10000000;\n";
@@ -123,7 +148,6 @@ fn definitions(server: &Server) -> Result<Checksums> {
                 not_system("schema_name")
             ),
         ),
-        ("user", "SELECT user, host, '' FROM mysql.user WHERE user NOT IN ('root', 'heddle')".to_owned()),
     ];
     for (what, query) in queries {
         let wrapped = format!("{SESSION}WITH d(a, b, c) AS ({query}) SELECT HEX(CONCAT_WS('.', a, b)), HEX(c) FROM d");
@@ -132,6 +156,7 @@ fn definitions(server: &Server) -> Result<Checksums> {
             result.insert(format!("{what} {}", unhex(name)?), unhex(text)?);
         }
     }
+    result.extend(grants(server)?);
     let tables = columns(server)?;
     // One client for all of them: starting it takes longer than what it does.
     let script: String =
@@ -144,6 +169,20 @@ fn definitions(server: &Server) -> Result<Checksums> {
         result.insert(format!("definition {table}"), without_counter(text));
     }
     Ok(result)
+}
+
+/// Every account and role, and what it may do.
+fn grants(server: &Server) -> Result<Checksums> {
+    let accounts = "SELECT CONCAT(QUOTE(user), IF(host = '', '', CONCAT('@', QUOTE(host)))) FROM mysql.user \
+        WHERE user NOT LIKE 'mysql.%' AND user NOT LIKE 'mariadb.%' AND user NOT IN ('', 'PUBLIC') ORDER BY 1";
+    let accounts: Vec<String> = server.rows(accounts)?.into_iter().flatten().collect();
+    let script: String =
+        accounts.iter().map(|account| format!("SELECT '{NEXT_DEFINITION}';\nSHOW GRANTS FOR {account};\n")).collect();
+    let output = server.run_script(script.as_bytes()).context("grants")?;
+    let texts: Vec<&str> = output.split(NEXT_DEFINITION).skip(1).collect();
+    ensure!(texts.len() == accounts.len(), "{} grants for {} accounts", texts.len(), accounts.len());
+    // MariaDB shows the hash of a password, which has its salt in MySQL only.
+    Ok(accounts.iter().zip(texts).map(|(account, text)| (format!("account {account}"), text.trim().to_owned())).collect())
 }
 
 /// Stands between two definitions in the client's output.

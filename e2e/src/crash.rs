@@ -117,7 +117,9 @@ impl Crashes {
             let load = scope.spawn(|| {
                 let mut made: Vec<String> = Vec::new();
                 while !stop.load(Ordering::Relaxed) && made.len() < WORKLOADS_PER_ROUND {
-                    let workload = Workload::new(first + made.len() as u64, SIZE, self.kind);
+                    // A session that ends with its server would leave prepared branches that hold their rows.
+                    let xa = !matches!(self.victim, Victim::Source | Victim::All);
+                    let workload = Workload::new(first + made.len() as u64, Size { xa, ..SIZE }, self.kind);
                     made.push(workload.schema.clone());
                     workload.run(&pair.source)?;
                 }

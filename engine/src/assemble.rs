@@ -53,6 +53,10 @@ struct Building {
     open: bool,
     /// A ROLLBACK TO SAVEPOINT was seen: its statements have to run in order.
     rolls_back_to: bool,
+    /// The announcement, or the withdrawal, of a two-phase ALTER: its statement is not executed.
+    skips_alter: bool,
+    /// Rows that were let go of.
+    spilled_rows: u64,
 }
 
 impl Building {
@@ -168,6 +172,7 @@ impl Assembler {
             && !building.spilled
         {
             building.spilled = true;
+            building.spilled_rows = building.items.iter().map(rows_of).sum();
             building.items = Vec::new();
         }
         Ok(if finished { self.finish(end) } else { None })
@@ -193,7 +198,7 @@ impl Assembler {
             Kind::QUERY if is_begin(event, format) => self.opens(event, at)?,
             Kind::QUERY | Kind::QUERY_COMPRESSED => {
                 let query = Query::decode(event, format).map_err(corrupt)?;
-                return self.query(event, query, at);
+                return self.query(event, query, format, at);
             }
             Kind::INTVAR => {
                 self.begin_unless_open(event, at);
@@ -338,6 +343,8 @@ impl Assembler {
             barrier: None,
             open: false,
             rolls_back_to: false,
+            skips_alter: false,
+            spilled_rows: 0,
         }
     }
 
@@ -358,17 +365,9 @@ impl Assembler {
     }
 
     fn begin_mariadb(&mut self, event: &Event, gtid: &MariaDbGtid, at: &LogPosition) -> Result<(), AssembleError> {
-        const PHASED_ALTER: u8 = MariaDbGtid::FL_EXTRA_START_ALTER
-            | MariaDbGtid::FL_EXTRA_COMMIT_ALTER
-            | MariaDbGtid::FL_EXTRA_ROLLBACK_ALTER;
-        if gtid.flags_extra & PHASED_ALTER != 0 {
-            return Err(AssembleError::Unexpected {
-                position: at.clone(),
-                what: "a two-phase ALTER (binlog_alter_two_phase=ON on the source) is not supported yet; \
-                       set it OFF on the source and start after this transaction"
-                    .to_owned(),
-            });
-        }
+        // MariaDB's `binlog_alter_two_phase`: an ALTER TABLE is logged when it starts, and again when it has succeeded or failed. What
+        // other sessions logged in between has the table's old definition, so the ALTER belongs where it ends.
+        const ALTER_WITHOUT_EFFECT: u8 = MariaDbGtid::FL_EXTRA_START_ALTER | MariaDbGtid::FL_EXTRA_ROLLBACK_ALTER;
         let mut building = Self::new_building(event, at);
         building.gtid = Some(Gtid::MariaDb { domain: gtid.domain_id, server: gtid.server_id, seq: gtid.seq_no });
         building.tags = Tags {
@@ -378,6 +377,7 @@ impl Assembler {
             session: gtid.thread_id.unwrap_or(0),
             ..Tags::default()
         };
+        building.skips_alter = gtid.flags_extra & ALTER_WITHOUT_EFFECT != 0;
         building.open = gtid.flags & (MariaDbGtid::FL_STANDALONE | MariaDbGtid::FL_COMPLETED_XA) == 0;
         if gtid.flags & (MariaDbGtid::FL_PREPARED_XA | MariaDbGtid::FL_COMPLETED_XA) != 0 {
             building.barrier = Some(BarrierCause::Xa);
@@ -405,9 +405,7 @@ impl Assembler {
         let Some(building) = &mut self.building else {
             return Err(unexpected("a rows event outside any transaction".to_owned()));
         };
-        if building.spilled
-            || self.maps.get(&peek_table_id(event, format, at)?).is_some_and(|(_, map)| is_ours(&map.schema))
-        {
+        if self.maps.get(&peek_table_id(event, format, at)?).is_some_and(|(_, map)| is_ours(&map.schema)) {
             return Ok(false);
         }
         let rows = RowsEvent::decode(event, format).map_err(|source| AssembleError::Corrupt {
@@ -430,6 +428,10 @@ impl Assembler {
                 map.table,
                 map.columns.len()
             )));
+        }
+        if building.spilled {
+            building.spilled_rows += rows.images(map).count() as u64;
+            return Ok(false);
         }
         // What was compressed in the event is held as it was before.
         building.bytes += (rows.rows.len() as u64).saturating_sub(event.bytes().len() as u64);
@@ -474,7 +476,14 @@ impl Assembler {
         Ok(())
     }
 
-    fn query(&mut self, event: &Event, query: Query, at: &LogPosition) -> Result<bool, AssembleError> {
+    fn query(
+        &mut self,
+        event: &Event,
+        mut query: Query,
+        format: &FormatDescription,
+        at: &LogPosition,
+    ) -> Result<bool, AssembleError> {
+        query.vars.explicit_defaults_for_timestamp = query.vars.explicit_defaults(format);
         let class = classify(&query);
         let opens = matches!(class.class, Class::Begin | Class::XaStart { .. });
         let is_ours = names_ours(&class, at)?;
@@ -483,6 +492,10 @@ impl Assembler {
         building.server_id = event.header().server_id;
         if building.tags.session == 0 {
             building.tags.session = query.thread_id;
+        }
+        if building.skips_alter {
+            self.context.clear();
+            return Ok(true);
         }
         match &class.class {
             Class::Begin => self.opens(event, at)?,
@@ -611,7 +624,7 @@ impl Assembler {
         let body = if building.spilled {
             // Another cause says more: after a DDL, say, definitions are read anew.
             barrier = barrier.or(Some(BarrierCause::Huge));
-            Body::Spilled
+            Body::Spilled { rows: building.spilled_rows }
         } else {
             Body::Items(items)
         };
@@ -639,6 +652,13 @@ fn is_begin(event: &Event, format: &FormatDescription) -> bool {
     let vars = vars.iter().rev().fold(0, |length, &byte| length << 8 | usize::from(byte));
     usize::from(format.post_header_len(Kind::QUERY)) == POST_HEADER_LEN
         && body.get(POST_HEADER_LEN + vars + usize::from(schema) + 1..) == Some(b"BEGIN")
+}
+
+fn rows_of(item: &Item) -> u64 {
+    match item {
+        Item::Rows(rows) => rows.event.images(&rows.map).count() as u64,
+        Item::Statement(_) => 0,
+    }
 }
 
 fn is_plain_savepoint(item: &Item) -> bool {

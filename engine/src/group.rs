@@ -60,6 +60,11 @@ impl Group {
         self.transactions.iter().map(|t| t.write_set.rows.len()).sum()
     }
 
+    /// Rows of a transaction that is too large to hold: it has no write set.
+    pub fn spilled_rows(&self) -> u64 {
+        self.transactions.iter().map(|t| t.body.spilled_rows()).sum()
+    }
+
     /// It is one transaction that runs alone (DDL, statements, XA, huge).
     pub fn is_barrier(&self) -> bool {
         self.transactions.iter().any(|t| t.barrier.is_some())

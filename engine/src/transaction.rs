@@ -51,15 +51,24 @@ pub struct Transaction {
 #[derive(Debug)]
 pub enum Body {
     Items(Vec<Item>),
-    /// Larger than the memory budget: its events are read again from the log, from `start` to `end`.
-    Spilled,
+    /// Larger than the memory budget: its events, with so many rows, are read again from the log, from `start` to `end`.
+    Spilled { rows: u64 },
+}
+
+impl Body {
+    pub fn spilled_rows(&self) -> u64 {
+        match self {
+            Body::Items(_) => 0,
+            Body::Spilled { rows } => *rows,
+        }
+    }
 }
 
 impl Transaction {
     pub fn items(&self) -> &[Item] {
         match &self.body {
             Body::Items(items) => items,
-            Body::Spilled => &[],
+            Body::Spilled { .. } => &[],
         }
     }
 

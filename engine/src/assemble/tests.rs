@@ -27,7 +27,7 @@ fn shown(transaction: &Transaction) -> String {
     let gtid = gtid.as_ref().map_or("-", |gtid| gtid.rsplit([':', '-']).next().unwrap());
     let barrier = transaction.barrier.map_or("-", BarrierCause::as_str);
     let items: Vec<String> = transaction.items().iter().map(item).collect();
-    let items = if matches!(transaction.body, Body::Spilled) { "spilled".to_owned() } else { items.join("; ") };
+    let items = if matches!(transaction.body, Body::Spilled { .. }) { "spilled".to_owned() } else { items.join("; ") };
     format!("{gtid} [{barrier}] {items}")
 }
 
@@ -147,11 +147,23 @@ fn mariadb() {
 }
 
 #[test]
-fn mariadb_alter_in_two_phases_is_refused() {
+fn mariadb_alter_in_two_phases_happens_where_it_succeeds() {
+    let t = table();
     let mut log = Log::new(Flavour::MariaDb);
-    let flags_extra = MariaDbGtid::FL_EXTRA_START_ALTER;
-    mariadb_gtid(&mut log, MariaDbGtid { seq_no: 2, flags: 1, flags_extra, ..MariaDbGtid::default() });
-    check_error(&log, "binlog_alter_two_phase");
+    let phase = |log: &mut Log, seq_no, flags_extra, sql: &str| {
+        let start = (flags_extra != MariaDbGtid::FL_EXTRA_START_ALTER).then_some(2);
+        let gtid = MariaDbGtid { seq_no, flags: 41, flags_extra, start_alter_seq_no: start, ..MariaDbGtid::default() };
+        mariadb_gtid(log, gtid);
+        log.query(sql);
+    };
+    let alter = "ALTER TABLE t ADD COLUMN x INT";
+    phase(&mut log, 2, MariaDbGtid::FL_EXTRA_START_ALTER, alter);
+    mariadb_gtid(&mut log, MariaDbGtid { seq_no: 3, flags: 12, ..MariaDbGtid::default() });
+    log.rows(&t, &[one()]).xid();
+    phase(&mut log, 4, MariaDbGtid::FL_EXTRA_COMMIT_ALTER, alter);
+    phase(&mut log, 5, MariaDbGtid::FL_EXTRA_START_ALTER, "ALTER TABLE t a syntax of tomorrow");
+    phase(&mut log, 6, MariaDbGtid::FL_EXTRA_ROLLBACK_ALTER, "ALTER TABLE t a syntax of tomorrow");
+    check(&log, &["2 [-] ", "3 [-] Write t", "4 [ddl] ALTER TABLE t ADD COLUMN x INT", "5 [-] ", "6 [-] "]);
 }
 
 fn xa_prepare(log: &mut Log, one_phase: bool) {

@@ -394,7 +394,7 @@ impl Scheduler {
         };
         self.counters.groups += 1;
         self.counters.transactions += flight.group.transactions.len() as u64;
-        self.counters.rows += flight.group.rows() as u64;
+        self.counters.rows += flight.group.rows() as u64 + flight.group.spilled_rows();
         self.idle.push(flight.worker);
         self.applied.remove(&flight.group.first());
         self.lanes.landed(flight.lane);

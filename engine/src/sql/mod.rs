@@ -6,6 +6,7 @@
 pub mod alterations;
 mod classify;
 pub mod create_table;
+mod current_user;
 mod cursor;
 mod ddl;
 mod dml;
@@ -16,6 +17,7 @@ mod statement;
 mod xa;
 
 pub use classify::classify;
+pub use current_user::current_user_at;
 pub use ddl::start_transaction_at;
 pub use event::enabled_at;
 pub use mode::SqlMode;

@@ -35,7 +35,7 @@ impl<'a> Subject<'a> {
         let mut subject = Self { session: transaction.tags.session, ..Self::default() };
         let items = match &transaction.body {
             Body::Items(items) => items,
-            Body::Spilled => return Self { unknown: true, ..subject },
+            Body::Spilled { .. } => return Self { unknown: true, ..subject },
         };
         subject.empty = items.is_empty();
         for item in items {

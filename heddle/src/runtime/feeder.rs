@@ -211,7 +211,7 @@ impl Feeder {
         if !is_committed && let Err(error) = self.keying.key(&mut transaction, &mut *self.catalogue) {
             return Some(Ended::Failed(keying_failure(&error, &transaction)));
         }
-        if let (Body::Spilled, Some((from, format))) = (&transaction.body, &self.first) {
+        if let (Body::Spilled { .. }, Some((from, format))) = (&transaction.body, &self.first) {
             let spill = Spill { from: from.clone(), until: located.place.clone(), format: Arc::clone(format) };
             self.reread.remember(transaction.seq, spill);
         }
@@ -287,7 +287,7 @@ impl Feeder {
 /// Bytes that a transaction holds until it is committed.
 pub fn memory(transaction: &Transaction) -> u64 {
     match transaction.body {
-        Body::Spilled => 0,
+        Body::Spilled { .. } => 0,
         Body::Items(_) => transaction.bytes,
     }
 }

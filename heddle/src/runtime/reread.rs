@@ -62,7 +62,7 @@ impl Reread {
                 .map_err(|error| broken(error.to_string()))?;
             let items = match finished {
                 Some(Transaction { body: Body::Items(items), .. }) => items,
-                Some(Transaction { body: Body::Spilled, .. }) => Vec::new(),
+                Some(Transaction { body: Body::Spilled { .. }, .. }) => Vec::new(),
                 None if bytes >= PIECE_BYTES => assembler.take_items(),
                 None => continue,
             };

@@ -35,7 +35,7 @@ pub fn run(
         return session.note_beside(range);
     }
     match &transaction.body {
-        Body::Spilled => run_spilled(session, transaction, reread, range),
+        Body::Spilled { .. } => run_spilled(session, transaction, reread, range),
         Body::Items(items) => run_items(session, transaction, items, range),
     }
 }
@@ -213,7 +213,7 @@ impl<'a> Steps<'a> {
     fn apply(&mut self, session: &mut MySqlSession, piece: &Transaction) -> Result<(), Failure> {
         let items = piece.items();
         self.may_be_logged_early |= executed::may_be_logged_early(items);
-        let alone = items.len() == 1 && !matches!(self.transaction.body, Body::Spilled);
+        let alone = items.len() == 1 && !matches!(self.transaction.body, Body::Spilled { .. });
         if session.shared.sets_gtid() && !alone && items.iter().any(is_own_commit) {
             return Err(Failure::new(
                 FailureKind::Refused,
@@ -345,7 +345,7 @@ fn create_with_rows(
             }
             session.script.statement("COMMIT");
             session.script.send(&mut session.connection)?;
-            session.reset()
+            session.reset_after(statement)
         },
     )
 }

@@ -7,6 +7,7 @@ use binlog::{Flavour, StatusVars};
 use engine::failure::{Failure, FailureKind};
 use engine::transaction::{Context, StatementItem};
 
+use super::info::TargetInfo;
 use super::sql::{hex, identifier, quote};
 
 /// `sql_mode` bits that MySQL 8.0 and later no longer have (NO_AUTO_CREATE_USER and the compatibility modes of
@@ -25,15 +26,8 @@ const MYSQL8_GONE_MODES: u64 = 0x1000_0000
     | 0x0001_0000
     | 0x0002_0000;
 
-/// What of the target decides how a context is written.
-#[derive(Clone, Copy, Debug)]
-pub struct ContextTarget {
-    pub flavour: Flavour,
-    pub version: (u16, u16, u16),
-}
-
 /// The SET statements, one for each group of variables, and the USE; to be sent before the statement itself.
-pub fn statements(item: &StatementItem, target: ContextTarget) -> Result<Vec<String>, Failure> {
+pub fn statements(item: &StatementItem, target: &TargetInfo) -> Result<Vec<String>, Failure> {
     let vars = &item.query.vars;
     let mut sets = Vec::new();
     let micros = vars.microseconds.unwrap_or(0);
@@ -57,9 +51,13 @@ pub fn statements(item: &StatementItem, target: ContextTarget) -> Result<Vec<Str
         sets.push(format!("collation_database={}", known_collation(collation, target)));
     }
     if let Some(explicit) = vars.explicit_defaults_for_timestamp
-        && target.flavour == Flavour::MySql
+        && has_explicit_defaults(target)
     {
         sets.push(format!("explicit_defaults_for_timestamp={}", u8::from(explicit)));
+    }
+    match target.flavour {
+        Flavour::MySql => mysql_options(vars, target, &mut sets),
+        Flavour::MariaDb => mariadb_options(vars, target, &mut sets),
     }
     for context in &item.context {
         match context {
@@ -104,6 +102,74 @@ fn flags(vars: &StatusVars, sets: &mut Vec<String>) {
         off(StatusVars::FLAGS2_RELAXED_UNIQUE_CHECKS),
         on(StatusVars::FLAGS2_AUTO_IS_NULL),
     ));
+}
+
+/// A session may change it. Before, MariaDB had it for the whole server.
+fn has_explicit_defaults(target: &TargetInfo) -> bool {
+    match target.flavour {
+        Flavour::MySql => target.version >= (5, 6, 6),
+        Flavour::MariaDb => target.version >= (10, 10, 0),
+    }
+}
+
+/// What only MySQL's sessions have. A collation that is not in the event is that of a source before 8.0.
+fn mysql_options(vars: &StatusVars, target: &TargetInfo, sets: &mut Vec<String>) {
+    if target.version >= (8, 0, 11) {
+        let collation = vars.default_collation_for_utf8mb4.unwrap_or(UTF8MB4_GENERAL_CI);
+        sets.push(format!("default_collation_for_utf8mb4={collation}"));
+    }
+    if let Some(required) = vars.sql_require_primary_key
+        && target.version >= (8, 0, 13)
+    {
+        sets.push(format!("sql_require_primary_key={required}"));
+    }
+    // Setting this takes a privilege of its own.
+    if let Some(encryption) = vars.default_table_encryption
+        && encryption != u8::from(target.encrypts_tables)
+    {
+        sets.push(format!("default_table_encryption={encryption}"));
+    }
+    // Deprecated as soon as it was there: only where it is needed.
+    if let Some(triggers) = vars.enable_cascade_triggers
+        && triggers != 0
+    {
+        sets.push(format!("enable_cascade_triggers={triggers}"));
+    }
+}
+
+/// What only MariaDB's sessions have; a MySQL source never sets these flags.
+fn mariadb_options(vars: &StatusVars, target: &TargetInfo, sets: &mut Vec<String>) {
+    let flags = vars.flags2.unwrap_or(0);
+    // Off in every session of ours, so only what is on has to be said; a target that does not know the variable refuses.
+    for (flag, set) in [
+        (StatusVars::FLAGS2_NO_CHECK_CONSTRAINT_CHECKS, "check_constraint_checks=0"),
+        (StatusVars::FLAGS2_IF_EXISTS, "sql_if_exists=1"),
+        (StatusVars::FLAGS2_INSERT_HISTORY, "system_versioning_insert_history=1"),
+    ] {
+        if flags & flag != 0 {
+            sets.push(set.to_owned());
+        }
+    }
+    if target.has_collations_of_character_sets() {
+        sets.extend(collations_of_character_sets(vars));
+    }
+}
+
+/// `character_set_collations`. Names are the target's own: the event has numbers. MySQL 8's default for utf8mb4 has no equal here, so
+/// statements with it run with the target's.
+fn collations_of_character_sets(vars: &StatusVars) -> Option<String> {
+    let pairs = vars.character_set_collations.as_deref().unwrap_or_default();
+    if pairs.is_empty() {
+        let is_mysql8 = vars.default_collation_for_utf8mb4.is_some_and(|collation| collation != UTF8MB4_GENERAL_CI);
+        return (!is_mysql8).then(|| "character_set_collations=''".to_owned());
+    }
+    let numbers: Vec<String> = pairs.iter().map(|(_, collation)| collation.to_string()).collect();
+    Some(format!(
+        "character_set_collations=(SELECT IF(COUNT(*)={count}, GROUP_CONCAT(CHARACTER_SET_NAME, '=', FULL_COLLATION_NAME), \
+         'a collation that this server does not have') FROM information_schema.COLLATION_CHARACTER_SET_APPLICABILITY WHERE ID IN ({list}))",
+        count = numbers.len(),
+        list = numbers.join(",")
+    ))
 }
 
 /// Types of `Item_result` in the event: string 0, real 1, integer 2, row 3, decimal 4.
@@ -152,9 +218,10 @@ fn decimal(bytes: &[u8]) -> Option<String> {
     Some(binlog::value::display(&column, packed, false))
 }
 
+const UTF8MB4_GENERAL_CI: u16 = 45;
+
 /// MySQL 8's collations of utf8mb4 (255 to 323) are not MariaDB's: there a statement of theirs runs with utf8mb4's default.
-fn known_collation(number: u16, target: ContextTarget) -> u16 {
-    const UTF8MB4_GENERAL_CI: u16 = 45;
+fn known_collation(number: u16, target: &TargetInfo) -> u16 {
     match target.flavour {
         Flavour::MariaDb if (255..=323).contains(&number) => UTF8MB4_GENERAL_CI,
         _ => number,

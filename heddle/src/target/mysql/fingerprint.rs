@@ -199,6 +199,7 @@ mod tests {
             gtid_mode: false,
             read_only: false,
             max_connections: 0,
+            encrypts_tables: false,
         };
         let asks = |sql: &str, info: &TargetInfo, text: &str| {
             let statement = engine::sql::classify(sql.as_bytes(), "d", engine::sql::SqlMode::from_bits(0));

@@ -21,6 +21,8 @@ pub struct TargetInfo {
     pub gtid_mode: bool,
     pub read_only: bool,
     pub max_connections: u64,
+    /// `default_table_encryption` of MySQL 8.0.16 and later.
+    pub encrypts_tables: bool,
 }
 
 impl TargetInfo {
@@ -47,6 +49,9 @@ impl TargetInfo {
             Err(error) if error.is_connection_lost() => return Err(failed(error)),
             format => format.ok().flatten().is_none_or(|format| format == "ROW"),
         };
+        let encrypts_tables = flavour == Flavour::MySql
+            && server.version >= (8, 0, 16)
+            && connection.scalar("SELECT @@session.default_table_encryption").map_err(failed)?.as_deref() == Some("1");
         Ok(Self {
             flavour,
             version: server.version,
@@ -57,7 +62,13 @@ impl TargetInfo {
             gtid_mode,
             read_only: number(2)? != 0,
             max_connections: number(3)?,
+            encrypts_tables,
         })
+    }
+
+    /// MariaDB's `character_set_collations`, and the numbers of all collations in `information_schema`.
+    pub fn has_collations_of_character_sets(&self) -> bool {
+        self.flavour == Flavour::MariaDb && self.version >= (11, 3, 0)
     }
 
     /// How long to leave the lock information alone between two looks. The `information_schema` tables of InnoDB are a

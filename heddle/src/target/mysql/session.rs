@@ -63,6 +63,10 @@ pub(super) fn set_up_for(info: &TargetInfo, logged: bool) -> Vec<String> {
         // Read committed needs it, and so does a replica of this target.
         statements.push("SET SESSION binlog_format='ROW'".to_owned());
     }
+    if info.flavour == Flavour::MariaDb && info.version >= (10, 3, 4) {
+        // Whatever the source did it was allowed to do, and the servers' own appliers do not ask either.
+        statements.push("SET SESSION system_versioning_alter_history=KEEP".to_owned());
+    }
     if info.log_bin && !logged {
         statements.push("SET SESSION sql_log_bin=0".to_owned());
     }

@@ -1,12 +1,17 @@
 //! One statement of the source: what kind it is, its text on the target, its session state, and what its errors mean.
 
+use std::borrow::Cow;
+
+use binlog::Flavour;
 use engine::failure::{Failure, FailureKind};
 use engine::sql::{Class, DdlKind, SqlMode};
 use engine::transaction::{Item, LoadFile, StatementItem, Transaction};
 
-use super::context::{self, ContextTarget};
+use super::context;
 use super::failures::{code, failed};
+use super::info::TargetInfo;
 use super::session::{MySqlSession, set_up};
+use super::sql::identifier;
 
 pub(super) fn commits_by_itself(statement: &StatementItem) -> bool {
     match &statement.class.class {
@@ -40,7 +45,7 @@ pub(super) fn execute(session: &mut MySqlSession, statement: &StatementItem) -> 
     match outcome {
         Err(lost) if lost.kind == FailureKind::ConnectionLost => Err(lost),
         outcome => {
-            let reset = session.reset();
+            let reset = session.reset_after(statement);
             outcome.and(reset)
         }
     }
@@ -49,9 +54,9 @@ pub(super) fn execute(session: &mut MySqlSession, statement: &StatementItem) -> 
 /// Leaves the session with the statement's state.
 pub(super) fn execute_text(session: &mut MySqlSession, statement: &StatementItem, sql: &[u8]) -> Result<(), Failure> {
     session.script.send(&mut session.connection)?;
-    let info = &session.shared.info;
-    let target = ContextTarget { flavour: info.flavour, version: info.version };
-    for set in context::statements(statement, target)? {
+    let sql = with_invoker(statement, sql)?;
+    let sql = sql.as_ref();
+    for set in context::statements(statement, &session.shared.info)? {
         session.connection.query(&set).map_err(failed)?;
     }
     let outcome = match &statement.file {
@@ -97,7 +102,7 @@ fn is_kill(code: u16) -> bool {
 /// these words where it cannot be atomic: its rows follow in a transaction of their own, together with the progress.
 ///
 /// A scheduled event does not run here: what it does on the source is in the source's log.
-pub(super) fn text(statement: &StatementItem, atomic: bool) -> std::borrow::Cow<'_, [u8]> {
+pub(super) fn text(statement: &StatementItem, atomic: bool) -> Cow<'_, [u8]> {
     let sql: &[u8] = &statement.query.sql;
     let mode = SqlMode::from_bits(statement.query.vars.sql_mode.unwrap_or(0));
     let (at, instead) = match &statement.class.class {
@@ -130,9 +135,73 @@ fn load_data_text(statement: &StatementItem, file: &LoadFile) -> Vec<u8> {
     text
 }
 
+/// `CURRENT_USER` in an account statement is whoever ran it on the source, not our account on the target. In other statements the servers
+/// call it unsafe, and log rows unless the source is told not to.
+fn with_invoker<'a>(statement: &StatementItem, sql: &'a [u8]) -> Result<Cow<'a, [u8]>, Failure> {
+    let accounts = match &statement.class.class {
+        Class::Ddl { kind } if kind.is_account() => true,
+        Class::Dml { .. } => false,
+        _ => return Ok(sql.into()),
+    };
+    let mode = SqlMode::from_bits(statement.query.vars.sql_mode.unwrap_or(0));
+    let places = engine::sql::current_user_at(sql, mode);
+    if places.is_empty() {
+        return Ok(sql.into());
+    }
+    let refused = |why: &str| Err(Failure::new(FailureKind::Refused, why));
+    if !accounts {
+        return refused("the statement depends on CURRENT_USER, which is another account on the target")
+            .map_err(|failure| failure.remedy("set binlog_format to ROW or MIXED on the source; make the change by hand, and go on behind it"));
+    }
+    let Some((user, host)) = &statement.query.vars.invoker else {
+        return refused("the statement names CURRENT_USER, and the source did not log who that was");
+    };
+    let (Ok(user), Ok(host)) = (std::str::from_utf8(user), std::str::from_utf8(host)) else {
+        return refused("the statement names CURRENT_USER, whose name is not UTF-8");
+    };
+    // A role has no host.
+    let account = match host {
+        "" => identifier(user),
+        host => format!("{}@{}", identifier(user), identifier(host)),
+    };
+    let mut text = Vec::with_capacity(sql.len() + account.len());
+    let mut end = 0;
+    for place in places {
+        text.extend_from_slice(sql.get(end..place.start).unwrap_or_default());
+        text.extend_from_slice(account.as_bytes());
+        end = place.end;
+    }
+    text.extend_from_slice(sql.get(end..).unwrap_or_default());
+    Ok(text.into())
+}
+
+/// What the contexts of statements change, and [`set_up`] does not: the server's own settings again.
+fn defaults(info: &TargetInfo) -> String {
+    let mut sets = String::from(
+        "SET SESSION foreign_key_checks=1, unique_checks=1, sql_auto_is_null=0, timestamp=DEFAULT, \
+         time_zone=DEFAULT, lc_time_names=DEFAULT, auto_increment_increment=DEFAULT, auto_increment_offset=DEFAULT, \
+         collation_server=DEFAULT",
+    );
+    let (mysql, version) = (info.flavour == Flavour::MySql, info.version);
+    for (variable, is_there) in [
+        ("default_collation_for_utf8mb4", mysql && version >= (8, 0, 11)),
+        ("sql_require_primary_key", mysql && version >= (8, 0, 13)),
+        ("enable_cascade_triggers", mysql && version >= (9, 7, 0)),
+        ("check_constraint_checks", !mysql && version >= (10, 2, 1)),
+        ("sql_if_exists", !mysql && version >= (10, 5, 2)),
+        ("system_versioning_insert_history", !mysql && version >= (10, 11, 0)),
+        ("character_set_collations", info.has_collations_of_character_sets()),
+    ] {
+        if is_there {
+            sets.push_str(&format!(", {variable}=DEFAULT"));
+        }
+    }
+    sets
+}
+
 impl MySqlSession {
     /// After a statement with its own context: the session's settings again.
-    pub(super) fn reset(&mut self) -> Result<(), Failure> {
+    pub(super) fn reset_after(&mut self, statement: &StatementItem) -> Result<(), Failure> {
         for statement in set_up(&self.shared) {
             // These end an open transaction or are not allowed inside it, and no statement's context changes them.
             if statement.contains("autocommit=1")
@@ -144,14 +213,12 @@ impl MySqlSession {
             }
             self.connection.execute(&statement).map_err(failed)?;
         }
-        self.connection
-            .execute(
-                "SET SESSION foreign_key_checks=1, unique_checks=1, sql_auto_is_null=0, timestamp=DEFAULT, \
-                 time_zone=DEFAULT, lc_time_names=DEFAULT, auto_increment_increment=DEFAULT, auto_increment_offset=DEFAULT, \
-                 collation_server=DEFAULT",
-            )
-            .map(|_| ())
-            .map_err(failed)
+        let mut defaults = defaults(&self.shared.info);
+        let encrypted = statement.query.vars.default_table_encryption;
+        if encrypted.is_some_and(|encrypted| encrypted != u8::from(self.shared.info.encrypts_tables)) {
+            defaults.push_str(", default_table_encryption=DEFAULT");
+        }
+        self.connection.execute(&defaults).map(|_| ()).map_err(failed)
     }
 }
 

@@ -44,7 +44,7 @@ pub fn run(
 fn apply(session: &mut StoreSession, transaction: &Transaction, reread: &Reread) -> Result<(), Failure> {
     match &transaction.body {
         Body::Items(items) => items_of(session, transaction, items),
-        Body::Spilled => reread.pieces(transaction, &mut |piece| items_of(session, transaction, piece.items())),
+        Body::Spilled { .. } => reread.pieces(transaction, &mut |piece| items_of(session, transaction, piece.items())),
     }
 }
 

@@ -46,7 +46,7 @@ fn spilled(lab: &mut Lab, dir: &std::path::Path, events: &[Vec<u8>]) -> Result<(
         }
         let (start, end) = (engine_position(&located.position), engine_position(&located.end_position()));
         let Some(mut done) = assembler.event(&located.event, &located.format, &start, &end).unwrap() else { continue };
-        assert!(matches!(done.body, Body::Spilled));
+        assert!(matches!(done.body, Body::Spilled { .. }));
         let before = lab.marker.mark().clone();
         done.seq = before.seq + 1;
         let (from, format) = first.clone().unwrap();

@@ -1,0 +1,61 @@
+-- Keys of every type that is rarely one: each value goes and comes back, equal values in other spellings, too.
+CREATE DATABASE d CHARACTER SET utf8mb4;
+USE d;
+SET sql_mode = '';
+CREATE TABLE kbit (k BIT(13) PRIMARY KEY, n INT);
+CREATE TABLE kbit1 (k BIT(1), l BIT(64), n INT, UNIQUE (k, l));
+CREATE TABLE kyear (k YEAR PRIMARY KEY, n INT);
+CREATE TABLE kset (k SET('a','b','c','d') NOT NULL, n INT, PRIMARY KEY (k));
+CREATE TABLE kenum (k ENUM('x','y','z','') NOT NULL, n INT, PRIMARY KEY (k));
+CREATE TABLE kdec (k DECIMAL(20,5) PRIMARY KEY, u DECIMAL(5,0), n INT, UNIQUE (u));
+CREATE TABLE kdec2 (k DECIMAL(65,30) PRIMARY KEY, n INT);
+CREATE TABLE kfloat (k FLOAT PRIMARY KEY, n INT);
+CREATE TABLE kdouble (k DOUBLE PRIMARY KEY, n INT);
+CREATE TABLE kdate (k DATE PRIMARY KEY, n INT);
+CREATE TABLE kdt (k DATETIME(6) PRIMARY KEY, n INT);
+CREATE TABLE kdt3 (k DATETIME(3) PRIMARY KEY, n INT);
+CREATE TABLE kts (k TIMESTAMP(6) NOT NULL PRIMARY KEY, n INT);
+CREATE TABLE kts1 (k TIMESTAMP(1) NOT NULL PRIMARY KEY, n INT);
+CREATE TABLE ktime (k TIME(6) PRIMARY KEY, n INT);
+CREATE TABLE ktime1 (k TIME(1) PRIMARY KEY, n INT);
+CREATE TABLE kbin (k BINARY(6) PRIMARY KEY, n INT);
+CREATE TABLE kblob (k BLOB NOT NULL, n INT, PRIMARY KEY (k(20)));
+CREATE TABLE kbig (k BIGINT UNSIGNED PRIMARY KEY, n INT);
+CREATE TABLE kmed (k MEDIUMINT UNSIGNED PRIMARY KEY, m MEDIUMINT, n INT, UNIQUE (m));
+CREATE TABLE kdesc (a INT, b INT, n INT, PRIMARY KEY (a DESC, b), UNIQUE (b DESC));
+DELIMITER //
+CREATE PROCEDURE turn(rounds INT)
+BEGIN
+  WHILE rounds > 0 DO
+    INSERT INTO kbit VALUES (b'0', 0), (b'1', 1), (b'1111111111111', 2), (rounds + 100, 3);
+    UPDATE kbit SET k = 5 WHERE k = 1; UPDATE kbit SET k = 1 WHERE k = 5; DELETE FROM kbit;
+    INSERT INTO kbit1 VALUES (0, 18446744073709551615, 1), (1, 0, 2), (NULL, 0, 3), (NULL, 0, 4);
+    UPDATE kbit1 SET k = 1 - k, l = 0 WHERE n = 1 AND rounds < 0; UPDATE kbit1 SET l = 7 WHERE k = 1; DELETE FROM kbit1;
+    INSERT INTO kyear VALUES (0, 0), (1901, 1), (2155, 2); UPDATE kyear SET k = 2000 WHERE k = 0; UPDATE kyear SET k = 0 WHERE k = 2000; DELETE FROM kyear;
+    INSERT INTO kset VALUES ('', 0), ('a', 1), ('a,b', 2), ('d', 3); UPDATE kset SET k = 'b,a,d' WHERE k = 'd'; UPDATE kset SET k = 'd' WHERE n = 1; DELETE FROM kset;
+    INSERT INTO kenum VALUES ('x', 0), ('y', 1), ('', 2); UPDATE kenum SET k = 'z' WHERE k = 'x'; UPDATE kenum SET k = 'x' WHERE k = 'z'; DELETE FROM kenum;
+    INSERT INTO kdec VALUES (0, 0, 0), (-0.00001, 1, 1), (123456789012345.12345, -1, 2); UPDATE kdec SET k = -k WHERE n = 1; UPDATE kdec SET u = u + 10 ORDER BY u DESC; UPDATE kdec SET k = k + 0.00001 WHERE n = 2; DELETE FROM kdec;
+    INSERT INTO kdec2 VALUES (0.000000000000000000000000000001, 0), (-0.000000000000000000000000000001, 1), (0, 2); DELETE FROM kdec2 WHERE n = 2; INSERT INTO kdec2 VALUES (-0.0, 3); DELETE FROM kdec2;
+    INSERT INTO kfloat VALUES (0, 0), (0.1, 1), (-1.5e30, 2), (1e-38, 3); DELETE FROM kfloat WHERE n = 0; INSERT INTO kfloat VALUES (-0e0, 4); UPDATE kfloat SET n = n + 10; DELETE FROM kfloat WHERE k = 0; INSERT INTO kfloat VALUES (0, 0); DELETE FROM kfloat;
+    INSERT INTO kdouble VALUES (0, 0), (0.1, 1), (1e300, 2); DELETE FROM kdouble WHERE k = 0; INSERT INTO kdouble VALUES (-0e0, 4); UPDATE kdouble SET n = n + 1 WHERE k = 0; UPDATE kdouble SET k = -k WHERE n = 5; DELETE FROM kdouble WHERE k = 0; INSERT INTO kdouble VALUES (-0e0, 5); UPDATE kdouble SET k = 0 WHERE k = 0; DELETE FROM kdouble WHERE k = 0; INSERT INTO kdouble VALUES (0, 6); DELETE FROM kdouble;
+    INSERT INTO kdate VALUES ('0000-00-00', 0), ('9999-12-31', 1), ('2024-00-00', 2);  DELETE FROM kdate;
+    INSERT INTO kdt VALUES ('2024-01-01 00:00:00.000001', 0), ('2024-01-01 00:00:00', 1), ('0000-00-00', 2); UPDATE kdt SET k = k + INTERVAL 2 MICROSECOND WHERE n = 0; UPDATE kdt SET k = '2024-01-01 00:00:00.000001' WHERE n = 1; DELETE FROM kdt;
+    INSERT INTO kdt3 VALUES ('2024-01-01 00:00:00.001', 0), ('2024-01-01 00:00:00', 1); UPDATE kdt3 SET k = '2024-01-01 00:00:00.9994' WHERE n = 0; UPDATE kdt3 SET k = '2024-01-01 00:00:00.001' WHERE n = 1; DELETE FROM kdt3;
+    INSERT INTO kts VALUES ('2024-01-01 00:00:00.5', 0), ('2024-01-01 00:00:00.500001', 1); UPDATE kts SET k = '2001-01-01' WHERE n = 0; UPDATE kts SET k = '2024-01-01 00:00:00.5' WHERE n = 1; DELETE FROM kts;
+    INSERT INTO kts1 VALUES ('2024-01-01 00:00:00.5', 0), ('2024-01-01 00:00:00.6', 1); DELETE FROM kts1 WHERE n = 0; INSERT INTO kts1 VALUES ('2024-01-01 00:00:00.5', 3); DELETE FROM kts1;
+    INSERT INTO ktime VALUES ('-00:00:00.000001', 0), ('0', 1), ('838:59:59', 2), ('-838:59:59', 3); UPDATE ktime SET k = '-00:00:01' WHERE n = 0; UPDATE ktime SET k = '-00:00:00.000001' WHERE n = 1; DELETE FROM ktime;
+    INSERT INTO ktime1 VALUES ('-00:00:00.1', 0), ('0', 1); DELETE FROM ktime1 WHERE n = 0; INSERT INTO ktime1 VALUES ('-00:00:00.1', 2); DELETE FROM ktime1;
+    INSERT INTO kbin VALUES ('a', 0), ('a\0b', 1), ('', 2); UPDATE kbin SET k = 'b' WHERE n = 0; UPDATE kbin SET k = 'a' WHERE n = 2; DELETE FROM kbin;
+    INSERT INTO kblob VALUES ('', 0), ('a', 1), ('a ', 2), (REPEAT('x', 30), 3); DELETE FROM kblob WHERE n = 3; INSERT INTO kblob VALUES (REPEAT('x', 21), 4); UPDATE kblob SET k = 'a\0' WHERE n = 1; UPDATE kblob SET k = 'a' WHERE n = 2; DELETE FROM kblob;
+    INSERT INTO kbig VALUES (18446744073709551615, 0), (9223372036854775808, 1), (0, 2); UPDATE kbig SET k = 5 WHERE n = 0; UPDATE kbig SET k = 18446744073709551615 WHERE n = 1; DELETE FROM kbig;
+    INSERT INTO kmed VALUES (16777215, -8388608, 0), (0, 8388607, 1); UPDATE kmed SET m = -1 WHERE n = 0; UPDATE kmed SET m = -8388608 WHERE n = 1; DELETE FROM kmed;
+    INSERT INTO kdesc VALUES (1, 1, 1), (1, 2, 2), (2, 3, 3); UPDATE kdesc SET b = 9 WHERE n = 1; UPDATE kdesc SET b = 1 WHERE n = 2; DELETE FROM kdesc;
+    SET rounds = rounds - 1;
+  END WHILE;
+END //
+DELIMITER ;
+CALL turn(6);
+INSERT INTO kdouble VALUES (-0e0, 1);
+INSERT INTO kfloat VALUES (-0e0, 1);
+INSERT INTO kbit VALUES (3, 3);
+INSERT INTO kdec VALUES (-0.0, -0, 1);
