@@ -30,7 +30,9 @@ pub fn contents(server: &Server) -> Result<Checksums> {
         let row = row_expression(columns);
         let (row, from) = match versioned.get(table) {
             // Their times are hidden columns, unless they were named.
-            Some(hidden) if *hidden => (format!("CONCAT_WS('|', {row}, row_start, row_end)"), format!("{table}{HISTORY}")),
+            Some(hidden) if *hidden => {
+                (format!("CONCAT_WS('|', {row}, row_start, row_end)"), format!("{table}{HISTORY}"))
+            }
             Some(_) => (row, format!("{table}{HISTORY}")),
             None => (row, table.clone()),
         };
@@ -53,6 +55,9 @@ const HISTORY: &str = " FOR SYSTEM_TIME ALL";
 
 /// MariaDB's tables that keep their history, and whether the columns for it are hidden.
 fn versioned(server: &Server) -> Result<BTreeMap<String, bool>> {
+    if !server.kind.has_history() {
+        return Ok(BTreeMap::new());
+    }
     let rows = server.rows(&format!(
         "SELECT HEX(t.table_schema), HEX(t.table_name), (SELECT COUNT(*) FROM information_schema.columns c WHERE c.table_schema = t.table_schema \
          AND c.table_name = t.table_name AND c.generation_expression LIKE 'ROW START') FROM information_schema.tables t \
@@ -182,7 +187,11 @@ fn grants(server: &Server) -> Result<Checksums> {
     let texts: Vec<&str> = output.split(NEXT_DEFINITION).skip(1).collect();
     ensure!(texts.len() == accounts.len(), "{} grants for {} accounts", texts.len(), accounts.len());
     // MariaDB shows the hash of a password, which has its salt in MySQL only.
-    Ok(accounts.iter().zip(texts).map(|(account, text)| (format!("account {account}"), text.trim().to_owned())).collect())
+    Ok(accounts
+        .iter()
+        .zip(texts)
+        .map(|(account, text)| (format!("account {account}"), text.trim().to_owned()))
+        .collect())
 }
 
 /// Stands between two definitions in the client's output.

@@ -4,6 +4,7 @@ use crate::repository;
 use crate::server::PASSWORD;
 use anyhow::{Context, Result, bail, ensure};
 use std::io::Read;
+use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -55,7 +56,29 @@ pub struct Run {
 
 impl Heddle {
     pub fn start(arguments: &[&str]) -> Result<Heddle> {
-        let mut child = Command::new(binary()?)
+        Heddle::start_as(Command::new(binary()?), arguments)
+    }
+
+    /// No file that it writes may grow beyond so many bytes, as if the disk were full then.
+    pub fn start_with_small_files(arguments: &[&str], bytes_max: u64) -> Result<Heddle> {
+        let mut command = Command::new(binary()?);
+        let limit = libc::rlimit { rlim_cur: bytes_max, rlim_max: bytes_max };
+        // SAFETY: both calls are safe between fork and exec, and `limit` is the closure's own.
+        unsafe {
+            command.pre_exec(move || {
+                // Ignored, as it then also is by the new program, the signal leaves the write to fail with an error.
+                libc::signal(libc::SIGXFSZ, libc::SIG_IGN);
+                match libc::setrlimit(libc::RLIMIT_FSIZE, &limit) {
+                    0 => Ok(()),
+                    _ => Err(std::io::Error::last_os_error()),
+                }
+            });
+        }
+        Heddle::start_as(command, arguments)
+    }
+
+    fn start_as(mut command: Command, arguments: &[&str]) -> Result<Heddle> {
+        let mut child = command
             .args(arguments)
             .env("HEDDLE_SOURCE_PASSWORD", PASSWORD)
             .env("HEDDLE_TARGET_PASSWORD", PASSWORD)

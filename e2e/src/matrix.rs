@@ -61,6 +61,9 @@ pub fn check(source: Kind, target: Kind) -> Result<()> {
     Workload::new(SEED + 1, size, source).run(&pair.source)?;
     let run = pair.run_to_the_end(&["--grouping", "off", "--workers", "4"])?;
     pair.assert_same_rows().with_context(|| run.to_string())?;
+    if size.same_flavour {
+        pair.assert_same_collations()?;
+    }
     let again = pair.run_to_the_end(&[])?;
     ensure!(again.number("transactions")? == 0, "the same command again applied something: {again}");
     Ok(())

@@ -23,4 +23,7 @@ INSERT INTO top VALUES (70, @x), (71, LENGTH('abc'));
 UPDATE top SET n = n + @x WHERE id >= 70;
 INSERT INTO kinds (vc, ts) VALUES (CONCAT('at ', @x), NOW());
 SET SESSION binlog_format = 'ROW';
+CREATE TABLE by_default (id INT PRIMARY KEY, v VARCHAR(20)) CHARACTER SET utf8mb4;
+INSERT INTO by_default VALUES (1, 'a');
+ALTER TABLE by_default ADD COLUMN w VARCHAR(20) CHARACTER SET latin1, ADD COLUMN x TEXT CHARACTER SET utf8mb4;
 DELETE FROM renamed_again WHERE id > 1030;

@@ -67,6 +67,22 @@ impl Pair {
         self.assert_same_rows()
     }
 
+    /// Both say of every column the same collation: what a source's default is must not become the target's.
+    pub fn assert_same_collations(&self) -> Result<()> {
+        let of = |server: &Server| -> Result<Vec<Vec<String>>> {
+            // MySQL 8 and MariaDB 10.6 have another name for the utf8 of three bytes.
+            server.rows(
+                "SELECT table_schema, table_name, column_name, REPLACE(collation_name, 'utf8mb3_', 'utf8_') FROM information_schema.columns \
+                 WHERE collation_name IS NOT NULL AND table_schema NOT IN ('mysql', 'sys', 'information_schema', 'performance_schema', 'heddle') \
+                 ORDER BY 1, 2, 3",
+            )
+        };
+        let (source, target) = (of(&self.source)?, of(&self.target)?);
+        let differ = source.iter().zip(&target).find(|(source, target)| source != target);
+        ensure!(source.len() == target.len() && differ.is_none(), "other collations: {differ:?}");
+        Ok(())
+    }
+
     /// Rows only.
     pub fn assert_same_rows(&self) -> Result<()> {
         let lines = differences(&contents(&self.source)?, &contents(&self.target)?);

@@ -54,6 +54,11 @@ impl Kind {
         !self.is_mariadb() && self.0 != "mysql-5.6.14"
     }
 
+    /// Tables WITH SYSTEM VERSIONING.
+    pub fn has_history(self) -> bool {
+        self.is_mariadb() && !["mariadb-10.1", "mariadb-10.2"].contains(&self.0)
+    }
+
     /// The tree whose command-line client can talk to this server.
     pub fn client_tree(self) -> &'static str {
         if self == MYSQL_9_7 { "mysql-9.7" } else { "mariadb-10.11" }

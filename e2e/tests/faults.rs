@@ -8,6 +8,7 @@ use e2e::proxy::{Fault, Proxy};
 use e2e::random;
 use e2e::server::{Kind, MARIADB_10_11, MYSQL_9_7, Server};
 use e2e::workload::{Size, Workload};
+use rand::{Rng, SeedableRng};
 use std::thread;
 use std::time::Duration;
 
@@ -95,6 +96,74 @@ fn definition_outlives_heddle(kind: Kind) -> Result<()> {
     Ok(())
 }
 
+/// Prepared XA transactions outlive restarts of heddle, the target and the source; some are too large to be held in memory.
+fn prepared_outlives_all(kind: Kind) -> Result<()> {
+    let durable = ["--sync-binlog=1", "--innodb-flush-log-at-trx-commit=1"];
+    let pair = Pair::start_with(kind, &durable, &[])?;
+    pair.source.execute("CREATE DATABASE d; CREATE TABLE d.t (id INT AUTO_INCREMENT PRIMARY KEY, v LONGBLOB)")?;
+    pair.source.execute("INSERT INTO d.t VALUES (1, 'a'), (2, 'b'), (3, 'c'), (4, 'd')")?;
+    let prepare = |name: &str, sql: &str| {
+        // Each in a session that ends with it.
+        pair.source.run_script(format!("XA START '{name}'; {sql}; XA END '{name}'; XA PREPARE '{name}';").as_bytes())
+    };
+    prepare("commit", "UPDATE d.t SET v = 'changed' WHERE id = 1; INSERT INTO d.t VALUES (10, 'new')")?;
+    prepare("back", "DELETE FROM d.t WHERE id = 2")?;
+    prepare("large", "INSERT INTO d.t VALUES (11, REPEAT('x', 9000000)), (12, REPEAT('y', 9000000))")?;
+    prepare("large back", "UPDATE d.t SET v = REPEAT('z', 18000000) WHERE id = 3")?;
+    pair.source.execute("INSERT INTO d.t VALUES (20, 'beside')")?;
+    let prepared = |server: &Server| -> Result<usize> { Ok(server.rows("XA RECOVER")?.len()) };
+    pair.to_the_end(&[])?;
+    ensure!(prepared(&pair.target)? == 4, "{:?}", pair.target.rows("XA RECOVER")?);
+    pair.target.kill()?;
+    pair.target.restart(&[])?;
+    pair.source.kill()?;
+    pair.source.restart(&[])?;
+    ensure!(prepared(&pair.target)? == 4 && prepared(&pair.source)? == 4, "lost by a restart");
+    pair.source.execute("INSERT INTO d.t VALUES (21, 'beside')")?;
+    pair.source.execute(
+        "XA COMMIT 'commit'; XA ROLLBACK 'large back'; XA ROLLBACK 'back'; XA COMMIT 'large'; UPDATE d.t SET v = 'last' WHERE id < 12",
+    )?;
+    pair.to_the_end(&[])?;
+    ensure!(prepared(&pair.target)? == 0 && prepared(&pair.source)? == 0, "{:?}", pair.target.rows("XA RECOVER")?);
+    Ok(())
+}
+
+/// Heddle and the target are killed while large XA transactions and definitions with many rows are applied.
+fn large_ones_survive_kills(kind: Kind) -> Result<()> {
+    let pair = Pair::start(kind)?;
+    let sql = include_str!("../cases/xa_huge/source.sql");
+    pair.source.run_script(sql.as_bytes())?;
+    pair.source.run_script(include_str!("../cases/ctas_huge/source.sql").replace("d;", "e;").as_bytes())?;
+    let seed = seed("large_ones_survive_kills");
+    let mut random = rand::rngs::StdRng::seed_from_u64(seed);
+    for round in 0..8 {
+        let running = pair.begin(&["--until-end"])?;
+        thread::sleep(Duration::from_millis(random.random_range(300..2000)));
+        match round % 2 {
+            0 => running.kill()?,
+            _ => {
+                pair.target.kill()?;
+                pair.target.restart(&[])?;
+                running.kill()?;
+            }
+        }
+        running.wait()?;
+    }
+    pair.to_the_end(&[]).map(drop)
+}
+
+#[test]
+#[ignore = "a minute; run by the nightly script"]
+fn mariadb_large_ones_survive_kills() {
+    large_ones_survive_kills(MARIADB_10_11).unwrap_or_else(|error| panic!("{error:#}"));
+}
+
+#[test]
+#[ignore = "a minute; run by the nightly script"]
+fn mysql_large_ones_survive_kills() {
+    large_ones_survive_kills(MYSQL_9_7).unwrap_or_else(|error| panic!("{error:#}"));
+}
+
 /// Runs statements in an open transaction of a session of their own.
 fn hold(server: &Server, sql: &str) -> Result<thread::JoinHandle<Result<()>>> {
     let mut command = server.client(&["-e", &format!("START TRANSACTION; {sql}; COMMIT")]);
@@ -146,6 +215,8 @@ tests! {
     mysql_definition_outlives_heddle: definition_outlives_heddle(MYSQL_9_7);
     mariadb_crashes_of_all: crashes(MARIADB_10_11, Victim::All, 10, &[]);
     mysql_crashes_of_all: crashes(MYSQL_9_7, Victim::All, 10, &["--grouping", "off", "--workers", "4"]);
+    mariadb_prepared_outlives_all: prepared_outlives_all(MARIADB_10_11);
+    mysql_prepared_outlives_all: prepared_outlives_all(MYSQL_9_7);
     mariadb_random: random::run(MARIADB_10_11, MARIADB_10_11, 2, seed("mariadb_random"));
     mysql_random: random::run(MYSQL_9_7, MYSQL_9_7, 2, seed("mysql_random"));
 }

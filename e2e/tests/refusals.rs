@@ -2,7 +2,7 @@
 //! can be repaired, it is, and the same command then finishes the work.
 
 use anyhow::{Context, Result, ensure};
-use e2e::heddle::{Run, heddle};
+use e2e::heddle::{Heddle, Run, heddle};
 use e2e::pair::Pair;
 use e2e::server::{Kind, MARIADB_10_11, MYSQL_9_7, PASSWORD, Server};
 use std::path::{Path, PathBuf};
@@ -237,6 +237,58 @@ fn two_on_one_channel(kind: Kind) -> Result<()> {
     pair.to_the_end(&[]).map(drop)
 }
 
+/// Files that the server has encrypted are named and refused; the server itself sends them in clear.
+fn encrypted(kind: Kind) -> Result<()> {
+    let option = if kind.is_mariadb() { "--encrypt-binlog=ON" } else { "--binlog-encryption=ON" };
+    let mut pair = Pair::start_with(kind, &["--keyring", option], &[])?;
+    pair.source.execute(TABLE)?;
+    pair.source.execute("INSERT INTO d.t VALUES (1, 'a secret')")?;
+    pair.source.rotate()?;
+    pair.source.execute("UPDATE d.t SET v = 'another' WHERE id = 1")?;
+    let index = pair.source.binlog_index().display().to_string();
+    let file = std::fs::read(pair.source.data().join("binlog.000001"))?;
+    ensure!(!file.windows(8).any(|bytes| bytes == b"a secret"), "the log is not encrypted");
+    let live = std::mem::replace(&mut pair.from, index.clone());
+    let texts = ["binlog.000001", "encrypted", "live server"];
+    refused(&until_end(&pair)?, &texts)?;
+    ensure!(pair.target.scalar("SELECT COUNT(*) FROM information_schema.schemata WHERE schema_name = 'd'")? == "0");
+    refused(&heddle(&["inspect", &index])?, &texts)?;
+    pair.from = live;
+    pair.to_the_end(&[]).map(drop)
+}
+
+/// The relay log can not grow, as on a full disk: what is there is applied, and the same command goes on when there is room again.
+fn relay_disk_full(kind: Kind) -> Result<()> {
+    let pair = begun(kind, &[])?;
+    pair.source.execute("CREATE TABLE d.big (id INT PRIMARY KEY, v LONGBLOB)")?;
+    for id in 0..20 {
+        pair.source.execute(&format!("INSERT INTO d.big VALUES ({id}, REPEAT('x', 100000))"))?;
+    }
+    let to = pair.target.url();
+    let arguments =
+        ["replicate", "--from", &pair.from, "--to", &to, "--json", "--until-end", "--relay-dir", &pair.relay];
+    let run = Heddle::start_with_small_files(&arguments, 1_000_000)?.wait()?;
+    refused_with_remedy(&run, &[&pair.relay, "File too large"])?;
+    pair.to_the_end(&[]).map(drop)
+}
+
+/// The source gets another server_id. MySQL's servers have a UUID; MariaDB's could be another one, so its relay log is not gone on with.
+fn other_server_id(kind: Kind) -> Result<()> {
+    let pair = begun(kind, &[])?;
+    pair.source.execute("INSERT INTO d.t VALUES (3, 'c')")?;
+    pair.source.restart(&["--server-id=4000000000"])?;
+    pair.source.execute("INSERT INTO d.t VALUES (4, 'd')")?;
+    if kind.is_mariadb() {
+        refused(&until_end(&pair)?, &["was received from", "use another directory"])?;
+        std::fs::remove_dir_all(&pair.relay)?;
+    }
+    pair.to_the_end(&[])?;
+    pair.source
+        .execute("SET SESSION server_id = 77; UPDATE d.t SET v = 'e'")
+        .or_else(|_| pair.source.execute("UPDATE d.t SET v = 'e'"))?;
+    pair.to_the_end(&[]).map(drop)
+}
+
 /// Three files of a source, the channel not begun.
 fn files(kind: Kind) -> Result<(Pair, Vec<PathBuf>)> {
     let pair = Pair::start(kind)?;
@@ -341,6 +393,8 @@ const OTHER_TYPE: [&str; 2] = [
     "ALTER TABLE d.t MODIFY v DATETIME",
     "ALTER TABLE d.t MODIFY v VARCHAR(50); UPDATE d.t SET v = IF(id = 1, 'a', 'b')",
 ];
+const DELETE_ROW: [&str; 2] = ["DELETE FROM d.t WHERE id = 1", "INSERT INTO d.t VALUES (1, 'a')"];
+const INSERT_ROW: [&str; 2] = ["INSERT INTO d.t VALUES (3, 'q')", "DELETE FROM d.t WHERE id = 3"];
 const SHORTER: [&str; 2] = ["ALTER TABLE d.t MODIFY v VARCHAR(5)", "ALTER TABLE d.t MODIFY v VARCHAR(50)"];
 
 tests! {
@@ -363,6 +417,16 @@ tests! {
     mysql_other_type: other_table(MYSQL_9_7, &format!("DELETE FROM d.t; {}; INSERT INTO d.t (id) VALUES (1), (2)", OTHER_TYPE[0]), OTHER_TYPE[1], &["d.t"]);
     mariadb_shorter_column: other_table(MARIADB_10_11, SHORTER[0], SHORTER[1], &["1105", "compare the definitions"]);
     mysql_shorter_column: other_table(MYSQL_9_7, SHORTER[0], SHORTER[1], &["d.t"]);
+    mariadb_missing_row: other_table(MARIADB_10_11, DELETE_ROW[0], DELETE_ROW[1], &["d.t key (id=1)"]);
+    mysql_missing_row: other_table(MYSQL_9_7, DELETE_ROW[0], DELETE_ROW[1], &["d.t key (id=1)"]);
+    mariadb_duplicate_row: other_table(MARIADB_10_11, INSERT_ROW[0], INSERT_ROW[1], &["1062", "d.t key (id=3)"]);
+    mysql_duplicate_row: other_table(MYSQL_9_7, INSERT_ROW[0], INSERT_ROW[1], &["1062", "d.t key (id=3)"]);
+    mariadb_encrypted: encrypted(MARIADB_10_11);
+    mysql_encrypted: encrypted(MYSQL_9_7);
+    mariadb_relay_disk_full: relay_disk_full(MARIADB_10_11);
+    mysql_relay_disk_full: relay_disk_full(MYSQL_9_7);
+    mariadb_other_server_id: other_server_id(MARIADB_10_11);
+    mysql_other_server_id: other_server_id(MYSQL_9_7);
     mariadb_large_row: large_row(MARIADB_10_11);
     mysql_large_row: large_row(MYSQL_9_7);
     mariadb_clock_jumps: clock_jumps(MARIADB_10_11);
@@ -374,6 +438,9 @@ tests! {
     mariadb_cut_file: spoiled_file(MARIADB_10_11, cut_transaction, &["binlog.000002"]);
     mysql_flipped_file: spoiled_file(MYSQL_9_7, flip, &["binlog.000002", "corrupt"]);
     mariadb_flipped_file: spoiled_file(MARIADB_10_11, flip, &["binlog.000002", "corrupt"]);
+    mariadb_foreign_file: spoiled_file(MARIADB_10_11, foreign, &["binlog.000002", "not a binary log"]);
+    mariadb_empty_file: spoiled_file(MARIADB_10_11, empty, &["binlog.000002"]);
+    mysql_cut_file: spoiled_file(MYSQL_9_7, cut_transaction, &["binlog.000002"]);
     mysql_foreign_file: spoiled_file(MYSQL_9_7, foreign, &["binlog.000002", "not a binary log"]);
     mysql_empty_file: spoiled_file(MYSQL_9_7, empty, &["binlog.000002"]);
     mysql_missing_file: missing_file(MYSQL_9_7);

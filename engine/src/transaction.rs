@@ -52,7 +52,9 @@ pub struct Transaction {
 pub enum Body {
     Items(Vec<Item>),
     /// Larger than the memory budget: its events, with so many rows, are read again from the log, from `start` to `end`.
-    Spilled { rows: u64 },
+    Spilled {
+        rows: u64,
+    },
 }
 
 impl Body {

@@ -135,6 +135,9 @@ fn load_data_text(statement: &StatementItem, file: &LoadFile) -> Vec<u8> {
     text
 }
 
+const BY_HAND: &str = "make the change by hand on the target, with the account's name, and go on behind the statement with a new --channel and \
+    --start; on the source, name accounts, and set binlog_format to ROW or MIXED";
+
 /// `CURRENT_USER` in an account statement is whoever ran it on the source, not our account on the target. In other statements the servers
 /// call it unsafe, and log rows unless the source is told not to.
 fn with_invoker<'a>(statement: &StatementItem, sql: &'a [u8]) -> Result<Cow<'a, [u8]>, Failure> {
@@ -148,10 +151,9 @@ fn with_invoker<'a>(statement: &StatementItem, sql: &'a [u8]) -> Result<Cow<'a, 
     if places.is_empty() {
         return Ok(sql.into());
     }
-    let refused = |why: &str| Err(Failure::new(FailureKind::Refused, why));
+    let refused = |why: &str| Err(Failure::new(FailureKind::Refused, why).remedy(BY_HAND));
     if !accounts {
-        return refused("the statement depends on CURRENT_USER, which is another account on the target")
-            .map_err(|failure| failure.remedy("set binlog_format to ROW or MIXED on the source; make the change by hand, and go on behind it"));
+        return refused("the statement depends on CURRENT_USER, which is another account on the target");
     }
     let Some((user, host)) = &statement.query.vars.invoker else {
         return refused("the statement names CURRENT_USER, and the source did not log who that was");
