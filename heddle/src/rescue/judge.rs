@@ -100,9 +100,7 @@ pub fn replica(
                 .to_owned(),
         );
     }
-    if !matches!(server.errors_skipped.as_str(), "" | "OFF") {
-        warnings.push(format!("errors {} are skipped natively; heddle stops at them", server.errors_skipped));
-    }
+    refused.extend(server.lenient.iter().map(|(what, remedy)| format!("{what}: {remedy}")));
     if server.not_transactional > 0 {
         warnings.push(format!(
             "{} tables have an engine without transactions: if something is killed while they are written, changes of theirs may be applied \

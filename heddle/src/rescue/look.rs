@@ -13,6 +13,7 @@ use super::native::Native;
 use super::state::Place;
 use super::status::{Columns, Positioning, ReplicaStatus};
 use crate::source::state::SourceState;
+use crate::target::mysql::lenient;
 use crate::target::mysql::sql::quote;
 
 /// The replica itself, without its channels.
@@ -40,7 +41,8 @@ pub struct Server {
     pub current_pos_differs: bool,
     /// Tables of users whose engine knows no transactions.
     pub not_transactional: u64,
-    pub errors_skipped: String,
+    /// Settings that `BINLOG` statements obey, too, and that would hide a divergence; and how to end them.
+    pub lenient: Vec<(String, String)>,
     /// Those that decide how fast an applier is, as far as this server has them.
     pub speed: Vec<(String, String)>,
 }
@@ -93,7 +95,8 @@ impl Server {
         if variables.contains_key("replica_parallel_workers") {
             server.speed.retain(|(name, _)| !name.starts_with("slave_"));
         }
-        server.errors_skipped = text(&["replica_skip_errors", "slave_skip_errors"]);
+        let value = |name: &str| variables.get(name).cloned();
+        server.lenient = lenient::settings(server.flavour(), server.version, &value);
         let workers = ["replica_parallel_workers", "slave_parallel_workers", "slave_parallel_threads"];
         server.workers = text(&workers).parse().unwrap_or(0);
         server.open_temp_tables = status.values().filter_map(|value| value.parse::<u64>().ok()).max().unwrap_or(0);

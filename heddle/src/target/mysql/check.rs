@@ -4,6 +4,7 @@ use binlog::Flavour;
 use wire::Connection;
 
 use super::Shared;
+use super::lenient;
 use super::progress::SCHEMA;
 use crate::report::dry_run::DryRun;
 
@@ -52,6 +53,12 @@ pub fn target(shared: &Shared, control: &mut Connection, report: &mut DryRun) {
             }
         }
         Err(error) => report.problems.push(format!("target: SHOW GRANTS: {error}")),
+    }
+    match lenient::read(control, info) {
+        Ok(found) => {
+            report.problems.extend(found.into_iter().map(|(what, remedy)| format!("target: {what}; {remedy}")))
+        }
+        Err(failure) => report.problems.push(format!("target: {failure}")),
     }
     if info.read_only {
         report

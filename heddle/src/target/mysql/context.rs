@@ -5,6 +5,7 @@
 
 use binlog::{Flavour, StatusVars};
 use engine::failure::{Failure, FailureKind};
+use engine::sql::Class;
 use engine::transaction::{Context, StatementItem};
 
 use super::info::TargetInfo;
@@ -50,7 +51,9 @@ pub fn statements(item: &StatementItem, target: &TargetInfo) -> Result<Vec<Strin
     if let Some(collation) = vars.charset_database {
         sets.push(format!("collation_database={}", known_collation(collation, target)));
     }
+    // MariaDB says it of every statement; MySQL does not let it be set in a transaction.
     if let Some(explicit) = vars.explicit_defaults_for_timestamp
+        && matches!(item.class.class, Class::Ddl { .. })
         && has_explicit_defaults(target)
     {
         sets.push(format!("explicit_defaults_for_timestamp={}", u8::from(explicit)));

@@ -14,6 +14,7 @@ pub(crate) mod failures;
 mod fingerprint;
 pub mod info;
 mod intent;
+pub mod lenient;
 mod opened;
 pub(crate) mod progress;
 mod rows;
@@ -207,6 +208,7 @@ impl Target for MySqlTarget {
 
     fn open(&self) -> Result<Opened, Failure> {
         let mut control = locked(&self.control);
+        lenient::refuse(&mut control, &self.shared.info)?;
         self.take_lock(&mut control)?;
         let log = |control: &mut Connection, on: u8| match self.shared.preserve_gtids && self.shared.info.log_bin {
             true => control.execute(format!("SET SESSION sql_log_bin={on}")).map(|_| ()).map_err(failed),
