@@ -372,9 +372,12 @@ fn large_transactions_are_let_go() {
     log.query("INSERT INTO t VALUES (1,2)").xid();
     log.transaction(&[(&t, one())]);
     check_with(&mut Assembler::new(1000), &log, &["1 [statement] spilled", "2 [-] Write t"]);
+    let rows = |log: &Log| log.assemble_with(&mut Assembler::new(1000)).unwrap()[0].body.spilled_rows();
+    assert_eq!(rows(&log), 20, "before and after it is let go of");
     let mut log = Log::mysql();
     log.begin().rows(&t, &vec![one(); 1000]).xid();
     check_with(&mut Assembler::new(1000), &log, &["1 [huge] spilled"]);
+    assert_eq!(rows(&log), 1000);
     let bytes: usize = log.events[1..].iter().map(|(event, ..)| event.bytes().len()).sum();
     assert_eq!(log.assemble().unwrap()[0].bytes, bytes as u64);
 }
