@@ -184,3 +184,30 @@ fn updated_db_names(r: &mut Reader<'_>, raw: &Bytes) -> Result<UpdatedDbNames, C
     }
     Ok(UpdatedDbNames::Names(names))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::encode::FormatSpec;
+    use crate::event::Checksum;
+
+    #[test]
+    fn explicit_defaults_where_they_are_logged() {
+        let check = |version: &str, flavour, flags2, logged, expected| {
+            let format = FormatSpec::new(version, flavour, Checksum::Crc32).describe();
+            let vars =
+                StatusVars { flags2: Some(flags2), explicit_defaults_for_timestamp: logged, ..StatusVars::default() };
+            assert_eq!(vars.explicit_defaults(&format), expected, "{version} {flags2:x} {logged:?}");
+        };
+        let on = StatusVars::FLAGS2_EXPLICIT_DEFAULTS;
+        for old in ["10.1.23-MariaDB", "10.4.30-MariaDB-log", "10.5.16-MariaDB", "10.6.8-MariaDB", "10.9.1-MariaDB"] {
+            check(old, Flavour::MariaDb, on, None, None);
+        }
+        for recent in ["10.5.17-MariaDB", "10.8.4-MariaDB", "10.11.19-MariaDB", "11.8.6-MariaDB"] {
+            check(recent, Flavour::MariaDb, on, None, Some(true));
+            check(recent, Flavour::MariaDb, 0, None, Some(false));
+        }
+        check("9.7.0", Flavour::MySql, on, None, None);
+        check("9.7.0", Flavour::MySql, 0, Some(false), Some(false));
+    }
+}
