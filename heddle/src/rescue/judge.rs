@@ -304,7 +304,7 @@ pub fn source(server: &Server, status: &ReplicaStatus, source: &SourceState, fin
         }
     }
     if server.open_temp_tables > 0 && source.binlog_format == "ROW" {
-        // MySQL 5.7 with several workers counts some that are not there.
+        // MySQL 5.7 and 8.0 count some that are not there, seen while definitions were applied.
         warnings.push(format!(
             "the applier counts {} temporary tables, which are lost when it stops: with binlog_format=ROW nothing reads them, and heddle stops at a \
              statement that does",
