@@ -2,10 +2,12 @@
 //! catches up by itself with its best setting; each until its lag is below a second. Everything durable.
 //!
 //! Arguments: `--transactions N` behind (default 100000), `--rate N` transactions a second meanwhile (500), `--sessions N` (16),
-//! `--tables N` (8), `--rows N` (50000), `--servers NAME,…`, `--output FILE`.
+//! `--tables N` (8), `--rows N` (50000), `--servers NAME,…`, `--output FILE` (a section of docs/benchmarks.md).
 
 use anyhow::{Context, Result, ensure};
 use e2e::bench::arguments::{each, list, load};
+use e2e::bench::page::Page;
+use e2e::bench::{machine, version};
 use e2e::checksum::{contents, differences};
 use e2e::heddle::heddle;
 use e2e::native::{configure_by, start_native, stop_applier};
@@ -22,9 +24,9 @@ const LAG: Duration = Duration::from_secs(1);
 /// The native applier's best setting in `bench/catch-up`.
 fn best_native(kind: Kind) -> &'static [&'static str] {
     if kind.is_mariadb() {
-        &["--slave-parallel-threads=16", "--slave-parallel-mode=aggressive"]
+        &["--slave-parallel-threads=32", "--slave-parallel-mode=aggressive"]
     } else {
-        &["--replica-parallel-workers=16"]
+        &["--replica-parallel-workers=32"]
     }
 }
 
@@ -32,7 +34,7 @@ struct Arguments {
     load: Load,
     rate: u32,
     kinds: Vec<Kind>,
-    output: Option<PathBuf>,
+    output: PathBuf,
 }
 
 fn arguments() -> Result<Arguments> {
@@ -40,13 +42,13 @@ fn arguments() -> Result<Arguments> {
         load: Load { tables: 8, rows: 50_000, threads: 16, events: 100_000, seconds: 0 },
         rate: 500,
         kinds: vec![MYSQL_9_7, MARIADB_10_11],
-        output: None,
+        output: e2e::repository().join("docs/benchmarks.md"),
     };
     each(|name, value| {
         match name {
             "--rate" => parsed.rate = value.parse()?,
             "--servers" => parsed.kinds = list(value)?,
-            "--output" => parsed.output = Some(value.into()),
+            "--output" => parsed.output = value.into(),
             _ => return load(&mut parsed.load, name, value),
         }
         Ok(true)
@@ -92,6 +94,8 @@ struct Measured {
     rescue_behind: u64,
     rescue: f64,
     applying: f64,
+    /// Seconds, by the command's own estimate.
+    expected: Option<f64>,
     native_behind: u64,
     native: f64,
 }
@@ -124,6 +128,10 @@ fn measure(kind: Kind, arguments: &Arguments) -> Result<Measured> {
     let summary = run.summary()?;
     eprintln!("{kind}: {summary}");
     let applying = summary.pointer("/applied/seconds").and_then(serde_json::Value::as_f64).unwrap_or(f64::NAN);
+    let backlog = |name: &str| summary.pointer(&format!("/backlog/{name}")).and_then(serde_json::Value::as_f64);
+    let gain =
+        backlog("heddle_bytes_per_second").zip(backlog("source_bytes_per_second")).map(|(ours, theirs)| ours - theirs);
+    let expected = backlog("behind_bytes").zip(gain).map(|(bytes, gain)| bytes / gain);
     let native_behind = behind(&source, &native)?;
     let native_took = native_seconds(&source, &native)?;
     meanwhile.stop()?;
@@ -132,43 +140,38 @@ fn measure(kind: Kind, arguments: &Arguments) -> Result<Measured> {
         let different = differences(&contents(&source)?, &contents(replica)?);
         ensure!(different.is_empty(), "not equal at the end: {different:?}");
     }
-    let version = source.scalar("SELECT VERSION()")?;
-    Ok(Measured { version, rescue_behind, rescue, applying, native_behind, native: native_took })
+    let version = version(&source)?;
+    Ok(Measured { version, rescue_behind, rescue, applying, expected, native_behind, native: native_took })
 }
 
 fn main() -> Result<()> {
     let arguments = arguments()?;
-    let mut page = format!(
-        "# Rescue: time until the lag is below a second\n\n\
-         A source with {} transactions that its replicas lack (sysbench, half `oltp_update_non_index`, half `oltp_write_only`, {} × {} rows, {} sessions)\n\
-         and {} more a second all the while. `rescue` is the whole command, three seconds of looking before and three of watching after it included.\n\
-         Native has its best setting. All durable, all on one machine with {} cores; contents compared at the end.\n\n\
-         | | rescue: behind | applying | whole command | native: behind | native | native ÷ rescue |\n|---|---:|---:|---:|---:|---:|---:|\n",
-        arguments.load.events,
-        arguments.load.tables,
-        arguments.load.rows,
-        arguments.load.threads,
-        arguments.rate,
-        std::thread::available_parallelism().map_or(0, usize::from),
+    let load = arguments.load;
+    let mut text = format!(
+        "## Rescue: time until the lag is below a second\n\n\
+         A source with {} transactions that its replicas lack (sysbench, half `oltp_update_non_index`, half `oltp_write_only`, {} × {} rows, {} sessions) \
+         and {} more a second all the while. The whole command is `heddle rescue`, three seconds of looking before and three of watching after it \
+         included. Native has its best setting. Expected: what the command estimated at its beginning.\n\n\
+         | | rescue: behind | expected | applying | whole command | native: behind | native | native ÷ rescue |\n|---|---:|---:|---:|---:|---:|---:|---:|\n",
+        load.events, load.tables, load.rows, load.threads, arguments.rate,
     );
     for &kind in &arguments.kinds {
         let measured = measure(kind, &arguments)?;
-        writeln!(
-            page,
-            "| {} | {} | {:.1} s | {:.1} s | {} | {:.1} s | {:.1} |",
+        let line = format!(
+            "| {} | {} | {} | {:.1} s | {:.1} s | {} | {:.1} s | **{:.1}** |",
             measured.version,
             measured.rescue_behind,
+            measured.expected.map_or_else(|| "–".to_owned(), |seconds| format!("{seconds:.0} s")),
             measured.applying,
             measured.rescue,
             measured.native_behind,
             measured.native,
             measured.native / measured.rescue
-        )?;
-        eprint!("{page}");
+        );
+        eprintln!("{line}");
+        writeln!(text, "{line}")?;
     }
-    print!("{page}");
-    match &arguments.output {
-        Some(path) => std::fs::write(path, page).with_context(|| path.display().to_string()),
-        None => Ok(()),
-    }
+    let command = format!("bench/rescue --transactions {} --rate {}", load.events, arguments.rate);
+    writeln!(text, "\nMeasured on {}, with `{command}`.\n", machine())?;
+    Page::open(arguments.output)?.write("rescue", &text)
 }

@@ -72,6 +72,11 @@ pub fn all(kind: Kind) -> Vec<Named> {
     list
 }
 
+/// Heddle as it comes.
+pub fn heddle() -> Vec<Named> {
+    HEDDLE.into_iter().filter(|(name, _)| *name == AS_IT_COMES).collect()
+}
+
 /// Some native settings, and heddle as it comes.
 fn beside(kind: Kind, mysql: &[&str], mariadb: &[&str]) -> Vec<Named> {
     let natives = if kind.is_mariadb() { mariadb } else { mysql };

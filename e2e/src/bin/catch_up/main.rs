@@ -1,7 +1,8 @@
 //! The benchmarks of docs/benchmarks.md: a source makes a workload, then native replicas and heddle apply it in turn, each on a fresh copy of the
 //! same start, all fully durable; contents are compared at the end. Sections that are not measured stay in the page as they are.
 //!
-//! Arguments: `--sections NAME,…` (catch-up, settings, workloads, slow-disk, keep-up, shapes; default all), `--transactions N` (default 20000, a short
+//! Arguments: `--sections NAME,…` (catch-up, settings, workloads, slow-disk, keep-up, shapes, tables, growth;
+//! default all), `--transactions N` (default 20000, a short
 //! look), `--repeat N` (1; the median counts), `--sessions N` (16), `--servers NAME,…`, `--only TEXT` (contenders whose name holds it),
 //! `--output FILE`.
 
@@ -18,7 +19,7 @@ use e2e::server::{Kind, MARIADB_10_11, MYSQL_9_7};
 use e2e::sysbench::{Load, Script};
 use std::path::PathBuf;
 
-const SECTIONS: [&str; 6] = ["catch-up", "settings", "workloads", "slow-disk", "keep-up", "shapes"];
+const SECTIONS: [&str; 8] = ["catch-up", "settings", "workloads", "slow-disk", "keep-up", "shapes", "tables", "growth"];
 
 pub struct Arguments {
     sections: Vec<String>,
@@ -87,6 +88,8 @@ fn main() -> Result<()> {
             "workloads" => tables::workloads(&arguments)?,
             "slow-disk" => tables::slow_disk(&arguments)?,
             "keep-up" => keep_up::section(&arguments)?,
+            "tables" => tables::many_tables(&arguments)?,
+            "growth" => tables::growth(&arguments)?,
             _ => tables::shapes(&arguments)?,
         };
         let footer = format!("\nMeasured on {}, with `{}`.\n\n", machine(), arguments.command(section));

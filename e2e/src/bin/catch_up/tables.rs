@@ -201,3 +201,48 @@ pub fn shapes(arguments: &Arguments) -> Result<String> {
         several(arguments, &list, contenders::few, &[])?
     ))
 }
+
+pub fn many_tables(arguments: &Arguments) -> Result<String> {
+    let list = [
+        arguments.workload("10 tables", shape!("hot10"), 10, 10, 1),
+        arguments.workload("1,000 tables", shape!("hot10"), 1_000, 10, 1),
+        arguments.workload("10,000 tables", shape!("hot10"), 10_000, 10, 1),
+    ];
+    Ok(format!(
+        "## Many tables\n\nEvery transaction updates one of ten rows of one of the tables.\n{}",
+        several(arguments, &list, contenders::few, &[])?
+    ))
+}
+
+/// How often as many transactions there are in the longer distance.
+const LONGER: u64 = 10;
+
+/// Heddle alone, over two distances.
+pub fn growth(arguments: &Arguments) -> Result<String> {
+    let mut text = format!(
+        "## Ten times as much\n\nSeconds for so many transactions, and for {LONGER} times as many. Connecting, reading definitions and beginning the relay log are a part of \
+         both.\n\n| | transactions | seconds | transactions | seconds | times as long | heddle's memory |\n|---|---:|---:|---:|---:|---:|---:|\n"
+    );
+    for &kind in &arguments.kinds {
+        let mut line = String::new();
+        let (mut shorter, mut memory) = (f64::NAN, 0);
+        let mut times = f64::NAN;
+        for factor in [1, LONGER] {
+            let mut workload = arguments.updates(1);
+            workload.load.events *= factor;
+            let stage = Stage::new(kind, &workload)?;
+            let table = Table::measure(arguments, &stage, &contenders::heddle(), &[])?;
+            let Some(first) = table.lines.first() else { continue };
+            let seconds = median(first.runs.iter().map(|run| run.seconds));
+            write!(line, " {} | {seconds:.2} |", amount(table.transactions as f64))?;
+            memory = first.runs.iter().filter_map(|run| run.heddle).map(|(_, bytes)| bytes).max().unwrap_or(0) >> 20;
+            times = seconds / shorter;
+            shorter = seconds;
+            if factor == LONGER {
+                writeln!(text, "| {} |{line} **{times:.1}** | {memory} MiB |", table.version)?;
+            }
+        }
+        eprintln!("{kind}: {times:.1} times as long, {memory} MiB");
+    }
+    Ok(text)
+}
