@@ -117,8 +117,8 @@ impl Workload {
     pub fn new(seed: u64, size: Size, kind: Kind) -> Workload {
         let mut random = StdRng::seed_from_u64(seed);
         let schema = format!("r{seed}");
-        // MariaDB makes an update of a REPLACE, and in a minimal image of that update leaves out the columns that go back to their
-        // defaults: its own replicas differ then (seen with 10.11).
+        // MariaDB makes an update of a REPLACE, and in an image of that update which is not full leaves out the columns that go back to their
+        // defaults: its own replicas differ then (seen with 10.11, MINIMAL and NOBLOB).
         let replace = random.random_bool(0.5);
         let tables: Vec<Table> = (0..size.tables)
             .map(|number| Table { replace, ..table(&mut random, &schema, number, kind, size) })
@@ -363,8 +363,7 @@ fn session(random: &mut StdRng, schema: &str, number: usize, tables: &[Table], s
             continue;
         }
         if random.random_bool(0.05) {
-            let minimal = size.same_flavour && !(kind.is_mariadb() && table.replace);
-            setting(random, &mut sql, kind, minimal);
+            setting(random, &mut sql, kind, size.same_flavour, !(kind.is_mariadb() && table.replace));
         }
         if size.xa && random.random_bool(0.04) {
             let one = change(random, table, kind);
@@ -392,10 +391,9 @@ fn session(random: &mut StdRng, schema: &str, number: usize, tables: &[Table], s
     sql
 }
 
-/// What a session changes mid-stream.
-fn setting(random: &mut StdRng, sql: &mut String, kind: Kind, same_flavour: bool) {
+/// What a session changes mid-stream; `part_images`: row images may leave columns out.
+fn setting(random: &mut StdRng, sql: &mut String, kind: Kind, same_flavour: bool, part_images: bool) {
     let mut settings = vec![
-        "binlog_row_image = 'NOBLOB'",
         "binlog_row_image = 'FULL'",
         "sql_mode = 'ANSI_QUOTES,NO_BACKSLASH_ESCAPES'",
         "sql_mode = ''",
@@ -405,8 +403,13 @@ fn setting(random: &mut StdRng, sql: &mut String, kind: Kind, same_flavour: bool
         "auto_increment_increment = 3",
         "auto_increment_offset = 2",
     ];
-    if same_flavour {
+    if part_images {
+        settings.push("binlog_row_image = 'NOBLOB'");
+    }
+    if same_flavour && part_images {
         settings.push("binlog_row_image = 'MINIMAL'");
+    }
+    if same_flavour {
         // A statement need not do the same on another server: an INSERT … SELECT of no rows that leaves out a column is an error on MariaDB.
         settings.extend(["binlog_format = 'MIXED'", "binlog_format = 'ROW'"]);
     }
