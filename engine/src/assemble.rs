@@ -350,10 +350,7 @@ impl Assembler {
 
     fn begin_mysql(&mut self, event: &Event, gtid: &MySqlGtid, at: &LogPosition) -> Result<(), AssembleError> {
         let mut building = Self::new_building(event, at);
-        if !gtid.anonymous {
-            let tag = (!gtid.tag.is_empty()).then(|| gtid.tag.as_str().into());
-            building.gtid = Some(Gtid::MySql { uuid: gtid.uuid, tag, gno: gtid.gno });
-        }
+        building.gtid = Gtid::of_mysql(gtid);
         building.tags.last_committed = gtid.last_committed;
         building.tags.sequence_number = gtid.sequence_number;
         if let Some(us) = gtid.original_commit_timestamp_us.or(gtid.immediate_commit_timestamp_us)
@@ -369,7 +366,7 @@ impl Assembler {
         // other sessions logged in between has the table's old definition, so the ALTER belongs where it ends.
         const ALTER_WITHOUT_EFFECT: u8 = MariaDbGtid::FL_EXTRA_START_ALTER | MariaDbGtid::FL_EXTRA_ROLLBACK_ALTER;
         let mut building = Self::new_building(event, at);
-        building.gtid = Some(Gtid::MariaDb { domain: gtid.domain_id, server: gtid.server_id, seq: gtid.seq_no });
+        building.gtid = Some(Gtid::of_mariadb(gtid));
         building.tags = Tags {
             commit_id: gtid.commit_id,
             domain: gtid.domain_id,

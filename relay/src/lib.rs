@@ -32,7 +32,7 @@ pub use error::{Error, Result};
 pub use files::{FileOptions, FileSource, FilesReader};
 pub use fs::{FaultyFs, RealFs};
 pub use place::{Place, Reread, reread};
-pub use position::LogPosition;
+pub use position::{LogPosition, split_name};
 pub use reader::{Located, LogReader, Read, Start};
 pub use recover::Recovery;
 pub use relay_reader::RelayReader;

@@ -55,7 +55,7 @@ impl fmt::Display for LogPosition {
 }
 
 /// Splits `mysql-bin.000042` in its base and its number; none when the name does not end in a dot and digits.
-pub(crate) fn split_name(name: &str) -> Option<(&str, u64)> {
+pub fn split_name(name: &str) -> Option<(&str, u64)> {
     let (base, digits) = name.rsplit_once('.')?;
     if base.is_empty() || digits.is_empty() || !digits.bytes().all(|b| b.is_ascii_digit()) {
         return None;

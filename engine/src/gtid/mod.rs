@@ -56,6 +56,19 @@ impl fmt::Display for Gtid {
     }
 }
 
+impl Gtid {
+    /// As an event names it; `None`: the transaction is anonymous.
+    pub fn of_mysql(event: &binlog::MySqlGtid) -> Option<Self> {
+        let tag = (!event.tag.is_empty()).then(|| event.tag.as_str().into());
+        (!event.anonymous).then_some(Self::MySql { uuid: event.uuid, tag, gno: event.gno })
+    }
+
+    /// As an event names it.
+    pub fn of_mariadb(event: &binlog::MariaDbGtid) -> Self {
+        Self::MariaDb { domain: event.domain_id, server: event.server_id, seq: event.seq_no }
+    }
+}
+
 impl FromStr for Gtid {
     type Err = GtidError;
 
@@ -124,6 +137,24 @@ impl GtidState {
             (Self::MySql(a), Self::MySql(b)) => a.contains_set(b),
             (Self::MariaDb(a), Self::MariaDb(b)) => a.contains_pos(b),
             (_, other) => other.is_empty(),
+        }
+    }
+
+    /// With what came later: all of MySQL's; MariaDB's last of each domain that is in `later`, whatever its number.
+    pub fn then(&self, later: &Self) -> Self {
+        match (self, later) {
+            (Self::MySql(before), Self::MySql(later)) => {
+                let mut all = before.clone();
+                all.add_set(later);
+                Self::MySql(all)
+            }
+            (Self::MariaDb(before), Self::MariaDb(later)) => {
+                let mut all = before.clone();
+                later.iter().for_each(|gtid| all.update(gtid));
+                Self::MariaDb(all)
+            }
+            (before, Self::None) => before.clone(),
+            (_, later) => later.clone(),
         }
     }
 

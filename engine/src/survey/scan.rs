@@ -306,10 +306,7 @@ impl Scan<'_> {
         let length = event.bytes().len() as u64;
         let record = &mut self.begin(event, offset, Open::Statement).record;
         (record.bytes, record.unpacked_bytes) = (length, length);
-        if !gtid.anonymous {
-            let tag = (!gtid.tag.is_empty()).then(|| gtid.tag.as_str().into());
-            record.gtid = Some(Gtid::MySql { uuid: gtid.uuid, tag, gno: gtid.gno });
-        }
+        record.gtid = Gtid::of_mysql(&gtid);
         record.tags =
             Tags { last_committed: gtid.last_committed, sequence_number: gtid.sequence_number, ..Tags::default() };
         if let Some(us) = gtid.immediate_commit_timestamp_us.or(gtid.original_commit_timestamp_us)
@@ -327,7 +324,7 @@ impl Scan<'_> {
         let current = self.begin(event, offset, if single { Open::Statement } else { Open::Block });
         let record = &mut current.record;
         (record.bytes, record.unpacked_bytes) = (length, length);
-        record.gtid = Some(Gtid::MariaDb { domain: gtid.domain_id, server: gtid.server_id, seq: gtid.seq_no });
+        record.gtid = Some(Gtid::of_mariadb(&gtid));
         record.tags = Tags { commit_id: gtid.commit_id, domain: gtid.domain_id, flags: gtid.flags, ..Tags::default() };
         record.tags.session = gtid.thread_id.unwrap_or(0);
         if gtid.flags & (MariaDbGtid::FL_PREPARED_XA | MariaDbGtid::FL_COMPLETED_XA) != 0 {

@@ -22,22 +22,8 @@ const REPEAT: usize = 3;
 /// rows takes. Measured with `bench/rescue`, see docs/benchmarks.md.
 const HEDDLE_FACTOR: f64 = 2.1;
 
-/// Of the source's log.
-#[derive(Clone, Copy, Debug, Default, serde::Serialize)]
-pub struct Estimate {
-    pub heddle_bytes_per_second: u64,
-    pub heddle_rows_per_second: u64,
-    pub sampled_transactions: u64,
-    pub sampled_rows: u64,
-}
-
-/// `file`: of the source's log, in which the replica is; `None`: the oldest that the source has.
-pub fn measure(
-    replica: &ConnectOptions,
-    source: &ConnectOptions,
-    file: Option<String>,
-    server_id: u32,
-) -> Result<Estimate> {
+/// Bytes of the source's log that Heddle would apply in a second. `file`: of that log, in which the replica is; `None`: the oldest that the source has.
+pub fn measure(replica: &ConnectOptions, source: &ConnectOptions, file: Option<String>, server_id: u32) -> Result<u64> {
     let log = sample_log(source, file, server_id)?;
     let rows = log.traffic.rows().max(log.transactions);
     if rows == 0 {
@@ -45,12 +31,7 @@ pub fn measure(
     }
     let row_s = sample_rows(replica)? * HEDDLE_FACTOR;
     let bytes_each = log.bytes as f64 / rows as f64;
-    Ok(Estimate {
-        heddle_bytes_per_second: (bytes_each / row_s) as u64,
-        heddle_rows_per_second: (1.0 / row_s) as u64,
-        sampled_transactions: log.transactions,
-        sampled_rows: log.traffic.rows(),
-    })
+    Ok((bytes_each / row_s) as u64)
 }
 
 fn sample_log(source: &ConnectOptions, file: Option<String>, server_id: u32) -> Result<Totals> {

@@ -34,21 +34,7 @@ impl Applied {
         let Some(mark) = mark else {
             return Self { gtids: place.gtids.clone(), position: place.position.clone() };
         };
-        let gtids = match (&place.gtids, &mark.gtids) {
-            (GtidState::MySql(then), GtidState::MySql(now)) => {
-                let mut all = then.clone();
-                all.add_set(now);
-                GtidState::MySql(all)
-            }
-            (GtidState::MariaDb(then), GtidState::MariaDb(now)) => {
-                // The mark's is the later one in each domain that it has, whatever its number.
-                let mut all = then.clone();
-                now.iter().for_each(|gtid| all.update(gtid));
-                GtidState::MariaDb(all)
-            }
-            (then, GtidState::None) => then.clone(),
-            (_, now) => now.clone(),
-        };
+        let gtids = place.gtids.then(&mark.gtids);
         Self { gtids, position: mark.position.clone().or_else(|| place.position.clone()) }
     }
 }

@@ -10,7 +10,7 @@ use anyhow::{Context, Result, anyhow, bail};
 use binlog::{Event, FormatDescription, Kind, MariaDbGtid, MySqlGtid};
 use engine::gtid::{Gtid, GtidState};
 use engine::position::LogPosition;
-use relay::{FileOptions, FilesReader, LogReader, Read, RealFs, RelayLog, RelayWriter, Start};
+use relay::{FileOptions, FileSource, FilesReader, LogReader, Read, RealFs, RelayLog, RelayWriter, Start, split_name};
 use wire::Connection;
 
 use super::look::Server;
@@ -87,28 +87,22 @@ impl RelayLogs {
         if bytes < at.offset {
             return Err(missing(&format!("{bytes} bytes, and the applier is at {}", at.offset)));
         }
-        let (base, number) = numbered(&at.file).ok_or_else(|| missing(&"no number"))?;
-        let mut numbers = Vec::new();
+        let (base, number) = split_name(&at.file).ok_or_else(|| missing(&"no number"))?;
+        let mut files = Vec::new();
         for entry in std::fs::read_dir(&dir).map_err(|error| missing(&error))? {
             let name = entry.map_err(|error| missing(&error))?.file_name();
-            if let Some((other, other_number)) = name.to_str().and_then(numbered)
+            if let Some((other, other_number)) = name.to_str().and_then(split_name)
                 && other == base
                 // Several domains are applied out of order: what is open may be in older files.
                 && (other_number >= number || several_domains)
             {
-                numbers.push((other_number, dir.join(&name)));
+                files.push(dir.join(&name));
             }
         }
-        numbers.sort();
-        for pair in numbers.windows(2) {
-            let [(before, _), (after, _)] = pair else { continue };
-            if before + 1 != *after {
-                return Err(not_readable(&dir, &format!("and the one with number {} is not there", before + 1)));
-            }
-        }
-        let starts_here = numbers.first().is_some_and(|(first, _)| *first == number);
+        let files = FileSource::discover(&files).map_err(|error| not_readable(&dir, &format!("and {error}")))?;
+        let starts_here = files.first() == Some(&first);
         let logs = Self {
-            files: numbers.into_iter().map(|(_, path)| path).collect(),
+            files,
             bytes: 0,
             offset: (status.positioning == Positioning::File).then_some(at.offset),
             source_file: status.applied.as_ref().filter(|_| starts_here).map(|position| position.file.to_string()),
@@ -268,14 +262,9 @@ impl Copying<'_> {
 fn gtid(event: &Event, format: &FormatDescription) -> Result<Option<Option<Gtid>>> {
     Ok(match event.kind() {
         Kind::GTID | Kind::ANONYMOUS_GTID | Kind::GTID_TAGGED => {
-            let gtid = MySqlGtid::decode(event, format)?;
-            let tag = (!gtid.tag.is_empty()).then(|| gtid.tag.as_str().into());
-            Some((!gtid.anonymous).then_some(Gtid::MySql { uuid: gtid.uuid, tag, gno: gtid.gno }))
+            Some(Gtid::of_mysql(&MySqlGtid::decode(event, format)?))
         }
-        Kind::MARIADB_GTID => {
-            let gtid = MariaDbGtid::decode(event, format)?;
-            Some(Some(Gtid::MariaDb { domain: gtid.domain_id, server: gtid.server_id, seq: gtid.seq_no }))
-        }
+        Kind::MARIADB_GTID => Some(Some(Gtid::of_mariadb(&MariaDbGtid::decode(event, format)?))),
         _ => None,
     })
 }
@@ -301,27 +290,9 @@ fn directory(connection: &mut Connection) -> Result<PathBuf> {
     Ok(base.parent().unwrap_or(&data).to_owned())
 }
 
-fn numbered(name: &str) -> Option<(&str, u64)> {
-    let (base, number) = name.rsplit_once('.')?;
-    Some((base, number.parse().ok()?))
-}
-
 /// Whether the source still has all that comes behind what the replica has received: where it would go on afterwards.
 pub fn received_place(place: &Place, status: &ReplicaStatus) -> Result<Place> {
     let received: GtidState = status.received_gtids.parse().context("the GTIDs that were received")?;
-    let gtids = match (&place.gtids, received) {
-        (GtidState::MySql(applied), GtidState::MySql(received)) => {
-            let mut all = applied.clone();
-            all.add_set(&received);
-            GtidState::MySql(all)
-        }
-        (GtidState::MariaDb(applied), GtidState::MariaDb(received)) => {
-            let mut all = applied.clone();
-            received.iter().for_each(|gtid| all.update(gtid));
-            GtidState::MariaDb(all)
-        }
-        (GtidState::None, received) => received,
-        (applied, _) => applied.clone(),
-    };
+    let gtids = place.gtids.then(&received);
     Ok(Place { positioning: place.positioning, gtids, position: status.received.clone() })
 }

@@ -53,6 +53,17 @@ pub struct Request {
     pub talk: bool,
 }
 
+impl Request {
+    /// What happens, for people or for the log.
+    fn say(&self, text: &str) {
+        if self.talk {
+            say!("{text}");
+        } else {
+            tracing::info!("{text}");
+        }
+    }
+}
+
 /// Whether what is applied goes into the replica's own binary log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub enum LogBin {
@@ -144,11 +155,7 @@ impl<'a> Rescue<'a> {
     }
 
     pub(super) fn say(&self, text: &str) {
-        if self.request.talk {
-            say!("{text}");
-        } else {
-            tracing::info!("{text}");
-        }
+        self.request.say(text);
     }
 
     fn run(&mut self) -> Result<()> {
@@ -219,8 +226,8 @@ impl<'a> Rescue<'a> {
 
     fn go_on(&mut self, mut record: Record) -> Result<()> {
         // What was copied may be nowhere else any more: then only applying it leads back.
-        let untouched = record.phase == Phase::TakingOver && record.saved.copied_to.is_none();
-        if untouched && self.request.abort && self.is_untouched()? {
+        let is_copied = record.saved.copied_to.is_some();
+        if record.phase == Phase::TakingOver && self.request.abort && !is_copied && !self.is_held()? {
             let (place, _) = look::place(&mut self.control, &self.native, &self.server.gtid_mode)?;
             let channel = &self.native.channel;
             state::advance(&mut self.control, channel, Phase::TakingOver, Phase::Released, Some(&place))?;
@@ -256,16 +263,14 @@ impl<'a> Rescue<'a> {
         Ok(())
     }
 
-    /// Whether the native applier would go on by itself where it stands.
-    fn is_untouched(&mut self) -> Result<bool> {
-        Ok(look::channel(&mut self.control, &self.native)?.delay_s != super::native::HOLD_S)
+    fn is_held(&mut self) -> Result<bool> {
+        Ok(look::channel(&mut self.control, &self.native)?.delay_s == super::native::HOLD_S)
     }
 
     fn take_over(&mut self, saved: &mut Saved) -> Result<Place> {
         let (native, server, request) = (&self.native, &self.server, self.request);
         let relay_dir = (request.relay_dir)(&self.progress)?;
         let channel = native.channel.clone();
-        let talk = |text: &str| if request.talk { say!("{text}") } else { tracing::info!("{text}") };
         let (mut copied, from_relay_logs) = (saved.clone(), saved.from_relay_logs);
         let mut before_hold = |connection: &mut Connection| {
             if !from_relay_logs {
@@ -281,7 +286,7 @@ impl<'a> Rescue<'a> {
                 return Ok(());
             }
             let logs = relay_logs::find(connection, request, server, &status)?;
-            talk(&format!(
+            request.say(&format!(
                 "copying   {:.1} MB of the replica's relay logs to {}",
                 logs.bytes as f64 / 1e6,
                 relay_dir.display()

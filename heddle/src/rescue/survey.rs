@@ -143,7 +143,7 @@ impl Rescue<'_> {
         });
         let mut backlog = backlog?;
         match estimate {
-            Ok(estimate) => backlog.heddle_bytes_per_second = Some(estimate.heddle_bytes_per_second),
+            Ok(bytes) => backlog.heddle_bytes_per_second = Some(bytes),
             Err(error) => tracing::debug!("no estimate: {}", crate::report::out::chain(&error)),
         }
         let received = backlog.behind_bytes.unwrap_or(0).min(self.request.relay_bytes_max);

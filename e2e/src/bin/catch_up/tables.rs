@@ -224,25 +224,25 @@ pub fn growth(arguments: &Arguments) -> Result<String> {
          both.\n\n| | transactions | seconds | transactions | seconds | times as long | heddle's memory |\n|---|---:|---:|---:|---:|---:|---:|\n"
     );
     for &kind in &arguments.kinds {
-        let mut line = String::new();
-        let (mut shorter, mut memory) = (f64::NAN, 0);
-        let mut times = f64::NAN;
-        for factor in [1, LONGER] {
+        let distance = |factor| -> Result<(Table, f64)> {
             let mut workload = arguments.updates(1);
             workload.load.events *= factor;
             let stage = Stage::new(kind, &workload)?;
             let table = Table::measure(arguments, &stage, &contenders::heddle(), &[])?;
-            let Some(first) = table.lines.first() else { continue };
-            let seconds = median(first.runs.iter().map(|run| run.seconds));
-            write!(line, " {} | {seconds:.2} |", amount(table.transactions as f64))?;
-            memory = first.runs.iter().filter_map(|run| run.heddle).map(|(_, bytes)| bytes).max().unwrap_or(0) >> 20;
-            times = seconds / shorter;
-            shorter = seconds;
-            if factor == LONGER {
-                writeln!(text, "| {} |{line} **{times:.1}** | {memory} MiB |", table.version)?;
-            }
-        }
-        eprintln!("{kind}: {times:.1} times as long, {memory} MiB");
+            let seconds = table.transactions as f64 / table.lines.first().map_or(f64::NAN, |line| line.rate);
+            Ok((table, seconds))
+        };
+        let ((short, short_s), (long, long_s)) = (distance(1)?, distance(LONGER)?);
+        let runs = long.lines.iter().flat_map(|line| &line.runs);
+        let memory = runs.filter_map(|run| run.heddle).map(|(_, bytes)| bytes).max().unwrap_or(0) >> 20;
+        writeln!(
+            text,
+            "| {} | {} | {short_s:.2} | {} | {long_s:.2} | **{:.1}** | {memory} MiB |",
+            long.version,
+            amount(short.transactions as f64),
+            amount(long.transactions as f64),
+            long_s / short_s
+        )?;
     }
     Ok(text)
 }
