@@ -116,7 +116,7 @@ impl RelayLogs {
 
     /// Readable, in clear, and this replica's.
     fn check_head(&self, file: &Path) -> Result<()> {
-        let mut reader = open(file)?;
+        let mut reader = open(file, true)?;
         let mut first = None;
         // An encrypted file says so in its second event.
         for _ in 0..2 {
@@ -156,7 +156,7 @@ impl RelayLogs {
             copy.writer.restart(&relay_position(position));
         }
         for (index, file) in self.files.iter().enumerate() {
-            let mut reader = open(file)?;
+            let mut reader = open(file, index + 1 == self.files.len())?;
             loop {
                 let located = match reader.next().with_context(|| file.display().to_string())? {
                     Read::Event(located) => located,
@@ -269,9 +269,9 @@ fn gtid(event: &Event, format: &FormatDescription) -> Result<Option<Option<Gtid>
     })
 }
 
-fn open(file: &Path) -> Result<FilesReader> {
-    // The receiver may be writing it.
-    let options = FileOptions { allow_torn_tail: true };
+/// `is_last`: the receiver may be writing it.
+fn open(file: &Path, is_last: bool) -> Result<FilesReader> {
+    let options = FileOptions { allow_torn_tail: is_last };
     Ok(FilesReader::open_with(Arc::new(RealFs), vec![file.to_owned()], Start::Beginning, options)?)
 }
 
