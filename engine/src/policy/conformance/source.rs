@@ -38,9 +38,19 @@ pub fn tables() -> Vec<TestTable> {
     vec![parent, child, bare, account]
 }
 
+/// What an XA transaction's part in the log does with it, by its number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Xa {
+    /// Its rows are changed and locked, whatever becomes of the session.
+    Prepare(usize),
+    Commit(usize),
+    Rollback(usize),
+}
+
 pub struct Source {
     pub tables: Vec<TestTable>,
     pub transactions: Vec<Arc<Transaction>>,
+    pub xa: BTreeMap<Seq, Xa>,
     /// What a replica must end with.
     pub end: Database,
     /// What readers saw before the first and after each.
@@ -118,16 +128,36 @@ impl Source {
         let mut state = Database::default();
         let mut log = Log::mysql();
         let mut states = vec![state.visible()];
-        let mut touched: Vec<(Marks, bool)> = Vec::new();
+        let mut touched: Vec<(Marks, Option<BarrierCause>)> = Vec::new();
+        let (mut xa, mut prepared) = (BTreeMap::new(), Vec::new());
+        let mut xa_number = 0;
         while touched.len() < length {
             if random.random_bool(0.04) {
                 log.gtid().query("ALTER TABLE parent COMMENT 'x'");
-                touched.push((BTreeSet::new(), true));
+                touched.push((BTreeSet::new(), Some(BarrierCause::Ddl)));
                 states.push(state.visible());
                 continue;
             }
-            let long = random.random_bool(0.05);
-            let wanted = if long { random.random_range(10..30) } else { random.random_range(1..4) };
+            if !prepared.is_empty() && random.random_bool(0.3) {
+                let number = prepared.swap_remove(random.random_range(0..prepared.len()));
+                let commits = random.random_bool(0.7);
+                log.gtid().query(if commits { "XA COMMIT 'x'" } else { "XA ROLLBACK 'x'" });
+                xa.insert(touched.len() as Seq + 1, if commits { Xa::Commit(number) } else { Xa::Rollback(number) });
+                state.end_xa(number, commits);
+                touched.push((BTreeSet::new(), Some(BarrierCause::Xa)));
+                states.push(state.visible());
+                continue;
+            }
+            let barrier = match random.random_range(0..100) {
+                0..2 => Some(BarrierCause::Huge),
+                2..5 => Some(BarrierCause::Xa),
+                _ => None,
+            };
+            let wanted = match barrier {
+                Some(BarrierCause::Huge) => random.random_range(100..200),
+                _ if random.random_bool(0.05) => random.random_range(10..30),
+                _ => random.random_range(1..4),
+            };
             let (mut changes, mut seen) = (Vec::new(), BTreeSet::new());
             for _ in 0..wanted {
                 let table = *[0, 0, 1, 1, 1, 2, 3, 3].choose(&mut random).unwrap_or(&0);
@@ -138,12 +168,21 @@ impl Source {
                     changes.push((&tables[table], change));
                 }
             }
-            state.commit(0);
-            if !changes.is_empty() {
-                log.transaction(&changes);
-                touched.push((seen, false));
-                states.push(state.visible());
+            if changes.is_empty() {
+                state.commit(0);
+                continue;
             }
+            if barrier == Some(BarrierCause::Xa) {
+                xa_number += 1;
+                state.prepare(0, xa_number);
+                xa.insert(touched.len() as Seq + 1, Xa::Prepare(xa_number));
+                prepared.push(xa_number);
+            } else {
+                state.commit(0);
+            }
+            log.transaction(&changes);
+            touched.push((seen, barrier));
+            states.push(state.visible());
         }
         let mut transactions = log.assemble().unwrap();
         tag(&mut random, flavour, &mut transactions, &touched);
@@ -154,13 +193,19 @@ impl Source {
             keying.key(transaction, &mut catalogue).unwrap();
         }
         let transactions = transactions.into_iter().map(Arc::new).collect();
-        Self { tables, transactions, end: state, states }
+        Self { tables, transactions, xa, end: state, states }
     }
 }
 
 /// Numbers, sessions and what a server says of who could run beside whom: true, but not all that is true.
-fn tag(random: &mut StdRng, flavour: Flavour, transactions: &mut [Transaction], touched: &[(Marks, bool)]) {
-    let meet = |a: usize, b: usize| touched[a].1 || touched[b].1 || !touched[a].0.is_disjoint(&touched[b].0);
+fn tag(
+    random: &mut StdRng,
+    flavour: Flavour,
+    transactions: &mut [Transaction],
+    touched: &[(Marks, Option<BarrierCause>)],
+) {
+    let alone = |index: usize| touched[index].1.is_some();
+    let meet = |a: usize, b: usize| alone(a) || alone(b) || !touched[a].0.is_disjoint(&touched[b].0);
     let (mut file, mut offset) = (1, 0);
     let (mut group, mut group_start) = (1_u64, 0);
     let mut domain = 0;
@@ -173,8 +218,8 @@ fn tag(random: &mut StdRng, flavour: Flavour, transactions: &mut [Transaction], 
         transaction.start = LogPosition::new(&format!("binlog.{file:06}"), index as u64 * 10);
         transaction.end = LogPosition::new(&format!("binlog.{file:06}"), index as u64 * 10 + 10);
         transaction.tags.session = random.random_range(1..6);
-        if touched[index].1 {
-            transaction.barrier = Some(BarrierCause::Ddl);
+        if let Some(cause) = touched[index].1 {
+            transaction.barrier = Some(cause);
         }
         match flavour {
             Flavour::MySql => {
@@ -210,7 +255,12 @@ fn the_workload_has_everything_in_it() {
         items.filter(|item| matches!(item, crate::transaction::Item::Rows(rows) if rows.event.kind == kind)).count()
     };
     assert!([RowsKind::Write, RowsKind::Update, RowsKind::Delete].into_iter().all(|kind| kinds(kind) > 30));
-    assert!(source.transactions.iter().filter(|transaction| transaction.barrier.is_some()).count() > 5);
+    for cause in [BarrierCause::Ddl, BarrierCause::Xa, BarrierCause::Huge] {
+        let alone = source.transactions.iter().filter(|transaction| transaction.barrier == Some(cause)).count();
+        assert!(alone > 2, "{cause:?}: {alone}");
+    }
+    let ends = |wanted: fn(&Xa) -> bool| source.xa.values().filter(|step| wanted(step)).count();
+    assert!(ends(|step| matches!(step, Xa::Commit(_))) > 2 && ends(|step| matches!(step, Xa::Rollback(_))) > 0);
     assert!(source.tables.iter().all(|table| !source.end.rows(table).is_empty()));
     let parallel = source.transactions.iter().filter(|t| t.tags.last_committed + 1 < t.tags.sequence_number).count();
     assert!(parallel > 50, "{parallel}");

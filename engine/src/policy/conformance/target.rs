@@ -24,6 +24,9 @@ pub struct Database {
     shared: HashMap<Lock, BTreeSet<usize>>,
 }
 
+/// Prepared XA transactions are numbered behind all sessions.
+pub const PREPARED: usize = 1 << 20;
+
 /// Of rows that no key identifies.
 const WHOLE_ROW: usize = 99;
 
@@ -155,6 +158,24 @@ impl Database {
         for holders in self.shared.values_mut() {
             holders.remove(&session);
         }
+    }
+
+    /// What the session has changed stays locked and unseen, apart from any session, until it is decided.
+    pub fn prepare(&mut self, session: usize, number: usize) {
+        let prepared = PREPARED + number;
+        if let Some(undo) = self.undo.remove(&session) {
+            self.undo.insert(prepared, undo);
+        }
+        self.exclusive.values_mut().filter(|holder| **holder == session).for_each(|holder| *holder = prepared);
+        for holders in self.shared.values_mut() {
+            if holders.remove(&session) {
+                holders.insert(prepared);
+            }
+        }
+    }
+
+    pub fn end_xa(&mut self, number: usize, commits: bool) {
+        if commits { self.commit(PREPARED + number) } else { self.rollback(PREPARED + number) }
     }
 
     pub fn commit(&mut self, session: usize) {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use rand::Rng;
 use rand::rngs::StdRng;
 
-use super::source::Source;
+use super::source::{Source, Xa};
 use super::target::{Database, Stopped};
 use crate::Seq;
 use crate::compact::{Batch, plan};
@@ -200,7 +200,7 @@ impl<'a> World<'a> {
     fn is_deadlocked(&self, worker: Worker) -> bool {
         let mut at = worker;
         for _ in 0..self.jobs.len() {
-            match self.jobs[at].as_ref().and_then(|job| job.blocked_by) {
+            match self.jobs.get(at).and_then(Option::as_ref).and_then(|job| job.blocked_by) {
                 Some(next) if next == worker => return true,
                 Some(next) => at = next,
                 None => return false,
@@ -252,7 +252,14 @@ impl<'a> World<'a> {
     }
 
     fn commit(&mut self, worker: Worker, group: &Group) {
-        self.database.commit(worker);
+        let xa = group.transactions.iter().find_map(|transaction| self.source.xa.get(&transaction.seq));
+        assert!(xa.is_none() || group.transactions.len() == 1, "an XA transaction in a group");
+        match xa {
+            Some(Xa::Prepare(number)) => self.database.prepare(worker, *number),
+            Some(Xa::Commit(number)) => self.database.end_xa(*number, true),
+            Some(Xa::Rollback(number)) => self.database.end_xa(*number, false),
+            None => self.database.commit(worker),
+        }
         self.unblock(worker);
         for transaction in &group.transactions {
             let seq = transaction.seq;
@@ -278,7 +285,7 @@ impl<'a> World<'a> {
     fn monitor(&mut self) {
         for worker in 0..self.jobs.len() {
             let Some(job) = &self.jobs[worker] else { continue };
-            let blocker = job.blocked_by.and_then(|other| self.jobs[other].as_ref());
+            let blocker = job.blocked_by.and_then(|other| self.jobs.get(other)?.as_ref());
             if let Some(blocker) = blocker {
                 let (waiting, blocking) = (job.group.id, blocker.group.id);
                 self.scheduler.lock_wait(waiting, blocking);
