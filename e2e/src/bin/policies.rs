@@ -1,23 +1,26 @@
-//! Every policy with several numbers of workers: one workload, each run on a fresh copy of the same start, contents compared at
-//! the end. Writes transactions per second, and how many times that is of one worker that applies serially, into docs/benchmarks.md.
+//! Every policy with several numbers of workers: stretches of one long log, each policy applying for a few seconds where the one before
+//! it ended. Whenever the log ends, and at the end of each table, the contents are compared with the source's, and the next goes on with a fresh copy of the
+//! start. Writes transactions per second, and how many times that is of one worker that applies serially, into docs/benchmarks.md.
 //!
-//! Arguments: `--transactions N` (default 20000), `--sessions N` (16), `--tables N` (8), `--rows N` (20000), `--script NAME`
-//! (sysbench's, default oltp_update_non_index), `--servers NAME,…`, `--policies NAME,…` (all that suit), `--workers N,…`
-//! (1,2,4,8,16,32,64), `--orders preserve,relaxed`, `--grouping off|auto`, `--disks durable,slow,careless` (slow: durable, and each fsync takes 2 ms
+//! Arguments: `--transactions N` (in the log; default 200000), `--seconds N` (of each stretch, default 1.5), `--sessions N` (16), `--tables N` (8), `--rows N` (20000),
+//! `--script NAME` (sysbench's, default oltp_update_non_index), `--servers NAME,…`, `--policies NAME,…` (all that suit), `--workers N,…`
+//! (1,2,4,8,16,32,64), `--orders preserve,relaxed`, `--grouping off,auto`, `--disks durable,slow,careless` (slow: durable, and each fsync takes 2 ms
 //! longer; careless: neither log is synced), `--domains N` (MariaDB: the
 //! sessions' work is spread over so many, default 1), `--output FILE`.
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result, bail, ensure};
 use e2e::bench::arguments::{each, line, list, load};
 use e2e::bench::page::Page;
 use e2e::bench::{machine, slow_disk, version};
 use e2e::checksum::{Checksums, contents, differences};
-use e2e::heddle::heddle;
+use e2e::heddle::{Heddle, Run, heddle};
 use e2e::native;
 use e2e::server::{Kind, MARIADB_10_11, MYSQL_9_7, Server};
 use e2e::sysbench::{self, Load};
 use std::fmt::Write;
 use std::path::PathBuf;
+use std::thread::sleep;
+use std::time::{Duration, Instant};
 
 const DURABLE: [&str; 2] = ["--sync-binlog=1", "--innodb-flush-log-at-trx-commit=1"];
 const FAST: [&str; 2] = ["--sync-binlog=0", "--innodb-flush-log-at-trx-commit=0"];
@@ -46,9 +49,10 @@ struct Arguments {
     policies: Vec<String>,
     workers: Vec<u32>,
     orders: Vec<String>,
-    grouping: String,
+    grouping: Vec<String>,
     disks: Vec<Disk>,
     domains: u32,
+    stretch: Duration,
     output: PathBuf,
 }
 
@@ -81,15 +85,16 @@ impl Disk {
 
 fn arguments() -> Result<Arguments> {
     let mut parsed = Arguments {
-        load: Load { tables: 8, rows: 20_000, threads: 16, events: 20_000, seconds: 0 },
+        load: Load { tables: 8, rows: 20_000, threads: 16, events: 200_000, seconds: 0 },
         script: "oltp_update_non_index".to_owned(),
         kinds: vec![MYSQL_9_7, MARIADB_10_11],
         policies: POLICIES.iter().map(|(name, ..)| (*name).to_owned()).collect(),
         workers: vec![1, 2, 4, 8, 16, 32, 64],
         orders: vec!["preserve".to_owned(), "relaxed".to_owned()],
-        grouping: "off".to_owned(),
+        grouping: vec!["off".to_owned(), "auto".to_owned()],
         disks: vec![Disk::Durable, Disk::Slow, Disk::Careless],
         domains: 1,
+        stretch: Duration::from_millis(1500),
         output: e2e::repository().join("docs/benchmarks.md"),
     };
     each(|name, value| {
@@ -99,10 +104,11 @@ fn arguments() -> Result<Arguments> {
             "--policies" => parsed.policies = list(value)?,
             "--workers" => parsed.workers = list(value)?,
             "--orders" => parsed.orders = list(value)?,
-            "--grouping" => parsed.grouping = value.to_owned(),
+            "--grouping" => parsed.grouping = list(value)?,
             "--disks" => parsed.disks = value.split(',').map(Disk::parse).collect::<Result<_>>()?,
             "--output" => parsed.output = value.into(),
             "--domains" => parsed.domains = value.parse()?,
+            "--seconds" => parsed.stretch = Duration::try_from_secs_f64(value.parse()?)?,
             _ => return load(&mut parsed.load, name, value),
         }
         Ok(true)
@@ -115,6 +121,17 @@ fn arguments() -> Result<Arguments> {
     Ok(parsed)
 }
 
+/// The source's sessions commit together although it does not wait for a disk: only then do MariaDB's commit ids and MySQL's clock
+/// say that anything may run side by side.
+fn grouping_source(kind: Kind, sessions: u32) -> [String; 4] {
+    let [delay, count] = match kind.is_mariadb() {
+        true => ["binlog-commit-wait-usec", "binlog-commit-wait-count"],
+        false => ["binlog-group-commit-sync-delay", "binlog-group-commit-sync-no-delay-count"],
+    };
+    let [sync, flush] = FAST.map(str::to_owned);
+    [sync, flush, format!("--{delay}=2000"), format!("--{count}={sessions}")]
+}
+
 /// A source with a workload in its log, and what a target holds before it.
 struct Stage {
     source: Server,
@@ -124,8 +141,9 @@ struct Stage {
 }
 
 fn stage(kind: Kind, arguments: &Arguments) -> Result<Stage> {
-    // The source waits for its disk, so that its sessions commit in groups.
-    let (source, start) = Server::start_two((kind, &DURABLE), (kind, &FAST))?;
+    let options = grouping_source(kind, arguments.load.threads);
+    let options: Vec<&str> = options.iter().map(String::as_str).collect();
+    let (source, start) = Server::start_two((kind, &options), (kind, &FAST))?;
     sysbench::prepare(&source, &arguments.script, arguments.load)?;
     let (file, offset) = native::position(&source)?;
     let from = source.binlog_index().display().to_string();
@@ -147,6 +165,16 @@ fn stage(kind: Kind, arguments: &Arguments) -> Result<Stage> {
     Ok(Stage { source, start, position: format!("{file}:{offset}"), held })
 }
 
+/// One cell of a table.
+#[derive(Clone, Copy)]
+struct Setting<'a> {
+    policy: &'a str,
+    order: &'a str,
+    workers: u32,
+    grouping: &'a str,
+}
+
+#[derive(Clone, Copy)]
 struct Measured {
     rate: f64,
     retries: u64,
@@ -154,57 +182,102 @@ struct Measured {
     commits_in_group: Option<f64>,
 }
 
-fn measure(
-    stage: &Stage,
-    policy: &str,
-    order: &str,
-    workers: u32,
-    options: &[&str],
-    grouping: &str,
-) -> Result<Measured> {
-    let target = Server::start_from(stage.source.kind, options, Some(&stage.start.data()))?;
-    let (from, to, workers) = (stage.source.binlog_index().display().to_string(), target.url(), workers.to_string());
-    let run = heddle(&[
-        "replicate",
-        "--from",
-        &from,
-        "--to",
-        &to,
-        "--json",
-        "--start",
-        &stage.position,
-        "--policy",
-        policy,
-        "--commit-order",
-        order,
-        "--workers",
-        &workers,
-        "--grouping",
-        grouping,
-    ])?
-    .successful()?;
-    let summary = run.summary()?;
-    let rate = summary["transactions_per_second"].as_f64().context("no rate in the summary")?;
-    let count = |name: &str| -> Result<f64> {
-        let rows = target.rows(&format!("SHOW GLOBAL STATUS LIKE '{name}'"))?;
-        Ok(rows.first().and_then(|row| row.get(1)).and_then(|value| value.parse().ok()).unwrap_or(0.0))
-    };
-    let commits_in_group = match stage.source.kind.is_mariadb() {
-        true => Some(count("Binlog_commits")? / count("Binlog_group_commits")?.max(1.0)),
-        false => None,
-    };
-    let different = differences(&stage.held, &contents(&target)?);
-    ensure!(different.is_empty(), "{policy} {order} {workers}: {different:?}");
-    Ok(Measured { rate, retries: run.number("retries")?, commits_in_group })
+/// A target that goes through the log, each time with another setting.
+struct Replica<'a> {
+    stage: &'a Stage,
+    options: &'a [&'a str],
+    target: Server,
+    has_begun: bool,
 }
 
-fn table(stage: &Stage, arguments: &Arguments, disk: Disk, slow: &str) -> Result<String> {
+impl<'a> Replica<'a> {
+    fn new(stage: &'a Stage, options: &'a [&'a str]) -> Result<Self> {
+        let target = Server::start_from(stage.source.kind, options, Some(&stage.start.data()))?;
+        Ok(Self { stage, options, target, has_begun: false })
+    }
+
+    /// Applies from where the last one ended, until `stretch` is over (without: to the log's end).
+    fn apply(&mut self, setting: Setting<'_>, stretch: Option<Duration>) -> Result<Run> {
+        let (from, to) = (self.stage.source.binlog_index().display().to_string(), self.target.url());
+        let workers = setting.workers.to_string();
+        let mut line = vec!["replicate", "--from", &from, "--to", &to, "--json", "--workers", &workers];
+        line.extend(["--policy", setting.policy, "--commit-order", setting.order, "--grouping", setting.grouping]);
+        if !std::mem::replace(&mut self.has_begun, true) {
+            line.extend(["--start", &self.stage.position]);
+        }
+        let mut running = Heddle::start(&line)?;
+        if let Some(stretch) = stretch {
+            let until = Instant::now() + stretch;
+            while Instant::now() < until && !running.has_ended()? {
+                sleep(Duration::from_millis(10));
+            }
+            running.terminate()?;
+        }
+        running.wait()?.successful()
+    }
+
+    fn status(&self, name: &str) -> Result<f64> {
+        let rows = self.target.rows(&format!("SHOW GLOBAL STATUS LIKE '{name}'"))?;
+        Ok(rows.first().and_then(|row| row.get(1)).and_then(|value| value.parse().ok()).unwrap_or(0.0))
+    }
+
+    fn commits(&self) -> Result<Option<(f64, f64)>> {
+        if !self.stage.source.kind.is_mariadb() {
+            return Ok(None);
+        }
+        Ok(Some((self.status("Binlog_commits")?, self.status("Binlog_group_commits")?)))
+    }
+
+    fn measure(&mut self, setting: Setting<'_>, stretch: Duration) -> Result<Measured> {
+        // A log that ends too soon is followed by a fresh start, and that is enough for any stretch.
+        for _ in 0..2 {
+            let before = self.commits()?;
+            let run = self.apply(setting, Some(stretch))?;
+            let (summary, after) = (run.summary()?, self.commits()?);
+            let number = |name: &str| summary[name].as_f64().with_context(|| format!("no {name} in the summary"));
+            let (transactions, seconds) = (number("transactions")?, number("applying_seconds")?);
+            let measured = Measured {
+                rate: transactions / seconds.max(1e-9),
+                retries: run.number("retries")?,
+                commits_in_group: before
+                    .zip(after)
+                    .map(|(before, after)| (after.0 - before.0) / (after.1 - before.1).max(1.0)),
+            };
+            if run.was_stopped()? {
+                return Ok(measured);
+            }
+            self.begin_anew()?;
+            if seconds > stretch.as_secs_f64() / 2.0 {
+                return Ok(measured);
+            }
+        }
+        bail!("{}: the log is shorter than a stretch of {stretch:?}: give more --transactions", setting.policy)
+    }
+
+    fn compare(&self) -> Result<()> {
+        let different = differences(&self.stage.held, &contents(&self.target)?);
+        ensure!(different.is_empty(), "not equal at the log's end: {different:?}");
+        Ok(())
+    }
+
+    fn begin_anew(&mut self) -> Result<()> {
+        self.compare()?;
+        *self = Self::new(self.stage, self.options)?;
+        Ok(())
+    }
+
+    fn finish(mut self) -> Result<()> {
+        self.apply(Setting { policy: "writeset", order: "preserve", workers: 4, grouping: "auto" }, None)?;
+        self.compare()
+    }
+}
+
+fn table(stage: &Stage, arguments: &Arguments, disk: Disk, slow: &str, grouping: &str) -> Result<String> {
     let workers: Vec<String> = arguments.workers.iter().map(ToString::to_string).collect();
     let mut text = format!(
-        "\n### {}, {}, grouping {}\n\n| policy | commit order | {} | retries | commits in a group |\n|---|---|{}---:|---:|\n",
+        "\n### {}, {}, grouping {grouping}\n\n| policy | commit order | {} | retries | commits in a group |\n|---|---|{}---:|---:|\n",
         version(&stage.source)?,
         disk.text(),
-        arguments.grouping,
         workers.join(" | "),
         "---:|".repeat(workers.len())
     );
@@ -213,10 +286,14 @@ fn table(stage: &Stage, arguments: &Arguments, disk: Disk, slow: &str) -> Result
         Disk::Slow => [DURABLE.as_slice(), &[slow]].concat(),
         Disk::Careless => FAST.to_vec(),
     };
-    let serial = measure(stage, "serial", "preserve", 1, &options, &arguments.grouping)?.rate;
-    writeln!(text, "| serial | preserve | {serial:.0} (1.0) |{} | |", " |".repeat(workers.len() - 1))?;
+    let mut replica = Replica::new(stage, &options)?;
+    // The first of a server finds nothing in its buffers: it is not counted.
+    let serial = Setting { policy: "serial", order: "preserve", workers: 1, grouping: "off" };
+    replica.measure(serial, arguments.stretch)?;
+    let serial = replica.measure(serial, arguments.stretch * 2)?.rate;
+    writeln!(text, "| serial, grouping off | preserve | {serial:.0} (1.0) |{} | |", " |".repeat(workers.len() - 1))?;
     for (policy, only, overtakes) in POLICIES {
-        if policy == "serial"
+        if (policy == "serial" && grouping == "off")
             || !arguments.policies.iter().any(|name| name == policy)
             || only.is_some_and(|mariadb| mariadb != stage.source.kind.is_mariadb())
         {
@@ -225,8 +302,8 @@ fn table(stage: &Stage, arguments: &Arguments, disk: Disk, slow: &str) -> Result
         for order in arguments.orders.iter().filter(|order| overtakes || *order == "preserve") {
             let mut line = format!("| {policy} | {order} |");
             let (mut retries, mut grouped) = (0, None);
-            for &count in &arguments.workers {
-                let measured = measure(stage, policy, order, count, &options, &arguments.grouping)?;
+            for &workers in &arguments.workers {
+                let measured = replica.measure(Setting { policy, order, workers, grouping }, arguments.stretch)?;
                 line += &format!(" {:.0} ({:.1}) |", measured.rate, measured.rate / serial.max(1e-9));
                 (retries, grouped) = (measured.retries, measured.commits_in_group);
             }
@@ -235,6 +312,7 @@ fn table(stage: &Stage, arguments: &Arguments, disk: Disk, slow: &str) -> Result
             writeln!(text, "{line} {retries} | {grouped} |")?;
         }
     }
+    replica.finish()?;
     Ok(text)
 }
 
@@ -245,14 +323,21 @@ fn main() -> Result<()> {
     let mut page = Page::open(arguments.output.clone())?;
     let load = arguments.load;
     let mut text = format!(
-        "## Policies\n\nEvery policy on one input, transactions/s (times serial) by number of workers: {} transactions of sysbench's `{}` from {} sessions, {} tables \
-         of {} rows, from binary log files. Retries and commits in a group (commits for each write of the target's binary log) are of the last column.\n",
-        load.events, arguments.script, load.threads, load.tables, load.rows
+        "## Policies\n\nEvery policy on one input, transactions/s (times serial) by number of workers: stretches of {:.1} s of one log of {} transactions of sysbench's `{}` from {} sessions, {} tables \
+         of {} rows, from binary log files; contents compared at the log's end. Retries and commits in a group (commits for each write of the target's binary log) are of the last column.\n",
+        arguments.stretch.as_secs_f64(),
+        load.events,
+        arguments.script,
+        load.threads,
+        load.tables,
+        load.rows
     );
     for &kind in &arguments.kinds {
         let stage = stage(kind, &arguments)?;
         for &disk in &arguments.disks {
-            text += &table(&stage, &arguments, disk, &slow)?;
+            for grouping in &arguments.grouping {
+                text += &table(&stage, &arguments, disk, &slow, grouping)?;
+            }
         }
     }
     write!(text, "\nMeasured on {}, with `bench/policies {}`.\n\n", machine(), line())?;

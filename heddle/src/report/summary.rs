@@ -3,11 +3,11 @@
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use engine::failure::Failure;
 use serde::Serialize;
 
 use crate::observe::usage::Usage;
 use crate::runtime::channel::Spec;
+use crate::runtime::coordinator::Outcome;
 use crate::runtime::stats::Stats;
 
 /// `--json`: names and units are stable; fields may be added.
@@ -16,6 +16,8 @@ pub struct Summary {
     pub transactions: u64,
     pub rows: u64,
     pub seconds: f64,
+    /// Of these: with sessions that were ready, until the last of them had done its work.
+    pub applying_seconds: f64,
     pub transactions_per_second: f64,
     pub workers: usize,
     pub policy: &'static str,
@@ -59,14 +61,7 @@ pub struct ErrorReport {
 }
 
 impl Summary {
-    pub fn new(
-        spec: &Spec,
-        stats: &Stats,
-        first_seq: u64,
-        time: Duration,
-        failure: Option<Failure>,
-        stopped: bool,
-    ) -> Self {
+    pub fn new(spec: &Spec, stats: &Stats, first_seq: u64, time: Duration, outcome: Outcome) -> Self {
         let mark = stats.mark();
         let (counters, _) = stats.counters();
         let transactions = counters.transactions.max(mark.seq - first_seq);
@@ -76,6 +71,7 @@ impl Summary {
             transactions,
             rows: counters.rows,
             seconds,
+            applying_seconds: outcome.applying.as_secs_f64(),
             transactions_per_second: transactions as f64 / seconds.max(1e-9),
             workers: spec.workers,
             policy: spec.policy.as_str(),
@@ -95,8 +91,8 @@ impl Summary {
             memory_wait_seconds: stats.memory_wait().as_secs_f64(),
             cpu_seconds: usage.cpu.as_secs_f64(),
             memory_bytes_max: usage.memory_bytes_max,
-            stopped,
-            error: failure.map(|failure| ErrorReport {
+            stopped: outcome.stopped,
+            error: outcome.failure.map(|failure| ErrorReport {
                 kind: format!("{:?}", failure.kind),
                 message: failure.message,
                 code: failure.code,

@@ -117,7 +117,7 @@ pub fn run(spec: &Spec, stats: &Arc<Stats>, stop: &Arc<AtomicBool>) -> Result<Su
     let first_seq = feed.start.mark.seq;
     let outcome = run_threads(spec, feed, &opened.islands, stats, stop)?;
     target.close();
-    Ok(Summary::new(spec, stats, first_seq, began.elapsed(), outcome.failure, outcome.stopped))
+    Ok(Summary::new(spec, stats, first_seq, began.elapsed(), outcome))
 }
 
 fn files_feed(spec: &Spec, files: &[PathBuf], opened: &crate::target::Opened) -> Result<Feed> {

@@ -51,10 +51,13 @@ pub struct Coordinator {
 pub struct Outcome {
     pub failure: Option<Failure>,
     pub stopped: bool,
+    /// With sessions that were ready, until the last of them had done its work.
+    pub applying: Duration,
 }
 
 impl Coordinator {
     pub fn run(mut self) -> (Outcome, Scheduler) {
+        let began = Instant::now();
         let mut failure = None;
         let mut stopped = false;
         loop {
@@ -84,7 +87,7 @@ impl Coordinator {
         self.budget.close();
         self.stats.give_up();
         self.workers.clear();
-        (Outcome { failure, stopped }, self.scheduler)
+        (Outcome { failure, stopped, applying: began.elapsed() }, self.scheduler)
     }
 
     fn act(&mut self, output: Output) -> Acted {

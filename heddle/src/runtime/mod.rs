@@ -7,7 +7,7 @@
 
 pub mod budget;
 pub mod channel;
-mod coordinator;
+pub mod coordinator;
 mod feeder;
 mod housekeeper;
 pub mod patience;
