@@ -64,12 +64,17 @@ impl Event {
         if header.kind == Kind::FORMAT_DESCRIPTION {
             return FormatDescription::decode(&bytes).map(|(event, _)| event);
         }
-        let trailer_len = checksum.len();
+        Self::checked(header, bytes, checksum)
+    }
+
+    /// `header` is that of `bytes`, which are exactly one event and no format description.
+    #[inline]
+    pub(crate) fn checked(header: Header, bytes: Bytes, checksum: Checksum) -> Result<Event, Corrupt> {
         match checksum {
             Checksum::Off => {}
             Checksum::Crc32 => verify_crc(&bytes, crc32fast::Hasher::new(), 0)?,
         }
-        Ok(Event { header, bytes, trailer_len })
+        Ok(Event { header, bytes, trailer_len: checksum.len() })
     }
 
     /// For parts of the crate that checked the bytes themselves.

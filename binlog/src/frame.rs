@@ -150,12 +150,13 @@ impl Framer {
         }
         let offset = self.offset;
         let bytes = self.take(len);
-        let event = self.parse(bytes, header.kind).map_err(|corrupt| corrupt.at(offset))?;
+        let event = self.parse(bytes, header).map_err(|corrupt| corrupt.at(offset))?;
         self.offset = offset + len as u64;
         Ok(Step::Event { event, offset })
     }
 
-    fn parse(&mut self, bytes: Bytes, kind: Kind) -> Result<Event, Corrupt> {
+    fn parse(&mut self, bytes: Bytes, header: Header) -> Result<Event, Corrupt> {
+        let kind = header.kind;
         if kind == Kind::FORMAT_DESCRIPTION {
             let (event, format) = FormatDescription::decode(&bytes)?;
             self.format = Some(format);
@@ -165,7 +166,7 @@ impl Framer {
             Some(format) => format.checksum,
             None => return Err(Corrupt::new(4, What::NoFormat(kind))),
         };
-        let event = Event::parse(bytes, checksum)?;
+        let event = Event::checked(header, bytes, checksum)?;
         if kind == Kind::START_ENCRYPTION {
             return Err(Corrupt::new(0, What::Encrypted));
         }
