@@ -277,6 +277,49 @@ fn way_of(policy: &str) -> Way {
     known.map_or(way("writeset", "relaxed", &[]), |known| way(known.policy, "preserve", &[]))
 }
 
+/// Every way, each killed again and again until it gets to the end.
+fn every_policy_killed(kind: Kind, ways: &[Way]) -> Result<()> {
+    let fast = ["--sync-binlog=0", "--innodb-flush-log-at-trx-commit=0"];
+    let (source, target) = Server::start_two((kind, &[]), (kind, &fast))?;
+    workload(&source)?;
+    let held = contents(&source)?;
+    let stand = Stand { source, target, held };
+    let seed = std::env::var("HEDDLE_SEED").ok().and_then(|text| text.parse().ok()).unwrap_or(20_161_122);
+    let mut random = StdRng::seed_from_u64(seed);
+    eprintln!("times of the kills from HEDDLE_SEED={seed}");
+    for way in EVERYWHERE.iter().chain(ways) {
+        stand.empty()?;
+        let channel = format!("killed-{}-{}", way.policy, way.order);
+        let arguments = stand.arguments(&channel, way);
+        let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+        let mut kills = 0;
+        for _ in 0..8 {
+            let mut running = Heddle::start(&arguments)?;
+            thread::sleep(Duration::from_millis(random.random_range(50..700)));
+            kills += u32::from(!running.has_ended()?);
+            running.kill()?;
+            running.wait()?;
+        }
+        let run = heddle(&arguments)?.successful()?;
+        eprintln!("{channel}: {kills} kills");
+        let different = differences(&stand.held, &contents(&stand.target)?);
+        ensure!(different.is_empty(), "{channel}: {different:?}\n{run}");
+    }
+    Ok(())
+}
+
+#[test]
+#[ignore = "scripts/nightly"]
+fn mariadb_killed() {
+    every_policy_killed(MARIADB_10_11, &MARIADB).unwrap_or_else(|error| panic!("{error:#}"));
+}
+
+#[test]
+#[ignore = "scripts/nightly"]
+fn mysql_killed() {
+    every_policy_killed(MYSQL_9_7, &MYSQL).unwrap_or_else(|error| panic!("{error:#}"));
+}
+
 /// Killed with gaps; `--fill-gaps` closes them and no more, then the rest follows.
 fn killed(stand: &Stand) -> Result<()> {
     stand.empty()?;
