@@ -23,12 +23,13 @@ use super::signals::Signals;
 use crate::report::demo::{self as report, DemoReport, Run, Style};
 use crate::report::out::say;
 use crate::report::summary::Summary;
-use crate::runtime::channel::{self, PolicyName, PolicyOptions, Spec};
+use crate::runtime::channel::{self, Spec};
 use crate::runtime::start::StartAt;
 use crate::runtime::stats::Stats;
 use crate::runtime::until::Until;
 use crate::source::Source;
 use crate::target::store::{self, StoreTarget, TableSum};
+use engine::policy::{PolicyName, PolicyOptions};
 
 /// Show parallel replication on a generated workload: no server, no set-up
 ///

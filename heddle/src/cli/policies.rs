@@ -1,12 +1,19 @@
 //! `heddle policies`: what there is to choose from.
 
-use crate::report::out::say;
 use std::process::ExitCode;
 
 use anyhow::Result;
 use clap::Args;
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
+use engine::policy::named::{ABOUT, ALWAYS, About, PolicyName};
 
-use crate::runtime::policies::{ABOUT, ALWAYS, About};
+use crate::report::out::say;
+
+/// For `--policy`: names, each with what it is.
+pub fn parser() -> impl TypedValueParser<Value = PolicyName> {
+    let values = ABOUT.iter().map(|about| PossibleValue::new(about.name.as_str()).help(about.summary));
+    PossibleValuesParser::new(values).try_map(|name| name.parse())
+}
 
 /// List the parallelism policies
 #[derive(Debug, Args)]
@@ -21,14 +28,17 @@ pub fn run(args: &PoliciesArgs) -> Result<ExitCode> {
         let list: Vec<_> = ABOUT
             .iter()
             .map(|about| {
-                serde_json::json!({"name": about.name.as_str(), "needs": about.needs, "guarantees": about.guarantees,
+                serde_json::json!({"name": about.name.as_str(), "summary": about.summary, "needs": about.needs, "guarantees": about.guarantees,
                     "blocked_by": about.blocked_by})
             })
             .collect();
         say!("{}", serde_json::to_string_pretty(&list)?);
     } else {
-        for About { name, needs, guarantees, blocked_by } in ABOUT {
-            say!("{}\n  needs       {needs}\n  guarantees  {guarantees}\n  blocked by  {blocked_by}", name.as_str());
+        for About { name, summary, needs, guarantees, blocked_by } in ABOUT {
+            say!(
+                "{}: {summary}\n  needs       {needs}\n  guarantees  {guarantees}\n  blocked by  {blocked_by}",
+                name.as_str()
+            );
         }
         say!("\nAll are blocked by {ALWAYS}.");
     }

@@ -19,7 +19,7 @@ use super::signals::stop_without_gaps;
 use crate::observe::progress::Progress;
 use crate::report::out::{complain, say};
 use crate::report::summary::Summary;
-use crate::runtime::channel::{self, PolicyName, PolicyOptions, Spec};
+use crate::runtime::channel::{self, Spec};
 use crate::runtime::start::StartAt;
 use crate::runtime::stats::Stats;
 use crate::runtime::until::Until;
@@ -27,6 +27,7 @@ use crate::source::Source;
 use crate::target::mysql::MySqlTarget;
 use crate::target::store::StoreTarget;
 use crate::target::{CHANNEL_BYTES_MAX, Target};
+use engine::policy::{PolicyName, PolicyOptions};
 
 /// Replicate from a server or binary log files into a server or the embedded store
 ///
@@ -49,7 +50,7 @@ pub struct ReplicateArgs {
     #[arg(long, default_value = "default")]
     channel: String,
     /// What may run in parallel: see `heddle policies`
-    #[arg(long, value_enum, default_value = "writeset")]
+    #[arg(long, value_parser = super::policies::parser(), default_value = "writeset")]
     policy: PolicyName,
     /// preserve: readers see only states that the source had · per-lane: as the source in each lane (policies database and
     /// domain) · relaxed: commit as soon as possible

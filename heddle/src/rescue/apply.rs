@@ -18,7 +18,7 @@ use super::status::{Positioning, ReplicaStatus};
 use super::takeover;
 use crate::observe::progress::Progress;
 use crate::report::summary::Summary;
-use crate::runtime::channel::{self, PolicyName, PolicyOptions, Spec};
+use crate::runtime::channel::{self, Spec};
 use crate::runtime::start::StartAt;
 use crate::runtime::stats::Stats;
 use crate::runtime::until::Until;
@@ -26,6 +26,7 @@ use crate::source::Source;
 use crate::source::state::SourceState;
 use crate::target::Target;
 use crate::target::mysql::progress::SCHEMA;
+use engine::policy::{PolicyName, PolicyOptions};
 
 impl Rescue<'_> {
     /// Applies until the goal; false when it was not reached.

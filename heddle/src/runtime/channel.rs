@@ -13,6 +13,7 @@ use engine::failure::{Failure, FailureKind};
 use engine::group::{Grouping, Limits};
 use engine::keying::Keying;
 use engine::pace::Pace;
+use engine::policy::{PolicyName, PolicyOptions};
 use engine::scheduler::{CommitOrder, Config, Scheduler};
 use relay::{FileOptions, FilesReader, LogReader, RealFs, RelayLog};
 
@@ -20,7 +21,6 @@ use super::budget::Budget;
 use super::coordinator::{Coordinator, Outcome};
 use super::feeder::{Batch, Feeder, SPILL_BYTES};
 use super::housekeeper::{Housekeeper, Purge};
-pub use super::policies::{PolicyName, PolicyOptions};
 use super::reread::{Reread, relay_position};
 use super::start::{self, Start, StartAt};
 use super::stats::Stats;

@@ -2,7 +2,7 @@
 //!
 //! `channel` puts a run together · `feeder` log → placements · `coordinator` around the scheduler · `worker` one session ·
 //! `housekeeper` chores beside the hot path · `patience` tries to get a target back · `reread` large transactions · `budget` memory ·
-//! `until` where to end · `policies` by name ·
+//! `until` where to end ·
 //! `stats` numbers for observers.
 
 pub mod budget;
@@ -11,7 +11,6 @@ pub mod coordinator;
 mod feeder;
 mod housekeeper;
 pub mod patience;
-pub mod policies;
 pub mod reread;
 pub mod start;
 pub mod stats;

@@ -1,7 +1,8 @@
 //! Heddle: transactions one by one, or many in one target transaction.
 
+use super::Policy;
 use super::mysql::Commits;
-use super::policy::{Past, Policy};
+use super::policy::Past;
 use super::resources::{Cores, Pool};
 use super::{Applied, Costs, Outcome, Trace, Waits};
 

@@ -17,8 +17,9 @@ mod policy;
 mod resources;
 mod rounds;
 
+pub use engine::policy::PolicyName as Policy;
 pub use knee::{Knee, knee};
-pub use policy::Policy;
+pub use policy::fits;
 
 use crate::replica::resources::{Cores, Pool};
 
@@ -183,7 +184,7 @@ impl Model {
         }
         let modes = [Mode::Minimal, Mode::Conservative, Mode::Optimistic, Mode::Aggressive];
         all.extend(modes.map(|mode| Self::MariaDb { mode }));
-        for policy in Policy::ALL {
+        for policy in Policy::all() {
             all.push(Self::Heddle { policy, grouping: false, ordered: true });
             if !policy.speculates() {
                 all.push(Self::Heddle { policy, grouping: false, ordered: false });
@@ -222,7 +223,7 @@ impl Model {
             Self::MariaDb { mode: Mode::Aggressive } => "mariadb-aggressive".to_owned(),
             Self::Heddle { policy, grouping, ordered } => {
                 // The default policy goes without saying.
-                let policy = if policy == Policy::Writeset { "" } else { policy.name() };
+                let policy = if policy == Policy::Writeset { "" } else { policy.as_str() };
                 let parts =
                     ["heddle", policy, if grouping { "grouping" } else { "" }, if ordered { "" } else { "unordered" }];
                 parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join("-")

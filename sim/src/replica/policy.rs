@@ -4,73 +4,16 @@
 
 use std::collections::HashMap;
 
+use super::Policy;
+
 use super::{Applied, Trace};
 
-/// As `heddle replicate --policy` names them.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Policy {
-    Writeset,
-    Serial,
-    Database,
-    LogicalClock,
-    LogicalClockUnblocked,
-    CommitOrder,
-    WritesetTags,
-    WritesetSession,
-    Domain,
-    Minimal,
-    Conservative,
-    Optimistic,
-    Aggressive,
-}
-
-impl Policy {
-    pub const ALL: [Policy; 13] = [
-        Policy::Writeset,
-        Policy::Serial,
-        Policy::Database,
-        Policy::LogicalClock,
-        Policy::LogicalClockUnblocked,
-        Policy::CommitOrder,
-        Policy::WritesetTags,
-        Policy::WritesetSession,
-        Policy::Domain,
-        Policy::Minimal,
-        Policy::Conservative,
-        Policy::Optimistic,
-        Policy::Aggressive,
-    ];
-
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Writeset => "writeset",
-            Self::Serial => "serial",
-            Self::Database => "database",
-            Self::LogicalClock => "logical-clock",
-            Self::LogicalClockUnblocked => "logical-clock-unblocked",
-            Self::CommitOrder => "commit-order",
-            Self::WritesetTags => "writeset-tags",
-            Self::WritesetSession => "writeset-session",
-            Self::Domain => "domain",
-            Self::Minimal => "minimal",
-            Self::Conservative => "conservative",
-            Self::Optimistic => "optimistic",
-            Self::Aggressive => "aggressive",
-        }
-    }
-
-    /// Everything starts at once; a conflict shows on the target. Commits have to be in order.
-    pub fn speculates(self) -> bool {
-        matches!(self, Self::Optimistic | Self::Aggressive)
-    }
-
-    /// What it needs in the log: MySQL's tags, or MariaDB's group commits.
-    pub fn fits(self, trace: &Trace) -> bool {
-        match self {
-            Self::LogicalClock | Self::LogicalClockUnblocked => trace.has_tags,
-            Self::Domain | Self::Conservative => trace.has_groups,
-            _ => true,
-        }
+/// What a policy needs in the log: MySQL's tags, or MariaDB's group commits.
+pub fn fits(policy: Policy, trace: &Trace) -> bool {
+    match policy {
+        Policy::LogicalClock | Policy::LogicalClockUnblocked => trace.has_tags,
+        Policy::Domain | Policy::Conservative => trace.has_groups,
+        _ => true,
     }
 }
 

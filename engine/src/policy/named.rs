@@ -1,14 +1,15 @@
 //! The policies by name: what each needs, what it promises, what holds it up, and how it is made.
 
-use anyhow::{Result, bail};
-use engine::policy::{
+use std::str::FromStr;
+
+use super::{
     Conservative, Database, Domain, LogicalClock, Minimal, Optimistic, Policy, Serial, ServerTags, WriteSetPolicy,
 };
-use engine::scheduler::CommitOrder;
-use engine::tags::{Generation, HISTORY_HASHES, Rules, Tracking};
+use crate::scheduler::CommitOrder;
+use crate::tags::{Generation, HISTORY_HASHES, Rules, Tracking};
 
 /// `--policy`
-#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum PolicyName {
     /// Common keys keep their order
     Writeset,
@@ -42,6 +43,8 @@ pub enum PolicyName {
 #[derive(Clone, Copy, Debug)]
 pub struct About {
     pub name: PolicyName,
+    /// What it is, in a few words.
+    pub summary: &'static str,
     pub needs: &'static str,
     pub guarantees: &'static str,
     pub blocked_by: &'static str,
@@ -64,7 +67,26 @@ impl Default for PolicyOptions {
     }
 }
 
+/// Order and target do not suit a policy: why, and what to do.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+pub struct Unsuitable(String);
+
+impl FromStr for PolicyName {
+    type Err = Unsuitable;
+
+    fn from_str(text: &str) -> Result<Self, Unsuitable> {
+        let known = ABOUT.iter().map(|about| about.name).find(|name| name.as_str() == text);
+        known.ok_or_else(|| Unsuitable(format!("unknown policy {text}: `heddle policies` lists all")))
+    }
+}
+
 impl PolicyName {
+    /// All of them; the one to choose first.
+    pub fn all() -> impl Iterator<Item = Self> {
+        ABOUT.iter().map(|about| about.name)
+    }
+
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Writeset => "writeset",
@@ -109,6 +131,11 @@ impl PolicyName {
         }
     }
 
+    /// Everything starts at once; a conflict shows on the target. Commits have to be in order.
+    pub fn speculates(self) -> bool {
+        matches!(self, Self::Optimistic | Self::Aggressive)
+    }
+
     /// Whether its placements count on commits that have begun.
     pub fn uses_begun_commits(self) -> bool {
         matches!(self, Self::Minimal | Self::Conservative)
@@ -120,25 +147,26 @@ impl PolicyName {
     }
 
     /// Whether order and target suit it.
-    pub fn check(self, order: CommitOrder, locks_rows: bool) -> Result<()> {
+    pub fn check(self, order: CommitOrder, locks_rows: bool) -> Result<(), Unsuitable> {
         let name = self.as_str();
-        let speculates = matches!(self, Self::Optimistic | Self::Aggressive);
-        if speculates && order.has_gaps() {
-            bail!(
+        let refused = |why: String| Err(Unsuitable(why));
+        if self.speculates() && order.has_gaps() {
+            return refused(format!(
                 "--policy {name} finds conflicts only while the earlier transaction is not committed: it needs \
                  --commit-order preserve (or take --policy writeset with --commit-order {})",
                 order.as_str()
-            );
+            ));
         }
-        if speculates && !locks_rows {
-            bail!(
+        if self.speculates() && !locks_rows {
+            return refused(format!(
                 "--policy {name} needs a target that locks rows, which the embedded store does not: take --policy writeset"
-            );
+            ));
         }
         if order == CommitOrder::PerLane && !matches!(self, Self::Database | Self::Domain) {
-            bail!(
+            return refused(
                 "--commit-order per-lane needs a policy with lanes: --policy database (a lane is a schema) or --policy domain (a \
                  lane is a MariaDB domain)"
+                    .to_owned(),
             );
         }
         Ok(())
@@ -152,78 +180,91 @@ pub const ALWAYS: &str = "DDL, statements, XA and huge transactions (each runs a
 pub const ABOUT: [About; 13] = [
     About {
         name: PolicyName::Writeset,
+        summary: "Common keys keep their order",
         needs: "row format; keys of the tables (read from the target)",
         guarantees: "transactions that touch a common key keep their order, row by row; nothing else waits",
         blocked_by: "hot rows; tables without a unique key, keys of collations not handled yet (ordered by table)",
     },
     About {
         name: PolicyName::Serial,
+        summary: "One after the other",
         needs: "nothing",
         guarantees: "one after the other, as a replica without parallel replication",
         blocked_by: "every transaction",
     },
     About {
         name: PolicyName::Database,
+        summary: "One schema after the other's, each in its order (MySQL 5.6)",
         needs: "several schemas",
         guarantees: "each schema's order; a transaction on several schemas has its place in each",
         blocked_by: "one busy schema; transactions on many schemas",
     },
     About {
         name: PolicyName::LogicalClock,
+        summary: "The source's tags, as a native replica uses them (MySQL 5.7)",
         needs: "a MySQL source, 5.7 or later",
         guarantees: "what the source's last_committed says, scheduled as a native replica does",
         blocked_by: "a long transaction that others follow: all behind them wait, too; gaps in the numbers; log rotation",
     },
     About {
         name: PolicyName::LogicalClockUnblocked,
+        summary: "The source's tags, without waiting for the one in front",
         needs: "a MySQL source, 5.7 or later",
         guarantees: "what the source's last_committed says",
         blocked_by: "a long transaction: those that follow it; few sessions on the source; an intermediate server that committed one by one",
     },
     About {
         name: PolicyName::CommitOrder,
+        summary: "The source's clock alone, by MySQL's rules",
         needs: "a source that tags or groups its commits; serial otherwise",
         guarantees: "what had committed on the source before another was prepared comes first",
         blocked_by: "few sessions on the source, fast commits there",
     },
     About {
         name: PolicyName::WritesetTags,
+        summary: "Tags from write sets, by MySQL's rules and limits",
         needs: "row format; keys of the tables",
         guarantees: "the tags that MySQL would give with WRITESET, its fallbacks included",
         blocked_by: "log rotation, a full history (--writeset-history), DDL, tables that foreign keys refer to",
     },
     About {
         name: PolicyName::WritesetSession,
+        summary: "The same, and sessions keep their order",
         needs: "row format; keys of the tables; a MySQL source, whose log names sessions",
         guarantees: "as writeset-tags, and the order inside each session of the source",
         blocked_by: "as writeset-tags; few sessions",
     },
     About {
         name: PolicyName::Domain,
+        summary: "MariaDB's domains beside each other",
         needs: "a MariaDB source that uses several gtid_domain_id; --commit-order relaxed or per-lane",
         guarantees: "each domain's order but for what committed together; common keys keep their order across domains",
         blocked_by: "one busy domain; --domain-workers-max",
     },
     About {
         name: PolicyName::Minimal,
+        summary: "The next begins when the one before commits (MariaDB)",
         needs: "nothing; --commit-order relaxed for commits that share an fsync",
         guarantees: "a transaction begins when the one before has applied all its rows",
         blocked_by: "every transaction, but for its commit",
     },
     About {
         name: PolicyName::Conservative,
+        summary: "What committed together runs together (MariaDB)",
         needs: "a MariaDB source",
         guarantees: "what was in one group commit on the source runs together, the next group once all of it is applied",
         blocked_by: "small group commits on the source; the longest transaction of each group",
     },
     About {
         name: PolicyName::Optimistic,
+        summary: "All at once, conflicts are rolled back (MariaDB)",
         needs: "a target that locks rows; --commit-order preserve",
         guarantees: "a transaction that came too early is rolled back and runs again in its turn",
         blocked_by: "conflicts, each of which costs a rollback; transactions that waited for a lock on a MariaDB source",
     },
     About {
         name: PolicyName::Aggressive,
+        summary: "The same, without believing the source's hints (MariaDB)",
         needs: "a target that locks rows; --commit-order preserve",
         guarantees: "as optimistic, also for transactions that waited for a lock on the source",
         blocked_by: "conflicts, each of which costs a rollback",
@@ -232,18 +273,15 @@ pub const ABOUT: [About; 13] = [
 
 #[cfg(test)]
 mod tests {
-    use clap::ValueEnum;
-
     use super::*;
 
     #[test]
-    fn every_policy_is_described_and_bears_its_name() {
+    fn every_policy_bears_its_name() {
         let options = PolicyOptions::default();
-        for &name in PolicyName::value_variants() {
-            assert_eq!(ABOUT.iter().filter(|about| about.name == name).count(), 1, "{name:?}");
-            let made = name.make(CommitOrder::Preserve, true, &options);
-            let flag = name.to_possible_value().map(|value| value.get_name().to_owned());
-            assert_eq!((Some(made.name().to_owned()), made.name()), (flag, name.as_str()));
+        for name in PolicyName::all() {
+            assert_eq!(PolicyName::all().filter(|&other| other == name).count(), 1, "{name:?}");
+            assert_eq!(name.make(CommitOrder::Preserve, true, &options).name(), name.as_str());
+            assert_eq!(name.as_str().parse::<PolicyName>().unwrap(), name);
         }
     }
 
