@@ -5,13 +5,14 @@ use wire::{ConnectOptions, Connection};
 
 use super::estimate;
 use super::judge::{self, Findings};
-use super::look;
+use super::look::{self, Backlog};
 use super::native::Native;
 use super::relay_logs;
 use super::report::{Outcome, duration};
 use super::run::Rescue;
 use super::state::{self, Place, Record, Saved};
 use super::status::{Positioning, Receiver, ReplicaStatus};
+use crate::report::out::chain;
 use crate::source::state::SourceState;
 use crate::target::Target;
 use crate::target::mysql::progress::SCHEMA;
@@ -81,30 +82,8 @@ impl Rescue<'_> {
             Connection::connect(options).with_context(|| format!("source {} (see --source)", options.address()))?;
         let state = SourceState::read(&mut source).context("source")?;
         judge::source(&self.server, status, &state, findings);
-        let gtids = self.server.gtids.clone();
-        let place = Place { positioning: status.positioning, gtids, position: status.applied.clone() };
-        if state.flavour == self.server.flavour()
-            && let Err(why) = look::source_has(&mut source, &state, &place)?
-        {
-            let received = relay_logs::received_place(&place, status)?;
-            let later = look::source_has(&mut source, &state, &received)?;
-            let logs = relay_logs::find(&mut self.control, self.request, &self.server, status);
-            match (later, logs) {
-                (Ok(()), Ok(logs)) => {
-                    findings.notes.push(format!(
-                        "{why}: what comes next is read from the replica's relay logs, {:.1} MB, which are copied first",
-                        logs.bytes as f64 / 1e6
-                    ));
-                    self.copied_bytes = Some(logs.bytes);
-                }
-                (Err(why), _) => findings.refused.push(format!(
-                    "{why}, and the replica has not received it either: load the replica anew from a copy"
-                )),
-                (Ok(()), Err(error)) => findings.refused.push(format!(
-                    "{why}. What comes next is in the replica's relay logs only; {}. Otherwise let the native applier go on",
-                    crate::report::out::chain(&error)
-                )),
-            }
+        if state.flavour == self.server.flavour() {
+            self.look_for_what_comes_next(&mut source, &state, status, findings)?;
         }
         if state.flavour == binlog::Flavour::MariaDb {
             // In this order: the source is being written, and what comes last can only have grown.
@@ -112,19 +91,7 @@ impl Rescue<'_> {
             let last = source.scalar("SELECT @@global.gtid_binlog_pos")?.unwrap_or_default();
             judge::order(&logged, &last.parse().context("gtid_binlog_pos")?, &self.server, findings);
         }
-        let native = Native { flavour: state.flavour, version: source.server().version, channel: String::new() };
-        let own = self.own_identity()?;
-        match look::channels(&mut source, &native) {
-            Ok(sources) if sources.iter().any(|status| status.source_identity.as_ref() == Some(&own)) => {
-                findings.refused.push("source and replica replicate from each other: open the ring first".to_owned());
-            }
-            Ok(_) => {}
-            // MariaDB has a privilege of its own for this, which the account need not have: a ring is seen while applying, too.
-            Err(error) => findings.warnings.push(format!(
-                "whether the source replicates from this replica could not be asked: {}",
-                crate::report::out::chain(&error)
-            )),
-        }
+        self.look_for_ring(&mut source, &state, findings)?;
         let theirs = format!("SELECT COUNT(*) FROM information_schema.tables WHERE table_schema='{SCHEMA}'");
         if source.scalar(theirs)?.is_some_and(|count| count != "0") {
             findings.refused.push(format!(
@@ -134,6 +101,63 @@ impl Rescue<'_> {
         }
         let here = status.applied.as_ref().map(|position| position.file.to_string());
         let file = here.filter(|file| state.logs.contains(file));
+        let backlog = self.measure_backlog(options, file)?;
+        self.check_room(&backlog, findings)?;
+        self.report.backlog = Some(backlog);
+        Ok(())
+    }
+
+    /// In the source's logs, or in the replica's relay logs, or nowhere.
+    fn look_for_what_comes_next(
+        &mut self,
+        source: &mut Connection,
+        state: &SourceState,
+        status: &ReplicaStatus,
+        findings: &mut Findings,
+    ) -> Result<()> {
+        let gtids = self.server.gtids.clone();
+        let place = Place { positioning: status.positioning, gtids, position: status.applied.clone() };
+        let Err(why) = look::source_has(source, state, &place)? else { return Ok(()) };
+        let received = relay_logs::received_place(&place, status)?;
+        let later = look::source_has(source, state, &received)?;
+        let logs = relay_logs::find(&mut self.control, self.request, &self.server, status);
+        match (later, logs) {
+            (Ok(()), Ok(logs)) => {
+                findings.notes.push(format!(
+                    "{why}: what comes next is read from the replica's relay logs, {:.1} MB, which are copied first",
+                    logs.bytes as f64 / 1e6
+                ));
+                self.copied_bytes = Some(logs.bytes);
+            }
+            (Err(why), _) => findings
+                .refused
+                .push(format!("{why}, and the replica has not received it either: load the replica anew from a copy")),
+            (Ok(()), Err(error)) => findings.refused.push(format!(
+                "{why}. What comes next is in the replica's relay logs only; {}. Otherwise let the native applier go on",
+                chain(&error)
+            )),
+        }
+        Ok(())
+    }
+
+    fn look_for_ring(&mut self, source: &mut Connection, state: &SourceState, findings: &mut Findings) -> Result<()> {
+        let native = Native { flavour: state.flavour, version: source.server().version, channel: String::new() };
+        let own = self.own_identity()?;
+        match look::channels(source, &native) {
+            Ok(sources) if sources.iter().any(|status| status.source_identity.as_ref() == Some(&own)) => {
+                findings.refused.push("source and replica replicate from each other: open the ring first".to_owned());
+            }
+            Ok(_) => {}
+            // MariaDB has a privilege of its own for this, which the account need not have: a ring is seen while applying, too.
+            Err(error) => findings
+                .warnings
+                .push(format!("whether the source replicates from this replica could not be asked: {}", chain(&error))),
+        }
+        Ok(())
+    }
+
+    /// How far the replica is behind, and how long both appliers may take. `file`: the source's log that comes next, if it has it.
+    fn measure_backlog(&mut self, options: &ConnectOptions, file: Option<String>) -> Result<Backlog> {
         let (replica, server_id) = (&self.request.replica, (self.request.server_id)(&self.progress));
         let (control, native, gtids) = (&mut self.control, &self.native, &self.server.gtids);
         let (backlog, estimate) = std::thread::scope(|scope| {
@@ -144,8 +168,13 @@ impl Rescue<'_> {
         let mut backlog = backlog?;
         match estimate {
             Ok(bytes) => backlog.heddle_bytes_per_second = Some(bytes),
-            Err(error) => tracing::debug!("no estimate: {}", crate::report::out::chain(&error)),
+            Err(error) => tracing::debug!("no estimate: {}", chain(&error)),
         }
+        Ok(backlog)
+    }
+
+    /// On the disk of heddle's relay log.
+    fn check_room(&self, backlog: &Backlog, findings: &mut Findings) -> Result<()> {
         let received = backlog.behind_bytes.unwrap_or(0).min(self.request.relay_bytes_max);
         let needed = received.max(self.copied_bytes.unwrap_or(0));
         let dir = (self.request.relay_dir)(&self.progress)?;
@@ -159,7 +188,6 @@ impl Rescue<'_> {
                 free >> 20
             ));
         }
-        self.report.backlog = Some(backlog);
         Ok(())
     }
 
@@ -188,9 +216,7 @@ impl Rescue<'_> {
         };
         match self.target() {
             Ok(target) => target.check(None, &mut report),
-            Err(error) => {
-                report.problems.push(format!("the account on the replica: {}", crate::report::out::chain(&error)))
-            }
+            Err(error) => report.problems.push(format!("the account on the replica: {}", chain(&error))),
         }
         findings.refused.append(&mut report.problems);
         findings.warnings.append(&mut report.warnings);
