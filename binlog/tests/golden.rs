@@ -119,6 +119,31 @@ fn every_event_decodes() {
     }
 }
 
+/// The same workload on every version.
+#[test]
+fn every_server_has_every_case() {
+    let servers = [
+        ("mysql-5.6.14", "anonymous"),
+        ("mysql-5.7.22", "anonymous json"),
+        ("mysql-8.0.15", "anonymous json columns"),
+        ("mysql-9.7", "anonymous json columns payload tagged tagged-previous"),
+        ("mariadb-10.1", "columns compress"),
+        ("mariadb-10.2", "columns compress"),
+        ("mariadb-10.11", "columns compress"),
+        ("mariadb-11.4", "columns compress"),
+        ("mariadb-11.8", "columns compress"),
+    ];
+    let mut want: BTreeSet<String> = BTreeSet::new();
+    for (server, more) in servers {
+        let cases = "types types-minimal rows statement mixed tables ddl-xa".split(' ').chain(more.split(' '));
+        want.extend(cases.map(|case| format!("{server}/{case}.binlog")));
+    }
+    let root = format!("{}/tests/golden/", env!("CARGO_MANIFEST_DIR"));
+    let there: BTreeSet<String> =
+        golden_logs().iter().map(|log| log.to_string_lossy().strip_prefix(&root).unwrap().to_owned()).collect();
+    assert_eq!(there, want);
+}
+
 /// What was inserted is what the client printed, for every table that a case prints.
 #[test]
 fn values_are_the_clients() {
@@ -127,6 +152,7 @@ fn values_are_the_clients() {
         let Ok(printed) = std::fs::read_to_string(log.with_extension("tsv")) else {
             continue;
         };
+        let server = log.parent().and_then(|folder| folder.file_name()).unwrap().to_string_lossy().into_owned();
         let bytes = std::fs::read(&log).unwrap();
         let mut tables = Tables::default();
         let mut inserted: HashMap<(String, String), Vec<String>> = HashMap::new();
@@ -170,7 +196,9 @@ fn values_are_the_clients() {
                 if table == "strings" && matches!(index, 16..=18) && ours.starts_with(|c: char| c.is_ascii_digit()) {
                     continue;
                 }
-                if !ours.split('\u{1f}').any(|ours| same_value(ours, theirs)) {
+                // MySQL 5.7 prints a whole DOUBLE in JSON as if it were an integer.
+                let whole = |ours: &str| server.starts_with("mysql-5.7") && ours.strip_suffix(".0") == Some(theirs);
+                if !ours.split('\u{1f}').any(|ours| same_value(ours, theirs) || whole(ours)) {
                     panic!("{} {table} row {} column {index}: {ours} instead of {theirs}", log.display(), fields[0]);
                 }
                 checked += 1;

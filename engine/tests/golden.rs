@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use binlog::{Event, FormatDescription, Framer, Kind, MariaDbGtid, MySqlGtid, Step, TableMap};
+use binlog::{Event, FormatDescription, Framer, Kind, MariaDbGtid, MySqlGtid, Query, Step, TableMap};
 use engine::assemble::Assembler;
 use engine::gtid::Gtid;
 use engine::keying::Keying;
@@ -73,13 +73,32 @@ fn gtids(log: &Path) -> Vec<Option<Gtid>> {
     gtids
 }
 
+/// How often something is committed or rolled back in a log, statements that commit by themselves among it.
+fn commits(log: &Path) -> usize {
+    let mut open = false;
+    let mut count = 0;
+    for (_, event, format) in events(log) {
+        let text = match event.kind() {
+            Kind::XID => "COMMIT".to_owned(),
+            Kind::QUERY => String::from_utf8_lossy(&Query::decode(&event, &format).unwrap().sql).into_owned(),
+            _ => continue,
+        };
+        open |= text == "BEGIN";
+        let ends = matches!(text.as_str(), "COMMIT" | "ROLLBACK");
+        count += usize::from(ends || !open);
+        open &= !ends;
+    }
+    count
+}
+
 #[test]
 fn one_transaction_for_each_gtid() {
     for log in logs() {
         let transactions = assemble(&log);
         let expected = match gtids(&log) {
             // MySQL 5.6 without GTIDs: CREATE TABLE and two inserts.
-            none if none.is_empty() => vec![None; 3],
+            none if none.is_empty() && log.ends_with("anonymous.binlog") => vec![None; 3],
+            none if none.is_empty() => vec![None; commits(&log)],
             gtids => gtids,
         };
         let got: Vec<Option<Gtid>> = transactions.iter().map(|transaction| transaction.gtid.clone()).collect();

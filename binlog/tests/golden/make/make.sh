@@ -41,7 +41,7 @@ for server; do
         sed -n 's/^-- setup: //p' "$case" | while read -r setup; do "${client[@]}" -e "$setup"; done
         "${client[@]}" -e "CREATE DATABASE golden; FLUSH BINARY LOGS"
         log=$("${client[@]}" -N -e "SHOW BINARY LOGS" | tail -n 1 | cut -f 1)
-        sed "s|@LOAD@|$work/load.tsv|" "$case" | "${client[@]}" --comments --force golden 2>"$work/errors" >/dev/null || true
+        sed "s|@LOAD@|load.tsv|" "$case" | (cd "$work" && "${client[@]}" --comments --force golden) 2>"$work/errors" >/dev/null || true
         grep -v -e '^$' "$work/errors" >&2 || true
         "${client[@]}" -e "FLUSH BINARY LOGS"
         # Only the first log of the case: later ones are for rotation.

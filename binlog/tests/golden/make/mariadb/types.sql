@@ -1,4 +1,5 @@
 -- Every column type with its extremes, all optional table map metadata.
+-- option: --loose-binlog-checksum=CRC32
 -- option: --loose-binlog-row-metadata=FULL
 -- print: SELECT "ints" tbl, ints.* FROM ints ORDER BY id
 -- print: SELECT "numbers" tbl, numbers.* FROM numbers ORDER BY id

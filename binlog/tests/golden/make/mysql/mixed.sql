@@ -1,0 +1,35 @@
+-- Mixed format: statements where they are safe and rows where they are not; foreign keys, triggers, savepoints, temporary tables over several
+-- transactions, LOAD DATA, CREATE … SELECT, MyISAM in and beside transactions, generated columns.
+-- option: --loose-binlog-format=MIXED
+-- option: --loose-enforce-gtid-consistency=OFF
+-- option: --loose-gtid-mode=OFF
+SET sql_mode='';
+CREATE TABLE p (id INT PRIMARY KEY, n VARCHAR(20)) ENGINE=InnoDB;
+CREATE TABLE c (id INT PRIMARY KEY AUTO_INCREMENT, p INT, q INT, up INT, CONSTRAINT c_p FOREIGN KEY (p) REFERENCES p (id) ON DELETE CASCADE ON UPDATE CASCADE, CONSTRAINT c_q FOREIGN KEY (q) REFERENCES p (id) ON DELETE SET NULL ON UPDATE CASCADE, CONSTRAINT c_up FOREIGN KEY (up) REFERENCES c (id) ON DELETE CASCADE) ENGINE=InnoDB;
+CREATE TABLE m (id INT PRIMARY KEY AUTO_INCREMENT, a VARCHAR(40)) ENGINE=MyISAM;
+CREATE TABLE audit (id INT PRIMARY KEY AUTO_INCREMENT, what VARCHAR(40), u VARCHAR(40));
+CREATE TRIGGER after_insert AFTER INSERT ON p FOR EACH ROW INSERT INTO audit (what) VALUES (CONCAT('insert ', NEW.id));
+CREATE TRIGGER before_delete BEFORE DELETE ON p FOR EACH ROW INSERT INTO audit (what, u) VALUES (CONCAT('delete ', OLD.id), UUID());
+INSERT INTO p VALUES (1,'one'),(2,'two'),(3,'three'),(4,UUID());
+INSERT INTO c (p,q,up) VALUES (1,2,NULL),(1,3,1),(2,1,1),(3,3,NULL);
+UPDATE p SET id=10 WHERE id=1;
+DELETE FROM p WHERE id=3;
+DELETE FROM p WHERE id=2;
+BEGIN; INSERT INTO p VALUES (21,'a'); SAVEPOINT `one s`; INSERT INTO p VALUES (22,'b'); INSERT INTO m (a) VALUES ('kept'); ROLLBACK TO SAVEPOINT `one s`; INSERT INTO p VALUES (23,'c'); RELEASE SAVEPOINT `one s`; COMMIT;
+BEGIN; INSERT INTO p VALUES (24,'lost'); INSERT INTO m (a) VALUES ('kept too'); ROLLBACK;
+CREATE TEMPORARY TABLE tmp (a INT, b VARCHAR(20)) ENGINE=InnoDB;
+INSERT INTO tmp VALUES (100,'temporary'),(101,UUID());
+BEGIN; INSERT INTO p SELECT a, b FROM tmp; COMMIT;
+UPDATE tmp SET a=a+10;
+INSERT INTO p SELECT a, b FROM tmp WHERE a=110;
+DROP TEMPORARY TABLE tmp;
+LOAD DATA LOCAL INFILE '@LOAD@' INTO TABLE m (a,@id);
+CREATE TABLE made AS SELECT id, n FROM p WHERE id < 30;
+CREATE TABLE g (id INT PRIMARY KEY, a INT, v INT GENERATED ALWAYS AS (a*2) VIRTUAL, s INT GENERATED ALWAYS AS (a*3) STORED);
+INSERT INTO g (id,a) VALUES (1,10),(2,FLOOR(RAND(1)*100));
+UPDATE g SET a=a+1;
+INSERT DELAYED INTO m (a) VALUES ('delayed');
+REPLACE INTO p VALUES (21,'again');
+INSERT INTO p VALUES (21,'and again') ON DUPLICATE KEY UPDATE n=VALUES(n);
+INSERT IGNORE INTO p VALUES (21,'ignored'),(25,'not ignored');
+TRUNCATE TABLE audit;
