@@ -155,7 +155,9 @@ fn definitions(server: &Server) -> Result<Checksums> {
         ),
     ];
     for (what, query) in queries {
-        let wrapped = format!("{SESSION}WITH d(a, b, c) AS ({query}) SELECT HEX(CONCAT_WS('.', a, b)), HEX(c) FROM d");
+        // Old servers have no other way to name the columns.
+        let named = format!("SELECT NULL AS a, NULL AS b, NULL AS c FROM DUAL WHERE FALSE UNION ALL {query}");
+        let wrapped = format!("{SESSION}SELECT HEX(CONCAT_WS('.', a, b)), HEX(c) FROM ({named}) AS d");
         for row in server.rows(&wrapped).with_context(|| format!("definitions of {what}s"))? {
             let [name, text] = row.as_slice() else { bail!("unexpected row for a {what}") };
             result.insert(format!("{what} {}", unhex(name)?), unhex(text)?);

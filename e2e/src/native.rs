@@ -38,24 +38,37 @@ pub fn configure(source: &Server, replica: &Server) -> Result<()> {
 
 /// As `configure`, by GTID or by file and position; with settings that differ from the defaults, so that it shows when they are lost.
 pub fn configure_by(source: &Server, replica: &Server, by_gtid: bool) -> Result<()> {
+    let (file, offset) = position(source)?;
+    let by = match (replica.kind.is_mariadb(), by_gtid) {
+        (true, true) => "master_use_gtid=slave_pos".to_owned(),
+        (false, true) => "master_auto_position=1".to_owned(),
+        (_, false) => at(replica, &file, offset),
+    };
+    if replica.kind.is_mariadb() {
+        replica.execute(&format!("SET GLOBAL gtid_slave_pos = '{}'", gtid_start(source)?))?;
+    }
+    change_source(source, replica, &by)
+}
+
+/// As `configure_by`, from a place in the source's log.
+pub fn configure_at(source: &Server, replica: &Server, file: &str, offset: u64) -> Result<()> {
+    change_source(source, replica, &at(replica, file, offset))
+}
+
+fn at(replica: &Server, file: &str, offset: u64) -> String {
+    let without_gtids = if replica.kind.is_mariadb() { "master_use_gtid=no" } else { "master_auto_position=0" };
+    format!("{without_gtids}, master_log_file='{file}', master_log_pos={offset}")
+}
+
+fn change_source(source: &Server, replica: &Server, by: &str) -> Result<()> {
     let account = format!(
         "master_host='127.0.0.1', master_port={}, master_user='{USER}', master_password='{PASSWORD}'",
         source.port
     );
     let others = "master_connect_retry=1, master_heartbeat_period=3.5";
-    let (file, offset) = position(source)?;
-    let by = match (replica.kind.is_mariadb(), by_gtid) {
-        (true, true) => "master_use_gtid=slave_pos".to_owned(),
-        (true, false) => format!("master_use_gtid=no, master_log_file='{file}', master_log_pos={offset}"),
-        (false, true) => "master_auto_position=1".to_owned(),
-        (false, false) => format!("master_auto_position=0, master_log_file='{file}', master_log_pos={offset}"),
-    };
     if replica.kind.is_mariadb() {
         let ssl = if takes_ssl_off(replica) { ", master_ssl=0" } else { "" };
-        let start = gtid_start(source)?;
-        return replica.execute(&format!(
-            "SET GLOBAL gtid_slave_pos = '{start}'; CHANGE MASTER TO {account}, {others}, {by}{ssl}"
-        ));
+        return replica.execute(&format!("CHANGE MASTER TO {account}, {others}, {by}{ssl}"));
     }
     if is_old_mysql(replica) {
         let key = if is_mysql_5(replica) { "" } else { ", get_master_public_key=1" };

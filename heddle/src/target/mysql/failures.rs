@@ -22,6 +22,8 @@ pub(super) mod code {
     pub const TABLEACCESS_DENIED: u16 = 1142;
     pub const NO_SUCH_TABLE: u16 = 1146;
     pub const NO_SUCH_THREAD: u16 = 1094;
+    /// What a server without `local_infile` says: MySQL before 8.0.19, MySQL, MariaDB since 10.5.
+    pub const LOCAL_INFILE_OFF: [u16; 3] = [1148, 3948, 4166];
     /// The schema of a DROP DATABASE.
     pub const DB_DROP_EXISTS: u16 = 1008;
     pub const PACKET_TOO_LARGE: u16 = 1153;
@@ -105,6 +107,10 @@ pub fn failure(error: &wire::Error) -> Failure {
             FailureKind::Refused,
             "the server says no more than this about a row that it can not apply. Most often a column of the target's table can not hold the \
              source's: compare the definitions; or heddle's account lacks a privilege on the table (docs/privileges.md)",
+        ),
+        _ if code::LOCAL_INFILE_OFF.contains(&number) => (
+            FailureKind::Refused,
+            "the source's log has a LOAD DATA as a statement: SET GLOBAL local_infile=ON on the target and run the same command again",
         ),
         code::PACKET_TOO_LARGE => (FailureKind::Refused, "raise max_allowed_packet on the target"),
         _ => (FailureKind::Refused, "see the message; when the cause is gone, run the same command again"),
