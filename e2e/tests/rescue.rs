@@ -573,6 +573,38 @@ fn purged(kind: Kind, by: By) -> Result<()> {
     lagging.as_before(&settings).with_context(|| run.to_string())
 }
 
+/// A relay log in the middle ends inside an event: what it lacks is in none of those behind it. Nothing is applied; with the
+/// file as it was the same command finishes the work.
+fn torn(kind: Kind) -> Result<()> {
+    let lagging = Lagging::start(kind, By::Gtid, &[SMALL])?;
+    let settings = lagging.settings()?;
+    lagging.fall_behind(0)?;
+    purge_received(&lagging)?;
+    let mut logs = Vec::new();
+    for entry in std::fs::read_dir(lagging.replica.data())? {
+        let path = entry?.path();
+        let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        if name.contains("relay-bin.0") {
+            logs.push(path);
+        }
+    }
+    logs.sort();
+    ensure!(logs.len() > 5, "only {} relay logs", logs.len());
+    let log = &logs[logs.len() - 3];
+    let whole = std::fs::read(log)?;
+    std::fs::write(log, &whole[..whole.len() - 10])?;
+    let applied = gtids(&lagging.replica, true)?;
+    let run = lagging.rescue(&[])?;
+    ensure!(run.status.code() == Some(3) && outcome(&run)? == "unfinished", "{run}");
+    let name = log.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    ensure!(run.stderr.contains(&format!("{name} ends in the middle of an event")), "{name} is not named: {run}");
+    ensure!(gtids(&lagging.replica, true)? == applied, "something was applied: {run}");
+    std::fs::write(log, &whole)?;
+    let run = lagging.rescue(&[])?.successful()?;
+    ensure!(outcome(&run)? == "handed_back", "{run}");
+    lagging.as_before(&settings).with_context(|| run.to_string())
+}
+
 /// The same, killed at random moments and gone on with, aborted in the end.
 fn purged_and_interrupted(kind: Kind, by: By, name: &str) -> Result<()> {
     let mut random = seeded(name);
@@ -691,6 +723,8 @@ tests! {
     mariadb_purged_by_file: purged(MARIADB_10_11, By::File);
     mysql_purged_and_interrupted: purged_and_interrupted(MYSQL_9_7, By::Gtid, "mysql_purged_and_interrupted");
     mariadb_purged_and_interrupted: purged_and_interrupted(MARIADB_10_11, By::Gtid, "mariadb_purged_and_interrupted");
+    mysql_torn: torn(MYSQL_9_7);
+    mariadb_torn: torn(MARIADB_10_11);
     mysql_lost: lost(MYSQL_9_7);
     mariadb_lost: lost(MARIADB_10_11);
 }

@@ -158,7 +158,7 @@ impl RelayLogs {
         for (index, file) in self.files.iter().enumerate() {
             let mut reader = open(file, index + 1 == self.files.len())?;
             loop {
-                let located = match reader.next().with_context(|| file.display().to_string())? {
+                let located = match reader.next()? {
                     Read::Event(located) => located,
                     Read::CaughtUp | Read::End => break,
                 };
