@@ -172,7 +172,7 @@ pub fn run(args: &ReplicateArgs) -> Result<ExitCode> {
             gtids: args.until_gtid.clone(),
             time_us: args.until_time,
             gtids_incomplete: false,
-            gtids_exact: false,
+            source_end: None,
         },
         fill_gaps: args.fill_gaps,
         until_end: args.until_end,

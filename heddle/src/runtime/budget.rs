@@ -1,8 +1,8 @@
-//! Bounds the memory of transactions between the reader and their commit.
+//! Bounds the memory of what is under way: transactions between the reader and their commit, events between the source and the relay log.
 
 use std::sync::{Condvar, Mutex, PoisonError};
 
-/// What a transaction costs beside its events: structures, hashes, placement.
+/// What a transaction costs beside its events: structures, hashes, placement. An event costs less.
 const TRANSACTION_BYTES: u64 = 1024;
 
 #[derive(Debug)]

@@ -153,10 +153,9 @@ fn live_feed(
     let start = start::live(opened, &source, &spec.start, spec.on_target.clone(), spec.relay_filled)?;
     let mut until = Until { gtids_incomplete: !start.by_gtid, ..spec.until.clone() };
     if spec.until_end {
-        until.position = Some(source.end.clone());
+        until.no_further_than(&source.end);
         if start.by_gtid && !source.executed.is_empty() {
-            until.gtids = Some(source.executed.clone());
-            until.gtids_exact = true;
+            until.source_end = Some(source.executed.clone());
         }
     }
     let (writer, shared) = open_relay(spec, &source, &start)?;

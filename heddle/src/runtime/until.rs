@@ -13,9 +13,9 @@ pub struct Until {
     pub gtids: Option<GtidState>,
     /// The channel started at a position, so that the GTIDs before it are not noted: then the last of each source counts.
     pub gtids_incomplete: bool,
-    /// `gtids` are where one server was: that is reached with the very last of each domain. Without `gtid_strict_mode` a MariaDB's
-    /// sequence numbers can go back, and a greater one come before.
-    pub gtids_exact: bool,
+    /// Where the source was, an end beside the others: that is reached with the very last of each domain. Without `gtid_strict_mode` a
+    /// MariaDB's sequence numbers can go back, and a greater one come before.
+    pub source_end: Option<GtidState>,
     /// The first transaction committed at or after it is not applied; microseconds since the epoch.
     pub time_us: Option<u64>,
 }
@@ -43,13 +43,21 @@ impl Until {
             (Some(end), Some(position)) => position >= end,
             _ => false,
         };
-        let by_gtids = |end: &GtidState| match (end, gtids) {
-            (GtidState::MariaDb(end), GtidState::MariaDb(gtids)) if self.gtids_exact => {
+        let applied = |end: &GtidState| gtids.contains_state(end) || self.has_passed(end, gtids);
+        let by_source_end = |end: &GtidState| match (end, gtids) {
+            (GtidState::MariaDb(end), GtidState::MariaDb(gtids)) => {
                 end.iter().all(|last| gtids.get(last.domain) == Some(last))
             }
-            _ => gtids.contains_state(end) || self.has_passed(end, gtids),
+            _ => applied(end),
         };
-        by_position || self.gtids.as_ref().is_some_and(by_gtids)
+        by_position || self.gtids.as_ref().is_some_and(applied) || self.source_end.as_ref().is_some_and(by_source_end)
+    }
+
+    /// Ends at `end` if nothing else ends it before.
+    pub fn no_further_than(&mut self, end: &LogPosition) {
+        if self.position.as_ref().is_none_or(|position| position > end) {
+            self.position = Some(end.clone());
+        }
     }
 }
 
@@ -60,11 +68,25 @@ mod tests {
     #[test]
     fn sequence_numbers_that_go_back() {
         let state = |text: &str| text.parse::<GtidState>().unwrap();
-        let until = Until { gtids: Some(state("0-2-5,1-1-1")), gtids_exact: true, ..Until::default() };
+        let until = Until { source_end: Some(state("0-2-5,1-1-1")), ..Until::default() };
         assert!(!until.is_reached(None, &state("0-1-9,1-1-1")));
         assert!(!until.is_reached(None, &state("0-2-5")));
         assert!(until.is_reached(None, &state("0-2-5,1-1-1")));
-        let at_least = Until { gtids_exact: false, ..until };
+        let at_least = Until { gtids: until.source_end, ..Until::default() };
         assert!(at_least.is_reached(None, &state("0-1-9,1-1-1")));
+    }
+
+    #[test]
+    fn the_first_end_counts() {
+        let state = |text: &str| text.parse::<GtidState>().unwrap();
+        let at = |text: &str| text.parse::<LogPosition>().unwrap();
+        let mut until = Until { gtids: Some(state("0-1-5")), source_end: Some(state("0-1-9")), ..Until::default() };
+        assert!(until.is_reached(None, &state("0-1-5")) && !until.is_reached(None, &state("0-1-4")));
+        for (end, found) in
+            [("b.000001:900", "b.000001:900"), ("b.000002:4", "b.000001:900"), ("b.000001:500", "b.000001:500")]
+        {
+            until.no_further_than(&at(end));
+            assert_eq!(until.position, Some(at(found)));
+        }
     }
 }
