@@ -17,6 +17,7 @@ use relay::RelayWriter;
 use wire::{BinlogStream, ConnectOptions, Connection, DumpOptions, DumpRequest};
 
 use super::intake::{Intake, relay_failure};
+use crate::runtime::budget::Budget;
 use crate::runtime::reread::{engine_position, relay_position};
 use crate::runtime::stats::Stats;
 
@@ -46,6 +47,8 @@ pub struct Receiver {
 
 /// Events between the two threads; a chunk of the socket holds about a megabyte of them.
 const QUEUE_EVENTS: usize = 8192;
+/// An event that is larger is alone.
+const QUEUE_BYTES: u64 = 16 << 20;
 /// Appended at most before a sync.
 const SYNC_BYTES: usize = 4 << 20;
 const POLL: Duration = Duration::from_millis(100);
@@ -142,12 +145,14 @@ impl Receiver {
         };
         let shutdown = stream.shutdown_handle();
         let (send, receive) = bounded(QUEUE_EVENTS);
+        let room = Budget::new(QUEUE_BYTES);
         let stop = Arc::clone(&self.stop);
         std::thread::scope(|scope| {
-            scope.spawn(move || read_socket(stream, checksum, &send, &stop));
-            let ended = self.append(&receive);
+            scope.spawn(|| read_socket(stream, checksum, send, &room, &stop));
+            let ended = self.append(&receive, &room);
             shutdown.shutdown();
             // Lets the reader out of a full queue.
+            room.close();
             drop(receive);
             ended
         })
@@ -197,7 +202,7 @@ impl Receiver {
     }
 
     /// Appends what comes, syncs when nothing more is there or enough has gathered.
-    fn append(&mut self, events: &Channel<Result<Event, Ended>>) -> Ended {
+    fn append(&mut self, events: &Channel<Result<Event, Ended>>, room: &Budget) -> Ended {
         let mut intake = Intake::default();
         loop {
             if self.stop.load(Ordering::Relaxed) {
@@ -208,7 +213,7 @@ impl Receiver {
                 Err(RecvTimeoutError::Timeout) => continue,
                 Err(RecvTimeoutError::Disconnected) => return Ended::Lost("the reading thread ended".to_owned()),
             };
-            let mut bytes = 0;
+            let (mut bytes, mut count) = (0, 0);
             let mut last = None;
             for received in std::iter::once(first).chain(events.try_iter()) {
                 let event = match received {
@@ -219,6 +224,7 @@ impl Receiver {
                     }
                 };
                 bytes += event.bytes().len();
+                count += 1;
                 if let Err(failure) = intake.append(&mut self.writer, &event) {
                     last = Some(Ended::Failed(failure));
                     break;
@@ -230,6 +236,7 @@ impl Receiver {
             if let Err(error) = self.writer.sync() {
                 return Ended::Failed(relay_failure(&error));
             }
+            room.release(bytes as u64, count);
             self.stats.received_bytes.fetch_add(bytes as u64, Ordering::Relaxed);
             if let Some(ended) = last {
                 return ended;
@@ -268,14 +275,24 @@ fn ended(error: &wire::Error) -> Ended {
 }
 
 /// Socket → queue, until either end is gone.
-fn read_socket(mut stream: BinlogStream, checksum: Checksum, events: &Sender<Result<Event, Ended>>, stop: &AtomicBool) {
-    let mut checksum = checksum;
+fn read_socket(
+    mut stream: BinlogStream,
+    mut checksum: Checksum,
+    events: Sender<Result<Event, Ended>>,
+    room: &Budget,
+    stop: &AtomicBool,
+) {
     while !stop.load(Ordering::Relaxed) {
         let parsed = match stream.next() {
             Ok(packet) => parse(packet.bytes, &mut checksum),
             Err(error) => Err(ended(&error)),
         };
         let last = parsed.is_err();
+        if let Ok(event) = &parsed
+            && !room.acquire(event.bytes().len() as u64)
+        {
+            return;
+        }
         if events.send(parsed).is_err() || last {
             return;
         }
