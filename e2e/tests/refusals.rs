@@ -64,6 +64,27 @@ fn purged(kind: Kind) -> Result<()> {
     Ok(())
 }
 
+/// What MariaDB has not is refused there; `behind` leaves out what comes before.
+fn not_in_mariadb(behind: &str, sql: &str, texts: &[&str]) -> Result<()> {
+    let pair = Pair::start_two((MYSQL_9_7, &[]), (MARIADB_10_11, &[]))?;
+    pair.source.execute(behind)?;
+    let (file, offset) = e2e::native::position(&pair.source)?;
+    pair.target.execute(&behind.replace(" JSON", " LONGTEXT"))?;
+    pair.source.execute(sql)?;
+    let run = pair.begin(&["--until-end", "--start", &format!("{file}:{offset}")])?.wait()?;
+    refused_with_remedy(&run, texts)
+}
+
+const DOCUMENTS: &str = "CREATE DATABASE d; CREATE TABLE d.t (id INT PRIMARY KEY, j JSON); \
+    INSERT INTO d.t VALUES (1, CONCAT('{\"a\": 1, \"b\": \"', REPEAT('x', 200), '\"}'))";
+const PARTIAL: &str =
+    "SET SESSION binlog_row_value_options = PARTIAL_JSON; UPDATE d.t SET j = JSON_SET(j, '$.a', 2) WHERE id = 1";
+const CHILDREN: &str = "CREATE DATABASE d; CREATE TABLE d.t (id INT PRIMARY KEY) ENGINE=InnoDB; \
+    CREATE TABLE d.c (id INT PRIMARY KEY, t INT, FOREIGN KEY (t) REFERENCES d.t (id) ON DELETE CASCADE) ENGINE=InnoDB; \
+    INSERT INTO d.t VALUES (1); INSERT INTO d.c VALUES (1, 1)";
+const CASCADE: &str =
+    "SET SESSION binlog_format = STATEMENT, enable_cascade_triggers = ON; DELETE FROM d.t WHERE id = 1";
+
 fn reset_statement(kind: Kind) -> &'static str {
     if kind.is_mariadb() { "RESET MASTER" } else { "RESET BINARY LOGS AND GTIDS" }
 }
@@ -467,6 +488,9 @@ tests! {
     mysql_relay_disk_full: relay_disk_full(MYSQL_9_7);
     mariadb_other_server_id: other_server_id(MARIADB_10_11);
     mysql_other_server_id: other_server_id(MYSQL_9_7);
+    json_into_mariadb: not_in_mariadb(DOCUMENTS, "INSERT INTO d.t VALUES (2, '{}')", &["d.t has a JSON column"]);
+    partial_json_into_mariadb: not_in_mariadb(DOCUMENTS, PARTIAL, &["JSON"]);
+    cascade_triggers_into_mariadb: not_in_mariadb(CHILDREN, CASCADE, &["enable_cascade_triggers"]);
     mariadb_large_row: large_row(MARIADB_10_11);
     mysql_large_row: large_row(MYSQL_9_7);
     mariadb_clock_jumps: clock_jumps(MARIADB_10_11);

@@ -132,9 +132,9 @@ fn mysql_options(vars: &StatusVars, target: &TargetInfo, sets: &mut Vec<String>)
     {
         sets.push(format!("default_table_encryption={encryption}"));
     }
-    // Deprecated as soon as it was there: only where it is needed.
+    // A server that lacks it refuses it, which is right where triggers would have to run.
     if let Some(triggers) = vars.enable_cascade_triggers
-        && triggers != 0
+        && (triggers != 0 || target.version >= (9, 7, 0))
     {
         sets.push(format!("enable_cascade_triggers={triggers}"));
     }
@@ -142,6 +142,10 @@ fn mysql_options(vars: &StatusVars, target: &TargetInfo, sets: &mut Vec<String>)
 
 /// What only MariaDB's sessions have; a MySQL source never sets these flags.
 fn mariadb_options(vars: &StatusVars, target: &TargetInfo, sets: &mut Vec<String>) {
+    // Is refused: MariaDB has no triggers of rows that a foreign key changes.
+    if vars.enable_cascade_triggers.is_some_and(|triggers| triggers != 0) {
+        sets.push("enable_cascade_triggers=1".to_owned());
+    }
     let flags = vars.flags2.unwrap_or(0);
     // Off in every session of ours, so only what is on has to be said; a target that does not know the variable refuses.
     for (flag, set) in [

@@ -1,0 +1,21 @@
+-- Triggers of rows that a foreign key changes run where the session had asked for it, whatever the target's own setting is.
+CREATE DATABASE d;
+USE d;
+CREATE TABLE p (id INT PRIMARY KEY);
+CREATE TABLE c (id INT PRIMARY KEY, p INT, FOREIGN KEY (p) REFERENCES p (id) ON DELETE CASCADE ON UPDATE CASCADE);
+CREATE TABLE audit (id INT AUTO_INCREMENT PRIMARY KEY, what VARCHAR(20));
+CREATE TRIGGER deleted AFTER DELETE ON c FOR EACH ROW INSERT INTO audit (what) VALUES (CONCAT('deleted ', OLD.id));
+CREATE TRIGGER updated AFTER UPDATE ON c FOR EACH ROW INSERT INTO audit (what) VALUES (CONCAT('updated ', OLD.id));
+INSERT INTO p VALUES (1), (2), (3), (4), (5), (6);
+INSERT INTO c VALUES (1, 1), (2, 2), (3, 3), (4, 4), (5, 5), (6, 6);
+SET SESSION binlog_format = STATEMENT, enable_cascade_triggers = ON;
+DELETE FROM p WHERE id = 1;
+UPDATE p SET id = 20 WHERE id = 2;
+SET SESSION enable_cascade_triggers = OFF;
+DELETE FROM p WHERE id = 3;
+UPDATE p SET id = 40 WHERE id = 4;
+SET SESSION binlog_format = ROW;
+DELETE FROM p WHERE id = 5;
+SET SESSION enable_cascade_triggers = ON;
+DELETE FROM p WHERE id = 6;
+INSERT INTO audit (what) SELECT CONCAT(COUNT(*), ' rows') FROM audit AS a;
