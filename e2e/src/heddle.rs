@@ -125,13 +125,18 @@ impl Heddle {
     }
 
     /// Waits for the end, whatever it is.
-    pub fn wait(mut self) -> Result<Run> {
+    pub fn wait(self) -> Result<Run> {
+        self.wait_up_to(STUCK_AFTER)
+    }
+
+    /// The same where there is more to do than otherwise.
+    pub fn wait_up_to(mut self, limit: Duration) -> Result<Run> {
         let started = Instant::now();
         let (status, stuck) = loop {
             if let Some(status) = self.child.try_wait()? {
                 break (status, false);
             }
-            if started.elapsed() > STUCK_AFTER {
+            if started.elapsed() > limit {
                 self.child.kill()?;
                 break (self.child.wait()?, true);
             }
@@ -144,7 +149,7 @@ impl Heddle {
             stderr: text(self.stderr.take()),
             arguments: std::mem::take(&mut self.arguments),
         };
-        ensure!(!stuck, "stuck after {} s: {run}", STUCK_AFTER.as_secs());
+        ensure!(!stuck, "stuck after {} s: {run}", limit.as_secs());
         Ok(run)
     }
 }

@@ -7,7 +7,7 @@ use anyhow::{Context, Result, ensure};
 use std::fmt::Write;
 
 /// Every version to itself, upward, and across where the servers themselves could.
-pub const PAIRS: [(&str, &str); 25] = [
+pub const PAIRS: [(&str, &str); 27] = [
     ("mysql-5.6.14", "mysql-5.6.14"),
     ("mysql-5.7.22", "mysql-5.7.22"),
     ("mysql-8.0.15", "mysql-8.0.15"),
@@ -15,6 +15,7 @@ pub const PAIRS: [(&str, &str); 25] = [
     ("mariadb-10.1", "mariadb-10.1"),
     ("mariadb-10.2", "mariadb-10.2"),
     ("mariadb-10.11", "mariadb-10.11"),
+    ("mariadb-11.4", "mariadb-11.4"),
     ("mariadb-11.8", "mariadb-11.8"),
     ("mysql-5.6.14", "mysql-5.7.22"),
     ("mysql-5.6.14", "mysql-9.7"),
@@ -26,6 +27,7 @@ pub const PAIRS: [(&str, &str); 25] = [
     ("mariadb-10.2", "mariadb-10.11"),
     ("mariadb-10.1", "mariadb-11.8"),
     ("mariadb-10.11", "mariadb-11.8"),
+    ("mariadb-11.4", "mariadb-11.8"),
     ("mysql-5.7.22", "mariadb-10.2"),
     ("mysql-5.7.22", "mariadb-10.11"),
     ("mariadb-10.2", "mysql-5.7.22"),
