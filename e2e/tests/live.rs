@@ -63,6 +63,41 @@ fn under_load(kind: Kind, script: &str, options: &[&str]) -> Result<()> {
     pair.to_the_end(options).map(drop)
 }
 
+/// More tables than are asked for one by one; names that differ in case only, that need quotes, that are not ASCII.
+fn many_tables(kind: Kind) -> Result<()> {
+    const TABLES: u32 = 600;
+    let pair = Pair::start(kind)?;
+    let name = |i: u32| match i % 4 {
+        0 => format!("`t{i}`"),
+        1 => format!("`T{}`", i - 1),
+        2 => format!("`o'{i}``\"`"),
+        _ => format!("`größe {i}`"),
+    };
+    let create = |i| {
+        let parent = if i == 0 { 0 } else { i - 1 };
+        format!(
+            "CREATE TABLE {} (id INT PRIMARY KEY, u VARCHAR(20), p INT, UNIQUE (u), CONSTRAINT f{i} FOREIGN KEY (p) REFERENCES {} (id));",
+            name(i),
+            name(parent)
+        )
+    };
+    let created: String = (0..TABLES).map(create).collect();
+    pair.source.execute(&format!("CREATE DATABASE many; USE many; {created}"))?;
+    // A value that moves from row to row, and a child of the table before: what is not known to conflict would fail.
+    let change = |i| {
+        let (table, parent) = (name(i), if i == 0 { "NULL" } else { "1" });
+        format!(
+            "INSERT INTO {table} VALUES (1, 'a', NULL), (2, 'b', NULL); UPDATE {table} SET p = {parent} WHERE id = 1; \
+             UPDATE {table} SET u = 'c' WHERE id = 1; UPDATE {table} SET u = 'A' WHERE id = 2; UPDATE {table} SET u = 'B' WHERE id = 1;"
+        )
+    };
+    let changes: String = (0..TABLES).map(change).collect();
+    pair.source.execute(&format!("USE many; {changes}"))?;
+    let run = pair.to_the_end(&["--grouping", "off", "--workers", "6"])?;
+    ensure!(!run.stderr.contains("is ordered by table"), "definitions were read in part: {run}");
+    Ok(())
+}
+
 /// SIGTERM in the middle, then the same command again.
 fn terminated(kind: Kind, files: bool) -> Result<()> {
     let mut random = seeded("terminated");
@@ -387,6 +422,8 @@ tests! {
     mysql_update_non_index: under_load(MYSQL_9_7, "oltp_update_non_index", &["--workers", "4"]);
     mariadb_write_only_relaxed: under_load(MARIADB_10_11, "oltp_write_only", &["--commit-order", "relaxed", "--workers", "4"]);
     mysql_write_only_relaxed: under_load(MYSQL_9_7, "oltp_write_only", &["--commit-order", "relaxed", "--grouping", "off", "--workers", "8"]);
+    mariadb_many_tables: many_tables(MARIADB_10_11);
+    mysql_many_tables: many_tables(MYSQL_9_7);
     mariadb_terminated: terminated(MARIADB_10_11, false);
     mariadb_terminated_files: terminated(MARIADB_10_11, true);
     mysql_terminated: terminated(MYSQL_9_7, false);

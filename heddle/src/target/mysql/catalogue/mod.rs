@@ -1,25 +1,39 @@
 //! Table definitions as the target has them, read when a table is first seen and after each DDL.
 
+mod definition;
+
 use std::collections::HashMap;
 use std::sync::Arc;
 
 use binlog::TableMap;
-use engine::keys::{self, KeyClass};
-use engine::schema::{
-    Catalogue, CatalogueError, Column, ForeignKey, KeyPart, Table, TableId, TableOrderCause, UniqueKey,
-};
+use engine::keys::KeyClass;
+use engine::schema::{Catalogue, CatalogueError, Column, ForeignKey, Table, TableId, TableOrderCause};
 use wire::Connection;
 
+use self::definition::Definition;
 use super::sql::quote;
 
 pub struct MySqlCatalogue {
     connection: Connection,
     reconnect: Box<dyn Fn() -> Result<Connection, String> + Send>,
-    ids: HashMap<(String, String), TableId>,
+    ids: HashMap<Name, TableId>,
     tables: HashMap<TableId, Arc<Table>>,
+    /// What was read since the last DDL, of tables in use and of their neighbours.
+    definitions: HashMap<Name, Arc<Definition>>,
+    /// Tables whose definition had to be read since then.
+    misses: usize,
     /// Foreign keys of the whole server, read with the first table after each DDL.
     relations: Option<Arc<Vec<Relation>>>,
 }
+
+/// Schema and table.
+type Name = (String, String);
+
+/// So many tables are read one by one; then, with each, those that follow it by name.
+const SINGLE_MAX: usize = 8;
+const NEIGHBOURS: usize = 256;
+/// Above so many definitions, those that were read before are forgotten.
+const DEFINITIONS_MAX: usize = 4096;
 
 /// How often the connection may be lost during one query: more often than that, it is the query.
 const LOST_MAX: u32 = 20;
@@ -28,28 +42,28 @@ const LOST_MAX: u32 = 20;
 #[derive(Debug)]
 struct Relation {
     name: String,
-    child: (String, String),
+    child: Name,
     child_columns: Vec<String>,
-    parent: (String, String),
+    parent: Name,
     parent_columns: Vec<String>,
     /// Deleting or changing the parent changes the child's rows.
     cascades: bool,
 }
 
-/// Columns and unique keys of one table, without its relations.
-struct Definition {
-    columns: Vec<Column>,
-    unique_keys: Vec<UniqueKey>,
-    transactional: bool,
-    cause: Option<TableOrderCause>,
-}
-
 impl MySqlCatalogue {
     pub fn new(connection: Connection, reconnect: Box<dyn Fn() -> Result<Connection, String> + Send>) -> Self {
-        Self { connection, reconnect, ids: HashMap::new(), tables: HashMap::new(), relations: None }
+        Self {
+            connection,
+            reconnect,
+            ids: HashMap::new(),
+            tables: HashMap::new(),
+            definitions: HashMap::new(),
+            misses: 0,
+            relations: None,
+        }
     }
 
-    fn id(&mut self, name: &(String, String)) -> TableId {
+    fn id(&mut self, name: &Name) -> TableId {
         let next = TableId(self.ids.len() as u32);
         *self.ids.entry(name.clone()).or_insert(next)
     }
@@ -68,14 +82,14 @@ impl MySqlCatalogue {
         }
     }
 
-    pub(super) fn load(&mut self, name: &(String, String), width: usize) -> Result<Table, String> {
+    pub(super) fn load(&mut self, name: &Name, width: usize) -> Result<Table, String> {
         let id = self.id(name);
         let (schema, table) = (&name.0, &name.1);
         let Some(definition) = self.definition(name)? else {
             return Ok(Table::unknown(id, schema, table, TableOrderCause::NotInCatalogue));
         };
         // MariaDB's row images hold a hidden hash for each unique key that is too long for an index.
-        if definition.columns.len() + self.hidden_columns(name)? < width {
+        if definition.columns.len() + definition.hidden_columns < width {
             return Err(format!(
                 "the target's table has {} columns, the source's {width}: values would be lost; make the definitions equal",
                 definition.columns.len()
@@ -101,8 +115,8 @@ impl MySqlCatalogue {
             name: table.clone(),
             has_relations: relations.iter().any(|relation| relation.child == *name || relation.parent == *name),
             is_referenced: relations.iter().any(|relation| relation.parent == *name),
-            columns: definition.columns,
-            unique_keys: definition.unique_keys,
+            columns: definition.columns.clone(),
+            unique_keys: definition.unique_keys.clone(),
             foreign_keys,
             cascades_to,
             cascade_columns,
@@ -111,84 +125,38 @@ impl MySqlCatalogue {
         })
     }
 
-    /// Columns of the row image that `information_schema.COLUMNS` does not show.
-    fn hidden_columns(&mut self, name: &(String, String)) -> Result<usize, String> {
-        let place = format!("TABLE_SCHEMA={} AND TABLE_NAME={}", quote(&name.0), quote(&name.1));
-        // System versioning adds the two ends of a row's time.
-        let rows = self.rows(&format!(
-            "SELECT (SELECT COUNT(DISTINCT INDEX_NAME) FROM information_schema.STATISTICS WHERE {place} AND NON_UNIQUE=0 \
-             AND INDEX_TYPE='HASH') + (SELECT 2*COUNT(*) FROM information_schema.TABLES WHERE {place} \
-             AND TABLE_TYPE='SYSTEM VERSIONED')"
-        ))?;
-        rows.first().map_or(Ok(0), |row| row.required(0).map_err(|error| error.to_string()))
-    }
-
     /// `None`: there is no such table.
-    fn definition(&mut self, name: &(String, String)) -> Result<Option<Definition>, String> {
-        let place = format!("TABLE_SCHEMA={} AND TABLE_NAME={}", quote(&name.0), quote(&name.1));
-        let engine = self.rows(&format!("SELECT ENGINE FROM information_schema.TABLES WHERE {place}"))?;
-        let Some(engine) = engine.first() else { return Ok(None) };
-        let engine = engine.text(0).map_err(|error| error.to_string())?.unwrap_or("").to_ascii_uppercase();
-        let transactional = matches!(engine.as_str(), "INNODB" | "ROCKSDB" | "TOKUDB" | "NDBCLUSTER" | "BLACKHOLE");
-
-        let columns = self.rows(&format!(
-            "SELECT COLUMN_NAME, COLUMN_TYPE, IS_NULLABLE, COALESCE(CHARACTER_SET_NAME,''), COALESCE(COLLATION_NAME,'') \
-             FROM information_schema.COLUMNS WHERE {place} ORDER BY ORDINAL_POSITION"
-        ))?;
-        let columns: Vec<Column> = columns.iter().map(column).collect::<Result<_, _>>()?;
-
-        let (unique_keys, functional) = self.unique_keys(name, &columns)?;
-        let identified = unique_keys.first().is_some_and(|key| {
-            key.parts.iter().all(|part| columns.get(part.column).is_some_and(|column| !column.nullable))
-        });
-        let coarse = unique_keys
-            .iter()
-            .flat_map(|key| &key.parts)
-            .any(|part| columns.get(part.column).is_none_or(|column| column.key_class == KeyClass::Coarse));
-        let cause = if !transactional {
-            Some(TableOrderCause::NotTransactional)
-        } else if functional {
-            Some(TableOrderCause::FunctionalKey)
-        } else if !identified {
-            Some(TableOrderCause::NoUniqueKey)
-        } else if coarse {
-            Some(TableOrderCause::KeyNotNormalised)
-        } else {
-            None
-        };
-        Ok(Some(Definition { columns, unique_keys, transactional, cause }))
-    }
-
-    /// Unique keys, the one that identifies a row first; and whether there is one that can not be expressed in columns.
-    fn unique_keys(&mut self, name: &(String, String), columns: &[Column]) -> Result<(Vec<UniqueKey>, bool), String> {
-        let rows = self.rows(&format!(
-            "SELECT INDEX_NAME, COLUMN_NAME, SUB_PART FROM information_schema.STATISTICS \
-             WHERE TABLE_SCHEMA={} AND TABLE_NAME={} AND NON_UNIQUE=0 ORDER BY INDEX_NAME, SEQ_IN_INDEX",
-            quote(&name.0),
-            quote(&name.1)
-        ))?;
-        let mut keys: Vec<UniqueKey> = Vec::new();
-        let mut functional = false;
-        for row in &rows {
-            let index = row.required_text(0).map_err(|error| error.to_string())?;
-            let column = row.text(1).map_err(|error| error.to_string())?;
-            let prefix: Option<u32> = row.parse(2).map_err(|error| error.to_string())?;
-            let at = column.and_then(|name| columns.iter().position(|column| column.name == name));
-            let Some(at) = at else {
-                functional = true;
-                continue;
-            };
-            let part = KeyPart { column: at, prefix };
-            match keys.last_mut().filter(|key| key.name == index) {
-                Some(key) => key.parts.push(part),
-                None => keys.push(UniqueKey { name: index.to_owned(), parts: vec![part] }),
+    fn definition(&mut self, name: &Name) -> Result<Option<Arc<Definition>>, String> {
+        if let Some(found) = self.definitions.get(name) {
+            return Ok(Some(Arc::clone(found)));
+        }
+        self.misses += 1;
+        if self.misses > SINGLE_MAX {
+            // Where many tables are in use, their neighbours will be.
+            let place = format!("TABLE_SCHEMA={} AND TABLE_NAME>={}", quote(&name.0), quote(&name.1));
+            let last = self.rows(&format!(
+                "SELECT TABLE_NAME FROM information_schema.TABLES WHERE {place} ORDER BY TABLE_NAME LIMIT {},1",
+                NEIGHBOURS - 1
+            ))?;
+            let last = last.first().and_then(|row| row.text(0).ok().flatten());
+            let place = last.map_or(place.clone(), |last| format!("{place} AND TABLE_NAME<={}", quote(last)));
+            if self.definitions.len() >= DEFINITIONS_MAX {
+                self.definitions.clear();
+            }
+            let read = definition::read(&mut |sql| self.rows(sql), &place)?;
+            self.definitions.extend(read.into_iter().map(|(table, read)| ((name.0.clone(), table), Arc::new(read))));
+            if let Some(found) = self.definitions.get(name) {
+                return Ok(Some(Arc::clone(found)));
             }
         }
-        let nullable = |key: &UniqueKey| {
-            key.parts.iter().any(|part| columns.get(part.column).is_none_or(|column| column.nullable))
-        };
-        keys.sort_by_key(|key| (key.name != "PRIMARY", nullable(key)));
-        Ok((keys, functional))
+        let place = format!("TABLE_SCHEMA={} AND TABLE_NAME={}", quote(&name.0), quote(&name.1));
+        let mut read = definition::read(&mut |sql| self.rows(sql), &place)?;
+        // A server that does not tell upper from lower case may spell it in another way.
+        let found = read.remove(&name.1).or_else(|| read.into_values().next()).map(Arc::new);
+        if let Some(found) = &found {
+            self.definitions.insert(name.clone(), Arc::clone(found));
+        }
+        Ok(found)
     }
 
     fn relations(&mut self) -> Result<Arc<Vec<Relation>>, String> {
@@ -262,8 +230,8 @@ impl MySqlCatalogue {
     }
 
     /// Tables that cascades from this one reach.
-    fn descendants(&mut self, name: &(String, String), relations: &[Relation]) -> Vec<TableId> {
-        let mut found: Vec<(String, String)> = Vec::new();
+    fn descendants(&mut self, name: &Name, relations: &[Relation]) -> Vec<TableId> {
+        let mut found: Vec<Name> = Vec::new();
         let mut open = vec![name.clone()];
         while let Some(parent) = open.pop() {
             for relation in relations.iter().filter(|relation| relation.cascades && relation.parent == parent) {
@@ -278,7 +246,7 @@ impl MySqlCatalogue {
 }
 
 /// Columns of a table that cascading foreign keys refer to; all of them when one is not found by its name.
-fn cascade_columns(table: &(String, String), relations: &[Relation], columns: &[Column]) -> Vec<usize> {
+fn cascade_columns(table: &Name, relations: &[Relation], columns: &[Column]) -> Vec<usize> {
     let referring = relations.iter().filter(|relation| relation.cascades && relation.parent == *table);
     let names: Vec<&String> = referring.flat_map(|relation| &relation.parent_columns).collect();
     let position = |name: &&String| columns.iter().position(|column| column.name.eq_ignore_ascii_case(name));
@@ -287,17 +255,6 @@ fn cascade_columns(table: &(String, String), relations: &[Relation], columns: &[
     found.sort_unstable();
     found.dedup();
     found
-}
-
-fn column(row: &wire::Row) -> Result<Column, String> {
-    let text = |index: usize| row.required_text(index).map_err(|error| error.to_string());
-    let (name, kind, nullable, charset, collation) = (text(0)?, text(1)?, text(2)?, text(3)?, text(4)?);
-    Ok(Column {
-        name: name.to_owned(),
-        unsigned: kind.contains("unsigned"),
-        nullable: nullable == "YES",
-        key_class: keys::classify(&keys::DataType::from_column_type(kind), charset, collation),
-    })
 }
 
 /// Schema, table and name of a constraint: the first columns of both queries.
@@ -348,6 +305,8 @@ impl Catalogue for MySqlCatalogue {
 
     fn invalidate(&mut self) {
         self.tables.clear();
+        self.definitions.clear();
+        self.misses = 0;
         self.relations = None;
     }
 }
