@@ -96,7 +96,10 @@ pub struct SimulateArgs {
 
 pub fn run(args: &SimulateArgs) -> Result<ExitCode> {
     let asked = asked(&args.policy)?;
-    let (costs, calibration) = costs(args)?;
+    let calibrated = args.calibrate.as_deref().map(|url| connect::options(End::Target, url, None)).transpose()?;
+    if let Some(options) = &calibrated {
+        calibrate::reach(options)?;
+    }
     let definitions = definitions(args.schema.as_deref())?;
     let full = AtomicBool::new(false);
     let limit = args.transactions.clamp(1, u32::MAX as usize / 4);
@@ -110,6 +113,7 @@ pub fn run(args: &SimulateArgs) -> Result<ExitCode> {
             None => bail!("there are no transactions in these files"),
         }
     }
+    let (costs, calibration) = costs(args, calibrated.as_ref(), shape(&found.totals))?;
     let models = asked.of(&trace);
     let mut workers: Vec<usize> = args.workers.iter().map(|&number| number.into()).collect();
     workers.sort_unstable();
@@ -196,13 +200,23 @@ fn asked(names: &[String]) -> Result<Asked> {
     names.iter().map(find).collect::<Result<Vec<Model>>>().map(Asked::These)
 }
 
-fn costs(args: &SimulateArgs) -> Result<(Costs, Option<calibrate::Measured>)> {
+/// What the log's rows are like.
+fn shape(totals: &Totals) -> calibrate::Shape {
+    let traffic = &totals.traffic;
+    let bytes = totals.tables.values().map(|table| table.traffic.bytes).sum();
+    calibrate::Shape::new(traffic.inserts, traffic.updates, traffic.deletes, bytes)
+}
+
+fn costs(
+    args: &SimulateArgs,
+    calibrated: Option<&wire::ConnectOptions>,
+    shape: calibrate::Shape,
+) -> Result<(Costs, Option<calibrate::Measured>)> {
     let cores = args.cores.map_or_else(|| std::thread::available_parallelism().map_or(1, usize::from), usize::from);
     let mut costs = Costs { cores, ..Costs::default() };
     let mut calibration = None;
-    if let Some(url) = &args.calibrate {
-        let options = connect::options(End::Target, url, None)?;
-        let (measured, report) = calibrate::measure(&options, &costs, args.calibrate_logged)?;
+    if let Some(options) = calibrated {
+        let (measured, report) = calibrate::measure(options, &costs, shape, args.calibrate_logged)?;
         (costs, calibration) = (measured, Some(report));
     }
     for (flag, asked, slot, max) in [

@@ -51,11 +51,11 @@ pub(super) struct OneByOne {
 const COMMIT_SHARE: f64 = 0.5;
 
 impl OneByOne {
-    pub fn new(costs: &Costs) -> Self {
+    pub fn new(costs: &Costs, workers: usize) -> Self {
         Self {
             processor_us: costs.transaction_us * COMMIT_SHARE + costs.commit_us,
-            // The server's answer, and the turn that is handed on to another worker.
-            waiting_us: costs.syncs_us() + 2.0 * costs.round_trip_us,
+            // The server's answer, and the turn that is handed on to another worker. Where there is none, it all is one packet.
+            waiting_us: costs.syncs_us() + if workers > 1 { costs.round_trip_us + costs.turn_us } else { 0.0 },
             end: 0.0,
         }
     }
@@ -131,9 +131,10 @@ mod tests {
             log_sync_us: 100.0,
             commit_us: 10.0,
             round_trip_us: 5.0,
+            turn_us: 5.0,
             ..Costs::default()
         };
-        let (mut commits, mut cores) = (OneByOne::new(&costs), Cores::new(2));
+        let (mut commits, mut cores) = (OneByOne::new(&costs, 4), Cores::new(2));
         assert_eq!([0.0, 0.0].map(|at| commits.commit(at, &mut cores).done), [260.0, 520.0]);
     }
 }

@@ -20,11 +20,12 @@ const NOTICED_US: f64 = 10_000.0;
 pub(super) fn single(trace: &Trace, costs: &Costs, workers: usize, policy: Policy, ordered: bool) -> Outcome {
     let mut pool = Pool::new(workers);
     let mut cores = Cores::new(costs.cores);
-    let mut commits = Commits::from_outside(costs, ordered);
+    let mut commits = Commits::from_outside(costs, ordered, workers);
+    let own_us = if ordered { costs.heddle_us } else { costs.relaxed_us };
     let mut past = Past::new(trace, policy);
     let (mut now, mut floor, mut waits, mut conflicts) = (0.0_f64, 0.0_f64, Waits::default(), 0);
     for (index, applied) in trace.transactions.iter().enumerate() {
-        now = cores.charge(now, costs.dispatch_us);
+        now = cores.charge(now, costs.dispatching(applied));
         now = now.max(index.checked_sub(AHEAD).map_or(0.0, |far| past.done_at(far)));
         let after = floor.max(past.after(applied));
         if past.blocks() {
@@ -32,7 +33,7 @@ pub(super) fn single(trace: &Trace, costs: &Costs, workers: usize, policy: Polic
         }
         let (worker, begin) = pool.next_idle(now.max(after));
         let (processor, pages) = costs.execution(applied);
-        let processor = processor + costs.heddle_us + commits.before_us(costs);
+        let processor = processor + own_us + commits.before_us(costs);
         let mut executed = cores.run(begin, processor) + pages + costs.round_trip_us;
         waits.work_us += processor;
         waits.machine_us += executed - begin - processor;
@@ -61,7 +62,7 @@ pub(super) fn single(trace: &Trace, costs: &Costs, workers: usize, policy: Polic
 pub(super) fn grouped(trace: &Trace, costs: &Costs, workers: usize, policy: Policy, ordered: bool) -> Outcome {
     let mut pool = Pool::new(workers);
     let mut cores = Cores::new(costs.cores);
-    let mut commits = Commits::from_outside(costs, ordered);
+    let mut commits = Commits::from_outside(costs, ordered, workers);
     let mut past = Past::new(trace, policy);
     let (mut now, mut waits, mut conflicts) = (0.0_f64, Waits::default(), 0);
     let mut rest = trace.transactions.as_slice();
@@ -70,9 +71,9 @@ pub(super) fn grouped(trace: &Trace, costs: &Costs, workers: usize, policy: Poli
         let (group, behind) = rest.split_at(group_length(rest).min(rest.len()));
         rest = behind;
         let alone = group.iter().any(|applied| applied.barrier);
-        // Workers need no decoding; keys and placement are the feeder's, of which there is one.
-        now = cores.charge(now, costs.dispatch_us * group.len() as f64 / 4.0);
         let load = Load::of(group, trace, first_number, costs);
+        // Decoding, keys and placement are the feeder's, of which there is one.
+        now = cores.charge(now, load.processor_us * costs.feed_share);
         let by_row = policy == Policy::Writeset && !alone;
         let whole = if by_row { 0.0 } else { group.iter().map(|applied| past.after(applied)).fold(0.0, f64::max) };
         if past.blocks() {
@@ -129,16 +130,18 @@ struct Load {
 impl Load {
     fn of<'a>(group: impl IntoIterator<Item = &'a Applied>, trace: &Trace, first_number: u32, costs: &Costs) -> Self {
         let mut load = Self::default();
-        let (mut rows, mut merged) = (0.0, 0.0);
+        let (mut transactions, mut rows, mut merged) = (0.0, 0.0, 0.0);
         for applied in group {
             // A predecessor in the same group changes the same row: one change is left of both.
             let inside = trace.follows(applied).iter().filter(|&&number| number >= first_number).count();
             let again = f64::from(applied.rows).min(inside as f64);
+            transactions += 1.0;
             rows += f64::from(applied.rows) - again;
             merged += again;
             load.source_us += f64::from(applied.source_us);
         }
-        load.processor_us = rows * costs.group_row_us + merged * costs.merged_row_us;
+        load.processor_us =
+            transactions * costs.group_transaction_us + rows * costs.group_row_us + merged * costs.merged_row_us;
         load.pages_us = rows * costs.miss_share * costs.miss_us;
         load
     }

@@ -32,7 +32,7 @@ pub(super) fn database(trace: &Trace, costs: &Costs, workers: usize) -> Outcome 
     let mut schemas_of = vec![0_u32; workers];
     let (mut now, mut end, mut waits) = (0.0_f64, 0.0_f64, Waits::default());
     for applied in &trace.transactions {
-        now = cores.charge(now, costs.dispatch_us);
+        now = cores.charge(now, costs.dispatching(applied));
         let bits = if applied.schemas == 0 { 1 } else { applied.schemas };
         let (mut chosen, mut after) = (None, 0.0_f64);
         for schema in (0..64).filter(|schema| bits >> schema & 1 != 0) {
@@ -94,9 +94,9 @@ pub(super) enum Commits {
 
 impl Commits {
     /// Of a replica that commits from outside of the server.
-    pub fn from_outside(costs: &Costs, ordered: bool) -> Self {
+    pub fn from_outside(costs: &Costs, ordered: bool, workers: usize) -> Self {
         match ordered {
-            true => Self::OneByOne(OneByOne::new(costs)),
+            true => Self::OneByOne(OneByOne::new(costs, workers)),
             false => Self::Unordered(Unordered::new(costs)),
         }
     }

@@ -10,6 +10,8 @@ pub(super) struct Rounds<'a> {
     cores: Cores,
     /// Processor and waiting time of those that are in the round.
     round: Vec<(f64, f64)>,
+    /// What handing them out takes.
+    dispatch_us: f64,
     /// When the round begins.
     begin: f64,
     waits: Waits,
@@ -22,6 +24,7 @@ impl<'a> Rounds<'a> {
             pool: Pool::new(workers),
             cores: Cores::new(costs.cores),
             round: Vec::with_capacity(workers),
+            dispatch_us: 0.0,
             begin: 0.0,
             waits: Waits::default(),
         }
@@ -38,6 +41,7 @@ impl<'a> Rounds<'a> {
     /// One more in the round.
     pub fn take(&mut self, applied: &Applied) {
         self.round.push(self.costs.execution(applied));
+        self.dispatch_us += self.costs.dispatching(applied);
     }
 
     /// All in it execute, share the processors, and commit; some of them do so much work again.
@@ -46,7 +50,7 @@ impl<'a> Rounds<'a> {
             return;
         }
         let costs = self.costs;
-        let dispatch = costs.dispatch_us * self.round.len() as f64;
+        let dispatch = std::mem::take(&mut self.dispatch_us);
         let work: f64 = self.round.iter().map(|(processor, _)| processor).sum::<f64>() + again_us;
         let longest = self.round.iter().map(|(processor, pages)| processor + pages).fold(0.0, f64::max);
         // Handing out goes on beside what is executed, and takes its part of the processors.

@@ -14,9 +14,13 @@ const COSTS: Costs = Costs {
     miss_us: 0.0,
     cores: 1000,
     group_us: 100.0,
+    group_transaction_us: 0.0,
     group_row_us: 10.0,
     merged_row_us: 1.0,
     heddle_us: 0.0,
+    relaxed_us: 0.0,
+    turn_us: 0.0,
+    feed_share: 0.0,
     round_trip_us: 0.0,
 };
 

@@ -41,9 +41,13 @@ pub struct CostsReport {
     pub miss_us: f64,
     pub cores: usize,
     pub group_us: f64,
+    pub group_transaction_us: f64,
     pub group_row_us: f64,
     pub merged_row_us: f64,
     pub heddle_us: f64,
+    pub relaxed_us: f64,
+    pub turn_us: f64,
+    pub feed_share: f64,
     pub round_trip_us: f64,
 }
 
@@ -92,9 +96,13 @@ impl CostsReport {
             miss_us,
             cores,
             group_us,
+            group_transaction_us,
             group_row_us,
             merged_row_us,
             heddle_us,
+            relaxed_us,
+            turn_us,
+            feed_share,
             round_trip_us,
         } = *costs;
         Self {
@@ -108,9 +116,13 @@ impl CostsReport {
             miss_us,
             cores,
             group_us,
+            group_transaction_us,
             group_row_us,
             merged_row_us,
             heddle_us,
+            relaxed_us,
+            turn_us,
+            feed_share,
             round_trip_us,
         }
     }

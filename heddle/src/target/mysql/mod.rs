@@ -364,6 +364,17 @@ impl Target for MySqlTarget {
 }
 
 impl MySqlTarget {
+    pub fn flavour(&self) -> Flavour {
+        self.shared.info.flavour
+    }
+
+    /// A connection as the workers have it, which takes `BINLOG` statements with events without checksums.
+    pub fn applying_connection(&self) -> Result<Connection, Failure> {
+        let mut connection = session::connect(&self.shared)?;
+        session::introduce_format(&self.shared, &mut connection)?;
+        Ok(connection)
+    }
+
     /// What the target has executed, when its GTIDs can be the source's: for where a new channel starts.
     pub fn executed_gtids(&self) -> Result<GtidState, Failure> {
         let (sql, needed) = match self.shared.info.flavour {

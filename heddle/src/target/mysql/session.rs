@@ -167,6 +167,18 @@ fn take_over(shared: &Shared, connection: &mut Connection, number: usize) -> Res
     }
 }
 
+/// Tells the server how the events are laid out that will come.
+pub(super) fn introduce_format(shared: &Shared, connection: &mut Connection) -> Result<(), Failure> {
+    let mut script = Script::new(shared.info.packet_bytes_max);
+    script.events(&shared.format_description(), connection)?;
+    script.send(connection)?;
+    if shared.info.gtid_mode {
+        // The BINLOG statement leaves gtid_next undetermined.
+        connection.execute("SET SESSION gtid_next='AUTOMATIC'").map_err(failed)?;
+    }
+    Ok(())
+}
+
 impl MySqlSession {
     pub fn open(shared: Arc<Shared>, number: usize) -> Result<Self, Failure> {
         let connection = connect_as(&shared, number)?;
@@ -180,14 +192,8 @@ impl MySqlSession {
 
     /// Tells the server how the events are laid out that will come, and the others which connection this is.
     fn introduce(&mut self) -> Result<(), Failure> {
-        let format = self.shared.format_description();
         self.script.clear();
-        self.script.events(&format, &mut self.connection)?;
-        self.script.send(&mut self.connection)?;
-        if self.shared.info.gtid_mode {
-            // The BINLOG statement leaves gtid_next undetermined.
-            self.connection.execute("SET SESSION gtid_next='AUTOMATIC'").map_err(failed)?;
-        }
+        introduce_format(&self.shared, &mut self.connection)?;
         self.shared.register(self.number, self.connection.server().connection_id);
         Ok(())
     }

@@ -1,0 +1,161 @@
+//! What Heddle takes: it replicates short logs that are made for it, with the settings that the models tell apart, under channels of their own
+//! that go again.
+
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+
+use anyhow::{Context, Result, bail};
+use engine::group::Grouping;
+use engine::gtid::GtidState;
+use engine::scheduler::CommitOrder;
+use wire::{ConnectOptions, Connection};
+
+use super::rows::{Choice, Shape, Stream};
+use super::{Measured, in_turns};
+use crate::runtime::channel::{self, PolicyName, PolicyOptions, Spec};
+use crate::runtime::start::StartAt;
+use crate::runtime::stats::Stats;
+use crate::runtime::until::Until;
+use crate::source::Source;
+use crate::target::mysql::MySqlTarget;
+use crate::target::mysql::progress::{SCHEMA, TABLES};
+
+/// Begins the names of the channels.
+const CHANNEL: &str = "heddle-calibration";
+/// What a run may hold in memory, in bytes.
+const MEMORY_BYTES: u64 = 256 << 20;
+const RETRIES_MAX: u32 = 10;
+
+/// One way to replicate.
+#[derive(Clone, Copy)]
+struct Way {
+    workers: usize,
+    order: CommitOrder,
+    grouping: Grouping,
+    transactions: u32,
+    rows_each: u32,
+    choice: Choice,
+}
+
+const fn single(workers: usize, order: CommitOrder, transactions: u32) -> Way {
+    Way { workers, order, grouping: Grouping::Off, transactions, rows_each: 1, choice: Choice::Own }
+}
+
+const fn grouped(workers: usize, transactions: u32, rows_each: u32, choice: Choice) -> Way {
+    Way { workers, order: CommitOrder::Preserve, grouping: Grouping::Auto, transactions, rows_each, choice }
+}
+
+/// A run that has nothing to do, then what is measured, in the order of [`take`].
+const WAYS: [Way; 9] = [
+    single(1, CommitOrder::Preserve, 1),
+    single(1, CommitOrder::Preserve, 600),
+    single(4, CommitOrder::Preserve, 600),
+    single(4, CommitOrder::Relaxed, 1000),
+    single(16, CommitOrder::Relaxed, 1500),
+    grouped(1, 20_000, 1, Choice::Own),
+    grouped(4, 20_000, 1, Choice::Own),
+    grouped(1, 2_000, super::server::ROWS_EACH, Choice::Own),
+    grouped(1, 20_000, 1, Choice::Ten),
+];
+
+/// Seconds of each way → microseconds of a transaction.
+fn take(seconds: &[f64], measured: &mut Measured) -> Result<()> {
+    let [nothing, rest @ ..] = seconds else { bail!("nothing was measured") };
+    let each: Vec<f64> = WAYS
+        .iter()
+        .skip(1)
+        .zip(rest)
+        .map(|(way, seconds)| (seconds - nothing).max(seconds / 10.0) * 1e6 / f64::from(way.transactions))
+        .collect();
+    let [one, four, relaxed, relaxed_sixteen, group, group_four, group_rows, group_merged] = each.as_slice() else {
+        bail!("eight measurements")
+    };
+    measured.heddle_us = *one;
+    measured.heddle_four_us = *four;
+    measured.heddle_relaxed_four_us = *relaxed;
+    measured.heddle_relaxed_sixteen_us = *relaxed_sixteen;
+    measured.grouped_us = *group;
+    measured.grouped_four_us = *group_four;
+    measured.grouped_twenty_rows_us = *group_rows;
+    measured.grouped_merged_us = *group_merged;
+    Ok(())
+}
+
+/// Measures all ways in turns. The table `u` is there.
+pub fn measure(options: &ConnectOptions, shape: Shape, logged: bool, measured: &mut Measured) -> Result<()> {
+    let mut control = Connection::connect(options)?;
+    if !logged {
+        control.rows("SET SESSION sql_log_bin = 0")?;
+    }
+    let was_there = !control.rows(format!("SHOW DATABASES LIKE '{SCHEMA}'"))?.is_empty();
+    let dir = tempfile::tempdir().context("a folder for logs")?;
+    let mut stream = Stream::new(shape, 0, 1);
+    let mut runs = 0;
+    let found = in_turns(WAYS.len(), |which| {
+        let Some(way) = WAYS.get(which) else { bail!("a way that is none") };
+        runs += 1;
+        replicate(options, way, &mut stream, runs, dir.path(), logged)
+    });
+    let gone = forget(&mut control, was_there);
+    take(&found?, measured)?;
+    gone.context("removing the channels that it made")
+}
+
+fn forget(control: &mut Connection, was_there: bool) -> Result<()> {
+    if !was_there {
+        control.rows(format!("DROP DATABASE IF EXISTS {SCHEMA}"))?;
+        return Ok(());
+    }
+    for table in TABLES {
+        control.rows(format!("DELETE FROM {SCHEMA}.{table} WHERE channel LIKE '{CHANNEL}-%'"))?;
+    }
+    Ok(())
+}
+
+/// Seconds of one run.
+fn replicate(
+    options: &ConnectOptions,
+    way: &Way,
+    stream: &mut Stream,
+    number: u32,
+    dir: &std::path::Path,
+    logged: bool,
+) -> Result<f64> {
+    let log = dir.join(format!("calibration.{number:06}"));
+    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default().as_secs();
+    std::fs::write(&log, stream.log("u", way.transactions, way.rows_each, way.choice, now as u32))?;
+    let target = MySqlTarget::connect_as_replica(options.clone(), &format!("{CHANNEL}-{number}"), logged);
+    let spec = Spec {
+        source: Source::Files(vec![log.clone()]),
+        target: Arc::new(target.map_err(anyhow::Error::new)?),
+        on_target: GtidState::None,
+        workers: way.workers,
+        policy: PolicyName::Writeset,
+        policy_options: PolicyOptions::default(),
+        order: way.order,
+        grouping: way.grouping,
+        until: Until::default(),
+        fill_gaps: false,
+        until_end: false,
+        start: StartAt::Default,
+        relay_dir: dir.to_owned(),
+        relay_filled: false,
+        relay_bytes_max: u64::MAX,
+        relay_sync: false,
+        server_id: 0,
+        not_from: None,
+        memory_bytes: MEMORY_BYTES,
+        retries_max: RETRIES_MAX,
+        source_retry: Duration::ZERO,
+    };
+    let summary = channel::run(&spec, &Arc::new(Stats::default()), &Arc::new(AtomicBool::new(false)))?;
+    std::fs::remove_file(&log)?;
+    if let Some(error) = summary.error {
+        bail!("heddle itself: {} {}", error.message, error.place);
+    }
+    if summary.transactions != u64::from(way.transactions) {
+        bail!("heddle itself applied {} of {} transactions", summary.transactions, way.transactions);
+    }
+    Ok(summary.seconds)
+}
