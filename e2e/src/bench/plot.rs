@@ -61,7 +61,9 @@ pub struct Point {
 }
 
 const SIDE: f64 = 460.0;
-const LEFT: f64 = 70.0;
+const LEFT: f64 = 78.0;
+/// Half of the longest label fits.
+const RIGHT: f64 = 48.0;
 
 /// Both axes logarithmic and alike; the line where both are equal, and a band of a quarter around it.
 pub fn against(title: &str, points: &[Point]) -> String {
@@ -71,7 +73,7 @@ pub fn against(title: &str, points: &[Point]) -> String {
     let along = |value: f64| SIDE * ((value.max(f64::MIN_POSITIVE).log10() - low) / (high - low)).clamp(0.0, 1.0);
     let (x, y) = (|value: f64| LEFT + along(value), |value: f64| TOP + SIDE - along(value));
     let (first, last) = (10_f64.powf(low), 10_f64.powf(high));
-    let (width, height) = (LEFT + SIDE + 30.0, TOP + SIDE + 44.0);
+    let (width, height) = (LEFT + SIDE + RIGHT, TOP + SIDE + 44.0);
     let mut svg = format!(
         "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {width} {height}\" width=\"{width}\" height=\"{height}\" \
          font-family=\"system-ui, sans-serif\" font-size=\"13\">\n<rect width=\"100%\" height=\"100%\" fill=\"#ffffff\"/>\n\

@@ -38,6 +38,12 @@ impl<V: Default + Clone + AddAssign> Series<V> {
         &mut self.last.get_or_insert_with(|| (start, V::default())).1
     }
 
+    /// Width of a bucket, as [`Series::buckets`] gives them.
+    pub fn width_seconds(&mut self) -> u64 {
+        self.settle();
+        self.seconds
+    }
+
     fn settle(&mut self) {
         if let Some((start, value)) = self.last.take() {
             *self.buckets.entry(start / self.seconds * self.seconds).or_default() += value;

@@ -1,6 +1,6 @@
 //! `heddle simulate`: how fast which replica would apply a log, with how many workers.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -49,6 +49,9 @@ pub struct SimulateArgs {
     /// Measure the costs on this server (makes and drops the schema heddle_calibration)
     #[arg(long, value_name = "URL")]
     calibrate: Option<String>,
+    /// Costs as an earlier run had them: the file that its --json went into
+    #[arg(long, value_name = "FILE", conflicts_with = "calibrate")]
+    costs: Option<PathBuf>,
     /// With --calibrate: let the server write its binary log meanwhile, as a replica with log_replica_updates does. The transactions stay in it: only for a
     /// server that nobody replicates from
     #[arg(long, requires = "calibrate")]
@@ -125,6 +128,7 @@ pub fn run(args: &SimulateArgs) -> Result<ExitCode> {
     let report = SimulateReport {
         transactions: trace.transactions.len() as u64,
         rows: trace.transactions.iter().map(|applied| u64::from(applied.rows)).sum(),
+        serial_transactions_per_second: if serial > 0.0 { trace.transactions.len() as f64 / serial } else { 0.0 },
         workers: workers.clone(),
         truncated: full.load(Ordering::Relaxed),
         costs: CostsReport::new(&costs),
@@ -200,6 +204,27 @@ fn asked(names: &[String]) -> Result<Asked> {
     names.iter().map(find).collect::<Result<Vec<Model>>>().map(Asked::These)
 }
 
+/// The costs of a report.
+fn earlier(path: &Path) -> Result<Costs> {
+    #[derive(serde::Deserialize)]
+    struct Report {
+        costs: CostsReport,
+    }
+    let report: Report = serde_json::from_slice(&std::fs::read(path)?).context("not what simulate --json writes")?;
+    let costs = report.costs.costs();
+    let all = serde_json::to_value(&report.costs)?;
+    let numbers = all.as_object().into_iter().flat_map(|costs| costs.iter());
+    for (name, value) in numbers {
+        if !value.as_f64().is_some_and(|value| (0.0..=1e9).contains(&value)) {
+            bail!("{name} is {value}: 0 to 1000000000");
+        }
+    }
+    if costs.cores == 0 {
+        bail!("cores is 0");
+    }
+    Ok(costs)
+}
+
 /// What the log's rows are like.
 fn shape(totals: &Totals) -> calibrate::Shape {
     let traffic = &totals.traffic;
@@ -215,6 +240,10 @@ fn costs(
     let cores = args.cores.map_or_else(|| std::thread::available_parallelism().map_or(1, usize::from), usize::from);
     let mut costs = Costs { cores, ..Costs::default() };
     let mut calibration = None;
+    if let Some(path) = &args.costs {
+        costs = earlier(path).with_context(|| format!("--costs {}", path.display()))?;
+        costs.cores = args.cores.map_or(costs.cores, usize::from).max(1);
+    }
     if let Some(options) = calibrated {
         let (measured, report) = calibrate::measure(options, &costs, shape, args.calibrate_logged)?;
         (costs, calibration) = (measured, Some(report));

@@ -12,7 +12,7 @@ pub struct Line {
 
 /// How an axis is labelled.
 pub enum Axis {
-    /// Numbers; logarithmic if it says so.
+    /// Numbers; logarithmic if it says so, and then the y axis is, too, where values differ much.
     Numbers { log: bool },
     /// Seconds since 1970.
     Time,
@@ -32,8 +32,9 @@ pub fn lines(lines: &[Line], x: &Axis, unit: &str) -> String {
     let log = matches!(x, Axis::Numbers { log: true });
     let scale = |value: f64| if log { value.max(1e-9).log2() } else { value };
     let all = || lines.iter().flat_map(|line| &line.points).filter(|(_, y)| y.is_finite());
-    let (mut low, mut high, mut top) = (f64::INFINITY, f64::NEG_INFINITY, 0.0_f64);
+    let (mut low, mut high, mut least, mut top) = (f64::INFINITY, f64::NEG_INFINITY, f64::INFINITY, 0.0_f64);
     for &(at, y) in all() {
+        least = least.min(y);
         low = low.min(scale(at));
         high = high.max(scale(at));
         top = top.max(y);
@@ -42,10 +43,11 @@ pub fn lines(lines: &[Line], x: &Axis, unit: &str) -> String {
         return "<p class=\"none\">nothing to show</p>".to_owned();
     }
     let span = if high > low { high - low } else { 1.0 };
-    let top = nice(top);
+    let y_axis = YAxis::new(least, top, log);
     let px = |at: f64| LEFT + (scale(at) - low) / span * (WIDTH - LEFT - RIGHT);
-    let py = |y: f64| HEIGHT - BOTTOM - y / top * (HEIGHT - TOP - BOTTOM);
-    let mut out = frame(top, unit, py);
+    let py = |y: f64| HEIGHT - BOTTOM - y_axis.along(y) * (HEIGHT - TOP - BOTTOM);
+    let mut out = frame(&y_axis.ticks(), unit, py);
+    let dashes = dashes(lines, &y_axis);
     for at in ticks(low, high, x) {
         let label = label(at, x, span);
         let _ = write!(
@@ -55,7 +57,7 @@ pub fn lines(lines: &[Line], x: &Axis, unit: &str) -> String {
             HEIGHT - 10.0
         );
     }
-    for (number, line) in lines.iter().enumerate() {
+    for (number, (line, dash)) in lines.iter().zip(dashes).enumerate() {
         let mut path = String::new();
         let mut pen_up = true;
         for (at, y) in thinned(&line.points) {
@@ -71,7 +73,7 @@ pub fn lines(lines: &[Line], x: &Axis, unit: &str) -> String {
             "<path class=\"line c{}\" d=\"{path}\"{}><title>{}</title></path>",
             number % 10,
             // Colours come again: with dashes then.
-            if number < 10 { "" } else { " stroke-dasharray=\"7 4\"" },
+            if number < 10 { dash } else { " stroke-dasharray=\"7 4\"".to_owned() },
             escape(&line.name)
         );
         if line.points.len() <= 60 {
@@ -124,10 +126,74 @@ pub fn bars(bars: &[(String, f64, String)]) -> String {
     out
 }
 
-fn frame(top: f64, unit: &str, py: impl Fn(f64) -> f64) -> String {
+/// From 0, or from a power of two to another.
+enum YAxis {
+    FromZero { top: f64 },
+    Powers { low: i32, high: i32 },
+}
+
+/// Values of the y axis that differ by so much are told apart on a logarithmic one only.
+const DIFFER_MUCH: f64 = 12.0;
+/// Lines across a logarithmic chart.
+const POWERS_MAX: i32 = 7;
+
+impl YAxis {
+    fn new(least: f64, top: f64, may_be_log: bool) -> Self {
+        if may_be_log && least > 0.0 && top / least >= DIFFER_MUCH {
+            Self::Powers { low: least.log2().floor() as i32, high: top.log2().ceil() as i32 }
+        } else {
+            Self::FromZero { top: nice(top) }
+        }
+    }
+
+    /// From 0 at the lower end to 1 at the upper.
+    fn along(&self, y: f64) -> f64 {
+        match *self {
+            Self::FromZero { top } => y / top,
+            Self::Powers { low, high } => (y.max(1e-9).log2() - f64::from(low)) / f64::from(high - low),
+        }
+    }
+
+    fn ticks(&self) -> Vec<f64> {
+        match *self {
+            Self::FromZero { top } => (0..=4).map(|step| top * f64::from(step) / 4.0).collect(),
+            Self::Powers { low, high } => {
+                let each = (high - low).div_euclid(POWERS_MAX) + 1;
+                (low..=high).step_by(each as usize).map(|power| 2_f64.powi(power)).collect()
+            }
+        }
+    }
+}
+
+/// Lines that lie on each other, within this share of the chart's height, take turns along it.
+const SAME: f64 = 0.004;
+
+/// For each line an attribute: dashes where it would hide an earlier one.
+fn dashes(lines: &[Line], y_axis: &YAxis) -> Vec<String> {
+    let same = |a: &Line, b: &Line| {
+        a.points.len() == b.points.len()
+            && a.points
+                .iter()
+                .zip(&b.points)
+                .all(|(a, b)| (a.1.is_nan() && b.1.is_nan()) || (y_axis.along(a.1) - y_axis.along(b.1)).abs() < SAME)
+    };
+    let first_of = |line: &Line| lines.iter().position(|other| same(other, line));
+    let firsts: Vec<Option<usize>> = lines.iter().map(first_of).collect();
+    let attribute = |(number, first): (usize, &Option<usize>)| {
+        let hides = firsts.iter().take(number).filter(|other| *other == first).count();
+        let all = firsts.iter().filter(|other| *other == first).count();
+        const DASH: usize = 6;
+        match (first, hides) {
+            (None, _) | (_, 0) => String::new(),
+            _ => format!(" stroke-dasharray=\"{DASH} {}\" stroke-dashoffset=\"-{}\"", DASH * (all - 1), DASH * hides),
+        }
+    };
+    firsts.iter().enumerate().map(attribute).collect()
+}
+
+fn frame(ticks: &[f64], unit: &str, py: impl Fn(f64) -> f64) -> String {
     let mut out = format!("<svg viewBox=\"0 0 {WIDTH} {HEIGHT}\" role=\"img\" preserveAspectRatio=\"xMidYMid meet\">");
-    for step in 0..=4 {
-        let y = top * f64::from(step) / 4.0;
+    for &y in ticks {
         let _ = write!(
             out,
             "<line class=\"grid\" x1=\"{LEFT}\" x2=\"{:.1}\" y1=\"{:.1}\" y2=\"{:.1}\"/>\
@@ -161,6 +227,7 @@ fn short(value: f64) -> String {
             format!("{:.2}", value / 1e3).trim_end_matches('0').trim_end_matches('.').to_owned() + "k"
         }
         v if v >= 100.0 || value == value.trunc() => thousands(value.round() as u64),
+        v if v >= 10.0 => format!("{value:.1}"),
         _ => format!("{value:.2}"),
     }
 }
@@ -221,6 +288,9 @@ mod tests {
         assert!(one.contains("a&lt;b") && !one.contains("NaN"), "{one}");
         let many = lines(&line((0..100_000).map(|n| (f64::from(n), f64::from(n % 7))).collect()), &Axis::Time, "");
         assert!(many.len() < 50_000 && !many.contains("NaN"));
+        let both = [1.0, 1.001].map(|y| Line { name: y.to_string(), points: vec![(1.0, y), (2.0, 1.0)] });
+        assert_eq!(lines(&both, &Axis::Numbers { log: true }, "×").matches("dasharray").count(), 1);
+        assert!(lines(&line(vec![(1.0, 0.5), (2.0, 40.0)]), &Axis::Numbers { log: true }, "×").contains(">32×<"));
         assert_eq!((nice(0.0), nice(7.0), nice(21.0), nice(100.0)), (1.0, 10.0, 25.0, 100.0));
     }
 }

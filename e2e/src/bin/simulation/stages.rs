@@ -27,6 +27,8 @@ pub struct Line {
     pub workers: u16,
     pub predicted: f64,
     pub measured: f64,
+    /// What was predicted, with the same costs, of one after the other.
+    pub serial: f64,
 }
 
 pub struct Table {
@@ -43,8 +45,8 @@ impl Table {
     /// Predicted and measured speedup over the server's own serial replication.
     pub fn speedups(&self, line: &Line) -> (f64, f64) {
         let serial = self.lines.iter().find(|line| line.policy == "serial");
-        let (predicted, measured) = serial.map_or((f64::NAN, f64::NAN), |line| (line.predicted, line.measured));
-        (line.predicted / predicted, line.measured / measured)
+        let measured = serial.map_or(f64::NAN, |line| line.measured);
+        (line.predicted / line.serial, line.measured / measured)
     }
 }
 
@@ -128,8 +130,8 @@ fn settings(kind: Kind, workers: &[u16]) -> Vec<Setting> {
     list
 }
 
-/// The report of `heddle simulate --calibrate` on a replica that is as the measured ones will be.
-fn predict(stage: &Stage, settings: &[Setting], options: &[&str]) -> Result<Value> {
+/// The report of `heddle simulate`. `costs`: of an earlier one; else they are measured on a replica that is as the measured ones will be.
+fn predict(stage: &Stage, settings: &[Setting], options: &[&str], costs: Option<&Path>) -> Result<Value> {
     let replica = target(stage, Contender::Native(&[]), options)?;
     let mut policies: Vec<&str> = settings.iter().map(|setting| setting.policy).collect();
     policies.sort_unstable();
@@ -140,7 +142,12 @@ fn predict(stage: &Stage, settings: &[Setting], options: &[&str]) -> Result<Valu
     let workers: Vec<String> = workers.iter().map(u16::to_string).collect();
     let (policies, workers, url) = (policies.join(","), workers.join(","), replica.url());
     let files: Vec<String> = stage.logs.iter().map(|path| path.display().to_string()).collect();
-    let mut line = vec!["simulate", "--json", "--schema", &url, "--calibrate", &url, "--calibrate-logged"];
+    let mut line = vec!["simulate", "--json", "--schema", &url];
+    let costs = costs.map(|path| path.display().to_string());
+    match &costs {
+        Some(path) => line.extend(["--costs", path]),
+        None => line.extend(["--calibrate", &url, "--calibrate-logged"]),
+    }
     line.extend(["--policy", &policies, "--workers", &workers]);
     line.extend(files.iter().map(String::as_str));
     heddle(&line)?.successful()?.summary()
@@ -155,38 +162,58 @@ fn predicted(report: &Value, setting: &Setting) -> Result<f64> {
 }
 
 pub fn compare(kind: Kind, workload: &Workload, arguments: &Arguments) -> Result<Table> {
+    let (groups, single): (Vec<Setting>, Vec<Setting>) =
+        settings(kind, &arguments.workers).into_iter().partition(|setting| setting.policy.ends_with("grouping"));
+    let (mut table, report) = measured(kind, workload, &single, arguments, None)?;
+    let costs = tempfile::NamedTempFile::new()?;
+    std::fs::write(costs.path(), report.to_string())?;
+    let load = Load { events: workload.load.events * arguments.grouped.max(1), ..workload.load };
+    let (longer, _) = measured(kind, &Workload { load, ..*workload }, &groups, arguments, Some(costs.path()))?;
+    table.lines.extend(longer.lines);
+    Ok(table)
+}
+
+/// Predicts and measures on one log.
+fn measured(
+    kind: Kind,
+    workload: &Workload,
+    settings: &[Setting],
+    arguments: &Arguments,
+    costs: Option<&Path>,
+) -> Result<(Table, Value)> {
     let stage = Stage::new(kind, workload)?;
-    let settings = settings(kind, &arguments.workers);
     let of_replicas: Vec<&str> = arguments.options.iter().map(String::as_str).collect();
-    let report = predict(&stage, &settings, &of_replicas)?;
+    let report = predict(&stage, settings, &of_replicas, costs)?;
     let transactions = report["transactions"].as_u64().context("transactions")?;
     ensure!(transactions > 0, "no transactions");
+    let serial = report["serial_transactions_per_second"].as_f64().context("one after the other")?;
     let mut lines = Vec::new();
-    for setting in &settings {
+    for setting in settings {
         let options: Vec<&str> = setting.options.iter().map(String::as_str).collect();
         let contender = if setting.ours { Contender::Files(&options) } else { Contender::Applier(&options) };
         let named = || format!("{kind}, {}: {}, {} workers", workload.title, setting.policy, setting.workers);
         let measured = transactions as f64 / measure(&stage, contender, &of_replicas).with_context(named)?.seconds;
         let predicted = predicted(&report, setting).with_context(named)?;
         eprintln!("{}: predicted {predicted:.0}, measured {measured:.0} ({:.2})", named(), predicted / measured);
-        lines.push(Line { policy: setting.policy, workers: setting.workers, predicted, measured });
+        lines.push(Line { policy: setting.policy, workers: setting.workers, predicted, measured, serial });
     }
     if let Some(dir) = &arguments.keep {
         keep(
-            &dir.join(format!("{kind}-{}", workload.title.replace([' ', '(', ')', ','], "_"))),
+            &dir.join(format!("{kind}-{}-{transactions}", workload.title.replace([' ', '(', ')', ','], "_"))),
             &stage,
             &report,
             &lines,
         )?;
     }
-    Ok(Table {
+    let table = Table {
         version: version(&stage.source)?,
         workload: workload.title,
         transactions,
         rows: report["rows"].as_u64().context("rows")?,
         costs: report["costs"].to_string(),
         lines,
-    })
+    };
+    Ok((table, report))
 }
 
 /// What the comparison rests on.

@@ -175,7 +175,7 @@ fn over_time(out: &mut String, report: &InspectReport) {
     if report.series.buckets.len() < 2 {
         return;
     }
-    let width = report.series.seconds as f64;
+    let width = report.series.seconds;
     let chart = |name: &str, value: &dyn Fn(&MinuteReport) -> Option<f64>| Line {
         name: name.to_owned(),
         points: report
@@ -185,28 +185,29 @@ fn over_time(out: &mut String, report: &InspectReport) {
             .map(|minute| (minute.start as f64, value(minute).unwrap_or(f64::NAN)))
             .collect(),
     };
+    let rate = |name: &str, count: &dyn Fn(&MinuteReport) -> u64| {
+        let buckets = report.series.buckets.iter();
+        let counted = buckets.map(|minute| (minute.start, minute.covered_seconds, count(minute)));
+        Line { name: name.to_owned(), points: rates(counted, width) }
+    };
     let _ = write!(
         out,
-        "<section><h2>Over time</h2><p>By {width:.0} seconds; of the first and the last the log may have a part only.</p>\
-         <h3>Transactions a second</h3>"
+        "<section><h2>Over time</h2><p>By {width} seconds. Of the first and the last the log has a part: rates are over that part, and one of \
+         less than a tenth is not drawn.</p><h3>Transactions a second</h3>"
     );
-    out.push_str(&lines(
-        &[chart("transactions/s", &|minute| Some(minute.transactions as f64 / width))],
-        &Axis::Time,
-        "",
-    ));
+    out.push_str(&lines(&[rate("transactions/s", &|minute| minute.transactions)], &Axis::Time, ""));
     out.push_str("<h3>Rows a second</h3>");
     out.push_str(&lines(
         &[
-            chart("inserts", &|minute| Some(minute.inserts as f64 / width)),
-            chart("updates", &|minute| Some(minute.updates as f64 / width)),
-            chart("deletes", &|minute| Some(minute.deletes as f64 / width)),
+            rate("inserts", &|minute| minute.inserts),
+            rate("updates", &|minute| minute.updates),
+            rate("deletes", &|minute| minute.deletes),
         ],
         &Axis::Time,
         "",
     ));
     out.push_str("<h3>Bytes a second</h3>");
-    out.push_str(&lines(&[chart("bytes/s", &|minute| Some(minute.bytes as f64 / width))], &Axis::Time, ""));
+    out.push_str(&lines(&[rate("bytes/s", &|minute| minute.bytes)], &Axis::Time, ""));
     let quality: Vec<Line> = [
         chart("source's tags", &|minute| minute.amil),
         chart("WRITESET", &|minute| minute.amil_writeset),
@@ -221,20 +222,32 @@ fn over_time(out: &mut String, report: &InspectReport) {
     out.push_str(&lines(&quality, &Axis::Time, ""));
     let drawn: Vec<String> =
         report.tables.iter().take(TABLES_DRAWN).map(|table| format!("{}.{}", table.schema, table.table)).collect();
-    let width = report.table_series.seconds as f64;
     let tables: Vec<Line> = drawn
         .iter()
         .map(|name| {
             let own = report.table_series.buckets.iter().filter(|bucket| bucket.table.as_ref() == Some(name));
-            Line {
-                name: name.clone(),
-                points: own.map(|bucket| (bucket.start as f64, bucket.bytes as f64 / width)).collect(),
-            }
+            let counted = own.map(|bucket| (bucket.start, bucket.covered_seconds, bucket.bytes));
+            Line { name: name.clone(), points: rates(counted, report.table_series.seconds) }
         })
         .collect();
     out.push_str("<h3>Bytes of rows a second, by table</h3>");
     out.push_str(&lines(&tables, &Axis::Time, ""));
     out.push_str("</section>");
+}
+
+/// (start, seconds that the log has of it, how many) of each bucket → rates over time, 0 where there is no bucket.
+fn rates(buckets: impl Iterator<Item = (u64, f64, u64)>, width: u64) -> Vec<(f64, f64)> {
+    let mut points: Vec<(f64, f64)> = Vec::new();
+    let mut next = None;
+    for (start, covered, count) in buckets.filter(|(_, covered, _)| 10.0 * covered >= width as f64) {
+        if let Some(next) = next.filter(|&next| next < start) {
+            points.extend([(next as f64, 0.0), ((start - width) as f64, 0.0)]);
+        }
+        points.push((start as f64, count as f64 / covered));
+        next = Some(start + width);
+    }
+    points.dedup();
+    points
 }
 
 fn blockers(out: &mut String, report: &InspectReport) {
@@ -374,4 +387,18 @@ fn problems(out: &mut String, report: &InspectReport) {
         let _ = write!(out, "<p>and {} more</p>", thousands(report.problems_not_listed));
     }
     out.push_str("</section>");
+}
+
+#[cfg(test)]
+mod tests {
+    use super::rates;
+
+    #[test]
+    fn rates_are_over_what_the_log_has() {
+        // Ten seconds of the first minute, a whole one, none for two, one, and two seconds.
+        let buckets = [(0, 10.0, 100), (60, 60.0, 300), (240, 60.0, 60), (300, 2.0, 50)];
+        let points = [(0.0, 10.0), (60.0, 5.0), (120.0, 0.0), (180.0, 0.0), (240.0, 1.0)];
+        assert_eq!(rates(buckets.into_iter(), 60), points);
+        assert_eq!(rates([(0, 60.0, 60), (120, 60.0, 120)].into_iter(), 60), [(0.0, 1.0), (60.0, 0.0), (120.0, 2.0)]);
+    }
 }

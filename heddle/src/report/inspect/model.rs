@@ -176,6 +176,8 @@ pub struct MinuteReport {
     pub time: String,
     #[serde(skip)]
     pub start: u64,
+    /// Of the bucket, what the log has: a part of the first and of the last one.
+    pub covered_seconds: f64,
     pub transactions: u64,
     pub inserts: u64,
     pub updates: u64,
@@ -199,6 +201,7 @@ pub struct TableMinuteReport {
     pub time: String,
     #[serde(skip)]
     pub start: u64,
+    pub covered_seconds: f64,
     /// Null: all tables that were too many to be told apart.
     pub table: Option<String>,
     pub inserts: u64,
@@ -421,11 +424,13 @@ impl InspectReport {
                 .map(|table| format!("{}.{}", table.schema, table.name))
         };
         let mut buckets = Vec::new();
+        let (times, width) = (times(totals), totals.table_minutes.width_seconds());
         for (start, by_table) in totals.table_minutes.buckets() {
             for (&id, traffic) in &by_table.0 {
                 buckets.push(TableMinuteReport {
                     time: utc(start * 1_000_000),
                     start,
+                    covered_seconds: covered(start, width, times),
                     table: name(id),
                     inserts: traffic.inserts,
                     updates: traffic.updates,
@@ -510,10 +515,23 @@ fn histogram(histogram: &Histogram) -> Vec<BucketReport> {
     histogram.buckets().into_iter().map(|(from, to, count)| BucketReport { from, to, count }).collect()
 }
 
+/// Of the first and the last commit, in microseconds since 1970.
+fn times(totals: &engine::survey::Totals) -> (u64, u64) {
+    (totals.first_time_us.unwrap_or(0), totals.last_time_us.unwrap_or(0))
+}
+
+/// How much of a bucket lies between the first commit and the last, in seconds: at least one, since some logs have times in whole seconds.
+fn covered(start: u64, width: u64, (first_us, last_us): (u64, u64)) -> f64 {
+    let from = (start * 1_000_000).max(first_us);
+    let to = ((start + width) * 1_000_000).min(last_us.saturating_add(1_000_000));
+    (to.saturating_sub(from) as f64 / 1e6).clamp(1.0, width.max(1) as f64)
+}
+
 fn series(found: &mut Found) -> SeriesReport {
     let totals = &mut found.totals;
     let (sessions, mariadb) = (totals.has_sessions(), totals.mariadb);
     let mean = |(count, sum): (u64, u64)| (count > 0).then(|| sum as f64 / count as f64);
+    let (times, width) = (times(totals), totals.minutes.width_seconds());
     let buckets = totals
         .minutes
         .buckets()
@@ -522,6 +540,7 @@ fn series(found: &mut Found) -> SeriesReport {
             MinuteReport {
                 time: utc(start * 1_000_000),
                 start,
+                covered_seconds: covered(start, width, times),
                 transactions: minute.transactions,
                 inserts: minute.traffic.inserts,
                 updates: minute.traffic.updates,
@@ -536,4 +555,21 @@ fn series(found: &mut Found) -> SeriesReport {
         })
         .collect();
     SeriesReport { seconds: totals.minutes.seconds, buckets }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_and_the_last_bucket_are_covered_in_part() {
+        let second = 1_000_000;
+        // From 00:00:50 to 00:02:10.
+        let times = (50 * second, 130 * second);
+        let of = |start| covered(start, 60, times);
+        assert_eq!([of(0), of(60), of(120)], [10.0, 60.0, 11.0]);
+        // All in one second, and a log without times.
+        assert_eq!(covered(60, 60, (70 * second, 70 * second)), 1.0);
+        assert_eq!(covered(0, 60, (0, 0)), 1.0);
+    }
 }

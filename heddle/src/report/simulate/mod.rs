@@ -16,6 +16,8 @@ use crate::simulate::calibrate::Measured;
 pub struct SimulateReport {
     pub transactions: u64,
     pub rows: u64,
+    /// One after the other.
+    pub serial_transactions_per_second: f64,
     pub workers: Vec<usize>,
     /// The log has more than were simulated.
     pub truncated: bool,
@@ -29,7 +31,8 @@ pub struct SimulateReport {
     pub problems: Vec<String>,
 }
 
-#[derive(Debug, Serialize)]
+/// What `--json` says of costs, and `--costs` reads.
+#[derive(Debug, Serialize, serde::Deserialize)]
 pub struct CostsReport {
     pub transaction_us: f64,
     pub row_us: f64,
@@ -106,6 +109,51 @@ impl CostsReport {
             round_trip_us,
         } = *costs;
         Self {
+            transaction_us,
+            row_us,
+            dispatch_us,
+            commit_us,
+            sync_us,
+            log_sync_us,
+            miss_share,
+            miss_us,
+            cores,
+            group_us,
+            group_transaction_us,
+            group_row_us,
+            merged_row_us,
+            heddle_us,
+            relaxed_us,
+            turn_us,
+            feed_share,
+            round_trip_us,
+        }
+    }
+}
+
+impl CostsReport {
+    pub fn costs(&self) -> Costs {
+        let Self {
+            transaction_us,
+            row_us,
+            dispatch_us,
+            commit_us,
+            sync_us,
+            log_sync_us,
+            miss_share,
+            miss_us,
+            cores,
+            group_us,
+            group_transaction_us,
+            group_row_us,
+            merged_row_us,
+            heddle_us,
+            relaxed_us,
+            turn_us,
+            feed_share,
+            round_trip_us,
+        } = *self;
+        Costs {
             transaction_us,
             row_us,
             dispatch_us,

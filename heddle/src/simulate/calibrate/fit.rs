@@ -97,8 +97,7 @@ fn heddle(measured: &Measured, costs: &mut Costs) {
     };
     let most = 4.0 * measured.heddle_us.max(measured.heddle_four_us).max(measured.heddle_relaxed_four_us);
     costs.turn_us = 0.0;
-    costs.heddle_us =
-        nearest(most, |us| off(tried(costs, &|costs| costs.heddle_us = us, true, 1), measured.heddle_us));
+    costs.heddle_us = nearest(most, |us| off(tried(costs, &|costs| costs.heddle_us = us, true, 1), measured.heddle_us));
     costs.turn_us =
         nearest(most, |us| off(tried(costs, &|costs| costs.turn_us = us, true, 4), measured.heddle_four_us));
     costs.relaxed_us = nearest(most, |us| {
@@ -112,8 +111,8 @@ fn grouped(measured: &Measured, costs: &mut Costs) {
     let rows = f64::from(ROWS_EACH);
     costs.group_row_us = ((measured.grouped_twenty_rows_us - measured.grouped_us) / (rows - 1.0)).max(0.5);
     let model = Model::Heddle { policy: Policy::Writeset, grouping: true, ordered: true };
-    // The many small groups with which a run begins are a part of what a group costs.
-    costs.group_us = measured.heddle_us;
+    // A target transaction like any other, but for what is in it.
+    costs.group_us = costs.transaction_us + costs.heddle_us;
     let transactions = vec![Applied { rows: 1, ..Applied::default() }; SIMULATED_GROUPED];
     let trace = Trace { transactions, ..Trace::default() };
     costs.feed_share = 0.0;

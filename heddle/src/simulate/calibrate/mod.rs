@@ -102,9 +102,8 @@ fn about(connection: &mut Connection) -> Result<Measured> {
 
 /// Tables to change, one for the server's sessions and one for Heddle, and a row of bookkeeping for each session, as replicas have it.
 fn prepare(connection: &mut Connection, shape: Shape) -> Result<()> {
-    let mut run = |sql: String| {
-        connection.rows(&sql).map(|_| ()).with_context(|| sql.chars().take(60).collect::<String>())
-    };
+    let mut run =
+        |sql: String| connection.rows(&sql).map(|_| ()).with_context(|| sql.chars().take(60).collect::<String>());
     run(format!("DROP DATABASE IF EXISTS {SCHEMA}"))?;
     run(format!("CREATE DATABASE {SCHEMA}"))?;
     run(format!("CREATE TABLE {SCHEMA}.progress (session INT PRIMARY KEY, position CHAR(60) NOT NULL) ENGINE=InnoDB"))?;

@@ -169,8 +169,7 @@ impl Stream {
     /// A MySQL log of so many transactions. `timestamp`: seconds since 1970.
     pub fn log(&mut self, table: &str, transactions: u32, rows_each: u32, choice: Choice, timestamp: u32) -> Vec<u8> {
         let mut out = MAGIC.to_vec();
-        let head =
-            Head { timestamp, server_id: LOG_SERVER, flags: 0, offset: Some(0), checksum: Checksum::Crc32 };
+        let head = Head { timestamp, server_id: LOG_SERVER, flags: 0, offset: Some(0), checksum: Checksum::Crc32 };
         let format = FormatSpec::new("8.0.36", Flavour::MySql, Checksum::Crc32);
         out.extend(encode::format_description(&at(&head, out.len()), &format));
         let vars = StatusVarsBuilder::new().flags2(0).charset(UTF8MB4, UTF8MB4, UTF8MB4).finish();
