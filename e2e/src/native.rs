@@ -7,6 +7,8 @@ use std::time::{Duration, Instant};
 
 /// How long a replica may take to catch up before it counts as stuck.
 const STUCK_AFTER: Duration = Duration::from_secs(900);
+/// The same for one whose applier is waited for on the replica, which does not say that it has stopped.
+const APPLIER_STUCK_AFTER: Duration = Duration::from_secs(240);
 
 /// Makes `replica` replicate from the source's first event, by GTID; returns once its threads are started.
 pub fn native_replica(source: &Server, replica: &Server) -> Result<()> {
@@ -166,6 +168,29 @@ pub fn receive_all(source: &Server, replica: &Server) -> Result<()> {
         }
         thread::sleep(Duration::from_millis(20));
     }
+}
+
+/// Starts the applier of a replica that has received all that the source has logged by now, and waits until it has applied that: how long it took by the
+/// replica's clock, without the time that clients take.
+pub fn applier_time(source: &Server, replica: &Server) -> Result<Duration> {
+    let (goal, wait) = match replica.kind.is_mariadb() {
+        true => ("@@gtid_binlog_pos", "MASTER_GTID_WAIT"),
+        false => ("REPLACE(@@gtid_executed, '\\n', '')", "WAIT_FOR_EXECUTED_GTID_SET"),
+    };
+    let goal = source.scalar(&format!("SELECT {goal}"))?;
+    let rows = replica.rows(&format!(
+        "SELECT SYSDATE(6); {}; SELECT {wait}('{goal}', {}); SELECT SYSDATE(6)",
+        statement(replica, "START APPLIER"),
+        APPLIER_STUCK_AFTER.as_secs()
+    ))?;
+    let values: Vec<String> = rows.into_iter().filter_map(|row| row.into_iter().next()).collect();
+    let [began, done, ended] = values.as_slice() else { bail!("{} said {values:?}", replica.kind) };
+    if done != "0" {
+        let error = last_error(replica)?.unwrap_or_default();
+        bail!("{} as native replica does not catch up: {error}", replica.kind);
+    }
+    let microseconds = replica.scalar(&format!("SELECT TIMESTAMPDIFF(MICROSECOND, '{began}', '{ended}')"))?;
+    Ok(Duration::from_micros(microseconds.parse().with_context(|| microseconds.clone())?))
 }
 
 /// As `wait_caught_up`, for replicas without GTIDs.

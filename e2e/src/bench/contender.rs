@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 pub enum Contender<'a> {
     /// The server's own replication, with these options on the replica.
     Native(&'a [&'a str]),
-    /// The same without receiving, and less what a start takes that has nothing to apply; with pages in memory.
+    /// The same without receiving, by the replica's own clock; with pages in memory.
     Applier(&'a [&'a str]),
     /// `mysqlbinlog FILES | mysql`
     Client,
@@ -87,15 +87,7 @@ fn with_applier(stage: &Stage, target: &Server) -> Result<Duration> {
     configure_native(stage, target)?;
     native::receive_all(&stage.source, target)?;
     warm(target)?;
-    let run = || {
-        let started = Instant::now();
-        native::start_applier(target)?;
-        wait_caught_up(&stage.source, target)?;
-        anyhow::Ok(started.elapsed())
-    };
-    let time = run()?;
-    native::stop_applier(target)?;
-    Ok(time.saturating_sub(run()?))
+    native::applier_time(&stage.source, target)
 }
 
 /// Brings all tables into memory, as a replica that has run for a while has them.
@@ -161,8 +153,12 @@ fn with_files(stage: &Stage, target: &Server, more: &[&str]) -> Result<(Duration
     line.extend(first_time);
     warm(target)?;
     let (time, usage) = timed(&line)?;
-    let (nothing, _) = timed(&nothing_left)?;
-    Ok((time.saturating_sub(nothing), usage))
+    let nothing = timed(&nothing_left)?.0.min(timed(&nothing_left)?.0);
+    ensure!(
+        nothing < time,
+        "a run with nothing to apply took {nothing:?}, one with all of it {time:?}: too short to measure"
+    );
+    Ok((time - nothing, usage))
 }
 
 /// Processor time that a server has taken since its start, in seconds: proc(5), `stat`.

@@ -67,11 +67,24 @@ fn arguments(dir: &Path) -> Result<Arguments> {
 fn main() -> Result<()> {
     let dir = tempfile::tempdir()?;
     let arguments = arguments(dir.path())?;
-    let mut tables = Vec::new();
+    let (mut tables, mut failed) = (Vec::new(), 0);
     for &kind in &arguments.kinds {
         for workload in stages::workloads(&arguments) {
-            tables.push(stages::compare(kind, &workload, &arguments)?);
+            match stages::compare(kind, &workload, &arguments) {
+                Ok(table) => {
+                    failed += table.failed;
+                    tables.push(table);
+                }
+                Err(error) => {
+                    eprintln!("{kind}, {}: {error:#}", workload.title);
+                    failed += 1;
+                }
+            }
         }
     }
-    page::write(&arguments.output, &tables)
+    ensure!(!tables.is_empty(), "nothing was measured");
+    page::write(&arguments.output, &tables)?;
+    // What could be measured is in the page, and what could not is not taken for measured.
+    ensure!(failed == 0, "{failed} measurements failed");
+    Ok(())
 }

@@ -39,6 +39,8 @@ pub struct Table {
     /// What the calibration has found, in words.
     pub costs: String,
     pub lines: Vec<Line>,
+    /// Settings that could not be measured.
+    pub failed: usize,
 }
 
 impl Table {
@@ -170,6 +172,7 @@ pub fn compare(kind: Kind, workload: &Workload, arguments: &Arguments) -> Result
     let load = Load { events: workload.load.events * arguments.grouped.max(1), ..workload.load };
     let (longer, _) = measured(kind, &Workload { load, ..*workload }, &groups, arguments, Some(costs.path()))?;
     table.lines.extend(longer.lines);
+    table.failed += longer.failed;
     Ok(table)
 }
 
@@ -187,12 +190,25 @@ fn measured(
     let transactions = report["transactions"].as_u64().context("transactions")?;
     ensure!(transactions > 0, "no transactions");
     let serial = report["serial_transactions_per_second"].as_f64().context("one after the other")?;
-    let mut lines = Vec::new();
+    let (mut lines, mut failed) = (Vec::new(), 0);
     for setting in settings {
         let options: Vec<&str> = setting.options.iter().map(String::as_str).collect();
         let contender = if setting.ours { Contender::Files(&options) } else { Contender::Applier(&options) };
         let named = || format!("{kind}, {}: {}, {} workers", workload.title, setting.policy, setting.workers);
-        let measured = transactions as f64 / measure(&stage, contender, &of_replicas).with_context(named)?.seconds;
+        let run = || measure(&stage, contender, &of_replicas);
+        let again = |error: anyhow::Error| {
+            eprintln!("{}: {error:#}; once more", named());
+            run()
+        };
+        let seconds = match run().or_else(again) {
+            Ok(measured) => measured.seconds,
+            Err(error) => {
+                eprintln!("{}: {error:#}", named());
+                failed += 1;
+                continue;
+            }
+        };
+        let measured = transactions as f64 / seconds;
         let predicted = predicted(&report, setting).with_context(named)?;
         eprintln!("{}: predicted {predicted:.0}, measured {measured:.0} ({:.2})", named(), predicted / measured);
         lines.push(Line { policy: setting.policy, workers: setting.workers, predicted, measured, serial });
@@ -212,6 +228,7 @@ fn measured(
         rows: report["rows"].as_u64().context("rows")?,
         costs: report["costs"].to_string(),
         lines,
+        failed,
     };
     Ok((table, report))
 }

@@ -35,8 +35,9 @@ pub struct Measured {
     /// Between two commits of 4 and of 16 sessions that change one row each time.
     pub four_sessions_us: f64,
     pub sixteen_sessions_us: f64,
-    /// A statement that does nothing.
+    /// A statement that does nothing, and the same among many in one packet.
     pub round_trip_us: f64,
+    pub statement_us: f64,
     /// Heddle without grouping, one row each, in order with 1 and 4 workers.
     pub heddle_us: f64,
     pub heddle_four_us: f64,
@@ -77,7 +78,9 @@ pub fn measure(options: &ConnectOptions, costs: &Costs, shape: Shape, logged: bo
     control.rows("SET SESSION sql_log_bin = 0").context("--calibrate")?;
     let timed = prepare(&mut control, shape).and_then(|()| time(options, shape, logged, &mut measured));
     let dropped = control.rows(format!("DROP DATABASE IF EXISTS {SCHEMA}"));
-    timed.context("--calibrate: it needs the rights that heddle replicate needs on a target")?;
+    timed.context(
+        "--calibrate: it needs the rights that heddle replicate needs on a target, and to create a procedure",
+    )?;
     dropped.context("--calibrate: dropping what it made")?;
     Ok((fit::derive(&measured, costs), measured))
 }
@@ -107,6 +110,10 @@ fn prepare(connection: &mut Connection, shape: Shape) -> Result<()> {
     run(format!("DROP DATABASE IF EXISTS {SCHEMA}"))?;
     run(format!("CREATE DATABASE {SCHEMA}"))?;
     run(format!("CREATE TABLE {SCHEMA}.progress (session INT PRIMARY KEY, position CHAR(60) NOT NULL) ENGINE=InnoDB"))?;
+    run(format!(
+        "CREATE PROCEDURE {SCHEMA}.finish(number INT, place CHAR(60)) BEGIN \
+         UPDATE {SCHEMA}.progress SET position = place WHERE session = number; COMMIT; END"
+    ))?;
     let sessions: Vec<String> = (0..SESSIONS).map(|number| format!("({number},'')")).collect();
     run(format!("INSERT INTO {SCHEMA}.progress VALUES {}", sessions.join(",")))?;
     for table in ["t", "u"] {

@@ -20,6 +20,8 @@ const LOOP: u32 = 400;
 pub const ROWS_EACH: u32 = 20;
 /// Transactions of each session when there are several.
 const LOOP_EACH: u32 = 100;
+/// Of one transaction.
+pub const STATEMENTS: usize = 2;
 /// A packet is sent when it has so many bytes.
 const PACKET_BYTES: usize = 256 << 10;
 
@@ -38,7 +40,8 @@ type Packets = Vec<(Vec<u8>, usize)>;
 
 impl Applier {
     fn open(target: &MySqlTarget, shape: Shape, number: u32) -> Result<Self> {
-        let connection = target.applying_connection().map_err(anyhow::Error::new)?;
+        let mut connection = target.applying_connection().map_err(anyhow::Error::new)?;
+        connection.rows("SET SESSION autocommit = 0")?;
         let version = if target.flavour() == Flavour::MariaDb { 1 } else { 2 };
         Ok(Self { connection, stream: Stream::new(shape, number, SESSIONS), number, version, position: 0 })
     }
@@ -50,10 +53,10 @@ impl Applier {
             let events = self.stream.events("t", rows_each, Choice::Own, self.version, head);
             self.position += 1;
             let sql = format!(
-                "BEGIN;BINLOG '{}';UPDATE {SCHEMA}.progress SET position='binlog.000001:{}' WHERE session={};COMMIT",
+                "BINLOG '{}';CALL {SCHEMA}.finish({},'binlog.000001:{}')",
                 STANDARD.encode(events),
-                self.position,
-                self.number
+                self.number,
+                self.position
             );
             if packets.last().is_none_or(|(text, _)| text.len() + sql.len() > PACKET_BYTES) {
                 packets.push((Vec::new(), 0));
@@ -63,7 +66,7 @@ impl Applier {
                 text.push(b';');
             }
             text.extend_from_slice(sql.as_bytes());
-            *statements += 4;
+            *statements += STATEMENTS;
         }
         packets.retain(|(_, statements)| *statements > 0);
         packets
@@ -94,6 +97,12 @@ pub fn measure(target: &MySqlTarget, shape: Shape, measured: &mut Measured) -> R
     measured.round_trip_us = middle(|| {
         let began = Instant::now();
         (0..LOOP).try_for_each(|_| first.connection.rows("DO 0").map(|_| ()))?;
+        Ok(us(began) / f64::from(LOOP))
+    })?;
+    measured.statement_us = middle(|| {
+        let nothing = vec!["DO 0"; LOOP as usize].join(";");
+        let began = Instant::now();
+        first.connection.query_statements(nothing, LOOP as usize)?;
         Ok(us(began) / f64::from(LOOP))
     })?;
     let found = super::in_turns(4, |which| match (which, sessions.as_mut_slice()) {
