@@ -12,6 +12,7 @@ use binlog::{
 use bytes::Bytes;
 use foldhash::fast::FixedState;
 use hashbrown::HashMap;
+use smallvec::SmallVec;
 
 use super::cut::events;
 use super::keys::{Counts, note_uses};
@@ -78,7 +79,8 @@ struct Current {
     open: Open,
     /// The earliest time that an event of it names, in seconds since 1970.
     began: u32,
-    tables: Vec<TableId>,
+    /// Places in [`Scan::slots`].
+    tables: SmallVec<[usize; 4]>,
 }
 
 struct Scan<'a> {
@@ -88,12 +90,30 @@ struct Scan<'a> {
     current: Option<Current>,
     /// An event could not be read: what follows belongs to nothing until a transaction begins.
     lost: bool,
-    maps: HashMap<u64, (Bytes, Arc<TableMap>), FixedState>,
+    maps: HashMap<u64, Mapped, FixedState>,
+    /// Tables that rows were seen of.
+    slots: Vec<Slot>,
+    slot_of: HashMap<TableId, usize, FixedState>,
     catalogue: LogCatalogue,
     keying: Keying,
     set: WriteSet,
     counts: Counts,
-    resolved: HashMap<usize, Arc<Table>, FixedState>,
+}
+
+/// A table map, by its number.
+struct Mapped {
+    /// As in the log: most repeat the one before.
+    body: Bytes,
+    map: Arc<TableMap>,
+    /// Place in [`Scan::slots`], once rows came.
+    slot: Option<usize>,
+}
+
+/// What goes into a table, summed up before it goes into the lists: most of it comes in the same minute as what was before.
+struct Slot {
+    seen: TableSeen,
+    minute: u64,
+    in_minute: Traffic,
 }
 
 /// Reads a piece.
@@ -105,11 +125,12 @@ pub fn scan(piece: &Piece, depth: Depth) -> Scanned {
         current: None,
         lost: false,
         maps: HashMap::default(),
+        slots: Vec::new(),
+        slot_of: HashMap::default(),
         catalogue: LogCatalogue::new(Arc::clone(&piece.definitions)),
         keying: Keying::new(0).for_tags(Generation::Mysql84),
         set: WriteSet::default(),
         counts: Counts::default(),
-        resolved: HashMap::default(),
     };
     scan.run();
     scan.out
@@ -123,7 +144,7 @@ impl Scan<'_> {
         if let Some(maps) = &self.piece.continued {
             let mut record = Record { start: self.piece.offset, continued: true, ..Record::default() };
             self.begin_lists(&mut record);
-            self.current = Some(Current { record, open: Open::Block, began: 0, tables: Vec::new() });
+            self.current = Some(Current { record, open: Open::Block, began: 0, tables: SmallVec::new() });
             for map in maps {
                 if let Ok(event) = Event::parse(map.clone(), self.piece.format.checksum) {
                     // It was read once before: what is wrong with it has been noted.
@@ -154,6 +175,25 @@ impl Scan<'_> {
                 self.problem(began, "a transaction that does not end in its file is not counted".to_owned());
             }
         }
+        for slot in std::mem::take(&mut self.slots) {
+            self.minute(slot.minute, slot.seen.table.id, slot.in_minute);
+            self.out.tables.insert(slot.seen.table.id, slot.seen);
+        }
+    }
+
+    fn minute(&mut self, minute: u64, table: TableId, traffic: Traffic) {
+        *self.out.minutes.entry((minute, table)).or_default() += traffic;
+    }
+
+    /// The slot of a table, whatever its maps are.
+    fn slot(&mut self, table: Arc<Table>, minute: u64) -> usize {
+        let next = self.slots.len();
+        let place = *self.slot_of.entry(table.id).or_insert(next);
+        if place == next {
+            let seen = TableSeen { table, traffic: Traffic::default(), transactions: 0 };
+            self.slots.push(Slot { seen, minute, in_minute: Traffic::default() });
+        }
+        place
     }
 
     fn problem(&mut self, offset: u64, what: String) {
@@ -180,7 +220,10 @@ impl Scan<'_> {
         let tables: Vec<TableUse> = self
             .maps
             .values()
-            .map(|(_, map)| TableUse { table: table_id(&map.schema, &map.table), access: TableAccess::WriteAll })
+            .map(|Mapped { map, .. }| TableUse {
+                table: table_id(&map.schema, &map.table),
+                access: TableAccess::WriteAll,
+            })
             .collect();
         if let Some(current) = &mut self.current {
             current.record.bytes += u64::from(header.event_len);
@@ -210,7 +253,7 @@ impl Scan<'_> {
         let time = event.header().timestamp;
         let mut record = Record { start: offset, commit_time_us: u64::from(time) * 1_000_000, ..Record::default() };
         self.begin_lists(&mut record);
-        self.current.insert(Current { record, open, began: time, tables: Vec::new() })
+        self.current.insert(Current { record, open, began: time, tables: SmallVec::new() })
     }
 
     /// Ends the transaction under way at `end` of the file.
@@ -224,9 +267,9 @@ impl Scan<'_> {
         record.server.end = self.out.server.len() as u32;
         let committed = (record.commit_time_us / 1_000_000) as u32;
         record.duration_seconds = committed.saturating_sub(current.began);
-        for table in &current.tables {
-            if let Some(seen) = self.out.tables.get_mut(table) {
-                seen.transactions += 1;
+        for &slot in &current.tables {
+            if let Some(slot) = self.slots.get_mut(slot) {
+                slot.seen.transactions += 1;
             }
         }
         self.out.records.push(current.record);
@@ -425,11 +468,11 @@ impl Scan<'_> {
             let id = id.iter().rev().fold(0, |value, &byte| value << 8 | u64::from(byte));
             self.maps.get(&id)
         });
-        if known.is_some_and(|(known, _)| known.as_ref() == body) {
+        if known.is_some_and(|known| known.body == body) {
             return Ok(());
         }
         let map = TableMap::decode(event, &self.piece.format).map_err(|corrupt| corrupt.to_string())?;
-        self.maps.insert(map.table_id, (event.body_bytes(), Arc::new(map)));
+        self.maps.insert(map.table_id, Mapped { body: event.body_bytes(), map: Arc::new(map), slot: None });
         Ok(())
     }
 
@@ -443,7 +486,7 @@ impl Scan<'_> {
         };
         let format = &self.piece.format;
         let id = RowsEvent::peek_table_id(event, format).map_err(|corrupt| corrupt.to_string())?;
-        let Some((_, map)) = self.maps.get(&id) else {
+        let Some(Mapped { map, slot, .. }) = self.maps.get(&id) else {
             // A rows event that only ends a statement has no table.
             if [0x00ff_ffff, 0xffff_ffff, 0xffff_ffff_ffff].contains(&id) {
                 return Ok(());
@@ -502,32 +545,39 @@ impl Scan<'_> {
             }
             count
         };
-        let at = Arc::as_ptr(&item.map) as usize;
-        let table = match (&item.table, self.resolved.get(&at)) {
-            (Some(table), _) => Arc::clone(table),
-            (None, Some(table)) => Arc::clone(table),
-            (None, None) => {
-                let table = self.catalogue.table(&item.map).map_err(|error| error.to_string())?;
-                self.resolved.insert(at, Arc::clone(&table));
-                table
-            }
-        };
+        let minute = current.record.commit_time_us / 60_000_000;
         let mut traffic = Traffic { bytes: length, ..Traffic::default() };
         match kind {
             RowsKind::Write => (traffic.inserts, current.record.inserts) = (count, current.record.inserts + count),
             RowsKind::Update => (traffic.updates, current.record.updates) = (count, current.record.updates + count),
             RowsKind::Delete => (traffic.deletes, current.record.deletes) = (count, current.record.deletes + count),
         }
-        if !current.tables.contains(&table.id) {
-            current.tables.push(table.id);
+        let place = match *slot {
+            Some(place) => place,
+            None => {
+                let table = match &item.table {
+                    Some(table) => Arc::clone(table),
+                    None => self.catalogue.table(&item.map).map_err(|error| error.to_string())?,
+                };
+                let place = self.slot(table, minute);
+                if let Some(mapped) = self.maps.get_mut(&id) {
+                    mapped.slot = Some(place);
+                }
+                place
+            }
+        };
+        let (Some(current), Some(slot)) = (&mut self.current, self.slots.get_mut(place)) else { return Ok(()) };
+        if !current.tables.contains(&place) {
+            current.tables.push(place);
         }
-        *self.out.minutes.entry((current.record.commit_time_us / 60_000_000, table.id)).or_default() += traffic;
-        let seen = self.out.tables.entry(table.id).or_insert_with(|| TableSeen {
-            table,
-            traffic: Traffic::default(),
-            transactions: 0,
-        });
-        seen.traffic += traffic;
+        slot.seen.traffic += traffic;
+        if slot.minute == minute {
+            slot.in_minute += traffic;
+            return Ok(());
+        }
+        let before = (slot.minute, slot.seen.table.id, std::mem::replace(&mut slot.in_minute, traffic));
+        slot.minute = minute;
+        self.minute(before.0, before.1, before.2);
         Ok(())
     }
 
