@@ -40,11 +40,8 @@ pub fn derive(measured: &Measured, defaults: &Costs) -> Costs {
     let scale = row_us / defaults.row_us;
     let costs = Costs { row_us, dispatch_us: defaults.dispatch_us * scale, ..*defaults };
     let mut costs = server(measured, &costs);
-    // What is sent as statements was read and answered; an applier reads events instead, four for a transaction where a row has two.
-    const EVENTS: f64 = 4.0;
-    let statements_us = super::server::STATEMENTS as f64 * measured.statement_us;
-    let events_us = EVENTS * row_us / 2.0;
-    costs.transaction_us = (costs.transaction_us - statements_us + events_us).max(costs.transaction_us / 4.0);
+    // Beside its rows and its bookkeeping an applier has four events of a transaction; a row has two.
+    costs.transaction_us += 4.0 * row_us / 2.0;
     costs.round_trip_us = measured.round_trip_us;
     heddle(measured, &mut costs);
     grouped(measured, &mut costs);
@@ -55,10 +52,10 @@ pub fn derive(measured: &Measured, defaults: &Costs) -> Costs {
     costs
 }
 
-/// One after the other a transaction takes what was measured. How much of it is processor time, how much syncs, and how much is done one after the other in
+/// One after the other a transaction of nothing but bookkeeping takes what was measured. How much of it is processor time, how much syncs, and how much is done one after the other in
 /// any case shows with several sessions at the same time: they share the syncs, but not the processors.
 fn server(measured: &Measured, costs: &Costs) -> Costs {
-    let fixed = (measured.one_row_us - costs.row_us).max(1.0);
+    let fixed = measured.bookkeeping_us.max(1.0);
     let syncs_log = measured.synced_log && measured.logged;
     let syncs = f64::from(u8::from(measured.durable) + u8::from(syncs_log));
     let with = |transaction_us: f64, commit_us: f64| {
@@ -72,7 +69,7 @@ fn server(measured: &Measured, costs: &Costs) -> Costs {
         }
     };
     let model = Model::LogicalClock { tags: Tags::Source, ordered: true };
-    let trace = free(1);
+    let trace = free(0);
     let error = |costs: &Costs| {
         // Sessions of their own need no one to hand out work.
         let costs = Costs { dispatch_us: 0.0, ..*costs };
@@ -139,7 +136,8 @@ mod tests {
     /// What would be measured where things cost this much.
     fn measured(costs: &Costs) -> Measured {
         let of = |model, rows, costs: &Costs, workers| each(model, &free(rows), costs, workers);
-        let sessions = Costs { dispatch_us: 0.0, ..*costs };
+        let without_events = costs.transaction_us - 2.0 * costs.row_us;
+        let sessions = Costs { dispatch_us: 0.0, transaction_us: without_events, ..*costs };
         let clock = Model::LogicalClock { tags: Tags::Source, ordered: true };
         let heddle = |grouping, ordered| Model::Heddle { policy: Policy::Writeset, grouping, ordered };
         let many = Trace {
@@ -150,11 +148,10 @@ mod tests {
         Measured {
             one_row_us: of(Model::Serial, 1, costs, 1),
             twenty_rows_us: of(Model::Serial, ROWS_EACH, costs, 1),
-            four_sessions_us: of(clock, 1, &sessions, 4),
-            sixteen_sessions_us: of(clock, 1, &sessions, 16),
+            four_sessions_us: of(clock, 0, &sessions, 4),
+            sixteen_sessions_us: of(clock, 0, &sessions, 16),
             round_trip_us: costs.round_trip_us,
-            // As much as an applier's events.
-            statement_us: costs.row_us,
+            bookkeeping_us: of(Model::Serial, 0, &sessions, 1),
             heddle_us: of(heddle(false, true), 1, costs, 1),
             heddle_four_us: of(heddle(false, true), 1, costs, 4),
             heddle_relaxed_four_us: of(heddle(false, false), 1, costs, 4),

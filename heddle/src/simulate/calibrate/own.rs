@@ -8,12 +8,13 @@ use std::time::Duration;
 use anyhow::{Context, Result, bail};
 use engine::group::Grouping;
 use engine::gtid::GtidState;
+use engine::policy::{PolicyName, PolicyOptions};
 use engine::scheduler::CommitOrder;
 use wire::{ConnectOptions, Connection};
 
 use super::rows::{Choice, Shape, Stream};
 use super::{Measured, in_turns};
-use crate::runtime::channel::{self, PolicyName, PolicyOptions, Spec};
+use crate::runtime::channel::{self, Spec};
 use crate::runtime::start::StartAt;
 use crate::runtime::stats::Stats;
 use crate::runtime::until::Until;
