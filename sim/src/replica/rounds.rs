@@ -12,6 +12,8 @@ pub(super) struct Rounds<'a> {
     round: Vec<(f64, f64)>,
     /// What handing them out takes.
     dispatch_us: f64,
+    /// Through queues: how many times as expensive, for the worker, too.
+    queued: Option<f64>,
     /// When the round begins.
     begin: f64,
     waits: Waits,
@@ -19,12 +21,22 @@ pub(super) struct Rounds<'a> {
 
 impl<'a> Rounds<'a> {
     pub fn new(costs: &'a Costs, workers: usize) -> Self {
+        Self::of(costs, workers, None)
+    }
+
+    /// Events go through queues: handing one out is so many times as expensive, and its worker has to take it out.
+    pub fn queued(costs: &'a Costs, workers: usize, times: f64) -> Self {
+        Self::of(costs, workers, Some(times))
+    }
+
+    fn of(costs: &'a Costs, workers: usize, queued: Option<f64>) -> Self {
         Self {
             costs,
             pool: Pool::new(workers),
             cores: Cores::new(costs.cores),
             round: Vec::with_capacity(workers),
             dispatch_us: 0.0,
+            queued,
             begin: 0.0,
             waits: Waits::default(),
         }
@@ -40,8 +52,11 @@ impl<'a> Rounds<'a> {
 
     /// One more in the round.
     pub fn take(&mut self, applied: &Applied) {
-        self.round.push(self.costs.execution(applied));
-        self.dispatch_us += self.costs.dispatching(applied);
+        let (processor, pages) = self.costs.execution(applied);
+        let dispatch = self.costs.dispatching(applied) * self.queued.unwrap_or(1.0);
+        let taking = if self.queued.is_some() { dispatch } else { 0.0 };
+        self.round.push((processor + taking, pages));
+        self.dispatch_us += dispatch;
     }
 
     /// All in it execute, share the processors, and commit; some of them do so much work again.

@@ -37,9 +37,8 @@ fn nearest(most: f64, error: impl Fn(f64) -> f64) -> f64 {
 
 pub fn derive(measured: &Measured, defaults: &Costs) -> Costs {
     let row_us = ((measured.twenty_rows_us - measured.one_row_us) / f64::from(ROWS_EACH - 1)).max(1.0);
-    let scale = row_us / defaults.row_us;
-    let costs = Costs { row_us, dispatch_us: defaults.dispatch_us * scale, ..*defaults };
-    let mut costs = server(measured, &costs);
+    let mut costs = server(measured, &Costs { row_us, ..*defaults });
+    costs.dispatch_us *= (costs.transaction_us + costs.row_us) / (defaults.transaction_us + defaults.row_us);
     // Beside its rows and its bookkeeping an applier has four events of a transaction; a row has two.
     costs.transaction_us += 4.0 * row_us / 2.0;
     costs.round_trip_us = measured.round_trip_us;
