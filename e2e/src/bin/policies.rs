@@ -321,25 +321,36 @@ fn main() -> Result<()> {
     let dir = tempfile::tempdir()?;
     let slow = slow_disk::option(dir.path())?;
     let mut page = Page::open(arguments.output.clone())?;
+    let mut sections: Vec<(&str, String)> =
+        arguments.grouping.iter().map(|grouping| (grouping.as_str(), opening(&arguments, grouping))).collect();
+    for &kind in &arguments.kinds {
+        let stage = stage(kind, &arguments)?;
+        for (grouping, text) in &mut sections {
+            for &disk in &arguments.disks {
+                *text += &table(&stage, &arguments, disk, &slow, grouping)?;
+            }
+        }
+    }
+    for (grouping, mut text) in sections {
+        write!(text, "\nMeasured on {}, with `bench/policies {}`.\n\n", machine(), line())?;
+        page.write(if grouping == "off" { "policies" } else { "policies-grouped" }, &text)?;
+    }
+    Ok(())
+}
+
+/// How a section of the page begins.
+fn opening(arguments: &Arguments, grouping: &str) -> String {
     let load = arguments.load;
-    let mut text = format!(
-        "## Policies\n\nEvery policy on one input, transactions/s (times serial) by number of workers: stretches of {:.1} s of one log of {} transactions of sysbench's `{}` from {} sessions, {} tables \
-         of {} rows, from binary log files; contents compared at the log's end. Retries and commits in a group (commits for each write of the target's binary log) are of the last column.\n",
+    let heading = if grouping == "off" { "Policies" } else { "Policies, with grouping" };
+    format!(
+        "## {heading}\n\nEvery policy on one input, transactions/s (times serial without grouping) by number of workers: stretches of {:.1} s of one log of {} transactions of \
+         sysbench's `{}` from {} sessions, {} tables of {} rows, from binary log files; contents compared at the log's end. Retries and commits in a group (commits for each \
+         write of the target's binary log) are of the last column.\n",
         arguments.stretch.as_secs_f64(),
         load.events,
         arguments.script,
         load.threads,
         load.tables,
         load.rows
-    );
-    for &kind in &arguments.kinds {
-        let stage = stage(kind, &arguments)?;
-        for &disk in &arguments.disks {
-            for grouping in &arguments.grouping {
-                text += &table(&stage, &arguments, disk, &slow, grouping)?;
-            }
-        }
-    }
-    write!(text, "\nMeasured on {}, with `bench/policies {}`.\n\n", machine(), line())?;
-    page.write("policies", &text)
+    )
 }
