@@ -25,6 +25,10 @@ use std::time::{Duration, Instant};
 const DURABLE: [&str; 2] = ["--sync-binlog=1", "--innodb-flush-log-at-trx-commit=1"];
 const FAST: [&str; 2] = ["--sync-binlog=0", "--innodb-flush-log-at-trx-commit=0"];
 
+/// What a start takes before anything is applied, about.
+const CONNECTING: Duration = Duration::from_millis(100);
+const CONNECTING_EACH: Duration = Duration::from_millis(4);
+
 /// (name, only for MariaDB or MySQL, whether commits may overtake each other)
 const POLICIES: [(&str, Option<bool>, bool); 13] = [
     ("serial", None, true),
@@ -207,7 +211,7 @@ impl<'a> Replica<'a> {
         }
         let mut running = Heddle::start(&line)?;
         if let Some(stretch) = stretch {
-            let until = Instant::now() + stretch;
+            let until = Instant::now() + stretch + CONNECTING + CONNECTING_EACH * setting.workers;
             while Instant::now() < until && !running.has_ended()? {
                 sleep(Duration::from_millis(10));
             }
