@@ -215,7 +215,9 @@ impl<'a> Replica<'a> {
             while Instant::now() < until && !running.has_ended()? {
                 sleep(Duration::from_millis(10));
             }
-            running.terminate()?;
+            if !running.has_ended()? {
+                running.terminate()?;
+            }
         }
         running.wait()?.successful()
     }
@@ -295,6 +297,7 @@ fn table(stage: &Stage, arguments: &Arguments, disk: Disk, slow: &str, grouping:
     let serial = Setting { policy: "serial", order: "preserve", workers: 1, grouping: "off" };
     replica.measure(serial, arguments.stretch)?;
     let serial = replica.measure(serial, arguments.stretch * 2)?.rate;
+    eprintln!("{}, {}: serial {serial:.0}", stage.source.kind, disk.text());
     writeln!(text, "| serial, grouping off | preserve | {serial:.0} (1.0) |{} | |", " |".repeat(workers.len() - 1))?;
     for (policy, only, overtakes) in POLICIES {
         if (policy == "serial" && grouping == "off")
