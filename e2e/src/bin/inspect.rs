@@ -190,8 +190,8 @@ fn main() -> Result<()> {
     let mut dump = String::from("USE `sbtest`;\n");
     for row in server.rows("SHOW TABLES FROM sbtest")? {
         let table = row.first().context("a table")?;
-        let definition = server.rows(&format!("SHOW CREATE TABLE sbtest.{table}"))?;
-        let definition = definition.first().and_then(|row| row.get(1)).context("a definition")?;
+        let answer = server.scalar(&format!("SHOW CREATE TABLE sbtest.{table}"))?;
+        let (_, definition) = answer.split_once('\t').context("a definition")?;
         writeln!(dump, "{};", definition.replace("\\n", "\n"))?;
     }
     std::fs::write(&schema, dump)?;
