@@ -4,6 +4,7 @@ use crate::server::{PASSWORD, Server, USER, servers_script};
 use anyhow::{Context, Result, ensure};
 use std::collections::BTreeMap;
 use std::io::Write;
+use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::sync::{Mutex, PoisonError};
 use std::thread;
@@ -92,6 +93,17 @@ impl Server {
     pub fn scalar(&self, sql: &str) -> Result<String> {
         let text = self.run_script(sql.as_bytes()).with_context(|| shortened(sql))?;
         Ok(text.trim_end_matches('\n').to_owned())
+    }
+
+    /// The binary log files that the server lists, oldest first.
+    pub fn binary_logs(&self) -> Result<Vec<PathBuf>> {
+        let rows = self.rows("SHOW BINARY LOGS")?;
+        Ok(rows.into_iter().filter_map(|row| row.into_iter().next()).map(|name| self.data().join(name)).collect())
+    }
+
+    /// The one that it writes.
+    pub fn current_log(&self) -> Result<PathBuf> {
+        self.binary_logs()?.pop().context("no binary log")
     }
 
     /// Closes the current binary log file and starts the next.

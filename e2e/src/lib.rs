@@ -28,6 +28,13 @@ pub use sysbench::{Load, Sysbench};
 
 use std::path::PathBuf;
 
+/// The seed of a test's random moments and contents: `HEDDLE_SEED`, or its own. Says how to repeat it: `test` is what `cargo test` takes behind `--test`.
+pub fn seed(default: u64, test: &str) -> u64 {
+    let seed = std::env::var("HEDDLE_SEED").ok().and_then(|text| text.parse().ok()).unwrap_or(default);
+    eprintln!("repeat with: HEDDLE_SEED={seed} cargo test --workspace --test {test}");
+    seed
+}
+
 /// The checkout's top folder.
 pub fn repository() -> PathBuf {
     let here = PathBuf::from(env!("CARGO_MANIFEST_DIR"));

@@ -13,9 +13,7 @@ use std::thread;
 use std::time::Duration;
 
 fn seed(name: &str) -> u64 {
-    let seed = std::env::var("HEDDLE_SEED").ok().and_then(|text| text.parse().ok()).unwrap_or(20_161_107);
-    eprintln!("repeat with: HEDDLE_SEED={seed} cargo test -p heddle-e2e --test faults {name}");
-    seed
+    e2e::seed(20_161_107, &format!("faults {name}"))
 }
 
 const SMALL: Size = Size {

@@ -51,12 +51,6 @@ fn script(planted: fn(u32) -> String) -> String {
 }
 
 /// The files from the one that is being written on: what comes next is alone in them.
-fn current_log(server: &Server) -> Result<String> {
-    let rows = server.rows("SHOW BINARY LOGS")?;
-    let name = rows.last().and_then(|row| row.first()).context("no binary log")?;
-    Ok(server.data().join(name).display().to_string())
-}
-
 fn inspect(arguments: &[&str], code: i32) -> Result<Value> {
     let mut all = vec!["inspect", "--json"];
     all.extend(arguments);
@@ -70,7 +64,7 @@ fn check(kind: Kind) -> Result<()> {
     server.execute(TABLES)?;
     let url = server.url();
     for (name, statement, kind, says) in PLANTED {
-        let log = current_log(&server)?;
+        let log = server.current_log()?.display().to_string();
         server.execute(&script(*statement))?;
         server.rotate()?;
         let report = inspect(&[&log, "--schema", &url], 0)?;
@@ -88,7 +82,7 @@ fn check(kind: Kind) -> Result<()> {
 }
 
 fn large(server: &Server, url: &str) -> Result<()> {
-    let log = current_log(server)?;
+    let log = server.current_log()?.display().to_string();
     let doublings = "INSERT INTO orders (customer, note) SELECT customer, note FROM orders;".repeat(9);
     server.execute(&format!("USE shop; {doublings} DELETE FROM orders WHERE id > 100;"))?;
     server.rotate()?;
@@ -100,7 +94,7 @@ fn large(server: &Server, url: &str) -> Result<()> {
 
 /// Without definitions the log of a hot row says only that keys are not known; with a dump it names the row.
 fn unknown_keys(server: &Server) -> Result<()> {
-    let log = current_log(server)?;
+    let log = server.current_log()?.display().to_string();
     server.execute(&script(|_| {
         "UPDATE counter SET hits = hits + 1 WHERE id = 2; INSERT IGNORE INTO counter VALUES (2, 0)".into()
     }))?;
@@ -150,7 +144,7 @@ fn live(server: &Server, url: &str) -> Result<()> {
 
 /// A source that is written, goes on in another file, and is started again: each transaction is counted once.
 fn follow(server: &Server, url: &str) -> Result<()> {
-    let log = current_log(server)?;
+    let log = server.current_log()?.display().to_string();
     let name = log.rsplit('/').next().context("a name")?;
     let follow = Heddle::start(&["inspect", "--from", url, "--follow", "--start", name, "--json"])?;
     let load = || server.execute(&script(|_| String::new()));
@@ -214,8 +208,7 @@ fn middle_event(log: &[u8]) -> Result<usize> {
 /// A damaged body costs its transaction; behind a damaged length nothing can be read. The rest is counted, and every
 /// problem says where.
 fn damaged(server: &Server) -> Result<()> {
-    let name = server.rows("SHOW BINARY LOGS")?.swap_remove(1).swap_remove(0);
-    let log = std::fs::read(server.data().join(&name))?;
+    let log = std::fs::read(server.binary_logs()?.swap_remove(1))?;
     let middle = middle_event(&log)?;
     const HIGHEST_OF_THE_LENGTH: usize = 12;
     let copy = server.dir().join("damaged.000002");

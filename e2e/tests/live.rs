@@ -19,9 +19,7 @@ const SMALL: Load = Load { tables: 4, rows: 500, threads: 4, events: 3000, secon
 const ROUNDS: usize = 5;
 
 fn seeded(name: &str) -> StdRng {
-    let seed = std::env::var("HEDDLE_SEED").ok().and_then(|text| text.parse().ok()).unwrap_or(20_161_107);
-    eprintln!("repeat with: HEDDLE_SEED={seed} cargo test -p heddle-e2e --test live {name}");
-    StdRng::seed_from_u64(seed)
+    StdRng::seed_from_u64(e2e::seed(20_161_107, &format!("live {name}")))
 }
 
 fn pause(random: &mut StdRng, from_ms: u64, to_ms: u64) {

@@ -61,8 +61,7 @@ fn run_session(server: &Server, sql: &str) -> Result<()> {
 }
 
 fn workload(source: &Server) -> Result<()> {
-    let seed = std::env::var("HEDDLE_SEED").ok().and_then(|text| text.parse().ok()).unwrap_or(20_160_130);
-    eprintln!("repeat with: HEDDLE_SEED={seed} [HEDDLE_POLICY=NAME] cargo test -p heddle-e2e --test policies");
+    let seed = e2e::seed(20_160_130, "policies");
     let accounts: String = (1..9)
         .map(|id| format!("INSERT INTO bank.account VALUES ({id}, 100); INSERT INTO shop.hot VALUES ({id}, 0);"))
         .collect();
@@ -140,6 +139,9 @@ const MARIADB: [Way; 2] = [
     way("domain", "per-lane", &["--grouping", "off", "--domain-workers-max", "3"]),
 ];
 
+/// What is killed here is heddle, never a server: nothing is lost without fsyncs.
+const FAST: [&str; 2] = ["--sync-binlog=0", "--innodb-flush-log-at-trx-commit=0"];
+
 struct Stand {
     source: Server,
     target: Server,
@@ -148,6 +150,14 @@ struct Stand {
 }
 
 impl Stand {
+    /// A source with the workload, and a target that is started with `options`.
+    fn new(kind: Kind, options: &[&str]) -> Result<Self> {
+        let (source, target) = Server::start_two((kind, &[]), (kind, options))?;
+        workload(&source)?;
+        let held = contents(&source)?;
+        Ok(Self { source, target, held })
+    }
+
     fn arguments(&self, channel: &str, way: &Way) -> Vec<String> {
         let (from, to) = (self.source.binlog_index().display().to_string(), self.target.url());
         let fixed =
@@ -200,12 +210,7 @@ impl Stand {
 }
 
 fn every_policy(kind: Kind, ways: &[Way], refused: &[(&str, &str)]) -> Result<()> {
-    // What is killed here is heddle, never a server: nothing is lost without fsyncs.
-    let fast = ["--sync-binlog=0", "--innodb-flush-log-at-trx-commit=0"];
-    let (source, target) = Server::start_two((kind, &[]), (kind, &fast))?;
-    workload(&source)?;
-    let held = contents(&source)?;
-    let stand = Stand { source, target, held };
+    let stand = Stand::new(kind, &FAST)?;
     let only = std::env::var("HEDDLE_POLICY").ok();
     for way in EVERYWHERE.iter().chain(ways).filter(|way| only.as_ref().is_none_or(|only| only == way.policy)) {
         stand.run(way).with_context(|| format!("{} {}", way.policy, way.order))?;
@@ -223,11 +228,7 @@ fn every_policy(kind: Kind, ways: &[Way], refused: &[(&str, &str)]) -> Result<()
 /// A source with the policies of its time, into a server like it.
 fn of_its_time(name: &str, ways: &[Way]) {
     let test = || -> Result<()> {
-        let kind: Kind = name.parse()?;
-        let (source, target) = Server::start_two((kind, &[]), (kind, &[]))?;
-        workload(&source)?;
-        let held = contents(&source)?;
-        let stand = Stand { source, target, held };
+        let stand = Stand::new(name.parse()?, &[])?;
         ways.iter().try_for_each(|way| stand.run(way).with_context(|| format!("{} {}", way.policy, way.order)))
     };
     test().unwrap_or_else(|error| panic!("{error:#}"));
@@ -279,14 +280,8 @@ fn way_of(policy: &str) -> Way {
 
 /// Every way, each killed again and again until it gets to the end.
 fn every_policy_killed(kind: Kind, ways: &[Way]) -> Result<()> {
-    let fast = ["--sync-binlog=0", "--innodb-flush-log-at-trx-commit=0"];
-    let (source, target) = Server::start_two((kind, &[]), (kind, &fast))?;
-    workload(&source)?;
-    let held = contents(&source)?;
-    let stand = Stand { source, target, held };
-    let seed = std::env::var("HEDDLE_SEED").ok().and_then(|text| text.parse().ok()).unwrap_or(20_161_122);
-    let mut random = StdRng::seed_from_u64(seed);
-    eprintln!("times of the kills from HEDDLE_SEED={seed}");
+    let stand = Stand::new(kind, &FAST)?;
+    let mut random = StdRng::seed_from_u64(e2e::seed(20_161_122, "policies killed -- --ignored"));
     for way in EVERYWHERE.iter().chain(ways) {
         stand.empty()?;
         let channel = format!("killed-{}-{}", way.policy, way.order);

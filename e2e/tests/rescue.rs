@@ -176,9 +176,7 @@ fn define(server: &Server, rounds: u32) -> Result<()> {
 }
 
 fn seeded(name: &str) -> StdRng {
-    let seed = std::env::var("HEDDLE_SEED").ok().and_then(|text| text.parse().ok()).unwrap_or(20_161_107);
-    eprintln!("repeat with: HEDDLE_SEED={seed} cargo test -p heddle-e2e --test rescue {name}");
-    StdRng::seed_from_u64(seed)
+    StdRng::seed_from_u64(e2e::seed(20_161_107, &format!("rescue {name}")))
 }
 
 fn interruptions() -> usize {

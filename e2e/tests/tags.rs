@@ -335,14 +335,8 @@ fn described(transaction: &Transaction) -> String {
     transaction.items().iter().map(one).collect::<Vec<_>>().join(", ")
 }
 
-fn seed() -> u64 {
-    let seed = std::env::var("HEDDLE_SEED").ok().and_then(|text| text.parse().ok()).unwrap_or(DEFAULT_SEED);
-    eprintln!("repeat with: HEDDLE_SEED={seed} cargo test -p heddle-e2e --test tags");
-    seed
-}
-
 fn check(kind: Kind, generation: Generation, trackings: &[(&str, Tracking)]) -> Result<()> {
-    let seed = seed();
+    let seed = e2e::seed(DEFAULT_SEED, "tags");
     let history = format!("--binlog-transaction-dependency-history-size={HISTORY}");
     let (source, replica) = Server::start_two((kind, &[&history]), (kind, &[&history]))?;
     source.execute(TABLES)?;

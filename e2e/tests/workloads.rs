@@ -52,16 +52,10 @@ fn views(planted: fn(u32) -> String) -> String {
 }
 
 /// The file that is being written.
-fn current_log(server: &Server) -> Result<String> {
-    let rows = server.rows("SHOW BINARY LOGS")?;
-    let name = rows.last().and_then(|row| row.first()).context("no binary log")?;
-    Ok(server.data().join(name).display().to_string())
-}
-
 /// What the summary says first of what was logged by `load`.
 fn first_finding(server: &Server, load: impl FnOnce() -> Result<()>) -> Result<String> {
     server.rotate()?;
-    let log = current_log(server)?;
+    let log = server.current_log()?.display().to_string();
     load()?;
     server.rotate()?;
     let run = Heddle::start(&["inspect", &log, "--schema", &server.url()])?.wait()?.successful()?;

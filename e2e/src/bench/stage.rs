@@ -37,22 +37,17 @@ pub struct Stage {
     pub transactions: u64,
 }
 
-fn logs(server: &Server) -> Result<Vec<PathBuf>> {
-    let rows = server.rows("SHOW BINARY LOGS")?;
-    Ok(rows.into_iter().filter_map(|row| row.into_iter().next()).map(|name| server.data().join(name)).collect())
-}
-
 impl Stage {
     pub fn new(kind: Kind, workload: &Workload) -> Result<Self> {
         let start = Server::start(kind, &DURABLE)?;
         sysbench::prepare(&start, workload.script, workload.load)?;
         let before = gtids(&start)?;
-        let old_logs = logs(&start)?;
+        let old_logs = start.binary_logs()?;
         start.stop()?;
         let source = Server::start_from(kind, &DURABLE, Some(&start.data()))?;
         sysbench::run(&source, workload.script, workload.load)?;
         source.execute("FLUSH BINARY LOGS")?;
-        let mut logs = logs(&source)?;
+        let mut logs = source.binary_logs()?;
         logs.pop();
         let logs = logs.split_off(old_logs.len());
         let wanted = contents(&source).context("what the source holds")?;

@@ -52,17 +52,13 @@ fn make(server: &Server, bytes: u64) -> Result<Vec<PathBuf>> {
     let load = Load { tables: 4, rows: 20_000, threads: 16, events: 2_000, seconds: 0 };
     sysbench::prepare(server, SCRIPT, load)?;
     server.rotate()?;
-    let logs = || -> Result<Vec<PathBuf>> {
-        let rows = server.rows("SHOW BINARY LOGS")?;
-        Ok(rows.into_iter().filter_map(|row| row.into_iter().next()).map(|name| server.data().join(name)).collect())
-    };
-    let before = logs()?.len() - 1;
+    let before = server.binary_logs()?.len() - 1;
     sysbench::run(server, SCRIPT, load)?;
-    let first = logs()?.into_iter().nth(before).context("no binary log")?;
+    let first = server.binary_logs()?.into_iter().nth(before).context("no binary log")?;
     let each = std::fs::metadata(&first)?.len() / load.events;
     sysbench::run(server, SCRIPT, Load { events: bytes / each.max(1), ..load })?;
     server.rotate()?;
-    let mut made = logs()?.split_off(before);
+    let mut made = server.binary_logs()?.split_off(before);
     // The last one is being written.
     made.pop();
     Ok(made)
@@ -192,7 +188,7 @@ fn main() -> Result<()> {
         let table = row.first().context("a table")?;
         let answer = server.scalar(&format!("SHOW CREATE TABLE sbtest.{table}"))?;
         let (_, definition) = answer.split_once('\t').context("a definition")?;
-        writeln!(dump, "{};", definition.replace("\\n", "\n"))?;
+        writeln!(dump, "{};", definition)?;
     }
     std::fs::write(&schema, dump)?;
     server.stop()?;

@@ -12,8 +12,6 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, bail};
 use clap::Args;
 use engine::group::Grouping;
-use engine::gtid::GtidState;
-use engine::scheduler::CommitOrder;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle};
 use sim::schema::TableIndex;
 use sim::value::Value;
@@ -24,12 +22,9 @@ use crate::report::demo::{self as report, DemoReport, Run, Style};
 use crate::report::out::say;
 use crate::report::summary::Summary;
 use crate::runtime::channel::{self, Spec};
-use crate::runtime::start::StartAt;
 use crate::runtime::stats::Stats;
-use crate::runtime::until::Until;
-use crate::source::Source;
 use crate::target::store::{self, StoreTarget, TableSum};
-use engine::policy::{PolicyName, PolicyOptions};
+use engine::policy::PolicyName;
 
 /// Show parallel replication on a generated workload: no server, no set-up
 ///
@@ -345,28 +340,11 @@ fn measure(way: Way, log: &Log, path: &Path, shown: Shown) -> Result<Measured> {
 fn replicate(way: Way, log: &Log, path: &Path, shown: Shown) -> Result<Summary> {
     let target = StoreTarget::open_path(path, "demo", way.workers).map_err(anyhow::Error::new)?;
     let spec = Spec {
-        source: Source::Files(log.files.clone()),
-        target: Arc::new(target),
-        on_target: GtidState::None,
-        workers: way.workers,
         policy: if way == SERIAL { PolicyName::Serial } else { PolicyName::Writeset },
-        policy_options: PolicyOptions::default(),
-        order: CommitOrder::Preserve,
         grouping: if way.grouping { Grouping::Auto } else { Grouping::Off },
-        until: Until::default(),
-        fill_gaps: false,
-        until_end: false,
-        start: StartAt::Default,
-        // Files are read in place: there is no relay log.
-        relay_dir: PathBuf::new(),
-        relay_filled: false,
-        relay_bytes_max: 0,
-        relay_sync: false,
-        server_id: 0,
-        not_from: None,
         memory_bytes: MEMORY_BYTES,
         retries_max: RETRIES_MAX,
-        source_retry: Duration::ZERO,
+        ..Spec::of_files(log.files.clone(), Arc::new(target), way.workers)
     };
     let (stats, stop) = (Arc::new(Stats::default()), Arc::new(AtomicBool::new(false)));
     let signals = Signals::watch(&stop)?;

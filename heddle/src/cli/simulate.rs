@@ -17,7 +17,7 @@ use crate::inspect::pipeline::Found;
 use crate::report::inspect::InspectReport;
 use crate::report::inspect::model::Limits;
 use crate::report::out::say;
-use crate::report::simulate::{CostsReport, PolicyReport, SimulateReport, page, text};
+use crate::report::simulate::{PolicyReport, SimulateReport, page, text};
 use crate::simulate::trace::Collector;
 use crate::simulate::{calibrate, run as runs};
 
@@ -131,7 +131,7 @@ pub fn run(args: &SimulateArgs) -> Result<ExitCode> {
         serial_transactions_per_second: if serial > 0.0 { trace.transactions.len() as f64 / serial } else { 0.0 },
         workers: workers.clone(),
         truncated: full.load(Ordering::Relaxed),
-        costs: CostsReport::new(&costs),
+        costs,
         calibration,
         assumptions: Model::ASSUMPTIONS.to_vec(),
         notes,
@@ -208,11 +208,11 @@ fn asked(names: &[String]) -> Result<Asked> {
 fn earlier(path: &Path) -> Result<Costs> {
     #[derive(serde::Deserialize)]
     struct Report {
-        costs: CostsReport,
+        costs: Costs,
     }
     let report: Report = serde_json::from_slice(&std::fs::read(path)?).context("not what simulate --json writes")?;
-    let costs = report.costs.costs();
-    let all = serde_json::to_value(&report.costs)?;
+    let costs = report.costs;
+    let all = serde_json::to_value(costs)?;
     let numbers = all.as_object().into_iter().flat_map(|costs| costs.iter());
     for (name, value) in numbers {
         if !value.as_f64().is_some_and(|value| (0.0..=1e9).contains(&value)) {

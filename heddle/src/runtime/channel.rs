@@ -66,6 +66,37 @@ pub struct Spec {
     pub source_retry: Duration,
 }
 
+impl Spec {
+    /// A run of our own over files that are read in place: there is no relay log.
+    pub fn of_files(files: Vec<PathBuf>, target: Arc<dyn Target>, workers: usize) -> Self {
+        const MEMORY_BYTES: u64 = 256 << 20;
+        const RETRIES_MAX: u32 = 10;
+        Self {
+            source: Source::Files(files),
+            target,
+            on_target: engine::gtid::GtidState::None,
+            workers,
+            policy: PolicyName::Writeset,
+            policy_options: PolicyOptions::default(),
+            order: CommitOrder::Preserve,
+            grouping: Grouping::Auto,
+            until: Until::default(),
+            fill_gaps: false,
+            until_end: false,
+            start: StartAt::Default,
+            relay_dir: PathBuf::new(),
+            relay_filled: false,
+            relay_bytes_max: 0,
+            relay_sync: false,
+            server_id: 0,
+            not_from: None,
+            memory_bytes: MEMORY_BYTES,
+            retries_max: RETRIES_MAX,
+            source_retry: Duration::ZERO,
+        }
+    }
+}
+
 /// Batches of transactions between the feeder and the coordinator.
 const FED_MAX: usize = 64;
 /// Interrupts, checkpoints and lock questions that may wait.

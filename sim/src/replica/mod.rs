@@ -69,8 +69,8 @@ impl Trace {
     }
 }
 
-/// What things take on the replica, in microseconds.
-#[derive(Clone, Copy, Debug, PartialEq)]
+/// What things take on the replica, in microseconds. Its fields are what `heddle simulate --json` and `--costs` name.
+#[derive(Clone, Copy, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
 pub struct Costs {
     /// Processor time of a transaction without rows: begin, bookkeeping, commit.
     pub transaction_us: f64,

@@ -4,9 +4,7 @@
 
 use std::collections::HashMap;
 
-use super::Policy;
-
-use super::{Applied, Trace};
+use super::{Applied, Policy, Trace};
 
 /// What a policy needs in the log: MySQL's tags, or MariaDB's group commits.
 pub fn fits(policy: Policy, trace: &Trace) -> bool {

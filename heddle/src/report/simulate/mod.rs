@@ -21,7 +21,8 @@ pub struct SimulateReport {
     pub workers: Vec<usize>,
     /// The log has more than were simulated.
     pub truncated: bool,
-    pub costs: CostsReport,
+    /// `--costs` reads them.
+    pub costs: Costs,
     pub calibration: Option<Measured>,
     pub assumptions: Vec<&'static str>,
     /// What makes the predictions worse than they need be.
@@ -29,29 +30,6 @@ pub struct SimulateReport {
     pub policies: Vec<PolicyReport>,
     /// Files or parts of them that could not be read.
     pub problems: Vec<String>,
-}
-
-/// What `--json` says of costs, and `--costs` reads.
-#[derive(Debug, Serialize, serde::Deserialize)]
-pub struct CostsReport {
-    pub transaction_us: f64,
-    pub row_us: f64,
-    pub dispatch_us: f64,
-    pub commit_us: f64,
-    pub sync_us: f64,
-    pub log_sync_us: f64,
-    pub miss_share: f64,
-    pub miss_us: f64,
-    pub cores: usize,
-    pub group_us: f64,
-    pub group_transaction_us: f64,
-    pub group_row_us: f64,
-    pub merged_row_us: f64,
-    pub heddle_us: f64,
-    pub relaxed_us: f64,
-    pub turn_us: f64,
-    pub feed_share: f64,
-    pub round_trip_us: f64,
 }
 
 #[derive(Debug, Serialize)]
@@ -84,96 +62,6 @@ pub struct RunReport {
     pub work: f64,
     /// MariaDB: transactions that met an earlier one's row.
     pub conflicts: u64,
-}
-
-impl CostsReport {
-    pub fn new(costs: &Costs) -> Self {
-        let Costs {
-            transaction_us,
-            row_us,
-            dispatch_us,
-            commit_us,
-            sync_us,
-            log_sync_us,
-            miss_share,
-            miss_us,
-            cores,
-            group_us,
-            group_transaction_us,
-            group_row_us,
-            merged_row_us,
-            heddle_us,
-            relaxed_us,
-            turn_us,
-            feed_share,
-            round_trip_us,
-        } = *costs;
-        Self {
-            transaction_us,
-            row_us,
-            dispatch_us,
-            commit_us,
-            sync_us,
-            log_sync_us,
-            miss_share,
-            miss_us,
-            cores,
-            group_us,
-            group_transaction_us,
-            group_row_us,
-            merged_row_us,
-            heddle_us,
-            relaxed_us,
-            turn_us,
-            feed_share,
-            round_trip_us,
-        }
-    }
-}
-
-impl CostsReport {
-    pub fn costs(&self) -> Costs {
-        let Self {
-            transaction_us,
-            row_us,
-            dispatch_us,
-            commit_us,
-            sync_us,
-            log_sync_us,
-            miss_share,
-            miss_us,
-            cores,
-            group_us,
-            group_transaction_us,
-            group_row_us,
-            merged_row_us,
-            heddle_us,
-            relaxed_us,
-            turn_us,
-            feed_share,
-            round_trip_us,
-        } = *self;
-        Costs {
-            transaction_us,
-            row_us,
-            dispatch_us,
-            commit_us,
-            sync_us,
-            log_sync_us,
-            miss_share,
-            miss_us,
-            cores,
-            group_us,
-            group_transaction_us,
-            group_row_us,
-            merged_row_us,
-            heddle_us,
-            relaxed_us,
-            turn_us,
-            feed_share,
-            round_trip_us,
-        }
-    }
 }
 
 impl PolicyReport {

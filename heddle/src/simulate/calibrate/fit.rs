@@ -145,8 +145,9 @@ mod tests {
         };
         let grouped_us = each(heddle(true, true), &many, costs, 1);
         Measured {
-            one_row_us: of(Model::Serial, 1, costs, 1),
-            twenty_rows_us: of(Model::Serial, ROWS_EACH, costs, 1),
+            // Sent by a client: no thread hands them out.
+            one_row_us: of(Model::Serial, 1, &Costs { dispatch_us: 0.0, ..*costs }, 1),
+            twenty_rows_us: of(Model::Serial, ROWS_EACH, &Costs { dispatch_us: 0.0, ..*costs }, 1),
             four_sessions_us: of(clock, 0, &sessions, 4),
             sixteen_sessions_us: of(clock, 0, &sessions, 16),
             round_trip_us: costs.round_trip_us,

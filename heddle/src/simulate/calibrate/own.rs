@@ -3,30 +3,21 @@
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
-use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 use engine::group::Grouping;
-use engine::gtid::GtidState;
-use engine::policy::{PolicyName, PolicyOptions};
 use engine::scheduler::CommitOrder;
 use wire::{ConnectOptions, Connection};
 
 use super::rows::{Choice, Shape, Stream};
 use super::{Measured, in_turns};
 use crate::runtime::channel::{self, Spec};
-use crate::runtime::start::StartAt;
 use crate::runtime::stats::Stats;
-use crate::runtime::until::Until;
-use crate::source::Source;
 use crate::target::mysql::MySqlTarget;
 use crate::target::mysql::progress::{SCHEMA, TABLES};
 
 /// Begins the names of the channels.
 const CHANNEL: &str = "heddle-calibration";
-/// What a run may hold in memory, in bytes.
-const MEMORY_BYTES: u64 = 256 << 20;
-const RETRIES_MAX: u32 = 10;
 
 /// One way to replicate.
 #[derive(Clone, Copy)]
@@ -127,29 +118,9 @@ fn replicate(
     let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default().as_secs();
     std::fs::write(&log, stream.log("u", way.transactions, way.rows_each, way.choice, now as u32))?;
     let target = MySqlTarget::connect_as_replica(options.clone(), &format!("{CHANNEL}-{number}"), logged);
-    let spec = Spec {
-        source: Source::Files(vec![log.clone()]),
-        target: Arc::new(target.map_err(anyhow::Error::new)?),
-        on_target: GtidState::None,
-        workers: way.workers,
-        policy: PolicyName::Writeset,
-        policy_options: PolicyOptions::default(),
-        order: way.order,
-        grouping: way.grouping,
-        until: Until::default(),
-        fill_gaps: false,
-        until_end: false,
-        start: StartAt::Default,
-        relay_dir: dir.to_owned(),
-        relay_filled: false,
-        relay_bytes_max: u64::MAX,
-        relay_sync: false,
-        server_id: 0,
-        not_from: None,
-        memory_bytes: MEMORY_BYTES,
-        retries_max: RETRIES_MAX,
-        source_retry: Duration::ZERO,
-    };
+    let target = Arc::new(target.map_err(anyhow::Error::new)?);
+    let spec =
+        Spec { order: way.order, grouping: way.grouping, ..Spec::of_files(vec![log.clone()], target, way.workers) };
     let summary = channel::run(&spec, &Arc::new(Stats::default()), &Arc::new(AtomicBool::new(false)))?;
     std::fs::remove_file(&log)?;
     if let Some(error) = summary.error {
