@@ -10,6 +10,7 @@ use e2e::server::{Kind, MARIADB_10_11, MYSQL_9_7, Server};
 use e2e::sysbench::{self, Load};
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
+use std::fs::OpenOptions;
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -128,6 +129,32 @@ fn heddle_killed(kind: Kind, options: &[&str]) -> Result<()> {
         running.kill()?;
         running.wait()?;
     }
+    pair.to_the_end(options).map(drop)
+}
+
+/// The machine of heddle crashes: of what it had received, the end is not on the disk.
+fn machine_crashed(kind: Kind, options: &[&str]) -> Result<()> {
+    let mut random = seeded("machine_crashed");
+    let pair = Pair::start(kind)?;
+    made_load(&pair.source, SMALL)?;
+    let mut arguments = vec!["--until-end"];
+    arguments.extend(options);
+    let mut lost = 0;
+    for _ in 0..ROUNDS {
+        let running = pair.begin(&arguments)?;
+        pause(&mut random, 200, 900);
+        running.kill()?;
+        running.wait()?;
+        let segments = std::fs::read_dir(&pair.relay).into_iter().flatten().flatten().map(|entry| entry.path());
+        let Some(last) = segments.filter(|path| path.display().to_string().contains("heddle-relay.")).max() else {
+            continue;
+        };
+        let length = std::fs::metadata(&last)?.len();
+        let kept = random.random_range(length / 2..=length);
+        OpenOptions::new().write(true).open(&last)?.set_len(kept)?;
+        lost += length - kept;
+    }
+    ensure!(lost > 0, "nothing was lost");
     pair.to_the_end(options).map(drop)
 }
 
@@ -430,8 +457,10 @@ tests! {
     mariadb_heddle_killed_ungrouped: heddle_killed(MARIADB_10_11, &["--grouping", "off", "--workers", "4"]);
     mysql_heddle_killed: heddle_killed(MYSQL_9_7, &[]);
     mysql_heddle_killed_relaxed: heddle_killed(MYSQL_9_7, &["--grouping", "off", "--workers", "4", "--commit-order", "relaxed"]);
-    mariadb_heddle_killed_without_relay_sync: heddle_killed(MARIADB_10_11, &["--relay-sync", "never"]);
+    mariadb_heddle_killed_relay_synced_first: heddle_killed(MARIADB_10_11, &["--relay-sync", "always"]);
     mysql_heddle_killed_preserving: heddle_killed(MYSQL_9_7, &["--gtids", "preserve", "--workers", "4"]);
+    mariadb_heddle_machine_crashed: machine_crashed(MARIADB_10_11, &[]);
+    mysql_heddle_machine_crashed: machine_crashed(MYSQL_9_7, &["--grouping", "off", "--workers", "4", "--commit-order", "relaxed"]);
     mariadb_target_killed: target_killed(MARIADB_10_11, &[]);
     mariadb_target_killed_relaxed: target_killed(MARIADB_10_11, &["--grouping", "off", "--workers", "4", "--commit-order", "relaxed"]);
     mysql_target_killed: target_killed(MYSQL_9_7, &[]);

@@ -25,7 +25,7 @@ pub(crate) struct Active {
 
 impl Active {
     /// Creates a segment; when this returns it is durable with its header and format description.
-    pub(crate) fn create(fs: &dyn Fs, dir: &Path, header: &Header, format: &Event, fsync: bool) -> Result<Active> {
+    pub(crate) fn create(fs: &dyn Fs, dir: &Path, header: &Header, format: &Event) -> Result<Active> {
         let (partial, path) = (segment::partial_path(dir, header.number), segment::path(dir, header.number));
         match fs.remove(&partial) {
             Err(e) if e.kind() != io::ErrorKind::NotFound => {
@@ -56,11 +56,9 @@ impl Active {
             let _ = fs.remove(&partial);
             return Err(e);
         }
-        active.sync(fsync)?;
+        active.sync()?;
         fs.rename(&partial, &path).during("rename", &partial)?;
-        if fsync {
-            fs.sync_dir(dir).during("sync", dir)?;
-        }
+        fs.sync_dir(dir).during("sync", dir)?;
         active.path = path;
         Ok(active)
     }
@@ -92,8 +90,14 @@ impl Active {
         self.buffer.len() - self.taken
     }
 
-    pub(crate) fn is_durable(&self) -> bool {
-        self.durable == self.len()
+    /// Bytes in the file.
+    pub(crate) fn written(&self) -> u64 {
+        self.written
+    }
+
+    /// Bytes that survive a crash of the machine.
+    pub(crate) fn durable(&self) -> u64 {
+        self.durable
     }
 
     pub(crate) fn is_sealing(&self) -> bool {
@@ -165,13 +169,24 @@ impl Active {
     }
 
     /// Makes all that is written durable.
-    pub(crate) fn sync(&mut self, fsync: bool) -> Result<()> {
-        if fsync && let Err(e) = self.file.sync_data() {
+    pub(crate) fn sync(&mut self) -> Result<()> {
+        let done = self.file.sync_data();
+        self.synced(done, self.written)
+    }
+
+    /// A sync of the first `len` bytes has ended.
+    pub(crate) fn synced(&mut self, done: io::Result<()>, len: u64) -> Result<()> {
+        if let Err(e) = done {
             // The system counts the lost pages as clean: they would look intact until the machine restarts.
             let _ = self.file.set_len(self.durable);
             return Err(e).during("sync", &self.path);
         }
-        self.durable = self.written;
+        self.durable = self.durable.max(len);
         Ok(())
+    }
+
+    /// Another handle on the file.
+    pub(crate) fn another(&self) -> Result<Box<dyn AppendFile>> {
+        self.file.another().during("open", &self.path)
     }
 }

@@ -5,13 +5,14 @@
 //! Both readers are a [`LogReader`] and deliver [`Located`] events; [`reread`] streams a large transaction again.
 //!
 //! The relay log keeps the source's events byte for byte, in segments of its own format, each record with where in the
-//! source it comes from and a checksum. An event is visible to readers only once it is durable; the writer and the
-//! readers share no lock. A disk that fails is a test's business as well: all access goes through [`fs::Fs`].
+//! source it comes from and a checksum. When an event is visible to readers is the owner's choice: once it is durable
+//! ([`RelayWriter::sync`]), or once it is in the file ([`RelayWriter::publish`]). The writer and the readers share no lock. A disk that fails is a test's business as well: all access goes through [`fs::Fs`].
 //!
 //! This crate never connects to a server, decides what to receive or apply, or alters an event. It has no threads and
 //! no clock of its own; it sleeps only in `wait` and `wait_for_room`, for as long as it is told.
 
 mod active;
+mod beside;
 mod error;
 mod files;
 pub mod fs;
@@ -28,6 +29,7 @@ mod shared;
 mod stream;
 mod writer;
 
+pub use beside::Syncing;
 pub use error::{Error, Result};
 pub use files::{FileOptions, FileSource, FilesReader};
 pub use fs::{FaultyFs, RealFs};

@@ -1,4 +1,4 @@
-//! Reads the relay log while its writer appends, never past what is durable.
+//! Reads the relay log while its writer appends, never past what it has published.
 
 use crate::error::{Error, Result};
 use crate::reader::{Located, LogReader, Read, Start};
@@ -36,7 +36,7 @@ impl RelayReader {
         Ok(RelayReader { inner, number, cursor, known, sealed: false, start, held: None, pin })
     }
 
-    /// Looks how far the log is durable now; false when that is no further than before.
+    /// Looks how far the log may be read now; false when that is no further than before.
     fn look(&mut self) -> bool {
         let now = self.inner.published();
         let more = now > self.known;
@@ -71,7 +71,15 @@ impl RelayReader {
             }
             let hot = self.known.number == self.number;
             let limit = if hot { self.known.offset } else { cursor.file_len()? };
-            match cursor.next(limit)? {
+            let step = match cursor.next(limit) {
+                // A sync failed, and what it should have made durable was cut off.
+                Err(_) if hot && self.inner.published() < self.known => {
+                    self.look();
+                    return Ok(None);
+                }
+                step => step?,
+            };
+            match step {
                 RelayStep::Event(located) => return Ok(Some(located)),
                 RelayStep::Sealed => self.sealed = true,
                 RelayStep::End if hot => {

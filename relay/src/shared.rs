@@ -1,6 +1,6 @@
 //! What the writer, the readers and the purger of one relay log share.
 //!
-//! The readers' way has no lock on it: one atomic word says how far the log is durable. The list of segments is behind
+//! The readers' way has no lock on it: one atomic word says how far the log may be read. The list of segments is behind
 //! a lock that is taken when a segment begins, when a reader is made, and when segments are purged.
 
 use crate::error::{Error, IoContext, Result};
@@ -21,7 +21,7 @@ const OFFSET_BITS: u32 = 36;
 /// No segment may become longer than this, in bytes; an event is less than 4 GiB.
 pub(crate) const SEGMENT_BYTES_LIMIT: u64 = 1 << 34;
 
-/// How far the log is durable: a segment's number and the offset in it. Number 0 is before the first segment.
+/// How far the log may be read: a segment's number and the offset in it. Number 0 is before the first segment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Published {
     pub number: u64,
@@ -85,14 +85,29 @@ impl Inner {
         Published { number: word >> OFFSET_BITS, offset: word & ((1 << OFFSET_BITS) - 1) }
     }
 
-    /// Lets readers go as far as `to`, which must be durable.
-    pub(crate) fn publish(&self, to: Published, position: Option<&LogPosition>) {
-        debug_assert!(to >= self.published(), "a durable position never goes back");
+    /// Lets readers go as far as `to`, which must be in the file.
+    pub(crate) fn publish(&self, to: Published) {
+        debug_assert!(to >= self.published(), "only what a failed sync has lost is taken back");
+        self.store(to);
+        self.news.notify();
+    }
+
+    /// What was published behind `to` is no more in the file.
+    pub(crate) fn retract(&self, to: Published) {
+        if to < self.published() {
+            self.store(to);
+        }
+    }
+
+    fn store(&self, to: Published) {
+        self.published.store((to.number << OFFSET_BITS) | to.offset, Ordering::SeqCst);
+    }
+
+    /// The log is durable up to `position`.
+    pub(crate) fn note_durable(&self, position: Option<&LogPosition>) {
         if let Some(position) = position {
             *lock(&self.durable) = Some(position.clone());
         }
-        self.published.store((to.number << OFFSET_BITS) | to.offset, Ordering::SeqCst);
-        self.news.notify();
     }
 
     pub(crate) fn end(&self) {
@@ -149,7 +164,7 @@ impl Inner {
         pin
     }
 
-    /// Sleeps until more is durable than `seen`, the writer is gone, or somebody wakes the readers.
+    /// Sleeps until more is published than `seen`, the writer is gone, or somebody wakes the readers.
     pub(crate) fn wait_beyond(&self, seen: Published, timeout: Duration) -> bool {
         let woken = self.woken.load(Ordering::SeqCst);
         let more = || self.published() > seen;

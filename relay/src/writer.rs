@@ -1,10 +1,12 @@
-//! Writes the relay log: appends events to a buffer, makes batches of them durable with one fsync, then publishes.
+//! Writes the relay log: appends events to a buffer, makes batches of them durable with one fsync, then publishes; or
+//! publishes what is in the file, and another thread makes it durable beside that.
 //!
-//! Received ≤ written ≤ durable: readers see an event only once it is durable. After a failed write or fsync nothing
+//! Nothing unwritten is published, and nothing is called durable that was not synced. After a failed write or fsync nothing
 //! that follows can be trusted, so the writer refuses everything from then on. A full disk is not such a failure:
 //! what could not be written waits in the buffer and the same call can be made again.
 
 use crate::active::Active;
+use crate::beside::{Begun, Syncing};
 use crate::error::{Error, IoContext, Result};
 use crate::fs::{DirLock, Fs};
 use crate::gtids::Gtids;
@@ -32,21 +34,13 @@ pub struct Options {
     pub segment_bytes_max: u64,
     /// Above so many bytes [`RelayWriter::wait_for_room`] waits.
     pub relay_bytes_max: u64,
-    /// Whether durable means durable: without it a crash of the machine loses events that were published.
-    pub fsync: bool,
     /// For a new log: the GTIDs (in the server's text form) that were applied before the stream starts.
     pub gtids: String,
 }
 
 impl Default for Options {
     fn default() -> Self {
-        Options {
-            source: String::new(),
-            segment_bytes_max: 256 << 20,
-            relay_bytes_max: 10 << 30,
-            fsync: true,
-            gtids: String::new(),
-        }
+        Options { source: String::new(), segment_bytes_max: 256 << 20, relay_bytes_max: 10 << 30, gtids: String::new() }
     }
 }
 
@@ -138,6 +132,8 @@ pub struct RelayWriter {
     /// The stream was told to restart, and the record that says so is not yet written.
     restarting: bool,
     file: Arc<str>,
+    /// A sync that another thread does.
+    begun: Option<Begun>,
     failed: Option<String>,
     _lock: DirLock,
 }
@@ -166,11 +162,9 @@ impl RelayWriter {
         if !recovery.removed.is_empty() {
             fs.sync_dir(dir).during("sync", dir)?;
         }
-        if options.fsync {
-            // The directory's own name; where its parent cannot be opened there is nothing to be done about that.
-            let parent = dir.parent().filter(|parent| !parent.as_os_str().is_empty());
-            let _ = fs.sync_dir(parent.unwrap_or(Path::new(".")));
-        }
+        // The directory's own name; where its parent cannot be opened there is nothing to be done about that.
+        let parent = dir.parent().filter(|parent| !parent.as_os_str().is_empty());
+        let _ = fs.sync_dir(parent.unwrap_or(Path::new(".")));
         let shared = Arc::new(Inner::new(fs.clone(), dir));
         for info in found.segments {
             shared.grow(info.bytes);
@@ -188,6 +182,7 @@ impl RelayWriter {
             stream: Stream::starting_with(gtids),
             restarting: false,
             file: Arc::from(""),
+            begun: None,
             failed: None,
             _lock: lock,
         };
@@ -201,17 +196,16 @@ impl RelayWriter {
                 tracing::warn!(segment = %path.display(), offset = last.len, bytes = last.file_len - last.len,
                     "cut the torn end of the relay log");
             }
-            if writer.options.fsync {
-                // What a process that died had written may not be on disk yet. Nor may its names.
-                file.sync_data().during("sync", &path)?;
-                writer.fs.sync_dir(dir).during("sync", dir)?;
-            }
+            // What a process that died had written may not be on disk yet. Nor may its names.
+            file.sync_data().during("sync", &path)?;
+            writer.fs.sync_dir(dir).during("sync", dir)?;
             writer.number = last.number;
             writer.format = Some((last.format, last.format_event));
             writer.stream = last.stream;
             writer.file = last.source_file.clone();
             let published = Published { number: last.number, offset: last.len };
-            shared.publish(published, writer.stream.end());
+            shared.note_durable(writer.stream.end());
+            shared.publish(published);
             if !last.sealed {
                 let active = Active::resume(last.number, path, file, last.len, last.records, last.source_file);
                 writer.active = Some(active);
@@ -330,6 +324,69 @@ impl RelayWriter {
         Ok(Durable { position: self.stream.end().cloned() })
     }
 
+    /// Writes what was appended and publishes it. It survives this process; a crash of the machine only once it is durable: see
+    /// [`RelayWriter::begin_sync`].
+    ///
+    /// # Errors
+    /// As [`RelayWriter::sync`].
+    pub fn publish(&mut self) -> Result<()> {
+        self.usable()?;
+        self.settle(false)?;
+        if self.active.as_ref().is_some_and(Active::is_sealing) {
+            return self.seal();
+        }
+        self.write()?;
+        self.publish_written();
+        Ok(())
+    }
+
+    /// Begins to make durable what is published; none when it is, or when an earlier one is under way. How it went shows in later calls.
+    ///
+    /// # Errors
+    /// As [`RelayWriter::sync`].
+    pub fn begin_sync(&mut self) -> Result<Option<Syncing>> {
+        self.usable()?;
+        self.settle(false)?;
+        let Some(active) = self.active.as_ref().filter(|active| active.durable() < active.written()) else {
+            return Ok(None);
+        };
+        // Where the stream ends is in the file only if nothing is buffered.
+        if self.begun.is_some() || active.buffered() > 0 {
+            return Ok(None);
+        }
+        let file = active.another()?;
+        let (begun, syncing) = Begun::new(file, active.number(), active.written(), self.stream.end().cloned());
+        self.begun = Some(begun);
+        Ok(Some(syncing))
+    }
+
+    /// Takes note of a sync that was begun, if it has ended; or when it has.
+    fn settle(&mut self, wait: bool) -> Result<()> {
+        let Some(outcome) = self.begun.as_ref().and_then(|begun| begun.outcome(wait)) else {
+            return Ok(());
+        };
+        let Some(Begun { number, len, position, .. }) = self.begun.take() else {
+            return Ok(());
+        };
+        let done = match outcome {
+            Ok(false) => return Ok(()),
+            Ok(true) => Ok(()),
+            Err(e) => Err(e),
+        };
+        // Segments are sealed only when this has ended.
+        let Some(active) = self.active.as_mut().filter(|active| active.number() == number) else {
+            return Ok(());
+        };
+        let synced = active.synced(done, len);
+        let durable = Published { number, offset: active.durable() };
+        if synced.is_err() {
+            self.shared.retract(durable);
+        }
+        self.note(synced)?;
+        self.shared.note_durable(position.as_ref());
+        Ok(())
+    }
+
     /// Seals the segment and begins the next one, so that the sealed one can be purged.
     ///
     /// # Errors
@@ -438,11 +495,11 @@ impl RelayWriter {
             start_offset: start.offset,
             state: self.stream.to_text(),
         };
-        let created = Active::create(&*self.fs, &self.dir, &header, format_event, self.options.fsync);
+        let created = Active::create(&*self.fs, &self.dir, &header, format_event);
         let active = self.note(created)?;
         self.shared.grow(active.len());
         self.shared.add_segment(SegmentInfo { number, start, bytes: active.len() });
-        self.shared.publish(Published { number, offset: active.len() }, None);
+        self.shared.publish(Published { number, offset: active.len() });
         self.number = number;
         self.active = Some(active);
         Ok(())
@@ -472,18 +529,31 @@ impl RelayWriter {
     }
 
     fn flush(&mut self) -> Result<()> {
+        self.settle(true)?;
         self.write()?;
         let Some(active) = &mut self.active else {
             return Ok(());
         };
-        if active.is_durable() {
-            return Ok(());
+        if active.durable() < active.len() {
+            let synced = active.sync();
+            let durable = Published { number: active.number(), offset: active.durable() };
+            if synced.is_err() {
+                self.shared.retract(durable);
+            }
+            self.note(synced)?;
         }
-        let synced = active.sync(self.options.fsync);
-        let published = Published { number: active.number(), offset: active.len() };
-        self.note(synced)?;
-        self.shared.publish(published, self.stream.end());
+        self.shared.note_durable(self.stream.end());
+        self.publish_written();
         Ok(())
+    }
+
+    fn publish_written(&self) {
+        if let Some(active) = &self.active {
+            let written = Published { number: active.number(), offset: active.written() };
+            if written > self.shared.published() {
+                self.shared.publish(written);
+            }
+        }
     }
 
     /// Remembers a failure after which nothing can be trusted.

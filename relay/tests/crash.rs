@@ -1,4 +1,4 @@
-//! Crashes and faults at every moment: whatever was published durable is there afterwards, nothing torn is delivered.
+//! Crashes and faults at every moment: whatever was durable is there afterwards, nothing torn is delivered.
 
 mod common;
 
@@ -12,6 +12,9 @@ use relay::{LogReader, Read, Start};
 enum Step {
     Append(usize),
     Sync,
+    Publish,
+    /// A sync on another thread, which is done before the next step, or never.
+    Beside(bool),
     Rotate,
     Purge,
 }
@@ -20,6 +23,8 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
     let step = prop_oneof![
         6 => (1..20usize).prop_map(Step::Append),
         4 => Just(Step::Sync),
+        4 => Just(Step::Publish),
+        3 => any::<bool>().prop_map(Step::Beside),
         1 => Just(Step::Rotate),
         1 => Just(Step::Purge),
     ];
@@ -53,6 +58,7 @@ fn check(seed: u64, checksum: Checksum, steps: &[Step], faults: &[(u64, Fault)])
     let fs = FaultyFs::new(seed);
     faults.iter().for_each(|(after, fault)| fs.inject(*after, *fault));
     let mut appended = 0;
+    let mut durable = 0;
     let mut published = 0;
     let mut delivered = Vec::new();
     if let Ok((mut writer, shared)) = open(&fs) {
@@ -67,10 +73,18 @@ fn check(seed: u64, checksum: Checksum, steps: &[Step], faults: &[(u64, Fault)])
                     appended += 1;
                     Ok(())
                 }),
-                Step::Sync => writer.sync().map(|durable| {
-                    published = appended;
+                Step::Sync => writer.sync().map(|synced| {
+                    (published, durable) = (appended, appended);
                     let expected = appended.checked_sub(1).map(|last| source.sent[last].end_position());
-                    assert_eq!(durable.position, expected);
+                    assert_eq!(synced.position, expected);
+                }),
+                Step::Publish => writer.publish().map(|()| published = appended),
+                Step::Beside(done) => writer.begin_sync().map(|begun| {
+                    if let Some(syncing) = begun
+                        && *done
+                    {
+                        syncing.run();
+                    }
                 }),
                 Step::Rotate => writer.rotate(),
                 Step::Purge => match delivered.len() {
@@ -78,7 +92,11 @@ fn check(seed: u64, checksum: Checksum, steps: &[Step], faults: &[(u64, Fault)])
                     n => shared.purge(&source.sent[n - 1].position()).map(|_| ()),
                 },
             };
-            // What a reader gets is durable and in order, whatever just failed.
+            if let Some(position) = shared.durable() {
+                let end = |sent: &Sent| sent.end_position() == position;
+                durable = durable.max(source.sent.iter().position(end).expect("it ends after an event") + 1);
+            }
+            // What a reader gets is in order, whatever just failed.
             while let Ok(Read::Event(located)) = reader.next() {
                 assert_eq!(located.event.bytes(), source.sent[delivered.len()].event.bytes());
                 delivered.push(located);
@@ -86,11 +104,11 @@ fn check(seed: u64, checksum: Checksum, steps: &[Step], faults: &[(u64, Fault)])
             if done.is_err() {
                 break;
             }
-            if matches!(step, Step::Sync) {
+            if matches!(step, Step::Sync | Step::Publish) {
                 assert_eq!(delivered.len(), published, "all that is published can be read");
             }
         }
-        published = published.max(delivered.len());
+        assert!(durable <= appended);
     }
     fs.crash();
     fs.restart();
@@ -101,7 +119,7 @@ fn check(seed: u64, checksum: Checksum, steps: &[Step], faults: &[(u64, Fault)])
         let end = |sent: &Sent| sent.end_position() == resume.event_end;
         source.sent.iter().position(end).expect("it ends after an event") + 1
     });
-    assert!(survived >= published, "{survived} of {published} published events survived");
+    assert!(survived >= durable, "{survived} of {durable} durable events survived");
     assert!(survived <= appended + 1, "{survived} of {appended} appended events");
     append(&mut writer, &source.sent[survived..]);
     writer.sync().unwrap();
@@ -119,7 +137,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(400))]
 
     #[test]
-    fn published_survives(
+    fn durable_survives(
         seed in any::<u64>(),
         checksum in prop_oneof![Just(Checksum::Crc32), Just(Checksum::Off)],
         steps in steps(),

@@ -434,10 +434,11 @@ fn after_a_failed_fsync_nothing_goes_on() {
 fn what_a_dead_process_left_is_made_durable_before_it_is_read() {
     let source = sample(Flavour::MySql, Checksum::Crc32);
     let fs = FaultyFs::new(1);
-    let unsafe_options = Options { fsync: false, segment_bytes_max: 1 << 20, relay_bytes_max: 1 << 30, ..options() };
-    let (mut writer, shared) = RelayLog::open(Arc::new(fs.clone()), Path::new(DIR), unsafe_options).unwrap();
+    let large = Options { segment_bytes_max: 1 << 20, relay_bytes_max: 1 << 30, ..options() };
+    let (mut writer, shared) = RelayLog::open(Arc::new(fs.clone()), Path::new(DIR), large).unwrap();
     append(&mut writer, &source.sent);
-    writer.sync().unwrap();
+    writer.publish().unwrap();
+    assert_eq!(shared.durable(), None);
     drop((writer, shared));
     let (writer, shared) = open(&fs).unwrap();
     assert_same(&read(&shared, Start::Beginning).unwrap(), &source.sent);
@@ -446,6 +447,66 @@ fn what_a_dead_process_left_is_made_durable_before_it_is_read() {
     drop((writer, shared));
     let (_writer, shared) = open(&fs).unwrap();
     assert_same(&read(&shared, Start::Beginning).unwrap(), &source.sent);
+}
+
+#[test]
+fn a_sync_beside() {
+    let source = sample(Flavour::MySql, Checksum::Crc32);
+    let fs = FaultyFs::new(1);
+    let large = Options { segment_bytes_max: 1 << 20, relay_bytes_max: 1 << 30, ..options() };
+    let (mut writer, shared) = RelayLog::open(Arc::new(fs.clone()), Path::new(DIR), large).unwrap();
+    let last = |count: usize| Some(source.sent[count - 1].end_position());
+    append(&mut writer, &source.sent[..4]);
+    assert!(writer.begin_sync().unwrap().is_none(), "what is not written can not be synced");
+    writer.publish().unwrap();
+    assert_same(&read(&shared, Start::Beginning).unwrap(), &source.sent[..4]);
+    assert_eq!(shared.durable(), None);
+    let syncing = writer.begin_sync().unwrap().unwrap();
+    append(&mut writer, &source.sent[4..6]);
+    writer.publish().unwrap();
+    assert!(writer.begin_sync().unwrap().is_none(), "one at a time");
+    syncing.run();
+    writer.publish().unwrap();
+    assert_eq!(shared.durable(), last(4));
+    // One that is given up is begun again.
+    drop(writer.begin_sync().unwrap().unwrap());
+    writer.begin_sync().unwrap().unwrap().run();
+    writer.publish().unwrap();
+    assert_eq!(shared.durable(), last(6));
+    assert!(writer.begin_sync().unwrap().is_none());
+    // A seal waits for it.
+    append(&mut writer, &source.sent[6..8]);
+    writer.publish().unwrap();
+    let syncing = writer.begin_sync().unwrap().unwrap();
+    let thread = std::thread::spawn(move || syncing.run());
+    writer.rotate().unwrap();
+    thread.join().unwrap();
+    assert_eq!(shared.durable(), last(8));
+    // It fails: nobody reads what is not on the disk, nothing goes on.
+    append(&mut writer, &source.sent[8..9]);
+    writer.publish().unwrap();
+    let mut reader = shared.reader(Start::Beginning).unwrap();
+    let mut next = || match reader.next() {
+        Ok(Read::Event(located)) => Some(located.event.bytes().to_vec()),
+        Ok(_) => None,
+        Err(error) => panic!("{error}"),
+    };
+    for sent in &source.sent[..8] {
+        assert_eq!(next().as_deref(), Some(&sent.event.bytes()[..]));
+    }
+    fs.inject(1, Fault::FailedSync);
+    writer.begin_sync().unwrap().unwrap().run();
+    assert!(matches!(writer.publish(), Err(Error::Io { .. })));
+    assert_eq!(next(), None);
+    assert!(shared.has_ended());
+    assert_same(&read(&shared, Start::Beginning).unwrap(), &source.sent[..8]);
+    fs.heal();
+    assert!(writer.sync().is_err());
+    fs.crash();
+    fs.restart();
+    drop((writer, shared));
+    let (writer, _shared) = open(&fs).unwrap();
+    assert_eq!(writer.resume_position().map(|resume| resume.event_end), last(8));
 }
 
 #[test]

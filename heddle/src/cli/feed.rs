@@ -5,6 +5,8 @@ use std::path::PathBuf;
 use anyhow::{Result, bail};
 use clap::Args;
 
+use crate::source::sync::RelaySync;
+
 #[derive(Clone, Debug, Args)]
 pub struct FeedArgs {
     /// Connections to the target that apply in parallel: a number or auto
@@ -22,9 +24,8 @@ pub struct FeedArgs {
     /// The relay log's most bytes: above it the source has to wait (K, M, G suffixes)
     #[arg(long, default_value = "10G", value_parser = parse_bytes)]
     pub relay_max_bytes: u64,
-    /// always: what is received is on the disk before it is applied; never: left to the system, which costs less time. Either way nothing is
-    /// lost that the source still has
-    #[arg(long, value_name = "WHEN", default_value = "always", value_enum)]
+    /// When what is received is made durable. Whatever it is, nothing is lost that the source still has, and nothing is applied twice
+    #[arg(long, value_name = "WHEN", default_value = "beside", value_enum)]
     pub relay_sync: RelaySync,
     /// Memory for transactions that wait (K, M, G suffixes)
     #[arg(long, default_value = "64M", value_parser = parse_bytes)]
@@ -38,13 +39,6 @@ pub struct FeedArgs {
     /// How long to try to reach a source that is gone, in seconds
     #[arg(long, default_value_t = 3600)]
     pub source_retry_seconds: u64,
-}
-
-/// `--relay-sync`
-#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
-pub enum RelaySync {
-    Always,
-    Never,
 }
 
 impl FeedArgs {

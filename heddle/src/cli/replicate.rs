@@ -14,7 +14,7 @@ use engine::scheduler::CommitOrder;
 use engine::tags::Generation;
 
 use super::connect::{self, End};
-use super::feed::{FeedArgs, RelaySync, Workers};
+use super::feed::{FeedArgs, Workers};
 use super::signals::stop_without_gaps;
 use crate::observe::progress::Progress;
 use crate::report::out::{complain, say};
@@ -184,7 +184,7 @@ pub fn run(args: &ReplicateArgs) -> Result<ExitCode> {
         relay_dir: args.feed.relay_dir(&args.channel, &address)?,
         relay_filled: false,
         relay_bytes_max: args.feed.relay_max_bytes,
-        relay_sync: args.feed.relay_sync == RelaySync::Always,
+        relay_sync: args.feed.relay_sync,
         server_id: args.feed.server_id(&args.channel, &address),
         not_from: None,
         memory_bytes: args.feed.memory,

@@ -11,7 +11,7 @@ use clap::Args;
 use wire::{ConnectOptions, Connection, Secret};
 
 use super::connect::{self, End};
-use super::feed::{FeedArgs, RelaySync, Workers};
+use super::feed::{FeedArgs, Workers};
 use super::signals::stop_without_gaps;
 use crate::report::out::{complain, say};
 use crate::rescue::report::{Outcome, Report};
@@ -110,7 +110,7 @@ pub fn run(args: &RescueArgs) -> Result<ExitCode> {
         replica_relay_logs: args.replica_relay_logs.clone(),
         server_id: Box::new(move |channel| numbering.server_id(channel, &address)),
         relay_bytes_max: args.feed.relay_max_bytes,
-        relay_sync: args.feed.relay_sync == RelaySync::Always,
+        relay_sync: args.feed.relay_sync,
         memory_bytes: args.feed.memory,
         retries_max: args.feed.retries,
         source_retry: Duration::from_secs(args.feed.source_retry_seconds),

@@ -19,6 +19,7 @@ use super::state::{self, Phase, Place, Record, Saved};
 use super::status::ReplicaStatus;
 use super::takeover;
 use crate::report::out::{chain, say};
+use crate::source::sync::RelaySync;
 use crate::target::Target;
 use crate::target::mysql::MySqlTarget;
 use crate::target::mysql::progress::SCHEMA;
@@ -45,7 +46,7 @@ pub struct Request {
     pub replica_relay_logs: Option<PathBuf>,
     pub server_id: OfChannel<u32>,
     pub relay_bytes_max: u64,
-    pub relay_sync: bool,
+    pub relay_sync: RelaySync,
     pub memory_bytes: u64,
     pub retries_max: u32,
     pub source_retry: Duration,

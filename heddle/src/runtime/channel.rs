@@ -30,6 +30,7 @@ use crate::report::summary::Summary;
 use crate::source::Source;
 use crate::source::live::{Receiver, reader_start};
 use crate::source::state::SourceState;
+use crate::source::sync::RelaySync;
 use crate::target::Target;
 
 /// Everything that a run depends on, checked as far as it can be without the servers.
@@ -55,7 +56,7 @@ pub struct Spec {
     pub relay_bytes_max: u64,
     /// What is received is on the disk before it is applied. Without it a crash of the machine may cost the end of the relay log, never more: what is
     /// applied is known by the target alone.
-    pub relay_sync: bool,
+    pub relay_sync: RelaySync,
     /// Replica number towards the source.
     pub server_id: u32,
     /// The target's own number, when transactions that began there must not come back to it.
@@ -87,7 +88,7 @@ impl Spec {
             relay_dir: PathBuf::new(),
             relay_filled: false,
             relay_bytes_max: 0,
-            relay_sync: false,
+            relay_sync: RelaySync::Never,
             server_id: 0,
             not_from: None,
             memory_bytes: MEMORY_BYTES,
@@ -202,6 +203,7 @@ fn live_feed(
         start: start.stream.clone(),
         server_id: spec.server_id,
         writer,
+        relay_sync: spec.relay_sync,
         stats: Arc::clone(stats),
         stop: Arc::clone(stop),
         retry_for: spec.source_retry,
@@ -230,16 +232,12 @@ pub fn relay_options(identity: &str, bytes_max: u64, gtids: &engine::gtid::GtidS
         relay_bytes_max: bytes_max,
         segment_bytes_max: (bytes_max / 8).clamp(1 << 20, 256 << 20),
         gtids: gtids.to_string(),
-        ..relay::Options::default()
     }
 }
 
 /// The relay log, emptied when it does not hold what comes next.
 fn open_relay(spec: &Spec, source: &SourceState, start: &Start) -> Result<(relay::RelayWriter, relay::RelayShared)> {
-    let options = relay::Options {
-        fsync: spec.relay_sync,
-        ..relay_options(&source.identity, spec.relay_bytes_max, &start.mark.gtids)
-    };
+    let options = relay_options(&source.identity, spec.relay_bytes_max, &start.mark.gtids);
     let open = |options| RelayLog::open(Arc::new(RealFs), &spec.relay_dir, options).context("relay log");
     let opened = match RelayLog::open(Arc::new(RealFs), &spec.relay_dir, options.clone()) {
         Err(relay::Error::OtherSource { .. }) if start.is_new => None,

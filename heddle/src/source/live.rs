@@ -1,7 +1,7 @@
 //! The receiver: a live source's events into the relay log.
 //!
-//! Two threads: one reads the socket, one appends what has come and makes it durable with one fsync for all of it. After a
-//! lost connection it goes on behind the last whole transaction that is durable. Never parses more of an event than it
+//! Two threads: one reads the socket, one appends what has come and publishes it; a third one makes it durable beside that (`sync`). After a
+//! lost connection it goes on behind the last whole transaction that was received. Never parses more of an event than it
 //! takes to know files and formats; never applies anything.
 
 use std::sync::Arc;
@@ -17,6 +17,7 @@ use relay::RelayWriter;
 use wire::{BinlogStream, ConnectOptions, Connection, DumpOptions, DumpRequest};
 
 use super::intake::{Intake, relay_failure};
+use super::sync::{Publisher, RelaySync};
 use crate::runtime::budget::Budget;
 use crate::runtime::reread::{engine_position, relay_position};
 use crate::runtime::stats::Stats;
@@ -40,6 +41,7 @@ pub struct Receiver {
     pub start: StreamStart,
     pub server_id: u32,
     pub writer: RelayWriter,
+    pub relay_sync: RelaySync,
     pub stats: Arc<Stats>,
     pub stop: Arc<AtomicBool>,
     pub retry_for: Duration,
@@ -49,8 +51,8 @@ pub struct Receiver {
 const QUEUE_EVENTS: usize = 8192;
 /// An event that is larger is alone.
 const QUEUE_BYTES: u64 = 16 << 20;
-/// Appended at most before a sync.
-const SYNC_BYTES: usize = 4 << 20;
+/// Appended at most before it is published.
+const BATCH_BYTES: usize = 4 << 20;
 const POLL: Duration = Duration::from_millis(100);
 const HEARTBEAT: Duration = Duration::from_secs(2);
 const BACK_OFF_FIRST: Duration = Duration::from_millis(100);
@@ -66,12 +68,20 @@ enum Ended {
 
 impl Receiver {
     /// Until told to stop, or for good.
-    pub fn run(mut self) -> Result<(), Failure> {
+    pub fn run(self) -> Result<(), Failure> {
+        let (publisher, syncs) = Publisher::new(self.relay_sync);
+        std::thread::scope(|scope| {
+            scope.spawn(move || syncs.iter().for_each(relay::Syncing::run));
+            self.receive(publisher)
+        })
+    }
+
+    fn receive(mut self, mut publisher: Publisher) -> Result<(), Failure> {
         let mut back_off = BACK_OFF_FIRST;
         let mut lost_since: Option<Instant> = None;
         loop {
             let received = self.stats.received_bytes.load(Ordering::Relaxed);
-            let ended = self.stream();
+            let ended = self.stream(&mut publisher);
             if self.stats.received_bytes.load(Ordering::Relaxed) > received {
                 back_off = BACK_OFF_FIRST;
                 lost_since = None;
@@ -111,7 +121,7 @@ impl Receiver {
         self.stop.load(Ordering::Relaxed)
     }
 
-    fn stream(&mut self) -> Ended {
+    fn stream(&mut self, publisher: &mut Publisher) -> Ended {
         let mut connection = match Connection::connect(&self.options) {
             Ok(connection) => connection,
             Err(error) => return ended(&error),
@@ -149,7 +159,7 @@ impl Receiver {
         let stop = Arc::clone(&self.stop);
         std::thread::scope(|scope| {
             scope.spawn(|| read_socket(stream, checksum, send, &room, &stop));
-            let ended = self.append(&receive, &room);
+            let ended = self.append(&receive, &room, publisher);
             shutdown.shutdown();
             // Lets the reader out of a full queue.
             room.close();
@@ -201,8 +211,8 @@ impl Receiver {
         Ok(DumpRequest::FilePosition { file, position, server_id, flags: 0 })
     }
 
-    /// Appends what comes, syncs when nothing more is there or enough has gathered.
-    fn append(&mut self, events: &Channel<Result<Event, Ended>>, room: &Budget) -> Ended {
+    /// Appends what comes, publishes when nothing more is there or enough has gathered.
+    fn append(&mut self, events: &Channel<Result<Event, Ended>>, room: &Budget, publisher: &mut Publisher) -> Ended {
         let mut intake = Intake::default();
         loop {
             if self.stop.load(Ordering::Relaxed) {
@@ -210,7 +220,10 @@ impl Receiver {
             }
             let first = match events.recv_timeout(POLL) {
                 Ok(first) => first,
-                Err(RecvTimeoutError::Timeout) => continue,
+                Err(RecvTimeoutError::Timeout) => match publisher.sync_when_due(&mut self.writer) {
+                    Ok(()) => continue,
+                    Err(error) => return Ended::Failed(relay_failure(&error)),
+                },
                 Err(RecvTimeoutError::Disconnected) => return Ended::Lost("the reading thread ended".to_owned()),
             };
             let (mut bytes, mut count) = (0, 0);
@@ -229,11 +242,11 @@ impl Receiver {
                     last = Some(Ended::Failed(failure));
                     break;
                 }
-                if bytes >= SYNC_BYTES {
+                if bytes >= BATCH_BYTES {
                     break;
                 }
             }
-            if let Err(error) = self.writer.sync() {
+            if let Err(error) = publisher.publish(&mut self.writer, bytes) {
                 return Ended::Failed(relay_failure(&error));
             }
             room.release(bytes as u64, count);

@@ -3,6 +3,7 @@
 pub mod intake;
 pub mod live;
 pub mod state;
+pub mod sync;
 
 use std::path::PathBuf;
 

@@ -428,6 +428,10 @@ impl AppendFile for Handle {
         Ok(())
     }
 
+    fn another(&self) -> io::Result<Box<dyn AppendFile>> {
+        Ok(Box::new(Handle { disk: self.disk.clone(), inode: self.inode, boot: self.boot }))
+    }
+
     fn set_len(&mut self, len: u64) -> io::Result<()> {
         let mut disk = self.disk()?;
         disk.turn()?;

@@ -46,6 +46,8 @@ pub trait AppendFile: Send {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize>;
     /// Makes the contents durable (fdatasync). After an error what was written can no longer be trusted.
     fn sync_data(&mut self) -> io::Result<()>;
+    /// Another handle on the same file, with which it can be synced on another thread.
+    fn another(&self) -> io::Result<Box<dyn AppendFile>>;
     /// Cuts the file to `len` bytes.
     fn set_len(&mut self, len: u64) -> io::Result<()>;
 }

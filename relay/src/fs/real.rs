@@ -70,6 +70,10 @@ impl AppendFile for File {
         File::sync_data(self)
     }
 
+    fn another(&self) -> io::Result<Box<dyn AppendFile>> {
+        Ok(Box::new(self.try_clone()?))
+    }
+
     fn set_len(&mut self, len: u64) -> io::Result<()> {
         File::set_len(self, len)
     }
