@@ -59,6 +59,7 @@ impl Event {
     ///
     /// # Errors
     /// [`Corrupt`] with an offset in the event.
+    #[inline]
     pub fn parse(bytes: Bytes, checksum: Checksum) -> Result<Event, Corrupt> {
         let header = check_len(&bytes)?;
         if header.kind == Kind::FORMAT_DESCRIPTION {
@@ -138,6 +139,7 @@ impl Event {
 }
 
 /// The header of `bytes`, which must be exactly one event.
+#[inline]
 pub(crate) fn check_len(bytes: &[u8]) -> Result<Header, Corrupt> {
     let actual = bytes.len() as u64;
     let Some(header) = Header::parse(bytes) else {

@@ -3,7 +3,7 @@
 //! An image is a null bitmap over the columns that are present, and the values of those that are not NULL. The length of
 //! a value follows from the table map alone; [`RowLayout`] has it ready.
 
-use bytes::Bytes;
+use smallvec::SmallVec;
 
 use crate::column::{Column, ColumnKind};
 use crate::corrupt::{Corrupt, What};
@@ -12,7 +12,8 @@ use crate::table_map::TableMap;
 /// Which columns an image has.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Bitmap {
-    bits: Bytes,
+    /// As many bytes as there are, without memory of their own for up to 128 columns.
+    bits: SmallVec<[u8; 16]>,
     width: usize,
     count: usize,
 }
@@ -20,26 +21,27 @@ pub struct Bitmap {
 impl Bitmap {
     /// `bits` has a bit for each of `width` columns, the first in the lowest bit of the first byte. Missing bytes count
     /// as zeros, further bits are ignored.
-    pub fn new(bits: Bytes, width: usize) -> Bitmap {
+    #[inline]
+    pub fn new(bits: &[u8], width: usize) -> Bitmap {
         let whole: usize = bits.iter().take(width / 8).map(|byte| byte.count_ones() as usize).sum();
         let last = bits.get(width / 8).copied().unwrap_or(0) & ((1u16 << (width % 8)) - 1) as u8;
-        Bitmap { bits, width, count: whole + last.count_ones() as usize }
+        Bitmap { bits: SmallVec::from_slice(bits), width, count: whole + last.count_ones() as usize }
     }
 
     /// All of `width` columns. Bits beyond the last column are set, as servers write them.
     pub fn full(width: usize) -> Bitmap {
-        Bitmap { bits: Bytes::from(vec![0xff; width.div_ceil(8)]), width, count: width }
+        Bitmap { bits: SmallVec::from_elem(0xff, width.div_ceil(8)), width, count: width }
     }
 
     /// Those columns of `width` for which `present` says so.
     pub fn from_fn(width: usize, present: impl Fn(usize) -> bool) -> Bitmap {
-        let mut bits = vec![0u8; width.div_ceil(8)];
+        let mut bits: SmallVec<[u8; 16]> = SmallVec::from_elem(0, width.div_ceil(8));
         for index in (0..width).filter(|index| present(*index)) {
             if let Some(byte) = bits.get_mut(index / 8) {
                 *byte |= 1 << (index % 8);
             }
         }
-        Bitmap::new(bits.into(), width)
+        Bitmap::new(&bits, width)
     }
 
     /// Whether column `index` is present.
@@ -63,7 +65,7 @@ impl Bitmap {
     }
 
     /// The bits as logged.
-    pub fn as_bytes(&self) -> &Bytes {
+    pub fn as_bytes(&self) -> &[u8] {
         &self.bits
     }
 

@@ -129,13 +129,13 @@ impl RowsEvent {
                 }));
             }
         };
-        let first = Bitmap::new(event.share(r.bytes(width.div_ceil(8), "column bitmap")?), width);
-        let none = || Bitmap::new(Bytes::new(), width);
+        let first = Bitmap::new(r.bytes(width.div_ceil(8), "column bitmap")?, width);
+        let none = || Bitmap::new(&[], width);
         let (before_columns, after_columns) = match kind {
             Write => (none(), first),
             Delete => (first, none()),
             Update => {
-                let second = event.share(r.bytes(width.div_ceil(8), "column bitmap")?);
+                let second = r.bytes(width.div_ceil(8), "column bitmap")?;
                 (first, Bitmap::new(second, width))
             }
         };

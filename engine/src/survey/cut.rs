@@ -13,7 +13,7 @@ use super::{Definitions, Problem};
 use crate::sql::SqlMode;
 
 /// A piece ends with the transaction that reaches this many bytes.
-pub const PIECE_BYTES: usize = 4 << 20;
+pub const PIECE_BYTES: usize = 1 << 20;
 /// A transaction is cut when a piece would have more than this many bytes.
 const PIECE_BYTES_MAX: usize = 16 << 20;
 /// Larger events are not looked into, in bytes.
@@ -56,6 +56,8 @@ pub struct Cutter {
     definitions: Arc<Definitions>,
     format: Option<Arc<FormatDescription>>,
     buffer: Vec<u8>,
+    /// The memory of a piece that is done, for the next one.
+    spare: Option<Vec<u8>>,
     /// Offset in the file of the buffer's first byte.
     base: u64,
     /// Events before this place in the buffer have been looked at.
@@ -79,6 +81,7 @@ impl Cutter {
             definitions,
             format: None,
             buffer: Vec::new(),
+            spare: None,
             base: 0,
             at: 0,
             boundary: 0,
@@ -103,6 +106,13 @@ impl Cutter {
     /// Where to append what follows in the file.
     pub fn buffer(&mut self) -> &mut Vec<u8> {
         &mut self.buffer
+    }
+
+    /// Takes the memory of a piece that nobody needs any more: memory that the processor has in its caches.
+    pub fn reuse(&mut self, buffers: &mut Vec<Vec<u8>>) {
+        if self.spare.is_none() {
+            self.spare = buffers.pop();
+        }
     }
 
     #[allow(clippy::should_implement_trait)] // it may need more input
@@ -244,7 +254,9 @@ impl Cutter {
     /// The buffer up to `end` as a piece; the rest stays.
     fn piece(&mut self, end: usize, goes_on: bool) -> Piece {
         let rest_at = end.min(self.buffer.len());
-        let mut rest = Vec::with_capacity((self.buffer.len() - rest_at).max(PIECE_BYTES + (1 << 18)));
+        let mut rest = self.spare.take().unwrap_or_default();
+        rest.clear();
+        rest.reserve((self.buffer.len() - rest_at).max(PIECE_BYTES + (1 << 18)));
         rest.extend_from_slice(self.buffer.get(rest_at..).unwrap_or_default());
         self.buffer.truncate(rest_at);
         let bytes = Bytes::from(std::mem::replace(&mut self.buffer, rest));

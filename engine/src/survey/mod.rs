@@ -17,7 +17,7 @@ mod scan;
 pub mod totals;
 
 pub use cause::Cause;
-pub use cut::{Cut, Cutter, Piece};
+pub use cut::{Cut, Cutter, PIECE_BYTES, Piece};
 pub use definitions::{Definitions, LogCatalogue};
 pub use dump::Statements;
 pub use scan::{Depth, Scanned, scan};

@@ -157,10 +157,13 @@ impl Scan<'_> {
             let length = bytes.len() as u64;
             self.out.events += 1;
             self.out.bytes += length;
-            let done = Event::parse(bytes, self.piece.format.checksum).map_err(|corrupt| corrupt.to_string());
-            let done = done.and_then(|event| self.event(&event, offset, true));
-            if let Err(what) = done {
-                self.fail(offset, what);
+            match Event::parse(bytes, self.piece.format.checksum) {
+                Ok(event) => {
+                    if let Err(what) = self.event(&event, offset, true) {
+                        self.fail(offset, what);
+                    }
+                }
+                Err(corrupt) => self.fail(offset, corrupt.to_string()),
             }
             offset += length;
         }

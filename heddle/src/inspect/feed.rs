@@ -5,10 +5,13 @@ use std::io::{Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use engine::survey::{Cut, Cutter, Definitions, Piece, Problem};
+use bytes::Bytes;
+use engine::survey::{Cut, Cutter, Definitions, PIECE_BYTES, Piece, Problem};
 
 /// How much is read at once, in bytes.
-const READ_BYTES: usize = 1 << 20;
+const READ_BYTES: usize = 128 << 10;
+/// Pieces whose memory is kept for later ones.
+const SPARE_MAX: usize = 16;
 
 /// A file, or its place among those given.
 pub type Place = u32;
@@ -46,6 +49,8 @@ pub struct Feed {
     open: Option<Open>,
     definitions: Arc<Definitions>,
     waiting: std::collections::VecDeque<Work>,
+    /// Memory of pieces that are done.
+    spare: Vec<Vec<u8>>,
     pub seen: Vec<FileSeen>,
 }
 
@@ -57,7 +62,20 @@ impl Feed {
             open: None,
             definitions: Arc::new(definitions),
             waiting: std::collections::VecDeque::new(),
+            spare: Vec::new(),
             seen: Vec::new(),
+        }
+    }
+
+    /// Takes back the memory of a piece.
+    pub fn reuse(&mut self, mut bytes: Bytes) {
+        bytes.clear();
+        if bytes.is_unique() && self.spare.len() < SPARE_MAX {
+            let buffer = Vec::from(bytes);
+            // Large transactions are rare, and their memory is not kept.
+            if buffer.capacity() <= 2 * PIECE_BYTES {
+                self.spare.push(buffer);
+            }
         }
     }
 
@@ -95,6 +113,7 @@ impl Feed {
     /// One step in the file; puts what comes of it among the waiting work.
     fn go_on(&mut self, mut open: Open) {
         let place = open.place;
+        open.cutter.reuse(&mut self.spare);
         match open.cutter.next() {
             Cut::Piece(piece) => self.waiting.push_back(Work::Piece(place, piece)),
             Cut::NeedMore(at_least) => match open.read(at_least) {

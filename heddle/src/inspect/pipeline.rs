@@ -9,6 +9,7 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
+use bytes::Bytes;
 use engine::survey::{Definitions, Problem, Scanned, Sink, Totals, scan};
 
 use super::feed::{Feed, FileSeen, Place, Work, file_name};
@@ -93,9 +94,11 @@ pub fn run(
     let waiting_max = 2 * threads + 2;
     let work = || {
         let _guard = StopOnPanic { stop: &broken, moved: &moved };
+        let mut done_with = Bytes::new();
         while !stopped() {
             let (number, work) = {
                 let mut feed = lock(&feed);
+                feed.1.reuse(std::mem::take(&mut done_with));
                 let Some(work) = feed.1.next() else { break };
                 let number = feed.0;
                 feed.0 += 1;
@@ -105,6 +108,7 @@ pub fn run(
                 Work::Piece(place, piece) => {
                     let scanned = scan(&piece, depth);
                     read.fetch_add(piece.bytes.len() as u64, Ordering::Relaxed);
+                    done_with = piece.bytes;
                     Done::Scanned(place, Box::new(scanned))
                 }
                 Work::Problem(place, problem) => Done::Problem(place, problem),

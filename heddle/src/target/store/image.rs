@@ -5,7 +5,6 @@
 
 use binlog::image::{columns, length};
 use binlog::{Bitmap, ColumnKind, TableMap};
-use bytes::Bytes;
 use fjall::Slice;
 
 /// Set in the number of the table map when a bitmap of the columns stands in front of the image.
@@ -50,7 +49,7 @@ impl<'a> Stored<'a> {
     /// The columns that are there.
     pub fn present(&self, width: usize) -> Bitmap {
         match self.bitmap {
-            Some(bits) => Bitmap::new(Bytes::copy_from_slice(bits), width),
+            Some(bits) => Bitmap::new(bits, width),
             None => Bitmap::full(width),
         }
     }
