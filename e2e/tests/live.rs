@@ -10,6 +10,7 @@ use e2e::server::{Kind, MARIADB_10_11, MYSQL_9_7, Server};
 use e2e::sysbench::{self, Load};
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
+use std::collections::BTreeSet;
 use std::fs::OpenOptions;
 use std::thread;
 use std::time::{Duration, Instant};
@@ -63,14 +64,17 @@ fn under_load(kind: Kind, script: &str, options: &[&str]) -> Result<()> {
 }
 
 /// More tables than are asked for one by one; names that differ in case only, that need quotes, that are not ASCII.
-fn many_tables(kind: Kind) -> Result<()> {
+fn many_tables(kind: Kind, schema: fn(u32) -> String) -> Result<()> {
     const TABLES: u32 = 600;
     let pair = Pair::start(kind)?;
-    let name = |i: u32| match i % 4 {
-        0 => format!("`t{i}`"),
-        1 => format!("`T{}`", i - 1),
-        2 => format!("`o'{i}``\"`"),
-        _ => format!("`größe {i}`"),
+    let name = |i: u32| {
+        let table = match i % 4 {
+            0 => format!("t{i}"),
+            1 => format!("T{}", i - 1),
+            2 => format!("o'{i}``\""),
+            _ => format!("größe {i}"),
+        };
+        format!("`{}`.`{table}`", schema(i))
     };
     let create = |i| {
         let parent = if i == 0 { 0 } else { i - 1 };
@@ -81,7 +85,9 @@ fn many_tables(kind: Kind) -> Result<()> {
         )
     };
     let created: String = (0..TABLES).map(create).collect();
-    pair.source.execute(&format!("CREATE DATABASE many; USE many; {created}"))?;
+    let schemas: BTreeSet<String> = (0..TABLES).map(schema).collect();
+    let schemas: String = schemas.iter().map(|schema| format!("CREATE DATABASE `{schema}`;")).collect();
+    pair.source.execute(&format!("{schemas} {created}"))?;
     // A value that moves from row to row, and a child of the table before: what is not known to conflict would fail.
     let change = |i| {
         let (table, parent) = (name(i), if i == 0 { "NULL" } else { "1" });
@@ -91,10 +97,23 @@ fn many_tables(kind: Kind) -> Result<()> {
         )
     };
     let changes: String = (0..TABLES).map(change).collect();
-    pair.source.execute(&format!("USE many; {changes}"))?;
+    pair.source.execute(&changes)?;
     let run = pair.to_the_end(&["--grouping", "off", "--workers", "6"])?;
     ensure!(!run.stderr.contains("is ordered by table"), "definitions were read in part: {run}");
     Ok(())
+}
+
+fn one_schema(_: u32) -> String {
+    "many".to_owned()
+}
+
+/// A larger one, and small ones before and behind it.
+fn schemas(table: u32) -> String {
+    match table {
+        0..100 => format!("a'{}", table / 2),
+        100..400 => "many".to_owned(),
+        _ => format!("Z{}", table / 3),
+    }
 }
 
 /// SIGTERM in the middle, then the same command again.
@@ -447,8 +466,10 @@ tests! {
     mysql_update_non_index: under_load(MYSQL_9_7, "oltp_update_non_index", &["--workers", "4"]);
     mariadb_write_only_relaxed: under_load(MARIADB_10_11, "oltp_write_only", &["--commit-order", "relaxed", "--workers", "4"]);
     mysql_write_only_relaxed: under_load(MYSQL_9_7, "oltp_write_only", &["--commit-order", "relaxed", "--grouping", "off", "--workers", "8"]);
-    mariadb_many_tables: many_tables(MARIADB_10_11);
-    mysql_many_tables: many_tables(MYSQL_9_7);
+    mariadb_many_tables: many_tables(MARIADB_10_11, one_schema);
+    mysql_many_tables: many_tables(MYSQL_9_7, one_schema);
+    mariadb_many_schemas: many_tables(MARIADB_10_11, schemas);
+    mysql_many_schemas: many_tables(MYSQL_9_7, schemas);
     mariadb_terminated: terminated(MARIADB_10_11, false);
     mariadb_terminated_files: terminated(MARIADB_10_11, true);
     mysql_terminated: terminated(MYSQL_9_7, false);

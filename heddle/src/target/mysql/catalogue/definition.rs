@@ -21,44 +21,50 @@ pub struct Definition {
     functional: bool,
 }
 
-/// The tables at `place`, a condition on `TABLE_SCHEMA` and `TABLE_NAME` within one schema, by name.
+/// The tables at `place`, a condition on `TABLE_SCHEMA` and `TABLE_NAME`, by schema and name.
 pub fn read(
     rows: &mut dyn FnMut(&str) -> Result<Vec<Row>, String>,
     place: &str,
-) -> Result<HashMap<String, Definition>, String> {
-    let mut found: HashMap<String, Definition> = HashMap::new();
-    let tables = format!("SELECT TABLE_NAME, ENGINE, TABLE_TYPE FROM information_schema.TABLES WHERE {place}");
+) -> Result<HashMap<(String, String), Definition>, String> {
+    let mut found: HashMap<(String, String), Definition> = HashMap::new();
+    let tables =
+        format!("SELECT TABLE_NAME, ENGINE, TABLE_TYPE, TABLE_SCHEMA FROM information_schema.TABLES WHERE {place}");
     for row in &rows(&tables)? {
         let text = |index: usize| row.text(index).map_err(|error| error.to_string());
         let (engine, kind) = (text(1)?.unwrap_or("").to_ascii_uppercase(), text(2)?.unwrap_or(""));
         let transactional = matches!(engine.as_str(), "INNODB" | "ROCKSDB" | "TOKUDB" | "NDBCLUSTER" | "BLACKHOLE");
         let hidden_columns = if kind == "SYSTEM VERSIONED" { 2 } else { 0 };
         let definition = Definition { transactional, hidden_columns, ..Definition::default() };
-        found.insert(required(row, 0)?.to_owned(), definition);
+        found.insert(name(row, 3)?, definition);
     }
     if found.is_empty() {
         return Ok(found);
     }
     let columns = format!(
-        "SELECT TABLE_NAME, COLUMN_NAME, COLUMN_TYPE, IS_NULLABLE, COALESCE(CHARACTER_SET_NAME,''), COALESCE(COLLATION_NAME,'') \
-         FROM information_schema.COLUMNS WHERE {place} ORDER BY TABLE_NAME, ORDINAL_POSITION"
+        "SELECT TABLE_NAME, COLUMN_NAME, COLUMN_TYPE, IS_NULLABLE, COALESCE(CHARACTER_SET_NAME,''), COALESCE(COLLATION_NAME,''), \
+         TABLE_SCHEMA FROM information_schema.COLUMNS WHERE {place} ORDER BY TABLE_SCHEMA, TABLE_NAME, ORDINAL_POSITION"
     );
     for row in &rows(&columns)? {
-        if let Some(definition) = found.get_mut(required(row, 0)?) {
+        if let Some(definition) = found.get_mut(&name(row, 6)?) {
             definition.columns.push(column(row)?);
         }
     }
     let keys = format!(
-        "SELECT TABLE_NAME, INDEX_NAME, COLUMN_NAME, SUB_PART, INDEX_TYPE, SEQ_IN_INDEX FROM information_schema.STATISTICS \
-         WHERE {place} AND NON_UNIQUE=0 ORDER BY TABLE_NAME, INDEX_NAME, SEQ_IN_INDEX"
+        "SELECT TABLE_NAME, INDEX_NAME, COLUMN_NAME, SUB_PART, INDEX_TYPE, SEQ_IN_INDEX, TABLE_SCHEMA FROM information_schema.STATISTICS \
+         WHERE {place} AND NON_UNIQUE=0 ORDER BY TABLE_SCHEMA, TABLE_NAME, INDEX_NAME, SEQ_IN_INDEX"
     );
     for row in &rows(&keys)? {
-        if let Some(definition) = found.get_mut(required(row, 0)?) {
+        if let Some(definition) = found.get_mut(&name(row, 6)?) {
             definition.key_part(row)?;
         }
     }
     found.values_mut().for_each(Definition::judge);
     Ok(found)
+}
+
+/// A table's name is in the first column.
+fn name(row: &Row, schema: usize) -> Result<(String, String), String> {
+    Ok((required(row, schema)?.to_owned(), required(row, 0)?.to_owned()))
 }
 
 fn required(row: &Row, index: usize) -> Result<&str, String> {

@@ -32,6 +32,8 @@ type Name = (String, String);
 /// So many tables are read one by one; then, with each, those that follow it by name.
 const SINGLE_MAX: usize = 8;
 const NEIGHBOURS: usize = 256;
+/// Schemas that are looked at for more.
+const SCHEMAS: usize = 128;
 /// Above so many definitions, those that were read before are forgotten.
 const DEFINITIONS_MAX: usize = 4096;
 
@@ -133,18 +135,12 @@ impl MySqlCatalogue {
         self.misses += 1;
         if self.misses > SINGLE_MAX {
             // Where many tables are in use, their neighbours will be.
-            let place = format!("TABLE_SCHEMA={} AND TABLE_NAME>={}", quote(&name.0), quote(&name.1));
-            let last = self.rows(&format!(
-                "SELECT TABLE_NAME FROM information_schema.TABLES WHERE {place} ORDER BY TABLE_NAME LIMIT {},1",
-                NEIGHBOURS - 1
-            ))?;
-            let last = last.first().and_then(|row| row.text(0).ok().flatten());
-            let place = last.map_or(place.clone(), |last| format!("{place} AND TABLE_NAME<={}", quote(last)));
+            let place = self.neighbours(name)?;
             if self.definitions.len() >= DEFINITIONS_MAX {
                 self.definitions.clear();
             }
             let read = definition::read(&mut |sql| self.rows(sql), &place)?;
-            self.definitions.extend(read.into_iter().map(|(table, read)| ((name.0.clone(), table), Arc::new(read))));
+            self.definitions.extend(read.into_iter().map(|(name, read)| (name, Arc::new(read))));
             if let Some(found) = self.definitions.get(name) {
                 return Ok(Some(Arc::clone(found)));
             }
@@ -152,11 +148,48 @@ impl MySqlCatalogue {
         let place = format!("TABLE_SCHEMA={} AND TABLE_NAME={}", quote(&name.0), quote(&name.1));
         let mut read = definition::read(&mut |sql| self.rows(sql), &place)?;
         // A server that does not tell upper from lower case may spell it in another way.
-        let found = read.remove(&name.1).or_else(|| read.into_values().next()).map(Arc::new);
+        let found = read.remove(name).or_else(|| read.into_values().next()).map(Arc::new);
         if let Some(found) = &found {
             self.definitions.insert(name.clone(), Arc::clone(found));
         }
         Ok(found)
+    }
+
+    /// The condition for a table and up to [`NEIGHBOURS`] that follow it by name: of its schema, or, where schemas are small, of whole schemas.
+    fn neighbours(&mut self, name: &Name) -> Result<String, String> {
+        let place = format!("TABLE_SCHEMA={} AND TABLE_NAME>={}", quote(&name.0), quote(&name.1));
+        let last = self.rows(&format!(
+            "SELECT TABLE_NAME FROM information_schema.TABLES WHERE {place} ORDER BY TABLE_NAME LIMIT {},1",
+            NEIGHBOURS - 1
+        ))?;
+        if let Some(last) = last.first().and_then(|row| row.text(0).ok().flatten()) {
+            return Ok(format!("{place} AND TABLE_NAME<={}", quote(last)));
+        }
+        let next = self.rows(&format!(
+            "SELECT SCHEMA_NAME FROM information_schema.SCHEMATA WHERE SCHEMA_NAME>{} ORDER BY SCHEMA_NAME LIMIT {SCHEMAS}",
+            quote(&name.0)
+        ))?;
+        let own = quote(&name.0);
+        let next = next.iter().filter_map(|row| row.text(0).ok().flatten()).map(quote);
+        let schemas: Vec<String> = std::iter::once(own.clone()).chain(next).collect();
+        let counts = self.rows(&format!(
+            "SELECT TABLE_SCHEMA, COUNT(*) FROM information_schema.TABLES WHERE TABLE_SCHEMA IN ({}) GROUP BY TABLE_SCHEMA",
+            schemas.join(",")
+        ))?;
+        let mut room = NEIGHBOURS;
+        let mut chosen = Vec::new();
+        for row in &counts {
+            let count: usize = row.required(1).map_err(|error| error.to_string())?;
+            if let Some(left) = room.checked_sub(count) {
+                room = left;
+                chosen.push(quote(row.required_text(0).map_err(|error| error.to_string())?));
+            }
+        }
+        // The table's own schema is a large one, of which little is left.
+        if !chosen.contains(&own) {
+            return Ok(place);
+        }
+        Ok(format!("TABLE_SCHEMA IN ({})", chosen.join(",")))
     }
 
     fn relations(&mut self) -> Result<Arc<Vec<Relation>>, String> {
