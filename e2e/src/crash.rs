@@ -66,6 +66,7 @@ const SIZE: Size = Size {
     transactions: 150,
     definitions_percent: 4,
     xa: false,
+    replace: true,
     temporary: false,
     same_flavour: true,
 };

@@ -52,6 +52,7 @@ pub fn check(source: Kind, target: Kind) -> Result<()> {
         transactions: 80,
         definitions_percent: 0,
         xa: false,
+        replace: target.keeps_referring_rows() == source.keeps_referring_rows(),
         temporary: false,
         same_flavour: source.is_mariadb() == target.is_mariadb(),
     };

@@ -22,7 +22,8 @@ pub fn configure(source: &Server, replica: &Server) -> Result<()> {
     if replica.kind.is_mariadb() {
         return replica.execute(&format!(
             "SET GLOBAL gtid_slave_pos = ''; CHANGE MASTER TO master_host='127.0.0.1', master_port={port}, master_user='{USER}', \
-             master_password='{PASSWORD}', master_use_gtid=slave_pos, master_connect_retry=1"
+             master_password='{PASSWORD}', master_use_gtid=slave_pos, master_connect_retry=1{}",
+            if takes_ssl_off(replica) { ", master_ssl=0" } else { "" }
         ));
     }
     if is_old_mysql(replica) {

@@ -54,6 +54,16 @@ impl Kind {
         !self.is_mariadb() && self.0 != "mysql-5.6.14"
     }
 
+    /// XA PREPARE is in the log, and a transaction that was prepared outlives its session.
+    pub fn logs_prepared(self) -> bool {
+        !["mysql-5.6.14", "mariadb-10.1", "mariadb-10.2"].contains(&self.0)
+    }
+
+    /// A REPLACE leaves the rows that refer to the one that it replaces, whatever their foreign keys say: MySQL from 9.6 on.
+    pub fn keeps_referring_rows(self) -> bool {
+        self == MYSQL_9_7
+    }
+
     /// Tables WITH SYSTEM VERSIONING.
     pub fn has_history(self) -> bool {
         self.is_mariadb() && !["mariadb-10.1", "mariadb-10.2"].contains(&self.0)

@@ -25,6 +25,8 @@ pub struct Size {
     pub definitions_percent: u32,
     /// Prepared XA transactions.
     pub xa: bool,
+    /// REPLACE, too: MySQL from 9.6 on keeps the rows that refer to the one that is replaced, older ones and MariaDB do what their foreign keys say.
+    pub replace: bool,
     /// Temporary tables in statements: they end with the session that holds them, on a target as anywhere.
     pub temporary: bool,
     /// Also what only the same flavour takes: MySQL's JSON; minimal row images, which may leave out a NOT NULL column.
@@ -51,6 +53,21 @@ struct Table {
     parent: Option<String>,
     /// Rows are changed with REPLACE, too.
     replace: bool,
+    /// No unique key with NULLs stands beside another index, see [`Table::keep_apart`].
+    apart: bool,
+}
+
+impl Table {
+    /// MariaDB's row applier takes the first row that it finds by any index for the right one if the table's first index is unique: where that
+    /// is a key with NULLs, it may look for rows by another (seen with 10.1 and 11.4, the servers' own replicas included).
+    fn keep_apart(&mut self, mariadb: bool) {
+        self.apart = mariadb && matches!(self.key, KeyKind::NullableUnique | KeyKind::None);
+    }
+
+    /// Whether it may have any index beside the one that its key is.
+    fn takes_indexes(&self) -> bool {
+        !(self.apart && self.key == KeyKind::NullableUnique)
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -119,16 +136,17 @@ impl Workload {
         let schema = format!("r{seed}");
         // MariaDB makes an update of a REPLACE, and in an image of that update which is not full leaves out the columns that go back to their
         // defaults: its own replicas differ then (seen with 10.11, MINIMAL and NOBLOB).
-        let replace = random.random_bool(0.5);
+        let replace = random.random_bool(0.5) && size.replace;
         let tables: Vec<Table> = (0..size.tables)
             .map(|number| Table { replace, ..table(&mut random, &schema, number, kind, size) })
             .collect();
         let mut sql = format!("CREATE DATABASE {schema} CHARACTER SET utf8mb4;\n");
         let mut made: Vec<Table> = Vec::new();
         for mut table in tables {
+            table.keep_apart(kind.is_mariadb() || !size.same_flavour);
             let parents: Vec<&Table> =
                 made.iter().filter(|parent| matches!(parent.key, KeyKind::Auto | KeyKind::Int)).collect();
-            if !parents.is_empty() && random.random_bool(0.4) {
+            if !parents.is_empty() && random.random_bool(0.4) && table.takes_indexes() {
                 table.parent = parents.choose(&mut random).map(|parent| parent.name.clone());
             }
             sql += &definition(&mut random, &table);
@@ -196,7 +214,7 @@ fn table(random: &mut StdRng, schema: &str, number: usize, kind: Kind, size: Siz
     {
         columns.push(Column { name: "j".to_owned(), kind: "JSON" });
     }
-    Table { name: format!("{schema}.t{number}"), key, columns, parent: None, replace: true }
+    Table { name: format!("{schema}.t{number}"), key, columns, parent: None, replace: true, apart: false }
 }
 
 fn definition(random: &mut StdRng, table: &Table) -> String {
@@ -214,12 +232,15 @@ fn definition(random: &mut StdRng, table: &Table) -> String {
     for column in &table.columns {
         lines.push(format!("{} {}", column.name, column.kind));
     }
-    lines.push("u INT NULL, UNIQUE KEY u (u)".to_owned());
-    if random.random_bool(0.4) {
-        lines.push("s VARCHAR(30) NULL, UNIQUE KEY s (s(3))".to_owned());
-    } else {
-        lines.push("s VARCHAR(30) NULL, KEY s (s)".to_owned());
-    }
+    let prefix = random.random_bool(0.4);
+    let (number, text) = match (table.apart, table.takes_indexes()) {
+        (false, _) if prefix => (", UNIQUE KEY u (u)", ", UNIQUE KEY s (s(3))"),
+        (false, _) => (", UNIQUE KEY u (u)", ", KEY s (s)"),
+        (true, true) => (", KEY u (u)", ", KEY s (s)"),
+        (true, false) => ("", ""),
+    };
+    lines.push(format!("u INT NULL{number}"));
+    lines.push(format!("s VARCHAR(30) NULL{text}"));
     match &table.parent {
         Some(parent) => {
             let acts = [
@@ -347,10 +368,12 @@ fn change(random: &mut StdRng, table: &Table, kind: Kind) -> String {
         }
         10 => format!("UPDATE {name} SET id = {} WHERE id = {}", key(random, table), key(random, table)),
         11..=12 => format!("DELETE FROM {name} WHERE {}", condition(random, table)),
-        _ => format!(
-            "INSERT INTO {name} (id, u, p) SELECT id + 100, NULL, p FROM {name} WHERE {}",
-            condition(random, table)
-        ),
+        _ => {
+            // A text plus a number is an error or none, by version.
+            let other = if table.key == KeyKind::Text { "CONCAT(id, '+')" } else { "id + 100" };
+            let condition = condition(random, table);
+            format!("INSERT INTO {name} (id, u, p) SELECT {other}, NULL, p FROM {name} WHERE {condition}")
+        }
     }
 }
 
@@ -437,6 +460,7 @@ fn define(
     let own = format!("{schema}.o{number}_{round}");
     let _ = match random.random_range(0..if size.temporary { 17 } else { 16 }) {
         0 => writeln!(sql, "ALTER TABLE {name} ADD COLUMN x{number}_{round} INT DEFAULT {round};"),
+        1 | 2 if !shared.takes_indexes() => writeln!(sql, "ALTER TABLE {name} COMMENT 'of {number}, {round}';"),
         1 => writeln!(sql, "ALTER TABLE {name} ADD INDEX (u, p);"),
         2 => writeln!(sql, "CREATE INDEX i{number}_{round} ON {name} (p); DROP INDEX i{number}_{round} ON {name};"),
         3 => writeln!(

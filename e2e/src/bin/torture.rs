@@ -35,8 +35,10 @@ fn main() -> Result<()> {
         ["random", source, target, runs, seed] => {
             let (source, target): (Kind, Kind) = (source.parse()?, target.parse()?);
             let runs = runs.parse().context("RUNS")?;
-            random::run(source, target, runs, seed.parse().context("SEED")?)?;
-            println!("ok: {runs} workloads from {source} to {target}");
+            let unsound = random::run(source, target, runs, seed.parse().context("SEED")?)?;
+            println!(
+                "ok: {runs} workloads from {source} to {target}, {unsound} of them not repeated by its own replicas either"
+            );
         }
         ["keys", kind, seed] => {
             keys::run(kind.parse()?, seed.parse().context("SEED")?)?;
