@@ -69,6 +69,7 @@ const SIZE: Size = Size {
     replace: true,
     temporary: false,
     same_flavour: true,
+    unlogged: true,
 };
 
 impl Crashes {
@@ -193,6 +194,6 @@ impl Crashes {
     }
 }
 
-fn pause(random: &mut StdRng, from_ms: u64, to_ms: u64) {
+pub(crate) fn pause(random: &mut StdRng, from_ms: u64, to_ms: u64) {
     thread::sleep(Duration::from_millis(random.random_range(from_ms..to_ms)));
 }

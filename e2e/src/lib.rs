@@ -17,6 +17,7 @@ pub mod pair;
 pub mod proxy;
 pub mod random;
 pub mod server;
+pub mod store_crash;
 pub mod sysbench;
 pub mod workload;
 

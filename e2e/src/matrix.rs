@@ -55,6 +55,7 @@ pub fn check(source: Kind, target: Kind) -> Result<()> {
         replace: target.keeps_referring_rows() == source.keeps_referring_rows(),
         temporary: false,
         same_flavour: source.is_mariadb() == target.is_mariadb(),
+        unlogged: true,
     };
     Workload::new(SEED, size, source).run(&pair.source)?;
     pair.source.execute(ROWS).context("the workload's rows")?;

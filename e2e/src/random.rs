@@ -33,6 +33,7 @@ const SIZE: Size = Size {
     replace: true,
     temporary: true,
     same_flavour: true,
+    unlogged: true,
 };
 
 /// `runs` workloads on one pair of servers, the first from `seed`. How many of them the servers' own replica of `target` cannot repeat either: that

@@ -64,6 +64,11 @@ impl Kind {
         self == MYSQL_9_7
     }
 
+    /// `OPTIMIZE TABLE` beside changes of the table can wait for itself, for ever (seen with 10.1.23).
+    pub fn has_old_optimize(self) -> bool {
+        self.0 == "mariadb-10.1"
+    }
+
     /// Tables WITH SYSTEM VERSIONING.
     pub fn has_history(self) -> bool {
         self.is_mariadb() && !["mariadb-10.1", "mariadb-10.2"].contains(&self.0)

@@ -31,6 +31,9 @@ pub struct Size {
     pub temporary: bool,
     /// Also what only the same flavour takes: MySQL's JSON; minimal row images, which may leave out a NOT NULL column.
     pub same_flavour: bool,
+    /// What changes rows that no row event tells of: foreign keys, whose cascades only MySQL from 9.6 on logs, and exchanged partitions; and
+    /// row images that leave out columns.
+    pub unlogged: bool,
 }
 
 /// Tables to start with, and a script for each session.
@@ -62,6 +65,10 @@ impl Table {
     /// is a key with NULLs, it may look for rows by another (seen with 10.1 and 11.4, the servers' own replicas included).
     fn keep_apart(&mut self, mariadb: bool) {
         self.apart = mariadb && matches!(self.key, KeyKind::NullableUnique | KeyKind::None);
+    }
+
+    fn has_primary_key(&self) -> bool {
+        !matches!(self.key, KeyKind::UniqueOnly | KeyKind::NullableUnique | KeyKind::None)
     }
 
     /// Whether it may have any index beside the one that its key is.
@@ -146,7 +153,7 @@ impl Workload {
             table.keep_apart(kind.is_mariadb() || !size.same_flavour);
             let parents: Vec<&Table> =
                 made.iter().filter(|parent| matches!(parent.key, KeyKind::Auto | KeyKind::Int)).collect();
-            if !parents.is_empty() && random.random_bool(0.4) && table.takes_indexes() {
+            if !parents.is_empty() && random.random_bool(0.4) && table.takes_indexes() && size.unlogged {
                 table.parent = parents.choose(&mut random).map(|parent| parent.name.clone());
             }
             sql += &definition(&mut random, &table);
@@ -378,15 +385,16 @@ fn change(random: &mut StdRng, table: &Table, kind: Kind) -> String {
 }
 
 fn session(random: &mut StdRng, schema: &str, number: usize, tables: &[Table], size: Size, kind: Kind) -> String {
-    let mut sql = format!("USE {schema};\nSET SESSION innodb_lock_wait_timeout = 2;\n");
+    let mut sql = format!("USE {schema};\nSET SESSION innodb_lock_wait_timeout = 2, lock_wait_timeout = 20;\n");
     for round in 0..size.transactions {
         let Some(table) = tables.choose(random) else { break };
         if random.random_range(0..100) < size.definitions_percent {
-            define(random, &mut sql, schema, (number, round), tables, size);
+            define(random, &mut sql, (schema, kind), (number, round), tables, size);
             continue;
         }
         if random.random_bool(0.05) {
-            setting(random, &mut sql, kind, size.same_flavour, !(kind.is_mariadb() && table.replace));
+            let part_images = size.unlogged && !(kind.is_mariadb() && table.replace);
+            setting(random, &mut sql, kind, size.same_flavour, part_images);
         }
         if size.xa && random.random_bool(0.04) {
             let one = change(random, table, kind);
@@ -450,7 +458,7 @@ fn setting(random: &mut StdRng, sql: &mut String, kind: Kind, same_flavour: bool
 fn define(
     random: &mut StdRng,
     sql: &mut String,
-    schema: &str,
+    (schema, kind): (&str, Kind),
     (number, round): (usize, usize),
     tables: &[Table],
     size: Size,
@@ -459,6 +467,8 @@ fn define(
     let name = &shared.name;
     let own = format!("{schema}.o{number}_{round}");
     let _ = match random.random_range(0..if size.temporary { 17 } else { 16 }) {
+        // Rows that have no key to be known by would have to be given the new column's value.
+        0 if !size.unlogged && !shared.has_primary_key() => writeln!(sql, "ANALYZE TABLE {name};"),
         0 => writeln!(sql, "ALTER TABLE {name} ADD COLUMN x{number}_{round} INT DEFAULT {round};"),
         1 | 2 if !shared.takes_indexes() => writeln!(sql, "ALTER TABLE {name} COMMENT 'of {number}, {round}';"),
         1 => writeln!(sql, "ALTER TABLE {name} ADD INDEX (u, p);"),
@@ -484,8 +494,13 @@ fn define(
         11 => writeln!(
             sql,
             "CREATE TABLE {own} (id INT PRIMARY KEY, n INT) PARTITION BY RANGE (id) (PARTITION p0 VALUES LESS THAN (10), PARTITION p1 VALUES LESS THAN (20)); \
-             INSERT INTO {own} VALUES (1, 1), (11, 2); CREATE TABLE {own}_e (id INT PRIMARY KEY, n INT); INSERT INTO {own}_e VALUES (2, 3); \
-             ALTER TABLE {own} EXCHANGE PARTITION p0 WITH TABLE {own}_e; UPDATE {own} SET n = n + 1;"
+             INSERT INTO {own} VALUES (1, 1), (11, 2); CREATE TABLE {own}_e (id INT PRIMARY KEY, n INT); INSERT INTO {own}_e VALUES (2, 3);{} \
+             UPDATE {own} SET n = n + 1;",
+            if size.unlogged {
+                format!(" ALTER TABLE {own} EXCHANGE PARTITION p0 WITH TABLE {own}_e;")
+            } else {
+                String::new()
+            }
         ),
         12 => writeln!(
             sql,
@@ -499,6 +514,10 @@ fn define(
             sql,
             "CREATE TEMPORARY TABLE tmp (id INT PRIMARY KEY); INSERT INTO tmp VALUES (1), (2); INSERT INTO {name} (id, u) SELECT id, NULL FROM tmp; DROP TEMPORARY TABLE tmp;"
         ),
-        _ => writeln!(sql, "ALTER TABLE {name} ENGINE=InnoDB; OPTIMIZE TABLE {name};"),
+        _ => {
+            // MariaDB 10.1 can wait for itself in the second.
+            let optimize = if kind.has_old_optimize() { String::new() } else { format!(" OPTIMIZE TABLE {name};") };
+            writeln!(sql, "ALTER TABLE {name} ENGINE=InnoDB;{optimize}")
+        }
     };
 }

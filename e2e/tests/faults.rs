@@ -7,6 +7,7 @@ use e2e::pair::Pair;
 use e2e::proxy::{Fault, Proxy};
 use e2e::random;
 use e2e::server::{Kind, MARIADB_10_11, MYSQL_9_7, Server};
+use e2e::store_crash::StoreCrashes;
 use e2e::workload::{Size, Workload};
 use rand::{Rng, SeedableRng};
 use std::thread;
@@ -25,6 +26,7 @@ const SMALL: Size = Size {
     replace: true,
     temporary: false,
     same_flavour: true,
+    unlogged: true,
 };
 
 /// The target is reached through a proxy that loses connections; heddle gets over all of it by itself.
@@ -193,6 +195,12 @@ fn crashes(kind: Kind, victim: Victim, kills: usize, options: &[&str]) -> Result
     Crashes { kind, victim, kills, seed: seed("crashes") % 100_000, options }.run()
 }
 
+/// Ten kills of heddle with the embedded store as its target.
+fn store_crashes(kind: Kind, options: &[&str]) -> Result<()> {
+    let options = options.iter().map(|&option| option.to_owned()).collect();
+    StoreCrashes { kind, kills: 10, seed: seed("store_crashes") % 100_000, options }.run()
+}
+
 fn random_workloads(kind: Kind, name: &str) -> Result<()> {
     let unsound = random::run(kind, kind, 2, seed(name))?;
     ensure!(unsound == 0, "{unsound} workloads that no replica can repeat");
@@ -220,6 +228,8 @@ tests! {
     mysql_definition_outlives_heddle: definition_outlives_heddle(MYSQL_9_7);
     mariadb_crashes_of_all: crashes(MARIADB_10_11, Victim::All, 10, &[]);
     mysql_crashes_of_all: crashes(MYSQL_9_7, Victim::All, 10, &["--grouping", "off", "--workers", "4"]);
+    mariadb_store_crashes: store_crashes(MARIADB_10_11, &[]);
+    mysql_store_crashes: store_crashes(MYSQL_9_7, &["--grouping", "5", "--workers", "4", "--commit-order", "relaxed"]);
     mariadb_prepared_outlives_all: prepared_outlives_all(MARIADB_10_11);
     mysql_prepared_outlives_all: prepared_outlives_all(MYSQL_9_7);
     mariadb_random: random_workloads(MARIADB_10_11, "mariadb_random");

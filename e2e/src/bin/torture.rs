@@ -5,9 +5,11 @@ use anyhow::{Context, Result, bail, ensure};
 use e2e::crash::Crashes;
 use e2e::random;
 use e2e::server::Kind;
+use e2e::store_crash::StoreCrashes;
 use e2e::{keys, matrix};
 
 const USAGE: &str = "torture crash SERVER heddle|target|target-restart|source|all KILLS SEED [-- HEDDLE OPTION…]
+torture store SERVER KILLS SEED [-- HEDDLE OPTION…]
 torture random SOURCE TARGET RUNS SEED
 torture keys SERVER SEED
 torture matrix [PART OF A PAIR'S NAME [OUTPUT]]";
@@ -31,6 +33,11 @@ fn main() -> Result<()> {
             let seed = seed.parse().context("SEED")?;
             Crashes { kind: kind.parse()?, victim: victim.parse()?, kills, seed, options }.run()?;
             println!("ok: {kills} kills of {victim} with {kind}");
+        }
+        ["store", kind, kills, seed] => {
+            let (kills, seed) = (kills.parse().context("KILLS")?, seed.parse().context("SEED")?);
+            StoreCrashes { kind: kind.parse()?, kills, seed, options }.run()?;
+            println!("ok: {kills} kills of heddle with a store, from {kind}");
         }
         ["random", source, target, runs, seed] => {
             let (source, target): (Kind, Kind) = (source.parse()?, target.parse()?);
