@@ -2,7 +2,7 @@
 //!
 //! `session` one worker's connection · `script` packets · `rows` events · `alone` transactions with statements, or too large · `intent` executed once · `statement` one of the source's · `xa` prepared transactions · `context` a statement's
 //! session state · `progress` the bookkeeping tables · `opened` what they hold · `catalogue` table definitions · `fingerprint` was a DDL executed · `executed` was a GTID ·
-//! `info` what the server is · `check` and `check_schema` for `--dry-run` · `failures` its errors.
+//! `lookup` rows that MariaDB could take for others · `info` what the server is · `check` and `check_schema` for `--dry-run` · `failures` its errors.
 
 mod alone;
 mod catalogue;
@@ -15,6 +15,7 @@ mod fingerprint;
 pub mod info;
 mod intent;
 pub mod lenient;
+mod lookup;
 mod opened;
 pub(crate) mod progress;
 mod rows;
@@ -39,6 +40,7 @@ use wire::{ConnectOptions, Connection};
 use self::failures::{code, failed};
 use self::info::TargetInfo;
 use self::intent::Intent;
+use self::lookup::Lookups;
 use self::progress::{SCHEMA, Statements};
 use self::session::MySqlSession;
 use self::sql::quote;
@@ -62,6 +64,8 @@ pub struct Shared {
     intent: Mutex<Option<Intent>>,
     /// Statements of all workers run here, so that temporary tables find their session.
     alone: Mutex<Option<MySqlSession>>,
+    /// Of tables whose rows MariaDB could take for others.
+    lookups: Lookups,
 }
 
 fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -135,6 +139,7 @@ impl MySqlTarget {
             connections: Mutex::new(Vec::new()),
             intent: Mutex::new(None),
             alone: Mutex::new(None),
+            lookups: Lookups::default(),
         };
         Ok(Self { shared: Arc::new(shared), control: Mutex::new(control), lock_waits_read: Mutex::new(None) })
     }
@@ -287,7 +292,8 @@ impl Target for MySqlTarget {
         let connection = session::connect(&self.shared)?;
         let shared = Arc::clone(&self.shared);
         let reconnect = move || until_reached(|| session::connect(&shared)).map_err(|failure| failure.message);
-        Ok(Box::new(catalogue::MySqlCatalogue::new(connection, Box::new(reconnect))))
+        let shared = Arc::clone(&self.shared);
+        Ok(Box::new(catalogue::MySqlCatalogue::new(connection, Box::new(reconnect)).noting_lookups(shared)))
     }
 
     fn session(&self, worker: usize) -> Result<Box<dyn Session>, Failure> {

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use binlog::Flavour;
+use binlog::{Flavour, RowsKind};
 use engine::Seq;
 use engine::compact::Batch;
 use engine::failure::{Failure, FailureKind};
@@ -14,6 +14,7 @@ use wire::Connection;
 use super::failures::{code, failed};
 use super::info::TargetInfo;
 use super::intent::Intent;
+use super::lookup;
 use super::progress::SCHEMA;
 use super::rows::{Dialect, Encoder};
 use super::script::Script;
@@ -212,9 +213,24 @@ impl MySqlSession {
     }
 
     pub(super) fn push(&mut self, batches: &[Batch<'_>]) -> Result<(), Failure> {
-        let Self { encoder, script, connection, .. } = self;
+        let Self { shared, encoder, script, connection, .. } = self;
         for batch in batches {
-            encoder.encode(batch, &mut |events| script.events(events, connection))?;
+            let lookup = match batch.kind {
+                RowsKind::Write => None,
+                RowsKind::Update | RowsKind::Delete => shared.lookups.get(batch.map),
+            };
+            let Some(lookup) = lookup else {
+                encoder.encode(batch, &mut |events| script.events(events, connection))?;
+                continue;
+            };
+            lookup::one_by_one(&lookup, batch, &mut |question, row| {
+                script.send(connection)?;
+                if connection.scalar(question).map_err(failed)?.as_deref() != Some("0") {
+                    return Ok(false);
+                }
+                encoder.encode(row, &mut |events| script.events(events, connection))?;
+                Ok(true)
+            })?;
         }
         Ok(())
     }

@@ -5,13 +5,16 @@ mod definition;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use binlog::TableMap;
+use binlog::{Flavour, TableMap};
 use engine::keys::KeyClass;
-use engine::schema::{Catalogue, CatalogueError, Column, ForeignKey, Table, TableId, TableOrderCause};
+use engine::schema::{
+    Catalogue, CatalogueError, Column, ForeignKey, KeyPart, Table, TableId, TableOrderCause, UniqueKey,
+};
 use wire::Connection;
 
 use self::definition::Definition;
 use super::sql::quote;
+use super::{Shared, lookup};
 
 pub struct MySqlCatalogue {
     connection: Connection,
@@ -24,6 +27,8 @@ pub struct MySqlCatalogue {
     misses: usize,
     /// Foreign keys of the whole server, read with the first table after each DDL.
     relations: Option<Arc<Vec<Relation>>>,
+    /// Where what sessions have to know is noted.
+    shared: Option<Arc<Shared>>,
 }
 
 /// Schema and table.
@@ -62,7 +67,14 @@ impl MySqlCatalogue {
             definitions: HashMap::new(),
             misses: 0,
             relations: None,
+            shared: None,
         }
+    }
+
+    /// For sessions of a MariaDB target, see [`super::lookup`].
+    pub fn noting_lookups(mut self, shared: Arc<Shared>) -> Self {
+        self.shared = (shared.info.flavour == Flavour::MariaDb).then_some(shared);
+        self
     }
 
     fn id(&mut self, name: &Name) -> TableId {
@@ -97,6 +109,7 @@ impl MySqlCatalogue {
                 definition.columns.len()
             ));
         }
+        self.note_lookup(name, &definition, width)?;
         if definition.columns.len() != width {
             return Ok(Table::unknown(id, schema, table, TableOrderCause::ColumnsDiffer));
         }
@@ -125,6 +138,20 @@ impl MySqlCatalogue {
             transactional: definition.transactional,
             order_by_table: cause,
         })
+    }
+
+    fn note_lookup(&mut self, name: &Name, definition: &Definition, width: usize) -> Result<(), String> {
+        let Some(shared) = self.shared.clone() else { return Ok(()) };
+        let uncertain = |key: &UniqueKey| {
+            let part = |part: &KeyPart| {
+                part.column >= width || definition.columns.get(part.column).is_none_or(|column| column.nullable)
+            };
+            key.parts.iter().any(part)
+        };
+        let may_be = !definition.unique_keys.is_empty() && definition.unique_keys.iter().all(uncertain);
+        let lookup = if may_be { lookup::read(&mut |sql| self.rows(sql), name, width)? } else { None };
+        shared.lookups.set(name, lookup);
+        Ok(())
     }
 
     /// `None`: there is no such table.
@@ -341,5 +368,8 @@ impl Catalogue for MySqlCatalogue {
         self.definitions.clear();
         self.misses = 0;
         self.relations = None;
+        if let Some(shared) = &self.shared {
+            shared.lookups.clear();
+        }
     }
 }

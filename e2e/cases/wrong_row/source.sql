@@ -1,0 +1,7 @@
+CREATE DATABASE d;
+USE d;
+CREATE TABLE t (a INT NULL, b INT NULL, c INT, UNIQUE KEY a (a), KEY b (b)) ENGINE=InnoDB;
+INSERT INTO t SELECT NULL, seq, 1 FROM (SELECT @n := @n + 1 AS seq FROM information_schema.columns, (SELECT @n := 0) AS z LIMIT 300) AS numbers;
+INSERT INTO t VALUES (1, 9001, 1), (2, 9001, 2), (3, 9001, 3);
+ANALYZE TABLE t;
+DELETE FROM t WHERE a = 2;
