@@ -1,0 +1,17 @@
+CREATE DATABASE d; USE d;
+SET SESSION sql_generate_invisible_primary_key=ON;
+CREATE TABLE t (a INT, b VARCHAR(20));
+INSERT INTO t VALUES (1,'a'),(1,'a'),(2,'b'),(NULL,NULL);
+UPDATE t SET b='x' WHERE a=1 LIMIT 1;
+DELETE FROM t WHERE a IS NULL;
+CREATE TABLE u (a INT, UNIQUE KEY (a)) SELECT 1 AS a;
+INSERT INTO u VALUES (2),(NULL),(NULL);
+CREATE TABLE l LIKE t; INSERT INTO l (a,b) SELECT a,b FROM t;
+ALTER TABLE t ALTER COLUMN my_row_id SET VISIBLE;
+UPDATE t SET my_row_id = my_row_id + 100 ORDER BY my_row_id DESC;
+SET SESSION binlog_row_image=MINIMAL;
+UPDATE t SET b='min' WHERE a=2; DELETE FROM t WHERE a=1 LIMIT 1;
+SET SESSION sql_generate_invisible_primary_key=OFF;
+CREATE TABLE n (a INT, b INT, KEY (a)); INSERT INTO n VALUES (1,1),(1,1); DELETE FROM n LIMIT 1;
+ALTER TABLE t DROP COLUMN my_row_id, ADD PRIMARY KEY (a, b);
+INSERT INTO t VALUES (7,'seven');
