@@ -417,6 +417,33 @@ fn other_server_id(kind: Kind) -> Result<()> {
     pair.to_the_end(&[]).map(drop)
 }
 
+/// GTIDs come and go while the channel goes on; a source that does not send those it has, now that they are off, says so.
+fn gtid_mode_changes() -> Result<()> {
+    let pair = Pair::start_two((MYSQL_9_7, &["--gtid-mode=OFF", "--enforce-gtid-consistency=OFF"]), (MYSQL_9_7, &[]))?;
+    pair.source.execute(TABLE)?;
+    let set = |mode: &str, id: u32| {
+        pair.source.execute(&format!("SET GLOBAL gtid_mode = {mode}; INSERT INTO d.t VALUES ({id}, '{mode}')"))
+    };
+    pair.to_the_end(&[])?;
+    pair.source.execute("SET GLOBAL enforce_gtid_consistency = ON")?;
+    set("OFF_PERMISSIVE", 1)?;
+    set("ON_PERMISSIVE", 2)?;
+    pair.to_the_end(&[])?;
+    set("ON", 3)?;
+    pair.to_the_end(&[])?;
+    std::fs::remove_dir_all(&pair.relay)?;
+    set("ON", 4)?;
+    pair.to_the_end(&[])?;
+    for (id, mode) in (5..).zip(["ON_PERMISSIVE", "OFF_PERMISSIVE", "OFF"]) {
+        set(mode, id)?;
+    }
+    refused_with_remedy(&until_end(&pair)?, &["GTID_MODE = OFF", "gtid_mode = OFF_PERMISSIVE"])?;
+    set("OFF_PERMISSIVE", 8)?;
+    pair.to_the_end(&[])?;
+    set("OFF", 9)?;
+    pair.to_the_end(&[]).map(drop)
+}
+
 /// Three files of a source, the channel not begun.
 fn files(kind: Kind) -> Result<(Pair, Vec<PathBuf>)> {
     let pair = Pair::start(kind)?;
@@ -565,6 +592,7 @@ tests! {
     json_into_mariadb: not_in_mariadb(DOCUMENTS, "INSERT INTO d.t VALUES (2, '{}')", &["d.t has a JSON column"]);
     partial_json_into_mariadb: not_in_mariadb(DOCUMENTS, PARTIAL, PARTIAL_TEXTS);
     partial_update_into_mariadb: not_in_mariadb(NUMBERS, PARTIAL_WITHOUT, PARTIAL_TEXTS);
+    mysql_gtid_mode_changes: gtid_mode_changes();
     mariadb_shared_index: shared_index();
     cascade_triggers_into_mariadb: not_in_mariadb(CHILDREN, CASCADE, &["enable_cascade_triggers"]);
     mariadb_large_row: large_row(MARIADB_10_11);

@@ -277,6 +277,11 @@ fn ended(error: &wire::Error) -> Ended {
         return Ended::Lost(error.to_string());
     }
     let remedy = match error.code() {
+        // Of transactions with GTIDs that it has written before they were switched off.
+        Some(1236) if error.to_string().contains("GTID_MODE = OFF") => {
+            "SET GLOBAL gtid_mode = OFF_PERMISSIVE on the source until the channel has passed its transactions with GTIDs, or go on from the \
+             source's files"
+        }
         Some(1236) => {
             "the source does not have the events that come next (purged, reset, or another server): load the target anew from a \
              copy, and start there with --start or --start-gtid"
