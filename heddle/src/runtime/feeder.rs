@@ -304,7 +304,14 @@ fn assemble_failure(error: &engine::assemble::AssembleError) -> Failure {
 }
 
 fn keying_failure(error: &KeyingError, transaction: &Transaction) -> Failure {
-    Failure::new(FailureKind::Refused, error.to_string())
-        .at(transaction.place())
-        .remedy("if the target can be reached and the log is intact, please report it")
+    let remedy = match error {
+        KeyingError::Catalogue(_) => {
+            "as the message says; if the target could not be asked, run the same command again"
+        }
+        KeyingError::Rows { .. } => {
+            "if the log is intact, and the table has no TIME, DATETIME or TIMESTAMP with a fraction from mysql56_temporal_format=OFF \
+             (MariaDB), please report it"
+        }
+    };
+    Failure::new(FailureKind::Refused, error.to_string()).at(transaction.place()).remedy(remedy)
 }

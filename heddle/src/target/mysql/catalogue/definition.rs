@@ -17,6 +17,8 @@ pub struct Definition {
     /// Columns of the row image that `information_schema.COLUMNS` does not show: MariaDB's hidden hash for each unique key that
     /// is too long for an index, and the two ends of a row's time with system versioning.
     pub hidden_columns: usize,
+    /// TIME, DATETIME and TIMESTAMP columns with digits behind the point.
+    pub fractions: Vec<usize>,
     /// A unique key can not be expressed in columns.
     functional: bool,
 }
@@ -46,6 +48,9 @@ pub fn read(
     );
     for row in &rows(&columns)? {
         if let Some(definition) = found.get_mut(&name(row, 6)?) {
+            if has_fraction(required(row, 2)?) {
+                definition.fractions.push(definition.columns.len());
+            }
             definition.columns.push(column(row)?);
         }
     }
@@ -69,6 +74,12 @@ fn name(row: &Row, schema: usize) -> Result<(String, String), String> {
 
 fn required(row: &Row, index: usize) -> Result<&str, String> {
     row.required_text(index).map_err(|error| error.to_string())
+}
+
+/// `column_type` as `information_schema` has it.
+fn has_fraction(column_type: &str) -> bool {
+    let lower = column_type.to_ascii_lowercase();
+    ["time(", "datetime(", "timestamp("].iter().any(|name| lower.starts_with(name)) && !lower.contains("(0)")
 }
 
 fn column(row: &Row) -> Result<Column, String> {

@@ -5,7 +5,7 @@ mod definition;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use binlog::{Flavour, TableMap};
+use binlog::{ColumnKind, Flavour, TableMap};
 use engine::keys::KeyClass;
 use engine::schema::{
     Catalogue, CatalogueError, Column, ForeignKey, KeyPart, Table, TableId, TableOrderCause, UniqueKey,
@@ -138,6 +138,21 @@ impl MySqlCatalogue {
             transactional: definition.transactional,
             order_by_table: cause,
         })
+    }
+
+    /// MariaDB's own format of before MySQL 5.6 has types that say nothing of a fraction: values would be taken for longer or shorter ones.
+    fn check_fractions(&self, name: &Name, map: &TableMap) -> Result<(), String> {
+        let Some(definition) = self.definitions.get(name) else { return Ok(()) };
+        let old = |at: &&usize| {
+            let kind = map.columns.get(**at).map(|column| column.kind);
+            matches!(kind, Some(ColumnKind::TIME | ColumnKind::DATETIME | ColumnKind::TIMESTAMP))
+        };
+        let Some(found) = definition.fractions.iter().find(old) else { return Ok(()) };
+        let column = definition.columns.get(*found).map_or("", |column| column.name.as_str());
+        Err(format!(
+            "the source has column {column} in MariaDB's old format (mysql56_temporal_format=OFF), whose length the log does not say: set the \
+             variable to ON on the source, ALTER TABLE … FORCE there, and load the target's table anew"
+        ))
     }
 
     fn note_lookup(&mut self, name: &Name, definition: &Definition, width: usize) -> Result<(), String> {
@@ -353,8 +368,10 @@ impl Catalogue for MySqlCatalogue {
         if let Some(table) = self.tables.get(&id) {
             return Ok(Arc::clone(table));
         }
-        let table =
-            self.load(&name, map.columns.len()).map_err(|why| CatalogueError { schema: name.0, table: name.1, why })?;
+        let known = self.load(&name, map.columns.len());
+        let table = known
+            .and_then(|table| self.check_fractions(&name, map).map(|()| table))
+            .map_err(|why| CatalogueError { schema: name.0, table: name.1, why })?;
         if let Some(cause) = table.order_by_table {
             tracing::info!("{}.{} is ordered by table: {}", table.schema, table.name, cause.as_str());
         }
