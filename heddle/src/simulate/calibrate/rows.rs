@@ -218,12 +218,16 @@ mod tests {
             let log = stream.log("t", 300, 20, choice, 1_700_000_000);
             let mut cutter = Cutter::new(Arc::new(Definitions::default()));
             cutter.buffer().extend_from_slice(&log);
-            let Cut::NeedMore(_) = cutter.next() else { panic!("one piece") };
-            let (Some(piece), None) = cutter.finish() else { panic!("a whole file") };
-            let scanned = scan(&piece, Depth::Traffic);
-            assert_eq!(scanned.problems, []);
-            assert_eq!(scanned.records.len(), 300);
-            let of = |count: fn(&engine::survey::Record) -> u64| scanned.records.iter().map(count).sum::<u64>();
+            let mut pieces = Vec::new();
+            while let Cut::Piece(piece) = cutter.next() {
+                pieces.push(piece);
+            }
+            let (last, None) = cutter.finish() else { panic!("a whole file") };
+            let scanned: Vec<_> = pieces.iter().chain(&last).map(|piece| scan(piece, Depth::Traffic)).collect();
+            assert!(scanned.iter().all(|scanned| scanned.problems.is_empty()));
+            let records = || scanned.iter().flat_map(|scanned| &scanned.records);
+            assert_eq!(records().count(), 300);
+            let of = |count: fn(&engine::survey::Record) -> u64| records().map(count).sum::<u64>();
             let (rows, moves) = (of(|record| record.rows()), of(|record| record.inserts + record.deletes));
             assert_eq!(rows, 6000);
             assert!((moves as f64 / rows as f64 - moved).abs() < 0.01, "{moves} of {rows}");
