@@ -125,6 +125,67 @@ mod tests {
         check(&before, &[1, 1, 1, 1, 1], 1.0, 1.0);
         let after = [(6700, 6701), (6700, 6702), (6700, 6703), (6700, 6704), (6704, 6705), (6700, 6706)];
         check(&after, &[1, 2, 3, 4, 1, 2], 13.0 / 6.0, 17.0 / 6.0);
+        // The page as it is printed, in one stream.
+        let page = [before.as_slice(), after.as_slice()].concat();
+        check(&page, &[1, 1, 1, 1, 1, 1, 2, 3, 4, 1, 2], 18.0 / 11.0, 2.0);
+    }
+
+    #[test]
+    fn the_document_s_example_of_write_sets_further_on() {
+        // Its next page, without what "[...]" leaves out.
+        let page = [
+            (6700, 6766),
+            (6752, 6767),
+            (6753, 6768),
+            (6700, 6769),
+            (6700, 6783),
+            (6768, 6784),
+            (6784, 6785),
+            (6785, 6786),
+            (6785, 6787),
+            (6785, 6860),
+            (6842, 6861),
+            (6843, 6862),
+            (6785, 6863),
+        ];
+        check(&page, &[66, 15, 15, 16, 30, 16, 1, 1, 2, 75, 19, 19, 20], 295.0 / 13.0, 459.0 / 13.0);
+    }
+
+    #[test]
+    fn the_document_of_2016_s_example() {
+        // "Parallel replication, an inventory": intervals of 5.7 before they had a sliding begin are group commits. Of the first group's ten
+        // the last two are printed, of the second's the first two and the last two.
+        check(
+            &[(0, 9), (0, 10), (10, 11), (10, 12), (10, 19), (10, 20)],
+            &[9, 10, 1, 2, 9, 10],
+            41.0 / 6.0,
+            41.0 / 6.0,
+        );
+        // With what the dots stand for: two groups of ten.
+        let groups: Vec<(i64, i64)> = (1..=20).map(|seq| ((seq - 1) / 10 * 10, seq)).collect();
+        let lengths: Vec<u64> = (1..=10).chain(1..=10).collect();
+        check(&groups, &lengths, 5.5, 5.5);
+        assert_eq!(pseudo_group_size(5.5), 10.0);
+    }
+
+    #[test]
+    fn the_document_s_script_gives_the_same() {
+        // The awk of "Intervals Quality": `if ($12 < max) {$12 = max;} else {max = $12;}`, and `Rotate` sets max to 0.
+        let script = |tags: &[(i64, i64)]| -> u64 {
+            let mut max = 0;
+            tags.iter()
+                .map(|&(last, seq)| {
+                    max = max.max(last);
+                    (seq - max) as u64
+                })
+                .sum()
+        };
+        proptest::proptest!(|(backs in proptest::collection::vec(1_i64..50, 1..300))| {
+            let tags: Vec<(i64, i64)> = (1..).zip(&backs).map(|(seq, &back)| ((seq - back).max(0), seq)).collect();
+            let mut intervals = Intervals::default();
+            tags.iter().for_each(|&(last, seq)| { intervals.add(last, seq); });
+            proptest::prop_assert_eq!(intervals.modified_sum, script(&tags));
+        });
     }
 
     #[test]
