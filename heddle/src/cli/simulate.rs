@@ -9,7 +9,7 @@ use clap::Args;
 use engine::quality::Exact;
 use engine::survey::totals::Costs as PathCosts;
 use engine::survey::{Depth, Totals};
-use sim::replica::{Costs, Model, Trace};
+use sim::replica::{Costs, Model, Policy, Tags, Trace};
 
 use super::connect::{self, End};
 use super::inspect::{definitions, read_files, threads};
@@ -20,6 +20,12 @@ use crate::report::out::say;
 use crate::report::simulate::{PolicyReport, SimulateReport, page, text};
 use crate::simulate::trace::Collector;
 use crate::simulate::{calibrate, run as runs};
+
+/// Numbers of transactions have to fit into 32 bits, with room.
+const TRANSACTIONS_MAX: i64 = u32::MAX as i64 / 4;
+/// Of times, in microseconds, and of processors.
+const MICROSECONDS_MAX: f64 = 1e9;
+const CORES_MAX: u16 = 4_096;
 
 /// Predict how fast native replicas and heddle would apply binary logs, by number of workers
 ///
@@ -33,7 +39,7 @@ use crate::simulate::{calibrate, run as runs};
     (without one, writeset); or all that the log has what it takes for.\n\n\
     Exit codes: as heddle inspect")]
 pub struct SimulateArgs {
-    /// Binary log files, a directory, or an index file
+    /// Binary log files, a directory, or an index file; - is standard input
     #[arg(value_name = "PATH", required = true)]
     paths: Vec<PathBuf>,
     /// Numbers of workers
@@ -41,7 +47,7 @@ pub struct SimulateArgs {
           value_parser = clap::value_parser!(u16).range(1..=4096))]
     workers: Vec<u16>,
     /// Policies, or all; without it, those that people choose among
-    #[arg(long, value_name = "NAME,…", value_delimiter = ',')]
+    #[arg(long, value_name = "NAME,…", value_delimiter = ',', value_parser = policy_name)]
     policy: Vec<String>,
     /// Table definitions: the output of mysqldump --no-data --databases …, or mysql://… of a server that has them
     #[arg(long, value_name = "FILE|URL")]
@@ -57,35 +63,35 @@ pub struct SimulateArgs {
     #[arg(long, requires = "calibrate")]
     calibrate_logged: bool,
     /// Processors of the replica; without it, of this machine
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=4096))]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=i64::from(CORES_MAX)))]
     cores: Option<u16>,
     /// A durable commit's sync of the engine's log, in microseconds; 0: not durable
-    #[arg(long, value_name = "US")]
+    #[arg(long, value_name = "US", allow_negative_numbers = true, value_parser = microseconds)]
     sync_us: Option<f64>,
     /// The sync of the binary log that comes after it, in microseconds; 0: none
-    #[arg(long, value_name = "US")]
+    #[arg(long, value_name = "US", allow_negative_numbers = true, value_parser = microseconds)]
     log_sync_us: Option<f64>,
     /// Heddle: what a transaction by itself costs more than by the server's own applier, in microseconds
-    #[arg(long, value_name = "US")]
+    #[arg(long, value_name = "US", allow_negative_numbers = true, value_parser = microseconds)]
     heddle_us: Option<f64>,
     /// Heddle: from statements to their answer, in microseconds
-    #[arg(long, value_name = "US")]
+    #[arg(long, value_name = "US", allow_negative_numbers = true, value_parser = microseconds)]
     round_trip_us: Option<f64>,
     /// Processor time of a transaction without rows, in microseconds
-    #[arg(long, value_name = "US")]
+    #[arg(long, value_name = "US", allow_negative_numbers = true, value_parser = microseconds)]
     transaction_us: Option<f64>,
     /// Processor time of a row, in microseconds
-    #[arg(long, value_name = "US")]
+    #[arg(long, value_name = "US", allow_negative_numbers = true, value_parser = microseconds)]
     row_us: Option<f64>,
     /// Share of rows whose page is not cached, 0 to 1
-    #[arg(long, value_name = "SHARE")]
+    #[arg(long, value_name = "SHARE", allow_negative_numbers = true, value_parser = share)]
     miss_share: Option<f64>,
     /// Reading such a page, in microseconds
-    #[arg(long, value_name = "US")]
+    #[arg(long, value_name = "US", allow_negative_numbers = true, value_parser = microseconds)]
     miss_us: Option<f64>,
     /// Transactions to simulate, from the start of the log (about 100 bytes of memory each)
-    #[arg(long, value_name = "N", default_value_t = 1_000_000)]
-    transactions: usize,
+    #[arg(long, value_name = "N", default_value_t = 1_000_000, value_parser = clap::value_parser!(u32).range(1..=TRANSACTIONS_MAX))]
+    transactions: u32,
     /// Machine-readable output
     #[arg(long)]
     json: bool,
@@ -98,15 +104,14 @@ pub struct SimulateArgs {
 }
 
 pub fn run(args: &SimulateArgs) -> Result<ExitCode> {
-    let asked = asked(&args.policy)?;
+    let asked = Asked::new(&args.policy);
     let calibrated = args.calibrate.as_deref().map(|url| connect::options(End::Target, url, None)).transpose()?;
     if let Some(options) = &calibrated {
         calibrate::reach(options)?;
     }
     let definitions = definitions(args.schema.as_deref())?;
     let full = AtomicBool::new(false);
-    let limit = args.transactions.clamp(1, u32::MAX as usize / 4);
-    let mut collector = Collector::new(limit, &full);
+    let mut collector = Collector::new(args.transactions as usize, &full);
     let totals = Totals::with_exact(Depth::Keys, PathCosts::default(), Exact::new(usize::MAX, usize::MAX));
     let found = read_files(&args.paths, definitions, threads(args.threads), totals, Some(&mut collector), &full)?;
     let trace = collector.trace;
@@ -117,13 +122,13 @@ pub fn run(args: &SimulateArgs) -> Result<ExitCode> {
         }
     }
     let (costs, calibration) = costs(args, calibrated.as_ref(), shape(&found.totals))?;
-    let models = asked.of(&trace);
+    let models = asked.of(&trace)?;
     let mut workers: Vec<usize> = args.workers.iter().map(|&number| number.into()).collect();
     workers.sort_unstable();
     workers.dedup();
     let serial = Model::Serial.run(&trace, &costs, 1).seconds;
     let outcomes = runs::all(&trace, &costs, &models, &workers, threads(args.threads));
-    let problems = found.troubles.iter().map(ToString::to_string).collect();
+    let problems = problems(&found);
     let notes = unknown_keys(found).into_iter().collect();
     let report = SimulateReport {
         transactions: trace.transactions.len() as u64,
@@ -132,6 +137,11 @@ pub fn run(args: &SimulateArgs) -> Result<ExitCode> {
         workers: workers.clone(),
         truncated: full.load(Ordering::Relaxed),
         costs,
+        costs_from: match (&calibration, &args.costs) {
+            (Some(_), _) => "calibration",
+            (None, Some(_)) => "file",
+            (None, None) => "defaults",
+        },
         calibration,
         assumptions: Model::ASSUMPTIONS.to_vec(),
         notes,
@@ -148,6 +158,15 @@ pub fn run(args: &SimulateArgs) -> Result<ExitCode> {
     }
     let partial = !report.problems.is_empty();
     Ok(ExitCode::from(if partial { super::EXIT_PARTIAL } else { super::EXIT_OK }))
+}
+
+/// What could not be read.
+fn problems(found: &Found) -> Vec<String> {
+    let mut problems: Vec<String> = found.troubles.iter().map(ToString::to_string).collect();
+    if found.more_troubles > 0 {
+        problems.push(format!("and {} more", found.more_troubles));
+    }
+    problems
 }
 
 /// Tables whose keys are not known are taken as one row each.
@@ -180,28 +199,68 @@ enum Asked {
 }
 
 impl Asked {
-    fn of(self, trace: &Trace) -> Vec<Model> {
+    fn new(names: &[String]) -> Self {
+        if names.is_empty() {
+            return Self::Usual;
+        }
+        if names.iter().any(|name| name == ALL) {
+            return Self::All;
+        }
+        Self::These(names.iter().filter_map(|name| Model::by_name(name)).collect())
+    }
+
+    fn of(self, trace: &Trace) -> Result<Vec<Model>> {
+        let known = runs::applicable(trace);
         match self {
-            Self::Usual => runs::applicable(trace).into_iter().filter(|model| model.is_usual()).collect(),
-            Self::All => runs::applicable(trace),
-            Self::These(models) => models,
+            Self::Usual => Ok(known.into_iter().filter(|model| model.is_usual()).collect()),
+            Self::All => Ok(known),
+            Self::These(models) => {
+                if let Some(model) = models.iter().find(|model| !known.contains(model)) {
+                    let (name, needs) = (model.name(), needs(*model));
+                    bail!("--policy {name} is for {needs}; `--policy all` is every one that goes with this log");
+                }
+                Ok(models)
+            }
         }
     }
 }
 
-fn asked(names: &[String]) -> Result<Asked> {
-    match names {
-        [] => return Ok(Asked::Usual),
-        names if names.iter().any(|name| name == "all") => return Ok(Asked::All),
-        _ => {}
+/// What a log has to have for a model.
+fn needs(model: Model) -> &'static str {
+    match model {
+        Model::MariaDb { .. } | Model::Heddle { policy: Policy::Domain | Policy::Conservative, .. } => {
+            "logs of MariaDB"
+        }
+        Model::LogicalClock { tags: Tags::Source, .. }
+        | Model::Heddle { policy: Policy::LogicalClock | Policy::LogicalClockUnblocked, .. } => {
+            "logs with logical clock tags (MySQL 5.7 and later)"
+        }
+        _ => "logs of MySQL",
     }
-    let find = |name: &String| {
-        Model::by_name(name).with_context(|| {
-            let known: Vec<String> = Model::all().into_iter().map(Model::name).collect();
-            format!("--policy {name}: known are all, {}", known.join(", "))
-        })
-    };
-    names.iter().map(find).collect::<Result<Vec<Model>>>().map(Asked::These)
+}
+
+/// Every policy that goes with the log.
+const ALL: &str = "all";
+
+fn policy_name(name: &str) -> Result<String, String> {
+    if name == ALL || Model::by_name(name).is_some() {
+        return Ok(name.to_owned());
+    }
+    let known: Vec<String> = Model::all().into_iter().map(Model::name).collect();
+    Err(format!("known are {ALL}, {}", known.join(", ")))
+}
+
+fn microseconds(text: &str) -> Result<f64, String> {
+    within(text, MICROSECONDS_MAX)
+}
+
+fn share(text: &str) -> Result<f64, String> {
+    within(text, 1.0)
+}
+
+fn within(text: &str, max: f64) -> Result<f64, String> {
+    let value: f64 = text.parse().map_err(|_| "not a number".to_owned())?;
+    if (0.0..=max).contains(&value) { Ok(value) } else { Err(format!("{value} is not in 0..={max}")) }
 }
 
 /// The costs of a report.
@@ -215,12 +274,14 @@ fn earlier(path: &Path) -> Result<Costs> {
     let all = serde_json::to_value(costs)?;
     let numbers = all.as_object().into_iter().flat_map(|costs| costs.iter());
     for (name, value) in numbers {
-        if !value.as_f64().is_some_and(|value| (0.0..=1e9).contains(&value)) {
-            bail!("{name} is {value}: 0 to 1000000000");
+        // The last word of a name is its unit.
+        let max = if name.ends_with("_share") { 1.0 } else { MICROSECONDS_MAX };
+        if !value.as_f64().is_some_and(|value| (0.0..=max).contains(&value)) {
+            bail!("{name} is {value}: 0 to {max}");
         }
     }
-    if costs.cores == 0 {
-        bail!("cores is 0");
+    if !(1..=usize::from(CORES_MAX)).contains(&costs.cores) {
+        bail!("cores is {}: 1 to {CORES_MAX}", costs.cores);
     }
     Ok(costs)
 }
@@ -242,27 +303,112 @@ fn costs(
     let mut calibration = None;
     if let Some(path) = &args.costs {
         costs = earlier(path).with_context(|| format!("--costs {}", path.display()))?;
-        costs.cores = args.cores.map_or(costs.cores, usize::from).max(1);
+        costs.cores = args.cores.map_or(costs.cores, usize::from);
     }
     if let Some(options) = calibrated {
         let (measured, report) = calibrate::measure(options, &costs, shape, args.calibrate_logged)?;
         (costs, calibration) = (measured, Some(report));
     }
-    for (flag, asked, slot, max) in [
-        ("--sync-us", args.sync_us, &mut costs.sync_us, 1e9),
-        ("--log-sync-us", args.log_sync_us, &mut costs.log_sync_us, 1e9),
-        ("--heddle-us", args.heddle_us, &mut costs.heddle_us, 1e9),
-        ("--round-trip-us", args.round_trip_us, &mut costs.round_trip_us, 1e9),
-        ("--transaction-us", args.transaction_us, &mut costs.transaction_us, 1e9),
-        ("--row-us", args.row_us, &mut costs.row_us, 1e9),
-        ("--miss-share", args.miss_share, &mut costs.miss_share, 1.0),
-        ("--miss-us", args.miss_us, &mut costs.miss_us, 1e9),
+    for (asked, slot) in [
+        (args.sync_us, &mut costs.sync_us),
+        (args.log_sync_us, &mut costs.log_sync_us),
+        (args.heddle_us, &mut costs.heddle_us),
+        (args.round_trip_us, &mut costs.round_trip_us),
+        (args.transaction_us, &mut costs.transaction_us),
+        (args.row_us, &mut costs.row_us),
+        (args.miss_share, &mut costs.miss_share),
+        (args.miss_us, &mut costs.miss_us),
     ] {
-        let Some(value) = asked else { continue };
-        if !(0.0..=max).contains(&value) {
-            bail!("{flag} {value}: 0 to {max}");
-        }
-        *slot = value;
+        *slot = asked.unwrap_or(*slot);
     }
     Ok((costs, calibration))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::Parser;
+
+    #[derive(Debug, Parser)]
+    struct Line {
+        #[command(flatten)]
+        args: SimulateArgs,
+    }
+
+    #[test]
+    fn nonsense_on_the_command_line_is_refused() {
+        for (line, part) in [
+            ("--miss-share 1.5", "1.5 is not in 0..=1"),
+            ("--miss-share -0.1", "-0.1 is not in 0..=1"),
+            ("--row-us -5", "-5 is not in 0..="),
+            ("--row-us NaN", "NaN is not in 0..="),
+            ("--sync-us inf", "inf is not in 0..="),
+            ("--sync-us 1e30", "is not in 0..="),
+            ("--transaction-us some", "not a number"),
+            ("--cores 0", "0 is not in 1..=4096"),
+            ("--cores 5000", "5000 is not in 1..=4096"),
+            ("--workers 0", "0 is not in 1..=4096"),
+            ("--workers 1,,2", "invalid value ''"),
+            ("--transactions 0", "0 is not in 1..="),
+            ("--policy heddle,foo", "known are all, serial, mysql-database"),
+            ("--policy all,foo", "known are all, serial, mysql-database"),
+            ("--policy heddle-optimistic-unordered", "known are all"),
+        ] {
+            let words = ["simulate", "log.000001"].into_iter().chain(line.split(' '));
+            let error = Line::try_parse_from(words).expect_err(line).to_string();
+            assert!(error.contains(part), "{line}: {error}");
+        }
+    }
+
+    #[test]
+    fn costs_that_make_no_sense_are_refused() {
+        let file = tempfile::NamedTempFile::new().expect("a temporary file");
+        let read = |name: &str, value: serde_json::Value| {
+            let mut costs = serde_json::to_value(Costs::default()).expect("costs");
+            costs[name] = value;
+            let report = serde_json::json!({ "costs": costs, "workers": [1] });
+            std::fs::write(file.path(), report.to_string()).expect("written");
+            earlier(file.path()).map_err(|error| format!("{error:#}"))
+        };
+        assert_eq!(read("row_us", 7.5.into()).map(|costs| costs.row_us), Ok(7.5));
+        for (name, value, part) in [
+            ("miss_share", 1.5.into(), "miss_share is 1.5: 0 to 1"),
+            ("feed_share", 2.into(), "feed_share is 2.0: 0 to 1"),
+            ("row_us", (-1).into(), "row_us is -1.0: 0 to 1000000000"),
+            ("sync_us", 1e300.into(), "sync_us is 1e+300"),
+            ("cores", 0.into(), "cores is 0: 1 to 4096"),
+            ("cores", 100_000.into(), "cores is 100000: 1 to 4096"),
+            ("cores", 2.5.into(), "not what simulate --json writes"),
+            ("row_us", "a".into(), "not what simulate --json writes"),
+            ("row_us", serde_json::Value::Null, "not what simulate --json writes"),
+        ] {
+            let error = read(name, value).expect_err(name);
+            assert!(error.contains(part), "{error}");
+        }
+    }
+
+    #[test]
+    fn a_policy_that_the_log_has_nothing_for_is_refused() {
+        let named = |name: &str| Asked::new(&[name.to_owned()]);
+        let (plain, tagged, groups) = (
+            Trace::default(),
+            Trace { has_tags: true, ..Trace::default() },
+            Trace { has_groups: true, ..Trace::default() },
+        );
+        for (name, trace, refused) in [
+            ("mysql-logical-clock", &plain, Some("logical clock tags")),
+            ("mysql-logical-clock", &tagged, None),
+            ("heddle-logical-clock", &groups, Some("logical clock tags")),
+            ("mariadb-optimistic", &tagged, Some("logs of MariaDB")),
+            ("mariadb-optimistic", &groups, None),
+            ("heddle-domain", &plain, Some("logs of MariaDB")),
+            ("mysql-writeset", &groups, Some("logs of MySQL")),
+            ("heddle", &plain, None),
+            ("serial", &groups, None),
+        ] {
+            let error = named(name).of(trace).err().map(|error| error.to_string());
+            assert_eq!(error.is_some(), refused.is_some(), "{name}: {error:?}");
+            assert!(refused.is_none_or(|part| error.is_some_and(|error| error.contains(part))), "{name}");
+        }
+    }
 }

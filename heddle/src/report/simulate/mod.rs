@@ -23,6 +23,8 @@ pub struct SimulateReport {
     pub truncated: bool,
     /// `--costs` reads them.
     pub costs: Costs,
+    /// `defaults`, `calibration` or `file`; single ones may have been set beside.
+    pub costs_from: &'static str,
     pub calibration: Option<Measured>,
     pub assumptions: Vec<&'static str>,
     /// What makes the predictions worse than they need be.
@@ -154,9 +156,10 @@ pub fn text(report: &SimulateReport) -> String {
         "\nCosts{}: a transaction {:.0} µs, a row {:.1} µs, handing out {:.1} µs, a commit {:.1} µs, syncs of {:.0} µs (engine) and {:.0} µs (binary log); {} of \
          rows not cached, {:.0} µs each; {} processors; Heddle: {:.0} µs more for a transaction by itself, {:.0} µs for an answer, {:.0} µs for a \
          group and {:.1} µs for a row in it.",
-        match &report.calibration {
-            Some(measured) => format!(", measured on {}", measured.server),
-            None => " (defaults: --calibrate mysql://… measures a server)".to_owned(),
+        match (&report.calibration, report.costs_from) {
+            (Some(measured), _) => format!(", measured on {}", measured.server),
+            (None, "file") => ", of an earlier run".to_owned(),
+            (None, _) => " (defaults: --calibrate mysql://… measures a server)".to_owned(),
         },
         costs.transaction_us,
         costs.row_us,
@@ -176,11 +179,18 @@ pub fn text(report: &SimulateReport) -> String {
     for assumption in &report.assumptions {
         let _ = writeln!(out, "  - {assumption}");
     }
-    for problem in &report.problems {
+    for problem in report.problems.iter().take(PROBLEMS_TOLD) {
         let _ = writeln!(out, "Not read: {problem}");
+    }
+    if report.problems.len() > PROBLEMS_TOLD {
+        let _ =
+            writeln!(out, "Not read: {} more, see --json", thousands((report.problems.len() - PROBLEMS_TOLD) as u64));
     }
     out
 }
+
+/// Problems that are told one by one.
+const PROBLEMS_TOLD: usize = 20;
 
 /// One HTML file.
 pub fn page(report: &SimulateReport) -> String {
@@ -191,7 +201,8 @@ pub fn page(report: &SimulateReport) -> String {
         let run = policy.runs.iter().find(|run| Some(run.workers) == policy.recommended_workers);
         run.map(|run| (policy.policy.clone(), run.workers, run.speedup))
     };
-    let best = report.policies.iter().filter_map(recommended).max_by(|a, b| a.2.total_cmp(&b.2));
+    // Of equals the first: policies come in the order in which people choose.
+    let best = report.policies.iter().filter_map(recommended).rev().max_by(|a, b| a.2.total_cmp(&b.2));
     tiles(
         &mut body,
         &[
@@ -202,7 +213,9 @@ pub fn page(report: &SimulateReport) -> String {
             ("best policy", best.map_or_else(|| "–".to_owned(), |(policy, ..)| policy)),
         ],
     );
-    for note in &report.notes {
+    let truncated =
+        report.truncated.then(|| "The log has more transactions than were simulated: --transactions.".to_owned());
+    for note in truncated.iter().chain(&report.notes) {
         let _ = write!(body, "<article><p>{}</p></article>", escape(note));
     }
     body.push_str("<section><h2>Speedup by number of workers</h2>");
@@ -232,6 +245,7 @@ pub fn page(report: &SimulateReport) -> String {
             Some(vec![
                 policy.policy.clone(),
                 run.workers.to_string(),
+                percent(run.utilisation),
                 percent(run.work),
                 percent(run.idle),
                 percent(run.commit_order),
@@ -243,7 +257,17 @@ pub fn page(report: &SimulateReport) -> String {
         .collect();
     grid(
         &mut body,
-        &["at the recommended number", "workers", "work", "idle", "commit order", "commits", "machine", "Jain"],
+        &[
+            "at the recommended number",
+            "workers",
+            "utilisation",
+            "work",
+            "idle",
+            "commit order",
+            "commits",
+            "machine",
+            "Jain",
+        ],
         &rows,
         1,
     );
@@ -256,6 +280,13 @@ pub fn page(report: &SimulateReport) -> String {
         "</ul><p><code>{}</code></p></section>",
         escape(&serde_json::to_string(&report.costs).unwrap_or_default())
     );
+    if !report.problems.is_empty() {
+        body.push_str("<section class=\"bad\"><h2>Not read</h2><ul>");
+        for problem in &report.problems {
+            let _ = write!(body, "<li>{}</li>", escape(problem));
+        }
+        body.push_str("</ul></section>");
+    }
     document("Replica simulation", &body)
 }
 
