@@ -267,3 +267,78 @@ fn an_event_too_large_to_look_into_is_named_and_counted() {
     assert_eq!(totals.bytes as usize, log.len() - binlog::MAGIC.len());
     assert!(totals.largest[0].bytes as usize > LARGE);
 }
+
+/// `cat binlog.0000* > all` is read as the files one by one are, and no event counts that is not there.
+#[test]
+fn files_that_were_put_together_are_read_on() {
+    for log in logs() {
+        let bytes = std::fs::read(&log).unwrap();
+        let (one, none) = sums(&bytes, 1 << 20, Depth::Keys);
+        assert_eq!(none, [], "{}", log.display());
+        for chunk in [1 << 20, 777] {
+            let (both, problems) = sums(&[bytes.as_slice(), &bytes].concat(), chunk, Depth::Keys);
+            let what = |totals: &Totals| (totals.transactions, totals.events, totals.bytes, totals.traffic.rows());
+            let (transactions, events, bytes, rows) = what(&one);
+            assert_eq!(problems, [], "{}", log.display());
+            assert_eq!(what(&both), (2 * transactions, 2 * events, 2 * bytes, 2 * rows), "{}", log.display());
+        }
+    }
+}
+
+/// A length field that reaches beyond the file's end: the event is not counted, whatever its size.
+#[test]
+fn an_event_that_reaches_beyond_the_end_is_torn() {
+    let log = logs().into_iter().next().unwrap();
+    let mut bytes = std::fs::read(&log).unwrap();
+    let (whole, _) = sums(&bytes, 1 << 20, Depth::Keys);
+    let at = bytes.len();
+    for length in [100_u32, 900_000_000] {
+        bytes.truncate(at);
+        let mut header = [0_u8; 19];
+        header[4] = Kind::XID.0;
+        header[9..13].copy_from_slice(&length.to_le_bytes());
+        bytes.extend(header);
+        let mut cutter = Cutter::new(Arc::new(Definitions::default())).ending_at(bytes.len() as u64);
+        cutter.buffer().extend_from_slice(&bytes);
+        let (mut events, mut problem) = (0, None);
+        while problem.is_none() {
+            match cutter.next() {
+                Cut::Piece(piece) => events += scan(&piece, Depth::Keys).events,
+                Cut::NeedMore(_) => {
+                    let (piece, torn) = cutter.finish();
+                    events += piece.map_or(0, |piece| scan(&piece, Depth::Keys).events);
+                    problem = torn;
+                }
+                Cut::Skip { .. } => panic!("counted, though it is not there"),
+                Cut::Failed(failed) => problem = Some(failed),
+            }
+        }
+        let what = format!("the file ends inside an event: 19 of at least {length} bytes are there");
+        assert_eq!((events, problem), (whole.events, Some(Problem { offset: at as u64, what })));
+    }
+}
+
+/// A MariaDB server that encrypts its logs sends them in clear, with the event that says so.
+#[test]
+fn what_is_sent_in_clear_is_read() {
+    let mut bytes = binlog::MAGIC.to_vec();
+    let spec = FormatSpec::new("10.11.6-MariaDB-log", Flavour::MariaDb, Checksum::Crc32);
+    bytes.extend(encode::format_description(&Head::new(0, 1, Checksum::Crc32), &spec));
+    bytes.extend(encode::event(Kind::START_ENCRYPTION, &Head::new(0, 1, Checksum::Crc32), &[1; 17]));
+    bytes.extend(encode::query(
+        &Head::new(1_700_000_000, 1, Checksum::Crc32),
+        7,
+        0,
+        0,
+        "s",
+        &[],
+        b"CREATE TABLE t (a INT)",
+    ));
+    let (totals, problems) = sums(&bytes, 1 << 20, Depth::Keys);
+    assert_eq!((totals.transactions, problems.len()), (0, 1), "{problems:?}");
+    let mut cutter = Cutter::new(Arc::new(Definitions::default())).in_clear();
+    cutter.buffer().extend_from_slice(&bytes);
+    assert!(matches!(cutter.next(), Cut::NeedMore(_)));
+    let (piece, problem) = cutter.finish();
+    assert_eq!((piece.map(|piece| scan(&piece, Depth::Keys).records.len()), problem), (Some(1), None));
+}

@@ -113,6 +113,12 @@ pub enum Error {
         /// What was found instead.
         reason: String,
     },
+    /// The file was compressed after the server wrote it.
+    #[error("{path} is compressed and was not read: decompress it first")]
+    Compressed {
+        /// The file.
+        path: PathBuf,
+    },
     /// The file is encrypted on disk.
     #[error(
         "{path} is encrypted: binary log files can only be read in place when the server wrote them in clear; \

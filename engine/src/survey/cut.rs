@@ -72,6 +72,10 @@ pub struct Cutter {
     /// Bytes to leave out, and where their event begins.
     skip: Option<(u64, u64)>,
     failed: bool,
+    /// Where the file ends, if that is known.
+    end: Option<u64>,
+    /// What comes is not encrypted, whatever the file says of itself.
+    in_clear: bool,
 }
 
 impl Cutter {
@@ -91,7 +95,23 @@ impl Cutter {
             continued: None,
             skip: None,
             failed: false,
+            end: None,
+            in_clear: false,
         }
+    }
+
+    /// The file has so many bytes.
+    #[must_use]
+    pub fn ending_at(mut self, bytes: u64) -> Self {
+        self.end = Some(bytes);
+        self
+    }
+
+    /// A live server decrypts what it sends, and leaves in that its file is encrypted.
+    #[must_use]
+    pub fn in_clear(mut self) -> Self {
+        self.in_clear = true;
+        self
     }
 
     /// The definitions at the end of what was cut.
@@ -131,6 +151,18 @@ impl Cutter {
             let Some(header) = Header::parse(rest) else {
                 return self.more(binlog::HEADER_LEN - rest.len().min(binlog::HEADER_LEN - 1));
             };
+            if rest.starts_with(&MAGIC) && self.format.is_some() {
+                match begins_anew(rest) {
+                    None => return self.more(MAGIC.len() + binlog::HEADER_LEN - rest.len()),
+                    Some(true) if self.at > 0 => return Cut::Piece(self.piece(self.at, false)),
+                    Some(true) => {
+                        self.buffer.drain(..MAGIC.len());
+                        self.base += MAGIC.len() as u64;
+                        continue;
+                    }
+                    Some(false) => {}
+                }
+            }
             let length = header.event_len as usize;
             if !(binlog::HEADER_LEN..=MAX_EVENT_LEN).contains(&length) {
                 let zeros = rest.iter().all(|&byte| byte == 0);
@@ -147,6 +179,10 @@ impl Cutter {
                 if self.should_cut() && self.boundary > 0 {
                     return Cut::Piece(self.piece(self.boundary, false));
                 }
+            }
+            let offset = self.base + self.at as u64;
+            if let Some(end) = self.end.filter(|&end| length > EVENT_BYTES_MAX && offset + length as u64 > end) {
+                return self.fail(torn(end.saturating_sub(offset), length));
             }
             if length > EVENT_BYTES_MAX {
                 let mut piece = self.piece(self.at, true);
@@ -185,7 +221,12 @@ impl Cutter {
             binlog::frame::MAGIC_ENCRYPTED => Some(
                 self.fail("the file is encrypted; read it from the live server, which sends it in clear".to_owned()),
             ),
-            other => Some(self.fail(format!("not a binary log: it starts with {other:02x?} instead of fe 62 69 6e"))),
+            other => Some(self.fail(match compressed_by(other) {
+                Some((by, unpack)) => {
+                    format!("not a binary log but compressed by {by}: `{unpack} FILE | heddle inspect -`")
+                }
+                None => format!("not a binary log: it starts with {other:02x?} instead of fe 62 69 6e"),
+            })),
         }
     }
 
@@ -212,10 +253,7 @@ impl Cutter {
         } else if torn > 0 {
             let want =
                 self.buffer.get(self.at..).and_then(Header::parse).map_or(binlog::HEADER_LEN, |h| h.event_len as usize);
-            Some(Problem {
-                offset,
-                what: format!("the file ends inside an event: {torn} of at least {want} bytes are there"),
-            })
+            Some(Problem { offset, what: self::torn(torn as u64, want) })
         } else if self.format.is_none() {
             Some(Problem { offset, what: "the file has no events".to_owned() })
         } else {
@@ -292,7 +330,7 @@ impl Cutter {
                 self.format = Some(Arc::new(format));
             }
             _ if self.format.is_none() => return Err("no format description precedes this event".to_owned()),
-            Kind::START_ENCRYPTION => {
+            Kind::START_ENCRYPTION if !self.in_clear => {
                 return Err(
                     "the file is encrypted from here on; read it from the live server, which sends it in clear"
                         .to_owned(),
@@ -327,6 +365,32 @@ impl Cutter {
             }
         }
     }
+}
+
+fn torn(there: u64, length: usize) -> String {
+    format!("the file ends inside an event: {there} of at least {length} bytes are there")
+}
+
+/// Who wrote a file that begins like this, and what undoes it.
+fn compressed_by(magic: [u8; 4]) -> Option<(&'static str, &'static str)> {
+    Some(match magic {
+        [0x1f, 0x8b, ..] => ("gzip", "zcat"),
+        [0x28, 0xb5, 0x2f, 0xfd] => ("zstd", "zstdcat"),
+        [b'B', b'Z', b'h', _] => ("bzip2", "bzcat"),
+        [0xfd, b'7', b'z', b'X'] => ("xz", "xzcat"),
+        [0x04, 0x22, 0x4d, 0x18] => ("lz4", "lz4cat"),
+        _ => return None,
+    })
+}
+
+/// Whether the beginning of another file follows, as `cat` puts files together; `None`: there is too little to tell. The four bytes alone may be an
+/// event's time, in 2028.
+fn begins_anew(rest: &[u8]) -> Option<bool> {
+    let behind = Header::parse(rest.get(MAGIC.len()..)?)?;
+    Some(
+        behind.kind == Kind::FORMAT_DESCRIPTION
+            && (binlog::HEADER_LEN..=1 << 16).contains(&(behind.event_len as usize)),
+    )
 }
 
 /// Never used for decoding: a piece without a format description is empty.

@@ -19,7 +19,7 @@ use sim::{LogParams, Params, Workload, mysql_log};
 
 use super::signals::Signals;
 use crate::report::demo::{self as report, DemoReport, Run, Style};
-use crate::report::out::say;
+use crate::report::out::{may_colour, say};
 use crate::report::summary::Summary;
 use crate::runtime::channel::{self, Spec};
 use crate::runtime::stats::Stats;
@@ -85,7 +85,7 @@ pub fn run(args: &DemoArgs) -> Result<ExitCode> {
         runs: Vec::new(),
         states_equal: true,
     };
-    let style = Style { colour: std::io::stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none() };
+    let style = Style { colour: may_colour(&std::io::stdout()) };
     if !args.json {
         say!("{}\n{}", report::introduction(&report), report::header(style));
     }

@@ -18,7 +18,7 @@ use crate::inspect::live::{self, Live};
 use crate::inspect::{parquet, pipeline, schema};
 use crate::report::inspect::model::Limits;
 use crate::report::inspect::{InspectReport, html, text};
-use crate::report::out::say;
+use crate::report::out::{may_colour, say};
 use crate::source::is_url;
 
 /// Show what holds a replica back: parallelism, barriers, hot rows, traffic
@@ -34,7 +34,7 @@ use crate::source::is_url;
     Key columns come from --schema (with --from: from the server), from CREATE TABLE statements in the log, or from table maps (binlog_row_metadata=FULL).\n\n\
     Exit codes: 0 all was read · 1 nothing could be read · 2 the command line was not understood · 4 a part could not be read, and is named")]
 pub struct InspectArgs {
-    /// Binary log files, a directory, or an index file
+    /// Binary log files, a directory, or an index file; - is standard input
     #[arg(value_name = "PATH", required_unless_present = "from", conflicts_with = "from")]
     paths: Vec<PathBuf>,
     /// A live server, read as a replica reads it: mysql://user@host:port[?…]
@@ -107,7 +107,7 @@ pub fn run(args: &InspectArgs) -> Result<ExitCode> {
     if args.json {
         say!("{}", serde_json::to_string_pretty(&report)?);
     } else {
-        say!("{}", text::summary(&report, std::io::stdout().is_terminal()).trim_end());
+        say!("{}", text::summary(&report, may_colour(&std::io::stdout())).trim_end());
     }
     Ok(ExitCode::from(if partial { super::EXIT_PARTIAL } else { super::EXIT_OK }))
 }
@@ -155,7 +155,10 @@ pub fn read_files(
     sink: Option<&mut (dyn Sink + Send)>,
     enough: &AtomicBool,
 ) -> Result<pipeline::Found> {
-    let (files, missing) = relay::FileSource::discover_all(paths).map_err(|error| anyhow::anyhow!("{error}"))?;
+    // As everywhere, and there are names for it wherever this runs.
+    let stdin = |path: &PathBuf| if path.as_os_str() == "-" { PathBuf::from("/dev/stdin") } else { path.clone() };
+    let paths: Vec<PathBuf> = paths.iter().map(stdin).collect();
+    let (files, missing) = relay::FileSource::discover_all(&paths).map_err(|error| anyhow::anyhow!("{error}"))?;
     let (read, stop) = (Arc::new(AtomicU64::new(0)), Arc::new(AtomicBool::new(false)));
     let bar = Bar::start(pipeline::total_bytes(&files), &read);
     let signals = Signals::watch(&stop)?;

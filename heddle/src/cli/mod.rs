@@ -82,12 +82,11 @@ pub fn run() -> ExitCode {
 
 /// Log lines go to standard error: standard output is for results.
 fn start_log(filter: &str) {
-    use std::io::IsTerminal;
     let filter = tracing_subscriber::EnvFilter::try_new(filter).unwrap_or_else(|_| "info".into());
     tracing_subscriber::fmt()
         .with_env_filter(filter)
         .with_writer(crate::observe::progress::writer)
-        .with_ansi(std::io::stderr().is_terminal())
+        .with_ansi(crate::report::out::may_colour(&std::io::stderr()))
         .with_target(false)
         .init();
 }

@@ -37,8 +37,8 @@ struct Open {
     place: Place,
     file: File,
     cutter: Cutter,
-    /// Bytes of the file not yet read.
-    left: u64,
+    /// Bytes of the file not yet read; of a pipe nobody knows.
+    left: Option<u64>,
     /// The cutter said that nothing more can be read.
     failed: bool,
 }
@@ -94,8 +94,11 @@ impl Feed {
 
     fn open_next(&mut self) -> Option<()> {
         let (place, path) = self.paths.next()?;
-        let opened = File::open(&path).and_then(|file| Ok((file.metadata()?.len(), file)));
-        let (bytes, file) = match opened {
+        let opened = File::open(&path).and_then(|file| {
+            let metadata = file.metadata()?;
+            Ok((metadata.is_file().then_some(metadata.len()), file))
+        });
+        let (left, file) = match opened {
             Ok(opened) => opened,
             Err(error) => {
                 self.seen.push(FileSeen { path, bytes: 0, server_version: None });
@@ -104,9 +107,13 @@ impl Feed {
                 return Some(());
             }
         };
-        self.seen.push(FileSeen { path, bytes, server_version: None });
+        self.seen.push(FileSeen { path, bytes: left.unwrap_or(0), server_version: None });
         let cutter = Cutter::new(Arc::clone(&self.definitions));
-        self.open = Some(Open { place, file, cutter, left: bytes, failed: false });
+        let cutter = match left {
+            Some(bytes) => cutter.ending_at(bytes),
+            None => cutter,
+        };
+        self.open = Some(Open { place, file, cutter, left, failed: false });
         Some(())
     }
 
@@ -157,21 +164,28 @@ impl Feed {
 impl Open {
     /// False at the end of the file.
     fn read(&mut self, at_least: usize) -> std::io::Result<bool> {
-        let want = (at_least.max(READ_BYTES) as u64).min(self.left);
+        let want = (at_least.max(READ_BYTES) as u64).min(self.left.unwrap_or(u64::MAX));
         let buffer = self.cutter.buffer();
         // Only what the file has is allocated, whatever the length of an event says.
-        buffer.reserve(want as usize);
+        if self.left.is_some() {
+            buffer.reserve(want as usize);
+        }
         let read = self.file.by_ref().take(want).read_to_end(buffer)? as u64;
-        self.left -= read;
+        self.left = self.left.map(|left| left.saturating_sub(read));
         // A file that became shorter since it was opened ends here.
         Ok(read > 0)
     }
 
     fn skip(&mut self, bytes: u64) -> Result<(), String> {
-        if bytes > self.left {
-            return Err(format!("the file ends inside an event: {} of {bytes} more bytes are there", self.left));
-        }
-        self.left -= bytes;
+        let Some(left) = self.left else {
+            let passed = std::io::copy(&mut self.file.by_ref().take(bytes), &mut std::io::sink());
+            return match passed {
+                Ok(passed) if passed == bytes => Ok(()),
+                Ok(passed) => Err(format!("the file ends inside an event: {passed} of {bytes} more bytes are there")),
+                Err(error) => Err(format!("reading it failed: {error}")),
+            };
+        };
+        self.left = Some(left.saturating_sub(bytes));
         let moved = i64::try_from(bytes).map_err(std::io::Error::other);
         let moved = moved.and_then(|bytes| self.file.seek(SeekFrom::Current(bytes)));
         moved.map(|_| ()).map_err(|error| format!("reading it failed: {error}"))

@@ -216,7 +216,7 @@ impl Reader<'_, '_> {
         let place = self.seen.len() as u32;
         self.seen.push(FileSeen { path: PathBuf::from(&*name), bytes: 0, server_version: None });
         self.totals.begin_file(place, &name, place > 0);
-        let mut cutter = Cutter::new(Arc::clone(&self.definitions));
+        let mut cutter = Cutter::new(Arc::clone(&self.definitions)).in_clear();
         cutter.buffer().extend_from_slice(&MAGIC);
         self.file = Some(File { name, place, cutter, bytes: MAGIC.len() as u64, failed: false });
     }

@@ -2,7 +2,7 @@
 //! failure. And the text of errors.
 
 use std::fmt::Arguments;
-use std::io::{ErrorKind, Write};
+use std::io::{ErrorKind, IsTerminal, Write};
 
 pub fn line(text: Arguments<'_>) {
     let written = writeln!(std::io::stdout().lock(), "{text}");
@@ -11,6 +11,12 @@ pub fn line(text: Arguments<'_>) {
     {
         tracing::error!("writing to standard output: {error}");
     }
+}
+
+/// Whether what goes there may be coloured: a terminal, unless NO_COLOR (no-color.org) or TERM=dumb says no.
+pub fn may_colour(stream: &impl IsTerminal) -> bool {
+    let is_set = |name: &str| std::env::var_os(name).is_some_and(|value| !value.is_empty());
+    stream.is_terminal() && !is_set("NO_COLOR") && std::env::var_os("TERM").is_none_or(|term| term != "dumb")
 }
 
 /// A line on standard error.

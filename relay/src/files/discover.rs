@@ -24,14 +24,15 @@ impl FileSource {
     /// [`Error::NoLogs`], or what the system says.
     pub fn discover<P: AsRef<Path>>(paths: &[P]) -> Result<Vec<PathBuf>> {
         let (files, missing) = Self::discover_all(paths)?;
-        match missing.into_iter().next() {
+        // What is compressed beside the logs is an archive's; without it the log begins later, or has a gap.
+        match missing.into_iter().find(|error| !matches!(error, Error::Compressed { .. })) {
             Some(error) => Err(error),
             None => Ok(files),
         }
     }
 
     /// The same for readers who can do with a part: files that are missing ([`Error::Gap`], or named in an index and not
-    /// there) are told beside those that are there.
+    /// there), and in a directory those that are compressed ([`Error::Compressed`]), are told beside those that are there.
     ///
     /// # Errors
     /// As [`FileSource::discover`], without those.
@@ -77,17 +78,30 @@ fn is_index(path: &Path) -> Result<bool> {
 }
 
 fn directory(dir: &Path) -> Result<(Vec<PathBuf>, Vec<Error>)> {
-    let mut files = Vec::new();
+    let (mut files, mut compressed) = (Vec::new(), Vec::new());
     for entry in std::fs::read_dir(dir).during("list", dir)? {
         let path = entry.during("list", dir)?.path();
-        if split_name(name(&path)).is_some() && path.is_file() && is_log(&path)? {
+        if is_compressed(&path) && !path.with_extension("").exists() {
+            compressed.push(path);
+        } else if split_name(name(&path)).is_some() && path.is_file() && is_log(&path)? {
             files.push(path);
         }
     }
+    compressed.sort();
+    let mut compressed = compressed.into_iter().map(|path| Error::Compressed { path });
     if files.is_empty() {
-        return Err(Error::NoLogs { path: dir.to_path_buf() });
+        return Err(compressed.next().unwrap_or(Error::NoLogs { path: dir.to_path_buf() }));
     }
-    series(dir, files)
+    let (files, mut missing) = series(dir, files)?;
+    missing.extend(compressed);
+    Ok((files, missing))
+}
+
+/// Whether the name is a log's with what compressors put behind it.
+fn is_compressed(path: &Path) -> bool {
+    let ext = path.extension().and_then(|ext| ext.to_str()).unwrap_or_default();
+    ["gz", "zst", "bz2", "xz", "lz4"].contains(&ext)
+        && path.file_stem().and_then(|stem| stem.to_str()).is_some_and(|stem| split_name(stem).is_some())
 }
 
 /// An index file has one name a line, absolute or relative to the server's data directory, which may not be there.
@@ -185,6 +199,32 @@ mod tests {
         check(&[("bin.000001", LOG), ("bin.000003", LOG)], &[""], Err("bin.000002 is missing"));
         check(&[("bin.000001", LOG), ("relay.000001", LOG)], &[""], Err("(bin, relay)"));
         check(&[("readme", b"")], &[""], Err("no binary logs"));
+        check(&[("bin.000001.gz", b"")], &[""], Err("bin.000001.gz is compressed"));
+        check(&[("bin.000001.gz", b""), ("bin.000002", LOG)], &[""], Ok(&["bin.000002"]));
+        check(
+            &[("bin.000002.zst", b""), ("bin.000001", LOG), ("bin.000003", LOG)],
+            &[""],
+            Err("bin.000002 is missing"),
+        );
+    }
+
+    #[test]
+    fn what_is_compressed_is_named() {
+        let dir = tempfile::tempdir().unwrap();
+        for name in ["bin.000001.gz", "bin.000002", "bin.000002.gz", "bin.000003.zst", "notes.gz"] {
+            std::fs::write(dir.path().join(name), LOG).unwrap();
+        }
+        let (files, missing) = FileSource::discover_all(&[dir.path()]).unwrap();
+        let names = |paths: &[PathBuf]| paths.iter().map(|path| name(path).to_owned()).collect::<Vec<_>>();
+        let compressed: Vec<PathBuf> = missing
+            .into_iter()
+            .map(|error| match error {
+                Error::Compressed { path } => path,
+                other => panic!("{other}"),
+            })
+            .collect();
+        assert_eq!(names(&files), ["bin.000002"]);
+        assert_eq!(names(&compressed), ["bin.000001.gz", "bin.000003.zst"]);
     }
 
     #[test]
