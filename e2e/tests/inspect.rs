@@ -15,7 +15,16 @@ const TABLES: &str = "CREATE DATABASE shop; USE shop;
     CREATE TABLE customer (id INT PRIMARY KEY, orders INT NOT NULL) ENGINE=InnoDB;
     CREATE TABLE visit (id INT PRIMARY KEY AUTO_INCREMENT, customer INT NOT NULL,
         FOREIGN KEY (customer) REFERENCES customer (id)) ENGINE=InnoDB; INSERT INTO customer VALUES (1, 0);
-    FLUSH BINARY LOGS;";
+    CREATE TABLE hits (id INT PRIMARY KEY AUTO_INCREMENT, url VARCHAR(50) NOT NULL) ENGINE=MyISAM;
+    CREATE TABLE event (number INT NULL, what VARCHAR(30), UNIQUE KEY (number)) ENGINE=InnoDB;
+    CREATE TABLE lease (id INT PRIMARY KEY AUTO_INCREMENT, name VARCHAR(30) NOT NULL, UNIQUE KEY (name)) ENGINE=InnoDB;
+    CREATE TABLE job (id INT PRIMARY KEY AUTO_INCREMENT, state INT NOT NULL) ENGINE=InnoDB;
+    CREATE TABLE ends (queue VARCHAR(20) PRIMARY KEY, head BIGINT NOT NULL) ENGINE=InnoDB; INSERT INTO ends VALUES ('mail', 0);
+    CREATE TABLE item (id INT PRIMARY KEY AUTO_INCREMENT, stock INT NOT NULL) ENGINE=InnoDB;
+    INSERT INTO item (stock) VALUES (1), (2), (3), (4);";
+
+/// What the tables are filled with so often that each time doubles them.
+const DOUBLED: (&str, usize) = ("INSERT INTO item (stock) SELECT stock FROM item;", 9);
 
 /// What is planted: its name, the statements (of turn n), and what the first finding must say.
 type Planted = (&'static str, fn(u32) -> String, &'static str, &'static str);
@@ -40,6 +49,46 @@ const PLANTED: &[Planted] = &[
         "statement",
         "statements",
     ),
+    ("log table", |n| format!("INSERT INTO hits (url) VALUES ('u{n}')"), "non_transactional", "shop.hits"),
+    (
+        "a unique key that may be null",
+        |n| format!("INSERT INTO event VALUES ({}, 'e{n}')", if n % 2 == 0 { "NULL".into() } else { n.to_string() }),
+        "table_without_key",
+        "shop.event",
+    ),
+    (
+        "a lock by name",
+        |_| "INSERT INTO lease (name) VALUES ('cron'); DELETE FROM lease WHERE name = 'cron'".into(),
+        "hot_key",
+        "shop.lease, name=cron",
+    ),
+    (
+        "a queue with its head in a row",
+        |n| {
+            format!(
+                "BEGIN; INSERT INTO job (state) VALUES (0); UPDATE ends SET head = {n} WHERE queue = 'mail'; COMMIT"
+            )
+        },
+        "hot_key",
+        "shop.ends, queue=mail",
+    ),
+    (
+        "batches",
+        |n| if n % 80 == 40 { "UPDATE item SET stock = stock + 1".into() } else { String::new() },
+        "large_transaction",
+        "large transactions",
+    ),
+    (
+        "temporary tables",
+        |n| {
+            format!(
+                "SET SESSION binlog_format = STATEMENT; CREATE TEMPORARY TABLE t{n} (a INT); DROP TEMPORARY TABLE t{n}; \
+                 SET SESSION binlog_format = ROW"
+            )
+        },
+        "temporary_table",
+        "temporary tables",
+    ),
 ];
 
 /// Many independent transactions, with the planted statement after each.
@@ -61,7 +110,7 @@ fn inspect(arguments: &[&str], code: i32) -> Result<Value> {
 
 fn check(kind: Kind) -> Result<()> {
     let server = Server::start(kind, &[])?;
-    server.execute(TABLES)?;
+    server.execute(&format!("{TABLES}{}FLUSH BINARY LOGS;", DOUBLED.0.repeat(DOUBLED.1)))?;
     let url = server.url();
     for (name, statement, kind, says) in PLANTED {
         let log = server.current_log()?.display().to_string();

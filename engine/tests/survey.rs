@@ -342,3 +342,18 @@ fn what_is_sent_in_clear_is_read() {
     let (piece, problem) = cutter.finish();
     assert_eq!((piece.map(|piece| scan(&piece, Depth::Keys).records.len()), problem), (Some(1), None));
 }
+
+/// Small pieces, as between rotations that come often, have each key but once or twice: it is named all the same.
+#[test]
+fn keys_of_small_pieces_are_named() {
+    let pieces = logs().into_iter().flat_map(|log| cut(&std::fs::read(log).unwrap(), 1 << 20).0);
+    let small: Vec<_> = pieces
+        .filter(|piece| piece.bytes.len() < 64 << 10)
+        .map(|piece| scan(&piece, Depth::Keys))
+        .filter(|scanned| scanned.writes.len() == 1)
+        .collect();
+    assert!(!small.is_empty(), "no golden log has a piece with one key");
+    for scanned in small {
+        assert_eq!(scanned.names.len(), 1, "{:?}", scanned.records);
+    }
+}

@@ -19,8 +19,11 @@ use crate::transaction::{TableAccess, TableUse};
 pub const WINDOW_TRANSACTIONS: usize = 65_536;
 /// A window ends early when it has so many keys.
 pub const WINDOW_KEYS_MAX: usize = 1 << 20;
-/// A transaction that takes so long holds up others by itself, in microseconds.
+/// A transaction that takes so long holds up others by itself, in microseconds; so does one that takes so many times what the middle one of
+/// its window does, and not less than the minimum.
 pub const LARGE_US: u64 = 1_000_000;
+pub const LARGE_TIMES: u64 = 50;
+pub const LARGE_MIN_US: u64 = 10_000;
 /// Keys of which chains are kept: see [`HeavyHitters`].
 const HOT_KEYS: usize = 4_096;
 /// Tables for which the critical path's share is kept.
@@ -40,7 +43,7 @@ pub enum Link {
     Table(TableId),
     /// Nothing runs beside a barrier: it is one, or follows one, of this (the caller's) kind.
     Barrier(u8),
-    /// In sums only: a transaction that takes [`LARGE_US`] or more, whatever it waits for.
+    /// In sums only: a transaction that is large for its window ([`LARGE_US`], [`LARGE_TIMES`]), whatever it waits for.
     Large,
 }
 
@@ -75,6 +78,8 @@ pub struct Placed {
 pub struct HotKey {
     /// Time on critical paths of transactions that waited for this key, as writers or as children.
     pub critical_us: u64,
+    /// Of that, as children.
+    pub reference_us: u64,
 }
 
 /// Sums over windows.
@@ -370,6 +375,7 @@ impl Exact {
         if self.nodes.len() <= 1 {
             return;
         }
+        let large_us = self.large_us();
         let Self { keys, repeated, totals, .. } = self;
         for hash in repeated.drain(..) {
             let writers = keys.get(&hash).map_or(0, |key| u64::from(key.writers));
@@ -384,7 +390,7 @@ impl Exact {
         totals.critical_us += self.nodes.get(at as usize).map_or(0, |node| node.finish_us);
         while let Some(node) = self.nodes.get(at as usize).filter(|_| at != 0) {
             let reason = match node.link {
-                Link::Free | Link::Key(_) | Link::Reference(_) | Link::Table(_) if node.cost_us >= LARGE_US => {
+                Link::Free | Link::Key(_) | Link::Reference(_) | Link::Table(_) if node.cost_us >= large_us => {
                     Link::Large
                 }
                 Link::Key(hash) => {
@@ -396,6 +402,7 @@ impl Exact {
                 Link::Reference(hash) => {
                     if let Some(counter) = totals.hot.get_mut(hash) {
                         counter.value.critical_us += node.cost_us;
+                        counter.value.reference_us += node.cost_us;
                     }
                     Link::Reference(0)
                 }
@@ -413,6 +420,23 @@ impl Exact {
         self.nodes.truncate(1);
         self.level_counts.clear();
         (self.latest, self.barrier) = (0, 0);
+    }
+
+    /// The keys of the windows so far, without the one under way.
+    pub fn hot(&self) -> &HeavyHitters<HotKey> {
+        &self.totals.hot
+    }
+
+    /// From which time on a transaction is large in this window.
+    fn large_us(&self) -> u64 {
+        let own = self.nodes.get(1..).unwrap_or_default();
+        if own.iter().all(|node| node.cost_us < LARGE_MIN_US) {
+            return LARGE_US;
+        }
+        let mut costs: Vec<u64> = own.iter().map(|node| node.cost_us).collect();
+        let middle = costs.len() / 2;
+        let (_, &mut median, _) = costs.select_nth_unstable(middle);
+        (LARGE_TIMES * median).clamp(LARGE_MIN_US, LARGE_US)
     }
 
     /// Ends the window under way and gives the sums so far; what comes after begins a new window.
@@ -454,6 +478,29 @@ mod tests {
         let (key, counter) = totals.hot.top(5)[0];
         assert_eq!((key, counter.count, counter.value.critical_us), (7, 25, 240));
         assert_eq!(totals.critical_by, BTreeMap::from([(Link::Free, 10), (Link::Key(0), 240)]));
+    }
+
+    #[test]
+    fn what_is_much_larger_than_most_is_large() {
+        // Batches that change the same rows: what holds up is their size, not the rows.
+        for (batch_us, large) in [(9_999, false), (10_000, true), (2_000_000, true)] {
+            let mut exact = Exact::default();
+            let uses = by_key();
+            for n in 0..100_u64 {
+                let cost_us = if n % 20 == 0 { batch_us } else { 150 };
+                let writes = [if n % 20 == 0 { 7 } else { 1000 + n }];
+                exact.place(&Touched { writes: &writes, tables: &uses, cost_us, ..Touched::default() });
+            }
+            let by = &exact.totals().critical_by;
+            assert_eq!(by.get(&Link::Large).copied(), large.then_some(5 * batch_us), "{by:?}");
+        }
+        // Where all are like that, none is.
+        let mut exact = Exact::default();
+        let uses = by_key();
+        (0..50).for_each(|_| {
+            _ = exact.place(&Touched { writes: &[7], tables: &uses, cost_us: 30_000, ..Touched::default() })
+        });
+        assert_eq!(exact.totals().critical_by.get(&Link::Large), None);
     }
 
     #[test]

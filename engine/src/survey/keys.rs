@@ -11,8 +11,9 @@ use super::{KeyName, Scanned};
 use crate::schema::{KeyPart, Table};
 use crate::transaction::{Row, RowsItem, TableUse, WriteSet};
 
-/// A key gets its name when it comes for this many times in a piece.
+/// A key gets its name when it comes for this many times in a piece; in a small one, of which there may be many, at once.
 const NAME_AT: u32 = 3;
+const SMALL_PIECE_BYTES: usize = 64 << 10;
 /// Names of a piece at the most.
 const NAMES_MAX: usize = 256;
 /// Longest value that is shown, in characters.
@@ -21,12 +22,19 @@ const VALUE_CHARS_MAX: usize = 40;
 const COUNTED_MAX: usize = 1 << 18;
 
 /// Counts keys within a piece.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Counts {
     counts: HashMap<u64, u32, FixedState>,
+    name_at: u32,
 }
 
 impl Counts {
+    /// For a piece of so many bytes.
+    pub fn new(piece_bytes: usize) -> Self {
+        let name_at = if piece_bytes < SMALL_PIECE_BYTES { 1 } else { NAME_AT };
+        Self { counts: HashMap::default(), name_at }
+    }
+
     /// Moves the keys of one rows event into the piece's lists.
     pub fn take(&mut self, item: &RowsItem, table: &Table, set: &WriteSet, out: &mut Scanned) {
         for row in &set.rows {
@@ -37,7 +45,7 @@ impl Counts {
                         continue;
                     }
                     out.writes.push(hash);
-                    if self.count(hash) == NAME_AT && out.names.len() < NAMES_MAX {
+                    if self.count(hash) == self.name_at && out.names.len() < NAMES_MAX {
                         out.names.extend(name(item, table, row, at, hash, hash == before));
                     }
                 }

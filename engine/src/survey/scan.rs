@@ -130,7 +130,7 @@ pub fn scan(piece: &Piece, depth: Depth) -> Scanned {
         catalogue: LogCatalogue::new(Arc::clone(&piece.definitions)),
         keying: Keying::new(0).for_tags(Generation::Mysql84),
         set: WriteSet::default(),
-        counts: Counts::default(),
+        counts: Counts::new(piece.bytes.len()),
     };
     scan.run();
     scan.out

@@ -10,7 +10,7 @@ use hashbrown::HashMap;
 
 use super::{Cause, Depth, KeyName, Record, Scanned, Traffic};
 use crate::gtid::Gtid;
-use crate::quality::exact::{Exact, Placed, Touched};
+use crate::quality::exact::{Exact, Link, Placed, Touched};
 use crate::quality::{GroupSizes, Histogram, Intervals, Series};
 use crate::schema::{Table, TableId, TableOrderCause};
 use crate::tags::{Fallback, Rules, Tagged, Tracker, Tracking};
@@ -92,6 +92,8 @@ pub struct Minute {
     pub bytes: u64,
     /// (transactions, sum of modified intervals) of the source's tags, WRITESET, WRITESET_SESSION, exact dependencies.
     pub intervals: [(u64, u64); 4],
+    /// Sum of the source's intervals as tagged.
+    pub unmodified_sum: u64,
     /// MariaDB: group commits that began.
     pub groups: u64,
 }
@@ -105,6 +107,7 @@ impl std::ops::AddAssign for Minute {
             own.0 += other.0;
             own.1 += other.1;
         }
+        self.unmodified_sum += other.unmodified_sum;
         self.groups += other.groups;
     }
 }
@@ -129,6 +132,8 @@ const TABLES_OF_A_MINUTE_MAX: usize = 32;
 const TOP: usize = 10;
 /// Names of keys that are remembered.
 const NAMES_MAX: usize = 50_000;
+/// Keys and tables for which an example of who waited is kept.
+const EXAMPLES_MAX: usize = 20_000;
 /// Tables that are told apart.
 const TABLES_MAX: usize = 100_000;
 /// Keys of a transaction that spans several pieces; what has more is ordered by its tables.
@@ -184,6 +189,8 @@ pub struct Totals {
     pub last_time_us: Option<u64>,
     /// New files, after the first.
     pub rotations: u64,
+    /// The file that the first of them began.
+    pub first_rotation: Option<Arc<str>>,
     pub mariadb: bool,
     pub source: Intervals,
     pub writeset: Intervals,
@@ -195,6 +202,9 @@ pub struct Totals {
     pub fallbacks: BTreeMap<Fallback, Blocker>,
     pub tables: HashMap<TableId, TableTotal, FixedState>,
     pub names: HashMap<u64, KeyName, FixedState>,
+    /// The first transaction that waited for a key, by its hash, and for a table as a whole.
+    pub key_examples: HashMap<u64, Example, FixedState>,
+    pub table_examples: HashMap<TableId, Example, FixedState>,
     pub rows_histogram: Histogram,
     pub bytes_histogram: Histogram,
     pub largest: Vec<Sized>,
@@ -236,6 +246,7 @@ impl Totals {
             first_time_us: None,
             last_time_us: None,
             rotations: 0,
+            first_rotation: None,
             mariadb: false,
             source: Intervals::default(),
             writeset: Intervals::default(),
@@ -247,6 +258,8 @@ impl Totals {
             fallbacks: BTreeMap::new(),
             tables: HashMap::default(),
             names: HashMap::default(),
+            key_examples: HashMap::default(),
+            table_examples: HashMap::default(),
             rows_histogram: Histogram::default(),
             bytes_histogram: Histogram::default(),
             largest: Vec::new(),
@@ -272,6 +285,7 @@ impl Totals {
         (self.file, self.file_name) = (number, Arc::clone(name));
         if rotates {
             self.rotations += 1;
+            self.first_rotation.get_or_insert_with(|| Arc::clone(name));
             self.rotate();
         }
         // A transaction does not span files.
@@ -299,6 +313,11 @@ impl Totals {
         }
         for (&(minute, table), &traffic) in &scanned.minutes {
             *self.table_minutes.at(minute * 60_000_000) += ByTable(BTreeMap::from([(table, traffic)]));
+        }
+        if self.names.len() + scanned.names.len() > NAMES_MAX {
+            // Those of hot keys come again, should their window be the one under way.
+            let hot = self.exact.hot();
+            self.names.retain(|&hash, _| hot.get(hash).is_some());
         }
         for name in &scanned.names {
             if self.names.len() < NAMES_MAX {
@@ -410,6 +429,7 @@ impl Totals {
             if placed.number == 1 {
                 self.exact_intervals.rotate();
             }
+            self.note_waiting(placed.link, record);
             let length = self.exact_intervals.add(placed.parent.into(), placed.number.into());
             minute.intervals[3] = length.map_or((0, 0), |length| (1, length));
         }
@@ -442,6 +462,20 @@ impl Totals {
         }
     }
 
+    /// Keeps an example of who waits for a key or a table.
+    fn note_waiting(&mut self, link: Link, record: &Record) {
+        let make = || example(record, &self.file_name);
+        match link {
+            Link::Key(hash) | Link::Reference(hash) if self.key_examples.len() < EXAMPLES_MAX => {
+                self.key_examples.entry(hash).or_insert_with(make);
+            }
+            Link::Table(table) if self.table_examples.len() < EXAMPLES_MAX => {
+                self.table_examples.entry(table).or_insert_with(make);
+            }
+            _ => {}
+        }
+    }
+
     /// What the source wrote of parallelism. Returns the last transaction to be followed, by our numbers.
     fn source_tags(&mut self, number: u64, record: &Record, minute: &mut Minute) -> Option<u64> {
         let tags = &record.tags;
@@ -466,6 +500,7 @@ impl Totals {
         self.last_tag = tags.sequence_number;
         if let Some(length) = self.source.add(tags.last_committed, tags.sequence_number) {
             minute.intervals[0] = (1, length);
+            minute.unmodified_sum = tags.sequence_number.saturating_sub(tags.last_committed) as u64;
         }
         let back = tags.sequence_number.saturating_sub(tags.last_committed).max(1) as u64;
         Some(number.saturating_sub(back).max(self.file_base).min(number - 1))

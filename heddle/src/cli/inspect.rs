@@ -83,6 +83,14 @@ pub fn run(args: &InspectArgs) -> Result<ExitCode> {
         Some(dir) => Some(parquet::Writer::new(dir, &failed)?),
         None => None,
     };
+    // Before hours of reading, not after them.
+    if let Some(path) = &args.html {
+        std::fs::OpenOptions::new()
+            .append(true)
+            .create(true)
+            .open(path)
+            .with_context(|| format!("--html {}", path.display()))?;
+    }
     let sink = parquet.as_mut().map(|writer| writer as &mut (dyn Sink + Send));
     let mut found = match &args.from {
         Some(url) => read_live(args, url, totals, sink)?,

@@ -109,6 +109,13 @@ pub fn run(args: &SimulateArgs) -> Result<ExitCode> {
     if let Some(options) = &calibrated {
         calibrate::reach(options)?;
     }
+    if let Some(path) = &args.html {
+        std::fs::OpenOptions::new()
+            .append(true)
+            .create(true)
+            .open(path)
+            .with_context(|| format!("--html {}", path.display()))?;
+    }
     let definitions = definitions(args.schema.as_deref())?;
     let full = AtomicBool::new(false);
     let mut collector = Collector::new(args.transactions as usize, &full);

@@ -14,6 +14,7 @@ use super::Found;
 use super::feed::FileSeen;
 use super::pipeline::Trouble;
 use crate::source::state::SourceState;
+use engine::position::LogPosition;
 
 /// A heartbeat comes this often when nothing else does: then a signal is looked for.
 const HEARTBEAT: Duration = Duration::from_secs(1);
@@ -50,6 +51,8 @@ struct Reader<'a, 's> {
     sink: Option<&'a mut (dyn Sink + Send + 's)>,
     stop: &'a AtomicBool,
     logged: Instant,
+    /// Where to end: the log's end when reading began. Servers before MySQL 5.7 wait there whatever they were asked.
+    end: Option<LogPosition>,
 }
 
 /// Reads to the end that the log has now, or until `stop`.
@@ -81,6 +84,7 @@ pub fn run<'a, 's>(
         sink,
         stop,
         logged: Instant::now(),
+        end: (!live.follow).then_some(state.end),
     };
     let mut place = (file, MAGIC.len() as u64);
     loop {
@@ -138,6 +142,11 @@ impl Reader<'_, '_> {
             .map_or_else(|| (String::new(), MAGIC.len() as u64), |file| (file.name.to_string(), file.bytes))
     }
 
+    fn is_at_end(&self) -> bool {
+        let (Some(end), Some(file)) = (&self.end, &self.file) else { return false };
+        LogPosition { file: Arc::clone(&file.name), offset: file.bytes } >= *end
+    }
+
     /// Reads one stream of events from a place on.
     fn read(
         &mut self,
@@ -164,7 +173,12 @@ impl Reader<'_, '_> {
         };
         while !self.stop.load(Ordering::Relaxed) {
             match stream.next() {
-                Ok(packet) => self.packet(&packet.bytes, &mut checksum)?,
+                Ok(packet) => {
+                    self.packet(&packet.bytes, &mut checksum)?;
+                    if self.is_at_end() {
+                        break;
+                    }
+                }
                 Err(wire::Error::DumpEnded) if !live.follow => break,
                 Err(error) => return Ok(Ended::Lost(error)),
             }

@@ -13,6 +13,16 @@ pub fn thousands(number: u64) -> String {
     text
 }
 
+/// `1 row`, `1,234 rows`.
+pub fn counted(number: u64, one: &str) -> String {
+    format!("{} {one}{}", thousands(number), if number == 1 { "" } else { "s" })
+}
+
+/// `1,234`, `3.25`: small rates with their fraction.
+pub fn per_second(rate: f64) -> String {
+    if rate < 10.0 { format!("{rate:.2}") } else { thousands(rate.round() as u64) }
+}
+
 /// `3.4 MB`.
 pub fn bytes(number: u64) -> String {
     const UNITS: [&str; 6] = ["B", "kB", "MB", "GB", "TB", "PB"];

@@ -2,8 +2,8 @@
 
 use serde::Serialize;
 
-use super::model::{BarrierReport, ExampleReport, HotKeyReport, InspectReport};
-use crate::report::numbers::{bytes, duration, percent, thousands};
+use super::model::{BarrierReport, ExampleReport, HotTable, InspectReport};
+use crate::report::numbers::{bytes, counted, duration, percent, thousands};
 
 /// One thing that holds a replica back.
 #[derive(Clone, Debug, Serialize)]
@@ -20,8 +20,6 @@ pub struct Finding {
 
 /// Shares of the critical path below this are not told.
 const SHARE_MIN: f64 = 0.05;
-/// Keys that are told one by one.
-const KEYS_TOLD: usize = 5;
 /// Tables that are named in one line.
 const TABLES_TOLD: usize = 3;
 
@@ -37,10 +35,14 @@ pub fn find(report: &InspectReport) -> Vec<Finding> {
     }
     unknown_keys(report, &mut findings);
     findings.sort_by(|a, b| b.critical_share.unwrap_or(0.0).total_cmp(&a.critical_share.unwrap_or(0.0)));
-    tags(report, &mut findings);
-    fallbacks(report, &mut findings);
-    rotations(report, &mut findings);
+    // What happened goes before what is so all the time.
     long(report, &mut findings);
+    tags(report, &mut findings);
+    one_schema(report, &mut findings);
+    if report.flavour == "mysql" {
+        fallbacks(report, &mut findings);
+        rotations(report, &mut findings);
+    }
     findings
 }
 
@@ -53,50 +55,64 @@ fn is_wide(report: &InspectReport) -> bool {
     report.exact.as_ref().and_then(|exact| exact.speedup_max).is_some_and(|speedup| speedup >= 100.0)
 }
 
+/// Rows of one table have one cause: they are told together.
 fn hot_keys(report: &InspectReport, findings: &mut Vec<Finding>) {
     if is_wide(report) {
         return;
     }
-    // Rows of one table have one cause.
-    let mut by_table: Vec<(String, Vec<&HotKeyReport>)> = Vec::new();
-    for key in report.hot_keys.iter().filter(|key| key.critical_share >= SHARE_MIN).take(KEYS_TOLD) {
-        let table = match (&key.schema, &key.table) {
-            (Some(schema), Some(table)) => format!("{schema}.{table}"),
-            _ => "a table".to_owned(),
-        };
-        match by_table.iter_mut().find(|(name, _)| *name == table) {
-            Some((_, keys)) => keys.push(key),
-            None => by_table.push((table, vec![key])),
-        }
+    let told = findings.len();
+    for table in report.hot_tables.iter().filter(|table| table.critical_share >= SHARE_MIN) {
+        findings.push(hot_rows(table, report.transactions));
     }
-    for (table, keys) in by_table {
-        findings.push(hot_rows(&table, &keys, report.transactions));
+    // Many tables, none of which stands out.
+    let share = share_of(report, "key");
+    if findings.len() == told && share >= SPREAD_SHARE_MIN {
+        let names: Vec<&str> =
+            report.hot_tables.iter().filter_map(|table| table.name.as_deref()).take(TABLES_TOLD).collect();
+        let most = if names.is_empty() { String::new() } else { format!(", most of them in {}", names.join(", ")) };
+        findings.push(Finding {
+            kind: "hot_key".to_owned(),
+            title: "rows that several transactions change, none of them much more than others".to_owned(),
+            evidence: format!("{} of the critical path waits for them{most}", percent(share)),
+            advice: "More workers than the width above do not help: transactions that share rows take turns, each pair on other rows. Shorter \
+                     transactions and fewer rows in each make the chains shorter; grouping merges changes of one row."
+                .to_owned(),
+            critical_share: Some(share),
+            example: report.hot_tables.first().and_then(|table| table.example.clone()),
+        });
     }
 }
 
-fn hot_rows(table: &str, keys: &[&HotKeyReport], transactions: u64) -> Finding {
-    let values: Vec<&str> =
-        keys.iter().map(|key| key.values.as_deref().unwrap_or("a key that was not decoded")).collect();
-    let count: u64 = keys.iter().map(|key| key.transactions).sum();
-    let error: u64 = keys.iter().map(|key| key.error).sum();
-    let share: f64 = keys.iter().map(|key| key.critical_share).sum();
-    let error = if error > 0 { format!(" (at most {} more)", thousands(error)) } else { String::new() };
-    let (rows, it) = if keys.len() == 1 { ("hot row", "it") } else { ("hot rows", "them") };
+/// From which share on chains over rows of many tables are told.
+const SPREAD_SHARE_MIN: f64 = 0.2;
+
+const HOT_ROWS: &str = "No number of workers helps here: spread the row over several (a counter in slots, summed when read), collect \
+    changes before they are written, or let one target transaction carry many of the source's (grouping), which merges them.";
+
+fn hot_rows(table: &HotTable, transactions: u64) -> Finding {
+    let error = if table.error > 0 { format!(" (at most {} more)", thousands(table.error)) } else { String::new() };
+    let (rows, it) = if table.rows == 1 { ("hot row", "it") } else { ("hot rows", "them") };
+    let name = table.name.as_deref().unwrap_or("tables whose keys were not decoded");
+    let mut values = table.values.clone();
+    let more = table.rows - values.len();
+    if more > 0 && !values.is_empty() {
+        values.push(format!("{} more", thousands(more as u64)));
+    }
+    let values = if values.is_empty() { String::new() } else { format!(", {}", values.join(" · ")) };
     Finding {
         kind: "hot_key".to_owned(),
-        title: format!("{rows}: {table}, {}", values.join(" · ")),
+        title: format!("{rows}: {name}{values}"),
+        // One transaction may change several of the rows.
         evidence: format!(
-            "{} transactions{error}, {} of all, change {it} one after the other; that is {} of the critical path",
-            thousands(count),
-            percent(count as f64 / transactions.max(1) as f64),
-            percent(share)
+            "{} {}{error}, {} of all, one after the other; {} of the critical path waits for {it}",
+            thousands(table.transactions),
+            if table.rows == 1 { "transactions change it" } else { "changes by transactions that share them" },
+            percent(table.transactions as f64 / transactions.max(1) as f64),
+            percent(table.critical_share)
         ),
-        advice: "No number of workers helps here: spread the row over several (a counter in slots, summed when read), collect \
-                 changes before they are written, or let one target transaction carry many of the source's (grouping), which \
-                 merges them."
-            .to_owned(),
-        critical_share: Some(share),
-        example: None,
+        advice: HOT_ROWS.to_owned(),
+        critical_share: Some(table.critical_share),
+        example: table.example.clone(),
     }
 }
 
@@ -141,7 +157,7 @@ fn tables(report: &InspectReport, findings: &mut Vec<Finding>) {
             ),
             advice: advice.to_owned(),
             critical_share: Some(share),
-            example: None,
+            example: table.example.clone(),
         });
     }
 }
@@ -151,16 +167,21 @@ fn foreign_keys(report: &InspectReport, findings: &mut Vec<Finding>) {
     if share < SHARE_MIN || is_wide(report) {
         return;
     }
+    // Parents that change only once in a while are not among those that are counted.
+    let parents = report.hot_tables.iter().filter(|table| table.reference_share > 0.0);
+    let worst = parents.max_by(|a, b| a.reference_share.total_cmp(&b.reference_share));
+    let of =
+        worst.and_then(|table| table.name.as_deref()).map_or_else(String::new, |name| format!(", mostly in {name}"));
     findings.push(Finding {
         kind: "foreign_key".to_owned(),
-        title: "rows wait for the parents that they refer to".to_owned(),
+        title: format!("rows wait for the parents that they refer to{of}"),
         evidence: format!("{} of the critical path follows a change of a parent row", percent(share)),
         advice:
             "Parents that change as often as their children are written (a counter in the parent row) are the usual \
                  reason: move what changes into another table."
                 .to_owned(),
         critical_share: Some(share),
-        example: None,
+        example: worst.and_then(|table| table.example.clone()),
     });
 }
 
@@ -171,13 +192,13 @@ fn large(report: &InspectReport, findings: &mut Vec<Finding>) {
         kind: "large_transaction".to_owned(),
         title: "large transactions".to_owned(),
         evidence: format!(
-            "{} of the critical path is transactions that take a second or more each; the largest has {} rows, {}",
+            "{} of the critical path is transactions much larger than most (fifty times, or a second and more); the largest has {}, {}",
             percent(share),
-            thousands(largest.rows),
+            counted(largest.rows, "row"),
             bytes(largest.bytes)
         ),
         advice: "A replica starts it only when it is complete, and everything behind it that commits in order waits. Write in \
-                 chunks of some thousand rows with a commit after each (pt-archiver, LIMIT in a loop)."
+                 chunks of a few hundred rows with a commit after each (pt-archiver, LIMIT in a loop)."
             .to_owned(),
         critical_share: Some(share),
         example: Some(largest.example.clone()),
@@ -186,48 +207,48 @@ fn large(report: &InspectReport, findings: &mut Vec<Finding>) {
 
 fn barriers(report: &InspectReport, barrier: &BarrierReport, findings: &mut Vec<Finding>) {
     let share = barrier.critical_share.unwrap_or(0.0);
-    if share < SHARE_MIN && barrier.seconds == 0 {
+    // New files are told by their size: `rotations`.
+    if (share < SHARE_MIN && barrier.seconds == 0) || barrier.cause == "rotation" {
         return;
     }
+    let tables = match barrier.cause {
+        "non_transactional" => named(report, &["non_transactional"]),
+        _ => String::new(),
+    };
+    let tables = if tables.is_empty() { tables } else { format!(": {tables}") };
     let of = percent(barrier.count as f64 / report.transactions.max(1) as f64);
     let ran = match barrier.seconds {
         0 => String::new(),
         seconds => format!(", ran {} on the source", duration(seconds as f64)),
     };
-    let advice = match barrier.cause {
-        "statement" => {
-            "Set binlog_format=ROW: statements run one after the other on a replica, and nothing beside them."
-        }
-        "load_data" => "Set binlog_format=ROW, and load in chunks.",
-        "temporary_table" => "Set binlog_format=ROW: temporary tables then leave no trace in the log.",
-        "non_transactional" => "Convert the tables to InnoDB.",
-        "xa" => {
-            "XA transactions run alone here and are ordered by each other on replicas: use plain transactions where one \
-                 server takes part."
-        }
-        "account" => "Accounts and privileges are changed while nothing else runs: not in bulk while the load is high.",
-        "unknown" => "Please report these statements: what is not understood has to run alone.",
-        "ddl_create_table" | "ddl_drop_table" | "ddl_truncate" => {
-            "All before it has to be done, and nothing after it starts before it ends. Tables that are created, emptied or \
-             dropped all the time are better kept (DELETE in chunks, partitions prepared ahead)."
-        }
-        _ => {
-            "All before it has to be done, and nothing after it starts before it ends: use an online tool (gh-ost, \
-             pt-online-schema-change), ALGORITHM=INSTANT where possible, or run it on each replica with sql_log_bin=0."
-        }
-    };
     findings.push(Finding {
         kind: barrier.cause.to_owned(),
-        title: format!("barriers: {}", barrier.title),
+        title: format!("barriers: {}{tables}", barrier.title),
         evidence: format!(
-            "{} transactions, {of} of all{ran}; {} of the critical path",
-            thousands(barrier.count),
+            "{}, {of} of all{ran}; {} of the critical path",
+            counted(barrier.count, "transaction"),
             percent(share)
         ),
-        advice: advice.to_owned(),
+        advice: barrier.advice.to_owned(),
         critical_share: Some(share),
         example: Some(barrier.example.clone()),
     });
+}
+
+/// The tables that are ordered as a whole for one of these reasons, the busiest first.
+fn named(report: &InspectReport, reasons: &[&str]) -> String {
+    let mut tables: Vec<_> = report
+        .tables
+        .iter()
+        .filter(|table| table.ordered_as_a_whole.is_some_and(|reason| reasons.contains(&reason)))
+        .collect();
+    tables.sort_by_key(|table| std::cmp::Reverse(table.transactions));
+    let mut names: Vec<String> =
+        tables.iter().take(TABLES_TOLD).map(|table| format!("{}.{}", table.schema, table.table)).collect();
+    if tables.len() > TABLES_TOLD {
+        names.push(format!("{} more", tables.len() - TABLES_TOLD));
+    }
+    names.join(", ")
 }
 
 /// What is not known may hide more than it shows. Ordered as whole tables they count with the critical path; else they come behind.
@@ -242,18 +263,13 @@ fn unknown_keys(report: &InspectReport, findings: &mut Vec<Finding>) {
     }
     let share: f64 = unknown.iter().filter_map(|table| table.critical_share).sum();
     let rows: u64 = unknown.iter().map(|table| table.rows).sum();
-    let mut names: Vec<String> =
-        unknown.iter().take(TABLES_TOLD).map(|table| format!("{}.{}", table.schema, table.table)).collect();
-    if unknown.len() > TABLES_TOLD {
-        names.push(format!("{} more", unknown.len() - TABLES_TOLD));
-    }
     let waits = match share >= SHARE_MIN {
         true => format!("; {} of the critical path waits for these tables", percent(share)),
         false => String::new(),
     };
     findings.push(Finding {
         kind: "keys_unknown".to_owned(),
-        title: format!("key columns are not known here: {}", names.join(", ")),
+        title: format!("key columns are not known here: {}", named(report, &["keys_unknown", "definition_differs"])),
         evidence: format!("{} of {} rows{waits}", thousands(rows), thousands(report.rows)),
         advice: "Look again with --schema DUMP.sql (mysqldump --no-data --databases …) or --schema mysql://… before anything else: until \
                  then changes of these tables count as one after the other, and hot rows are not seen. The log does not \
@@ -299,31 +315,51 @@ fn tags(report: &InspectReport, findings: &mut Vec<Finding>) {
     }
 }
 
+/// Workers by schema, which is all that MySQL has before 5.7, and its default until 8.0.26.
+fn one_schema(report: &InspectReport, findings: &mut Vec<Finding>) {
+    const BUSY_SHARE_MIN: f64 = 0.8;
+    let version = report.files.iter().filter_map(|file| file.server_version.as_deref()).next_back().unwrap_or_default();
+    if report.flavour != "mysql" || !["5.", "8.0."].iter().any(|begin| version.starts_with(begin)) {
+        return;
+    }
+    let Some((schema, share)) = report.busiest_schema.as_ref().filter(|(_, share)| *share >= BUSY_SHARE_MIN) else {
+        return;
+    };
+    // Who has but one, and tags, does without workers by schema.
+    if *share >= 1.0 && report.amil.is_some() {
+        return;
+    }
+    findings.push(Finding {
+        kind: "one_schema".to_owned(),
+        title: format!("nearly all changes are in one schema: {schema}"),
+        evidence: format!(
+            "{} of the rows; workers by schema (MySQL 5.6, replica_parallel_type=DATABASE) make a replica at most {:.1} times as fast",
+            percent(*share),
+            1.0 / share
+        ),
+        advice: "replica_parallel_type=LOGICAL_CLOCK (MySQL 5.7 and later) does not go by schemas.".to_owned(),
+        critical_share: None,
+        example: None,
+    });
+}
+
 fn fallbacks(report: &InspectReport, findings: &mut Vec<Finding>) {
     for fallback in &report.writeset_fallbacks {
         let of = fallback.count as f64 / report.transactions.max(1) as f64;
-        let advice = match fallback.cause {
-            "foreign_key" if of >= SHARE_MIN => {
-                "A transaction that touches a table which foreign keys refer to is tagged in commit order by MySQL's WRITESET, and the \
-                 history is emptied: drop the constraints that the application does not need."
-            }
-            "history_full" if of >= 0.001 => {
-                "Each time the history is full MySQL begins anew: raise binlog_transaction_dependency_history_size, or write \
-                 smaller transactions."
-            }
-            "large_write_set" if of >= 0.001 => {
-                "Such a transaction has more rows than binlog_transaction_dependency_history_size: split it."
-            }
-            "no_key" if of >= SHARE_MIN && !findings.iter().any(|finding| finding.kind == "table_without_key") => {
-                "Tables without a primary key are tagged in commit order: give them one."
-            }
-            _ => continue,
+        let told = match fallback.cause {
+            "foreign_key" => of >= SHARE_MIN,
+            "history_full" | "large_write_set" => of >= 0.001,
+            "no_key" => of >= SHARE_MIN && !findings.iter().any(|finding| finding.kind == "table_without_key"),
+            _ => false,
         };
+        if !told {
+            continue;
+        }
         findings.push(Finding {
             kind: format!("writeset_{}", fallback.cause),
             title: format!("MySQL's WRITESET falls back: {}", fallback.title),
-            evidence: format!("{} transactions, {} of all", thousands(fallback.count), percent(of)),
-            advice: advice.to_owned(),
+            evidence: format!("{}, {} of all", counted(fallback.count, "transaction"), percent(of)),
+            advice: fallback.advice.to_owned(),
             critical_share: None,
             example: Some(fallback.example.clone()),
         });
@@ -336,16 +372,17 @@ fn rotations(report: &InspectReport, findings: &mut Vec<Finding>) {
     if rotations < 3 || each >= 10_000 {
         return;
     }
+    let details = report.barrier_details.iter().find(|barrier| barrier.cause == "rotation");
     findings.push(Finding {
         kind: "rotation".to_owned(),
         title: "binary log files are small".to_owned(),
         evidence: format!(
-            "{} transactions in a file on average; at each new file MySQL's replicas wait for all before",
-            thousands(each)
+            "{} in a file on average; at each new file MySQL's replicas wait for all before",
+            counted(each, "transaction")
         ),
         advice: "Raise max_binlog_size, and do not FLUSH LOGS often.".to_owned(),
         critical_share: None,
-        example: None,
+        example: details.map(|barrier| barrier.example.clone()),
     });
 }
 
@@ -361,8 +398,8 @@ fn long(report: &InspectReport, findings: &mut Vec<Finding>) {
             "the longest ran {} on the source before its commit; a replica sees it only then",
             duration(longest.seconds.into())
         ),
-        advice: "A replica's lag jumps by what it takes to apply. With commit-order tags nothing beside it was tagged parallel. Commit \
-                 earlier."
+        advice: "Its statements are that old when they come, so a replica's lag by timestamps jumps by as much, however few rows it has, \
+                 and its locks were held for so long. Commit earlier; wait for people and other services outside of transactions."
             .to_owned(),
         critical_share: None,
         example: Some(longest.example.clone()),

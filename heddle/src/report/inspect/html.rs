@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use super::model::{InspectReport, MinuteReport};
 use super::text::place;
-use crate::report::numbers::{bytes, duration, percent, thousands};
+use crate::report::numbers::{bytes, duration, per_second, percent, thousands};
 use crate::report::svg::{Axis, Line, bars, escape, lines};
 
 /// How pages look: shared with other reports.
@@ -73,7 +73,7 @@ fn heading(out: &mut String, report: &InspectReport) {
     let version =
         report.files.iter().filter_map(|file| file.server_version.as_deref()).next_back().unwrap_or("unknown server");
     let span = match (&report.first_time, &report.last_time) {
-        (Some(first), Some(last)) => format!("{first} to {last}"),
+        (Some(first), Some(last)) => format!(" · {first} to {last}"),
         _ => String::new(),
     };
     let names: Vec<&str> = report.files.iter().map(|file| file.path.as_str()).collect();
@@ -84,7 +84,7 @@ fn heading(out: &mut String, report: &InspectReport) {
     };
     let _ = write!(
         out,
-        "<header><h1>What holds a replica back</h1><p>{}<br>{} · {}</p></header>",
+        "<header><h1>What holds a replica back</h1><p>{}<br>{}{}</p></header>",
         escape(&named),
         escape(version),
         escape(&span)
@@ -96,10 +96,7 @@ fn heading(out: &mut String, report: &InspectReport) {
             ("transactions", thousands(report.transactions)),
             ("rows", thousands(report.rows)),
             ("log", bytes(report.bytes)),
-            (
-                "transactions/s",
-                report.transactions_per_second.map_or_else(|| "–".to_owned(), |rate| thousands(rate.round() as u64)),
-            ),
+            ("transactions/s", report.transactions_per_second.map_or_else(|| "–".to_owned(), per_second)),
             (
                 "can run beside each other",
                 exact.and_then(|exact| exact.width_average).map_or_else(|| "–".to_owned(), |w| format!("{w:.1}")),
@@ -176,14 +173,9 @@ fn over_time(out: &mut String, report: &InspectReport) {
         return;
     }
     let width = report.series.seconds;
-    let chart = |name: &str, value: &dyn Fn(&MinuteReport) -> Option<f64>| Line {
-        name: name.to_owned(),
-        points: report
-            .series
-            .buckets
-            .iter()
-            .map(|minute| (minute.start as f64, value(minute).unwrap_or(f64::NAN)))
-            .collect(),
+    let chart = |name: &str, value: &dyn Fn(&MinuteReport) -> Option<f64>| {
+        let buckets = report.series.buckets.iter();
+        Line { name: name.to_owned(), points: means(buckets.map(|minute| (minute.start, value(minute))), width) }
     };
     let rate = |name: &str, count: &dyn Fn(&MinuteReport) -> u64| {
         let buckets = report.series.buckets.iter();
@@ -233,6 +225,20 @@ fn over_time(out: &mut String, report: &InspectReport) {
     out.push_str("<h3>Bytes of rows a second, by table</h3>");
     out.push_str(&lines(&tables, &Axis::Time, ""));
     out.push_str("</section>");
+}
+
+/// (start, mean) of each bucket; where there is none, or no mean, the line is broken.
+fn means(buckets: impl Iterator<Item = (u64, Option<f64>)>, width: u64) -> Vec<(f64, f64)> {
+    let mut points: Vec<(f64, f64)> = Vec::new();
+    let mut next = None;
+    for (start, mean) in buckets {
+        if let Some(next) = next.filter(|&next| next < start) {
+            points.push((next as f64, f64::NAN));
+        }
+        points.push((start as f64, mean.unwrap_or(f64::NAN)));
+        next = Some(start + width);
+    }
+    points
 }
 
 /// (start, seconds that the log has of it, how many) of each bucket → rates over time, 0 where there is no bucket.
@@ -294,7 +300,8 @@ fn tables(out: &mut String, report: &InspectReport) {
                 thousands(table.updates),
                 thousands(table.deletes),
                 bytes(table.bytes),
-                table.critical_share.map_or_else(|| "–".to_owned(), percent),
+                // Waited for as a whole, or for its rows.
+                table.critical_share.or(table.keys_critical_share).map_or_else(|| "–".to_owned(), percent),
             ]
         })
         .collect();
@@ -319,13 +326,14 @@ fn hot_keys(out: &mut String, report: &InspectReport) {
                 table,
                 key.index.clone().unwrap_or_default(),
                 key.values.clone().unwrap_or_else(|| "not decoded".to_owned()),
+                key.example.as_ref().map_or_else(String::new, place),
                 thousands(key.transactions),
                 thousands(key.error),
                 percent(key.critical_share),
             ]
         })
         .collect();
-    grid(out, &["table", "index", "key", "transactions", "at most more", "critical path"], &rows, 3);
+    grid(out, &["table", "index", "key", "for example", "transactions", "at most more", "critical path"], &rows, 4);
     out.push_str("</section>");
 }
 
@@ -391,7 +399,15 @@ fn problems(out: &mut String, report: &InspectReport) {
 
 #[cfg(test)]
 mod tests {
-    use super::rates;
+    use super::{means, rates};
+
+    #[test]
+    fn means_are_broken_where_the_log_has_nothing() {
+        let points = means([(0, Some(1.0)), (60, None), (240, Some(2.0))].into_iter(), 60);
+        let shown: Vec<(f64, Option<f64>)> =
+            points.into_iter().map(|(at, y)| (at, y.is_finite().then_some(y))).collect();
+        assert_eq!(shown, [(0.0, Some(1.0)), (60.0, None), (120.0, None), (240.0, Some(2.0))]);
+    }
 
     #[test]
     fn rates_are_over_what_the_log_has() {

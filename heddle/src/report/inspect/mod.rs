@@ -1,5 +1,6 @@
 //! What `heddle inspect` found, in the form that all its outputs are made from.
 
+mod advice;
 pub mod findings;
 pub mod html;
 pub mod model;

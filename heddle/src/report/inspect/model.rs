@@ -3,12 +3,14 @@
 use std::collections::BTreeMap;
 
 use engine::quality::exact::Link;
+use engine::quality::intervals::pseudo_group_size;
 use engine::quality::{Histogram, Intervals};
-use engine::schema::TableOrderCause;
+use engine::schema::{TableId, TableOrderCause};
 use engine::survey::totals::{Blocker, Example, OTHER_TABLES, Sized, TableTotal};
 use engine::survey::{Cause, Depth};
 use serde::Serialize;
 
+use super::advice;
 use super::findings::{self, Finding};
 use crate::inspect::Found;
 use crate::report::numbers::utc;
@@ -56,6 +58,12 @@ pub struct InspectReport {
     pub writeset_fallbacks: Vec<BarrierReport>,
     pub tables: Vec<TableReport>,
     pub hot_keys: Vec<HotKeyReport>,
+    /// The one with most of the rows, and its share of them.
+    #[serde(skip)]
+    pub busiest_schema: Option<(String, f64)>,
+    /// The same by table, the worst first.
+    #[serde(skip)]
+    pub hot_tables: Vec<HotTable>,
     /// By these the counts of `hot_keys` may be too small, at most.
     pub hot_keys_missed_max: u64,
     pub largest_transactions: Vec<TransactionReport>,
@@ -107,6 +115,7 @@ pub struct BarrierReport {
     pub seconds: u64,
     pub critical_share: Option<f64>,
     pub example: ExampleReport,
+    pub advice: &'static str,
 }
 
 #[derive(Clone, Debug, Serialize)]
@@ -131,6 +140,10 @@ pub struct TableReport {
     pub ordered_as_a_whole: Option<&'static str>,
     /// Of the critical path, waiting for this table as a whole.
     pub critical_share: Option<f64>,
+    /// Of the critical path, waiting for its rows, as far as they are among those that are counted.
+    pub keys_critical_share: Option<f64>,
+    /// Who waited for it as a whole.
+    pub example: Option<ExampleReport>,
 }
 
 #[derive(Debug, Serialize)]
@@ -145,7 +158,29 @@ pub struct HotKeyReport {
     /// That may be missing in `transactions`.
     pub error: u64,
     pub critical_share: f64,
+    /// Of that, children that waited for their parent.
+    pub reference_share: f64,
+    /// Who waited for it.
+    pub example: Option<ExampleReport>,
 }
+
+/// The rows of one table that are on the critical path.
+#[derive(Debug)]
+pub struct HotTable {
+    /// Null: of tables whose keys were not decoded.
+    pub name: Option<String>,
+    pub rows: usize,
+    pub transactions: u64,
+    pub error: u64,
+    pub critical_share: f64,
+    pub reference_share: f64,
+    /// The hottest of them.
+    pub values: Vec<String>,
+    pub example: Option<ExampleReport>,
+}
+
+/// Rows of a table that are named together.
+const ROWS_NAMED: usize = 5;
 
 #[derive(Debug, Serialize)]
 pub struct TransactionReport {
@@ -184,9 +219,14 @@ pub struct MinuteReport {
     pub deletes: u64,
     pub bytes: u64,
     pub amil: Option<f64>,
+    pub amil_unmodified: Option<f64>,
+    pub pseudo_group_size: Option<f64>,
     pub amil_writeset: Option<f64>,
+    pub pseudo_group_size_writeset: Option<f64>,
     pub amil_writeset_session: Option<f64>,
+    pub pseudo_group_size_writeset_session: Option<f64>,
     pub amil_exact: Option<f64>,
+    pub pseudo_group_size_exact: Option<f64>,
     pub mariadb_group_size: Option<f64>,
 }
 
@@ -293,6 +333,8 @@ impl InspectReport {
             writeset_fallbacks: Vec::new(),
             tables: Vec::new(),
             hot_keys: Vec::new(),
+            busiest_schema: busiest_schema(totals),
+            hot_tables: Vec::new(),
             hot_keys_missed_max: 0,
             largest_transactions: totals.largest.iter().map(transaction).collect(),
             longest_transactions: totals.longest.iter().map(transaction).collect(),
@@ -342,10 +384,16 @@ impl InspectReport {
             let share = critical.get(cause.as_str()).copied();
             self.barrier_details.push(barrier(cause.as_str(), cause.title().to_owned(), blocker, share));
         }
-        self.barrier_details.sort_by_key(|barrier| std::cmp::Reverse(barrier.count));
         if found.totals.rotations > 0 {
             self.barriers.insert("rotation", found.totals.rotations);
+            let file = found.totals.first_rotation.clone().unwrap_or_default();
+            let position = binlog::MAGIC.len() as u64;
+            let mut blocker = Blocker::default();
+            blocker.count = found.totals.rotations;
+            blocker.example = Example { file, position, ..Example::default() };
+            self.barrier_details.push(barrier("rotation", "new binary log files".to_owned(), &blocker, None));
         }
+        self.barrier_details.sort_by_key(|barrier| std::cmp::Reverse(barrier.count));
         for (fallback, blocker) in &found.totals.fallbacks {
             let name = match fallback {
                 engine::tags::Fallback::NoWriteSet => "no_write_set",
@@ -370,11 +418,22 @@ impl InspectReport {
         let whole = totals.critical_us.max(1) as f64;
         let shares: BTreeMap<_, f64> =
             totals.critical_by_table.iter().map(|(&table, &us)| (table, us as f64 / whole)).collect();
+        let mut key_shares: BTreeMap<TableId, f64> = BTreeMap::new();
+        for (hash, counter) in totals.hot.top(usize::MAX) {
+            if let Some(name) = found.totals.names.get(&hash).filter(|_| counter.value.critical_us > 0) {
+                *key_shares.entry(name.table).or_default() += counter.value.critical_us as f64 / whole;
+            }
+        }
         let mut tables: Vec<TableReport> = found
             .totals
             .tables
             .iter()
-            .map(|(id, total)| table_report(total, shares.get(id).copied().filter(|_| self.exact.is_some())))
+            .map(|(id, total)| {
+                let mut table = table_report(total, shares.get(id).copied().filter(|_| self.exact.is_some()));
+                table.keys_critical_share = key_shares.get(id).copied().filter(|_| self.exact.is_some());
+                table.example = found.totals.table_examples.get(id).map(example);
+                table
+            })
             .collect();
         tables.sort_by(|a, b| {
             let size = |table: &TableReport| (table.bytes, table.rows);
@@ -384,23 +443,26 @@ impl InspectReport {
         let mut position = 0;
         tables.retain(|table| {
             position += 1;
-            position <= tables_max || table.critical_share.is_some_and(|share| share >= 0.01)
+            let share = table.critical_share.unwrap_or(0.0) + table.keys_critical_share.unwrap_or(0.0);
+            position <= tables_max || share >= 0.01
         });
         self.tables = tables;
     }
 
     fn add_hot_keys(&mut self, found: &mut Found, keys_max: usize) {
         let totals = &mut found.totals;
-        let (names, tables) = (&totals.names, &totals.tables);
+        let (names, tables, examples) = (&totals.names, &totals.tables, &totals.key_examples);
         let sums = totals.exact.totals();
         let whole = sums.critical_us.max(1) as f64;
-        let mut keys: Vec<HotKeyReport> = Vec::new();
         let mut all = sums.hot.top(usize::MAX);
         all.sort_by_key(|(hash, counter)| (std::cmp::Reverse((counter.value.critical_us, counter.count)), *hash));
-        for (hash, counter) in all.into_iter().take(keys_max) {
+        for (at, (hash, counter)) in all.into_iter().enumerate() {
+            if at >= keys_max && counter.value.critical_us == 0 {
+                break;
+            }
             let name = names.get(&hash);
             let table = name.and_then(|name| tables.get(&name.table));
-            keys.push(HotKeyReport {
+            let key = HotKeyReport {
                 schema: table.map(|table| table.schema.clone()),
                 table: table.map(|table| table.name.clone()),
                 index: name.map(|name| name.index.to_string()),
@@ -408,9 +470,17 @@ impl InspectReport {
                 transactions: counter.count,
                 error: counter.error,
                 critical_share: counter.value.critical_us as f64 / whole,
-            });
+                reference_share: counter.value.reference_us as f64 / whole,
+                example: examples.get(&hash).map(example),
+            };
+            if key.critical_share > 0.0 {
+                note_hot_table(&mut self.hot_tables, &key);
+            }
+            if at < keys_max {
+                self.hot_keys.push(key);
+            }
         }
-        self.hot_keys = keys;
+        self.hot_tables.sort_by(|a, b| b.critical_share.total_cmp(&a.critical_share));
         self.hot_keys_missed_max = sums.hot.missed_max();
     }
 
@@ -440,6 +510,44 @@ impl InspectReport {
             }
         }
         self.table_series = TableSeriesReport { seconds: totals.table_minutes.seconds, buckets };
+    }
+}
+
+fn busiest_schema(totals: &engine::survey::Totals) -> Option<(String, f64)> {
+    let mut rows: BTreeMap<&str, u64> = BTreeMap::new();
+    for table in totals.tables.values() {
+        *rows.entry(&table.schema).or_default() += table.traffic.rows();
+    }
+    let all: u64 = rows.values().sum();
+    let (schema, most) = rows.into_iter().max_by_key(|&(_, rows)| rows)?;
+    (all > 0).then(|| (schema.to_owned(), most as f64 / all as f64))
+}
+
+/// Adds a row to its table's; rows come the hottest first.
+fn note_hot_table(list: &mut Vec<HotTable>, key: &HotKeyReport) {
+    let name = key.schema.as_ref().zip(key.table.as_ref()).map(|(schema, table)| format!("{schema}.{table}"));
+    let at = list.iter().position(|table| table.name == name).unwrap_or_else(|| {
+        let example = key.example.clone();
+        list.push(HotTable {
+            name,
+            rows: 0,
+            transactions: 0,
+            error: 0,
+            critical_share: 0.0,
+            reference_share: 0.0,
+            values: Vec::new(),
+            example,
+        });
+        list.len() - 1
+    });
+    let Some(table) = list.get_mut(at) else { return };
+    table.rows += 1;
+    table.transactions += key.transactions;
+    table.error += key.error;
+    table.critical_share += key.critical_share;
+    table.reference_share += key.reference_share;
+    if table.values.len() < ROWS_NAMED {
+        table.values.extend(key.values.clone());
     }
 }
 
@@ -483,6 +591,7 @@ fn barrier(cause: &'static str, title: String, blocker: &Blocker, critical_share
         seconds: blocker.seconds,
         critical_share,
         example: example(&blocker.example),
+        advice: advice::of(cause),
     }
 }
 
@@ -498,6 +607,8 @@ fn table_report(total: &TableTotal, critical_share: Option<f64>) -> TableReport 
         bytes: total.traffic.bytes,
         ordered_as_a_whole: total.order_by_table.map(table_order_name),
         critical_share,
+        keys_critical_share: None,
+        example: None,
     }
 }
 
@@ -536,7 +647,8 @@ fn series(found: &mut Found) -> SeriesReport {
         .minutes
         .buckets()
         .map(|(start, minute)| {
-            let [source, writeset, session, exact] = minute.intervals;
+            let [amil, amil_writeset, session, amil_exact] = minute.intervals.map(mean);
+            let amil_writeset_session = session.filter(|_| sessions);
             MinuteReport {
                 time: utc(start * 1_000_000),
                 start,
@@ -546,10 +658,15 @@ fn series(found: &mut Found) -> SeriesReport {
                 updates: minute.traffic.updates,
                 deletes: minute.traffic.deletes,
                 bytes: minute.bytes,
-                amil: mean(source),
-                amil_writeset: mean(writeset),
-                amil_writeset_session: mean(session).filter(|_| sessions),
-                amil_exact: mean(exact),
+                amil,
+                amil_unmodified: mean((minute.intervals[0].0, minute.unmodified_sum)),
+                pseudo_group_size: amil.map(pseudo_group_size),
+                amil_writeset,
+                pseudo_group_size_writeset: amil_writeset.map(pseudo_group_size),
+                amil_writeset_session,
+                pseudo_group_size_writeset_session: amil_writeset_session.map(pseudo_group_size),
+                amil_exact,
+                pseudo_group_size_exact: amil_exact.map(pseudo_group_size),
                 mariadb_group_size: mean((minute.groups, minute.transactions)).filter(|_| mariadb),
             }
         })

@@ -3,8 +3,8 @@
 use std::fmt::Write as _;
 
 use super::findings::Finding;
-use super::model::{ExampleReport, InspectReport};
-use crate::report::numbers::{bytes, duration, percent, thousands};
+use super::model::{ExampleReport, HotKeyReport, InspectReport};
+use crate::report::numbers::{bytes, duration, per_second, percent, thousands};
 
 /// Problems that are told one by one.
 const PROBLEMS_TOLD: usize = 20;
@@ -54,7 +54,7 @@ fn traffic(out: &mut String, report: &InspectReport) {
     if let (Some(first), Some(last)) = (&report.first_time, &report.last_time) {
         let rate = report
             .transactions_per_second
-            .map_or_else(String::new, |rate| format!(": {rate:.0} transactions/s on average"));
+            .map_or_else(String::new, |rate| format!(": {} transactions/s on average", per_second(rate)));
         let _ = writeln!(out, "{first} to {last} ({}){rate}", duration(report.seconds));
     }
 }
@@ -165,15 +165,18 @@ fn tables(out: &mut String, report: &InspectReport, head: &str) {
     if report.tables.is_empty() {
         return;
     }
+    let names =
+        report.tables.iter().take(LINES).map(|table| table.schema.chars().count() + table.table.chars().count() + 1);
+    let width = names.max().unwrap_or(0).max(36);
     let _ = writeln!(
         out,
-        "\n{head}\n  {:<36}{:>12}{:>12}{:>12}{:>10}  ordered",
+        "\n{head}\n  {:<width$}{:>12}{:>12}{:>12}{:>10}  ordered",
         "", "inserts", "updates", "deletes", "bytes"
     );
     for table in report.tables.iter().take(LINES) {
         let _ = writeln!(
             out,
-            "  {:<36}{:>12}{:>12}{:>12}{:>10}  {}",
+            "  {:<width$}{:>12}{:>12}{:>12}{:>10}  {}",
             format!("{}.{}", table.schema, table.table),
             thousands(table.inserts),
             thousands(table.updates),
@@ -197,8 +200,7 @@ fn hot_keys(out: &mut String, report: &InspectReport, head: &str) {
     if keys.is_empty() {
         return;
     }
-    let _ = writeln!(out, "\n{head}\n  {:<60}{:>14}{:>16}", "", "transactions", "critical path");
-    for key in keys {
+    let name = |key: &HotKeyReport| {
         let table = match (&key.schema, &key.table) {
             (Some(schema), Some(table)) => format!("{schema}.{table}"),
             _ => "?".to_owned(),
@@ -206,13 +208,13 @@ fn hot_keys(out: &mut String, report: &InspectReport, head: &str) {
         let values = key.values.as_deref().unwrap_or("not decoded");
         let index =
             key.index.as_deref().filter(|index| *index != "PRIMARY").map_or_else(String::new, |i| format!(" {i}"));
-        let _ = writeln!(
-            out,
-            "  {:<60}{:>14}{:>16}",
-            format!("{table}{index} {values}"),
-            thousands(key.transactions),
-            percent(key.critical_share)
-        );
+        format!("{table}{index} {values}")
+    };
+    let width = keys.iter().map(|key| name(key).chars().count()).max().unwrap_or(0).max(60);
+    let _ = writeln!(out, "\n{head}\n  {:<width$}{:>14}{:>16}", "", "transactions", "critical path");
+    for key in keys {
+        let (transactions, share) = (thousands(key.transactions), percent(key.critical_share));
+        let _ = writeln!(out, "  {:<width$}{transactions:>14}{share:>16}", name(key));
     }
     if report.hot_keys_missed_max > 0 {
         let _ = writeln!(out, "  counts may be up to {} too small", thousands(report.hot_keys_missed_max));
