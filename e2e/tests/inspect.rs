@@ -132,7 +132,7 @@ fn check(kind: Kind) -> Result<()> {
 
 fn large(server: &Server, url: &str) -> Result<()> {
     let log = server.current_log()?.display().to_string();
-    let doublings = "INSERT INTO orders (customer, note) SELECT customer, note FROM orders;".repeat(9);
+    let doublings = "INSERT INTO orders (customer, note) SELECT customer, note FROM orders;".repeat(6);
     server.execute(&format!("USE shop; {doublings} DELETE FROM orders WHERE id > 100;"))?;
     server.rotate()?;
     let report = inspect(&[&log, "--schema", url], 0)?;

@@ -343,6 +343,27 @@ fn what_is_sent_in_clear_is_read() {
     assert_eq!((piece.map(|piece| scan(&piece, Depth::Keys).records.len()), problem), (Some(1), None));
 }
 
+/// Nor for transactions that are larger than a piece may be.
+#[test]
+fn large_transactions_are_cut_at_the_same_places() {
+    let mut bytes = binlog::MAGIC.to_vec();
+    let head = Head::new(1_700_000_000, 1, Checksum::Crc32);
+    let spec = FormatSpec::new("8.0.36", Flavour::MySql, Checksum::Crc32);
+    bytes.extend(encode::format_description(&head, &spec));
+    for gno in 1..=2 {
+        bytes.extend(encode::mysql_gtid(&head, &MySqlGtid { uuid: [3; 16], gno, ..MySqlGtid::default() }));
+        bytes.extend(encode::query(&head, 1, 0, 0, "s", &[], b"BEGIN"));
+        (0..45).for_each(|_| bytes.extend(encode::event(Kind::IGNORABLE, &head, &[0; 400_000])));
+        bytes.extend(encode::xid(&head, gno));
+    }
+    let places = |chunk| cut(&bytes, chunk).0.iter().map(|piece| (piece.offset, piece.bytes.len())).collect::<Vec<_>>();
+    let whole = places(bytes.len());
+    assert!(whole.len() >= 3, "{whole:?}");
+    assert_eq!(whole, places(1 << 20));
+    // As a live server sends them: event by event.
+    assert_eq!(whole, places(400_023));
+}
+
 /// Small pieces, as between rotations that come often, have each key but once or twice: it is named all the same.
 #[test]
 fn keys_of_small_pieces_are_named() {

@@ -195,10 +195,11 @@ impl Cutter {
                 self.skip = (length > here).then_some(((length - here) as u64, offset));
                 return Cut::Piece(piece);
             }
+            // Whatever else is there already: where it cuts must not depend on how the file arrives.
+            if self.at - self.boundary.min(self.at) >= PIECE_BYTES_MAX {
+                return Cut::Piece(self.piece(self.at, true));
+            }
             if have < length {
-                if self.at - self.boundary.min(self.at) >= PIECE_BYTES_MAX {
-                    return Cut::Piece(self.piece(self.at, true));
-                }
                 return self.more(length - have);
             }
             if let Err(problem) = self.look(header.kind, length) {
