@@ -195,8 +195,10 @@ impl Cutter {
                 self.skip = (length > here).then_some(((length - here) as u64, offset));
                 return Cut::Piece(piece);
             }
-            // Whatever else is there already: where it cuts must not depend on how the file arrives.
-            if self.at - self.boundary.min(self.at) >= PIECE_BYTES_MAX {
+            // Whatever else is there already: where it cuts must not depend on how the file arrives. Of a statement the text says whether a
+            // transaction begins.
+            let told = have >= length || header.kind != Kind::QUERY || self.has_gtids;
+            if told && self.at - self.boundary.min(self.at) >= PIECE_BYTES_MAX {
                 return Cut::Piece(self.piece(self.at, true));
             }
             if have < length {
