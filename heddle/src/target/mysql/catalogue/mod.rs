@@ -1,18 +1,18 @@
 //! Table definitions as the target has them, read when a table is first seen and after each DDL.
 
 mod definition;
+mod relations;
 
 use std::collections::HashMap;
 use std::sync::Arc;
 
 use binlog::{ColumnKind, Flavour, TableMap};
 use engine::keys::KeyClass;
-use engine::schema::{
-    Catalogue, CatalogueError, Column, ForeignKey, KeyPart, Table, TableId, TableOrderCause, UniqueKey,
-};
+use engine::schema::{Catalogue, CatalogueError, ForeignKey, KeyPart, Table, TableId, TableOrderCause, UniqueKey};
 use wire::Connection;
 
 use self::definition::Definition;
+use self::relations::{Relation, Relations};
 use super::sql::quote;
 use super::{Shared, lookup};
 
@@ -26,7 +26,7 @@ pub struct MySqlCatalogue {
     /// Tables whose definition had to be read since then.
     misses: usize,
     /// Foreign keys of the whole server, read with the first table after each DDL.
-    relations: Option<Arc<Vec<Relation>>>,
+    relations: Option<Arc<Relations>>,
     /// Where what sessions have to know is noted.
     shared: Option<Arc<Shared>>,
 }
@@ -44,18 +44,6 @@ const DEFINITIONS_MAX: usize = 4096;
 
 /// How often the connection may be lost during one query: more often than that, it is the query.
 const LOST_MAX: u32 = 20;
-
-/// One foreign key, by names.
-#[derive(Debug)]
-struct Relation {
-    name: String,
-    child: Name,
-    child_columns: Vec<String>,
-    parent: Name,
-    parent_columns: Vec<String>,
-    /// Deleting or changing the parent changes the child's rows.
-    cascades: bool,
-}
 
 impl MySqlCatalogue {
     pub fn new(connection: Connection, reconnect: Box<dyn Fn() -> Result<Connection, String> + Send>) -> Self {
@@ -116,20 +104,21 @@ impl MySqlCatalogue {
         let relations = self.relations()?;
         let mut cause = definition.cause;
         let mut foreign_keys = Vec::new();
-        for relation in relations.iter().filter(|relation| relation.child == *name) {
+        for relation in relations.of_child(name) {
             match self.foreign_key(relation, &definition)? {
                 Some(key) => foreign_keys.push(key),
                 None => cause = cause.or(Some(TableOrderCause::ForeignKeyUnknown)),
             }
         }
-        let cascades_to = self.descendants(name, &relations);
-        let cascade_columns = cascade_columns(name, &relations, &definition.columns);
+        let cascades_to = relations.descendants(name).iter().map(|name| self.id(name)).collect();
+        let cascade_columns = relations.cascade_columns(name, &definition.columns);
+        let is_referenced = relations.of_parent(name).next().is_some();
         Ok(Table {
             id,
             schema: schema.clone(),
             name: table.clone(),
-            has_relations: relations.iter().any(|relation| relation.child == *name || relation.parent == *name),
-            is_referenced: relations.iter().any(|relation| relation.parent == *name),
+            has_relations: is_referenced || relations.of_child(name).next().is_some(),
+            is_referenced,
             columns: definition.columns.clone(),
             unique_keys: definition.unique_keys.clone(),
             foreign_keys,
@@ -234,31 +223,11 @@ impl MySqlCatalogue {
         Ok(format!("TABLE_SCHEMA IN ({})", chosen.join(",")))
     }
 
-    fn relations(&mut self) -> Result<Arc<Vec<Relation>>, String> {
+    fn relations(&mut self) -> Result<Arc<Relations>, String> {
         if let Some(relations) = &self.relations {
             return Ok(Arc::clone(relations));
         }
-        let rules = self.rows(
-            "SELECT CONSTRAINT_SCHEMA, TABLE_NAME, CONSTRAINT_NAME, DELETE_RULE, UPDATE_RULE \
-             FROM information_schema.REFERENTIAL_CONSTRAINTS",
-        )?;
-        let mut relations = Vec::new();
-        if !rules.is_empty() {
-            let usage = self.rows(
-                "SELECT TABLE_SCHEMA, TABLE_NAME, CONSTRAINT_NAME, COLUMN_NAME, REFERENCED_TABLE_SCHEMA, \
-                 REFERENCED_TABLE_NAME, REFERENCED_COLUMN_NAME FROM information_schema.KEY_COLUMN_USAGE \
-                 WHERE REFERENCED_TABLE_NAME IS NOT NULL ORDER BY TABLE_SCHEMA, TABLE_NAME, CONSTRAINT_NAME, ORDINAL_POSITION",
-            )?;
-            let mut by_constraint: HashMap<[&str; 3], Vec<&wire::Row>> = HashMap::new();
-            for row in &usage {
-                by_constraint.entry(constraint(row)?).or_default().push(row);
-            }
-            for rule in &rules {
-                let columns = by_constraint.get(&constraint(rule)?).map_or(&[][..], Vec::as_slice);
-                relations.extend(relation(rule, columns)?);
-            }
-        }
-        let relations = Arc::new(relations);
+        let relations = Arc::new(Relations::read(&mut |sql| self.rows(sql))?);
         self.relations = Some(Arc::clone(&relations));
         Ok(relations)
     }
@@ -303,62 +272,6 @@ impl MySqlCatalogue {
         let parent_key = key.filter(|_| definition.cause.is_none() && same);
         Ok(Some(ForeignKey { name: relation.name.clone(), columns, parent, parent_key, classes }))
     }
-
-    /// Tables that cascades from this one reach.
-    fn descendants(&mut self, name: &Name, relations: &[Relation]) -> Vec<TableId> {
-        let mut found: Vec<Name> = Vec::new();
-        let mut open = vec![name.clone()];
-        while let Some(parent) = open.pop() {
-            for relation in relations.iter().filter(|relation| relation.cascades && relation.parent == parent) {
-                if !found.contains(&relation.child) {
-                    found.push(relation.child.clone());
-                    open.push(relation.child.clone());
-                }
-            }
-        }
-        found.iter().map(|name| self.id(name)).collect()
-    }
-}
-
-/// Columns of a table that cascading foreign keys refer to; all of them when one is not found by its name.
-fn cascade_columns(table: &Name, relations: &[Relation], columns: &[Column]) -> Vec<usize> {
-    let referring = relations.iter().filter(|relation| relation.cascades && relation.parent == *table);
-    let names: Vec<&String> = referring.flat_map(|relation| &relation.parent_columns).collect();
-    let position = |name: &&String| columns.iter().position(|column| column.name.eq_ignore_ascii_case(name));
-    let found: Option<Vec<usize>> = names.iter().map(position).collect();
-    let mut found = found.unwrap_or_else(|| (0..columns.len()).collect());
-    found.sort_unstable();
-    found.dedup();
-    found
-}
-
-/// Schema, table and name of a constraint: the first columns of both queries.
-fn constraint(row: &wire::Row) -> Result<[&str; 3], String> {
-    let text = |index: usize| row.required_text(index).map_err(|error| error.to_string());
-    Ok([text(0)?, text(1)?, text(2)?])
-}
-
-/// `usage`: the columns of this constraint.
-fn relation(rule: &wire::Row, usage: &[&wire::Row]) -> Result<Option<Relation>, String> {
-    let text =
-        |row: &wire::Row, index: usize| row.required_text(index).map(str::to_owned).map_err(|error| error.to_string());
-    let (schema, table, name) = (text(rule, 0)?, text(rule, 1)?, text(rule, 2)?);
-    let acts = |rule: &str| matches!(rule, "CASCADE" | "SET NULL" | "SET DEFAULT");
-    let cascades = acts(&text(rule, 3)?) || acts(&text(rule, 4)?);
-    let mut relation = Relation {
-        name,
-        child: (schema, table),
-        child_columns: Vec::new(),
-        parent: (String::new(), String::new()),
-        parent_columns: Vec::new(),
-        cascades,
-    };
-    for row in usage {
-        relation.child_columns.push(text(row, 3)?);
-        relation.parent = (text(row, 4)?, text(row, 5)?);
-        relation.parent_columns.push(text(row, 6)?);
-    }
-    Ok((!relation.child_columns.is_empty()).then_some(relation))
 }
 
 impl Catalogue for MySqlCatalogue {
