@@ -23,6 +23,7 @@ use crate::report::out::{may_colour, say};
 use crate::report::summary::Summary;
 use crate::runtime::channel::{self, Spec};
 use crate::runtime::stats::Stats;
+use crate::source::Source;
 use crate::target::store::{self, StoreTarget, TableSum};
 use engine::policy::PolicyName;
 
@@ -344,7 +345,7 @@ fn replicate(way: Way, log: &Log, path: &Path, shown: Shown) -> Result<Summary> 
         grouping: if way.grouping { Grouping::Auto } else { Grouping::Off },
         memory_bytes: MEMORY_BYTES,
         retries_max: RETRIES_MAX,
-        ..Spec::of_files(log.files.clone(), Arc::new(target), way.workers)
+        ..Spec::new(Source::Files(log.files.clone()), Arc::new(target), way.workers)
     };
     let (stats, stop) = (Arc::new(Stats::default()), Arc::new(AtomicBool::new(false)));
     let signals = Signals::watch(&stop)?;

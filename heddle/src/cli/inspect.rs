@@ -75,6 +75,13 @@ pub struct InspectArgs {
     top: usize,
 }
 
+/// Finds out before hours of reading, not after them.
+pub fn may_write(html: Option<&Path>) -> Result<()> {
+    let Some(path) = html else { return Ok(()) };
+    let opened = std::fs::OpenOptions::new().append(true).create(true).open(path);
+    opened.map(|_| ()).with_context(|| format!("--html {}", path.display()))
+}
+
 pub fn run(args: &InspectArgs) -> Result<ExitCode> {
     let depth = if args.quick { Depth::Traffic } else { Depth::Keys };
     let totals = Totals::new(depth, Costs::default());
@@ -83,14 +90,7 @@ pub fn run(args: &InspectArgs) -> Result<ExitCode> {
         Some(dir) => Some(parquet::Writer::new(dir, &failed)?),
         None => None,
     };
-    // Before hours of reading, not after them.
-    if let Some(path) = &args.html {
-        std::fs::OpenOptions::new()
-            .append(true)
-            .create(true)
-            .open(path)
-            .with_context(|| format!("--html {}", path.display()))?;
-    }
+    may_write(args.html.as_deref())?;
     let sink = parquet.as_mut().map(|writer| writer as &mut (dyn Sink + Send));
     let mut found = match &args.from {
         Some(url) => read_live(args, url, totals, sink)?,

@@ -12,7 +12,7 @@ use engine::survey::{Depth, Totals};
 use sim::replica::{Costs, Model, Policy, Tags, Trace};
 
 use super::connect::{self, End};
-use super::inspect::{definitions, read_files, threads};
+use super::inspect::{definitions, may_write, read_files, threads};
 use crate::inspect::pipeline::Found;
 use crate::report::inspect::InspectReport;
 use crate::report::inspect::model::Limits;
@@ -109,13 +109,7 @@ pub fn run(args: &SimulateArgs) -> Result<ExitCode> {
     if let Some(options) = &calibrated {
         calibrate::reach(options)?;
     }
-    if let Some(path) = &args.html {
-        std::fs::OpenOptions::new()
-            .append(true)
-            .create(true)
-            .open(path)
-            .with_context(|| format!("--html {}", path.display()))?;
-    }
+    may_write(args.html.as_deref())?;
     let definitions = definitions(args.schema.as_deref())?;
     let full = AtomicBool::new(false);
     let mut collector = Collector::new(args.transactions as usize, &full);

@@ -4,9 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use anyhow::{Context, Result, anyhow, bail};
-use engine::group::Grouping;
 use engine::position::LogPosition;
-use engine::scheduler::CommitOrder;
 use wire::{ConnectOptions, Connection};
 
 use super::goal::{Goal, Watcher};
@@ -21,12 +19,10 @@ use crate::report::summary::Summary;
 use crate::runtime::channel::{self, Spec};
 use crate::runtime::start::StartAt;
 use crate::runtime::stats::Stats;
-use crate::runtime::until::Until;
 use crate::source::Source;
 use crate::source::state::SourceState;
 use crate::target::Target;
 use crate::target::mysql::progress::SCHEMA;
-use engine::policy::{PolicyName, PolicyOptions};
 
 impl Rescue<'_> {
     /// Applies until the goal; false when it was not reached.
@@ -70,17 +66,7 @@ impl Rescue<'_> {
             (None, Positioning::Gtid | Positioning::CurrentPos, _) => StartAt::Gtids(place.gtids.clone()),
         };
         let spec = Spec {
-            source: Source::Live(Box::new(source.clone())),
-            target: Arc::new(target),
             on_target: place.gtids.clone(),
-            workers: self.request.workers,
-            policy: PolicyName::Writeset,
-            policy_options: PolicyOptions::default(),
-            order: CommitOrder::Preserve,
-            grouping: Grouping::Auto,
-            until: Until::default(),
-            fill_gaps: false,
-            until_end: false,
             start,
             relay_dir: (self.request.relay_dir)(&self.progress)?,
             relay_filled: copied_to.is_some(),
@@ -91,6 +77,7 @@ impl Rescue<'_> {
             memory_bytes: self.request.memory_bytes,
             retries_max: self.request.retries_max,
             source_retry: self.request.source_retry,
+            ..Spec::new(Source::Live(Box::new(source.clone())), Arc::new(target), self.request.workers)
         };
         let (mut summary, reached) = self.run_channel(&spec, goal, &source, &state)?;
         // It was our own doing.

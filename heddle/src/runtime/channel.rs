@@ -68,12 +68,12 @@ pub struct Spec {
 }
 
 impl Spec {
-    /// A run of our own over files that are read in place: there is no relay log.
-    pub fn of_files(files: Vec<PathBuf>, target: Arc<dyn Target>, workers: usize) -> Self {
+    /// A run of our own from the beginning, without a relay log: what a caller wants to be different it says.
+    pub fn new(source: Source, target: Arc<dyn Target>, workers: usize) -> Self {
         const MEMORY_BYTES: u64 = 256 << 20;
         const RETRIES_MAX: u32 = 10;
         Self {
-            source: Source::Files(files),
+            source,
             target,
             on_target: engine::gtid::GtidState::None,
             workers,

@@ -13,6 +13,7 @@ use super::rows::{Choice, Shape, Stream};
 use super::{Measured, in_turns};
 use crate::runtime::channel::{self, Spec};
 use crate::runtime::stats::Stats;
+use crate::source::Source;
 use crate::target::mysql::MySqlTarget;
 use crate::target::mysql::progress::{SCHEMA, TABLES};
 
@@ -119,8 +120,11 @@ fn replicate(
     std::fs::write(&log, stream.log("u", way.transactions, way.rows_each, way.choice, now as u32))?;
     let target = MySqlTarget::connect_as_replica(options.clone(), &format!("{CHANNEL}-{number}"), logged);
     let target = Arc::new(target.map_err(anyhow::Error::new)?);
-    let spec =
-        Spec { order: way.order, grouping: way.grouping, ..Spec::of_files(vec![log.clone()], target, way.workers) };
+    let spec = Spec {
+        order: way.order,
+        grouping: way.grouping,
+        ..Spec::new(Source::Files(vec![log.clone()]), target, way.workers)
+    };
     let summary = channel::run(&spec, &Arc::new(Stats::default()), &Arc::new(AtomicBool::new(false)))?;
     std::fs::remove_file(&log)?;
     if let Some(error) = summary.error {
