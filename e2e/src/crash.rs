@@ -3,7 +3,7 @@
 
 use crate::heddle::Heddle;
 use crate::pair::Pair;
-use crate::server::Kind;
+use crate::server::{Kind, Server};
 use crate::workload::{Size, Workload};
 use anyhow::{Context, Result, bail, ensure};
 use rand::rngs::StdRng;
@@ -58,7 +58,56 @@ pub struct Crashes {
 const KILLS_PER_ROUND: usize = 10;
 
 /// More would only be caught up with after the last kill.
-const WORKLOADS_PER_ROUND: usize = 4;
+const WORKLOADS_PER_ROUND: u64 = 4;
+
+/// Calls `round` with its number and its part of the kills, until all are done.
+pub(crate) fn in_rounds(kills: usize, mut round: impl FnMut(u64, usize) -> Result<()>) -> Result<()> {
+    let mut left = kills;
+    for number in 0.. {
+        if left == 0 {
+            break;
+        }
+        let part = left.min(KILLS_PER_ROUND);
+        round(number, part).with_context(|| format!("round {number}"))?;
+        left -= part;
+    }
+    Ok(())
+}
+
+/// Does `kills` while random workloads run on the source; their schemas. Those of another `seed` or round are others.
+pub(crate) fn beside_workloads(
+    source: &Server,
+    (seed, round): (u64, u64),
+    size: Size,
+    kills: impl FnOnce() -> Result<()>,
+) -> Result<Vec<String>> {
+    let stop = AtomicBool::new(false);
+    let first = seed.wrapping_mul(1000).wrapping_add(round * 10) % 1_000_000_000;
+    let (killed, made) = thread::scope(|scope| {
+        let load = scope.spawn(|| {
+            let mut made = Vec::new();
+            for number in 0..WORKLOADS_PER_ROUND {
+                if stop.load(Ordering::Relaxed) {
+                    break;
+                }
+                let workload = Workload::new(first + number, size, source.kind);
+                made.push(workload.schema.clone());
+                workload.run(source)?;
+            }
+            anyhow::Ok(made)
+        });
+        let killed = kills();
+        stop.store(true, Ordering::Relaxed);
+        (killed, load.join())
+    });
+    killed?;
+    made.map_err(|_| anyhow::anyhow!("the workload's thread ended"))?
+}
+
+/// Options of heddle at the end of a command that repeats a test.
+pub(crate) fn options_text(options: &[String]) -> String {
+    if options.is_empty() { String::new() } else { format!(" -- {}", options.join(" ")) }
+}
 
 const SIZE: Size = Size {
     tables: 6,
@@ -75,7 +124,7 @@ const SIZE: Size = Size {
 impl Crashes {
     /// How to repeat it.
     pub fn command(&self) -> String {
-        let options = if self.options.is_empty() { String::new() } else { format!(" -- {}", self.options.join(" ")) };
+        let options = options_text(&self.options);
         let victim = match self.victim {
             Victim::Heddle => "heddle",
             Victim::Target => "target",
@@ -97,15 +146,7 @@ impl Crashes {
         let durable = ["--sync-binlog=1", "--innodb-flush-log-at-trx-commit=1"];
         let source = if matches!(self.victim, Victim::Source | Victim::All) { durable.as_slice() } else { &[] };
         let pair = Pair::start_with(self.kind, source, &[])?;
-        let mut left = self.kills;
-        let mut number = 0;
-        while left > 0 {
-            let kills = left.min(KILLS_PER_ROUND);
-            self.round(&pair, &mut random, kills, number).with_context(|| format!("round {number}"))?;
-            left -= kills;
-            number += 1;
-        }
-        Ok(())
+        in_rounds(self.kills, |number, kills| self.round(&pair, &mut random, kills, number))
     }
 
     fn begin(&self, pair: &Pair) -> Result<Heddle> {
@@ -113,26 +154,11 @@ impl Crashes {
     }
 
     fn round(&self, pair: &Pair, random: &mut StdRng, kills: usize, round: u64) -> Result<()> {
-        let stop = AtomicBool::new(false);
-        let first = self.seed.wrapping_mul(1000).wrapping_add(round * 10) % 1_000_000_000;
-        let (killed, made) = thread::scope(|scope| {
-            let load = scope.spawn(|| {
-                let mut made: Vec<String> = Vec::new();
-                while !stop.load(Ordering::Relaxed) && made.len() < WORKLOADS_PER_ROUND {
-                    // A session that ends with its server would leave prepared branches that hold their rows.
-                    let xa = !matches!(self.victim, Victim::Source | Victim::All);
-                    let workload = Workload::new(first + made.len() as u64, Size { xa, ..SIZE }, self.kind);
-                    made.push(workload.schema.clone());
-                    workload.run(&pair.source)?;
-                }
-                anyhow::Ok(made)
-            });
-            let killed = self.kill_at_random(pair, random, kills);
-            stop.store(true, Ordering::Relaxed);
-            (killed, load.join())
-        });
-        killed?;
-        let made = made.map_err(|_| anyhow::anyhow!("the workload's thread ended"))??;
+        // A session that ends with its server would leave prepared branches that hold their rows.
+        let xa = !matches!(self.victim, Victim::Source | Victim::All);
+        let made = beside_workloads(&pair.source, (self.seed, round), Size { xa, ..SIZE }, || {
+            self.kill_at_random(pair, random, kills)
+        })?;
         pair.to_the_end(&self.options.iter().map(String::as_str).collect::<Vec<_>>())?;
         for schema in made {
             pair.source.execute(&format!("DROP DATABASE IF EXISTS {schema}; DROP DATABASE IF EXISTS {schema}d"))?;

@@ -1,16 +1,14 @@
 //! Heddle, replicating a random workload into the embedded store, is killed at random moments: the store must then hold what one run without
 //! kills makes of the same log, and as many rows as the source has.
 
-use crate::crash::pause;
+use crate::crash::{beside_workloads, in_rounds, options_text, pause};
 use crate::heddle::{Heddle, heddle};
 use crate::server::{Kind, Server};
-use crate::workload::{Size, Workload};
+use crate::workload::Size;
 use anyhow::{Context, Result, ensure};
 use rand::SeedableRng;
 use rand::rngs::StdRng;
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::thread;
 
 #[derive(Clone, Debug)]
 pub struct StoreCrashes {
@@ -20,12 +18,6 @@ pub struct StoreCrashes {
     /// Of heddle.
     pub options: Vec<String>,
 }
-
-/// Kills between two comparisons.
-const KILLS_PER_ROUND: usize = 10;
-
-/// More would only be caught up with after the last kill.
-const WORKLOADS_PER_ROUND: u64 = 4;
 
 /// The store takes rows: no statements, nothing prepared, no partial images; it does what a definition does to rows.
 const SIZE: Size = Size {
@@ -81,7 +73,7 @@ impl Channel {
 impl StoreCrashes {
     /// How to repeat it.
     pub fn command(&self) -> String {
-        let options = if self.options.is_empty() { String::new() } else { format!(" -- {}", self.options.join(" ")) };
+        let options = options_text(&self.options);
         format!("torture store {} {} {}{options}", self.kind, self.kills, self.seed)
     }
 
@@ -95,32 +87,12 @@ impl StoreCrashes {
         // The store has to know a primary key to give its rows a new column.
         let source = Server::start(self.kind, &["--binlog-row-metadata=FULL"])?;
         let channel = Channel::new(&source, source.url(), "killed");
-        let rounds = self.kills.div_ceil(KILLS_PER_ROUND);
-        for round in 0..rounds {
-            let kills = KILLS_PER_ROUND.min(self.kills - round * KILLS_PER_ROUND);
-            self.round(&source, &channel, &mut random, kills, round).with_context(|| format!("round {round}"))?;
-        }
-        Ok(())
+        in_rounds(self.kills, |number, kills| self.round(&source, &channel, &mut random, kills, number))
     }
 
-    fn round(&self, source: &Server, channel: &Channel, random: &mut StdRng, kills: usize, round: usize) -> Result<()> {
+    fn round(&self, source: &Server, channel: &Channel, random: &mut StdRng, kills: usize, round: u64) -> Result<()> {
         let options: Vec<&str> = self.options.iter().map(String::as_str).collect();
-        let stop = AtomicBool::new(false);
-        let first = self.seed.wrapping_mul(1000).wrapping_add(round as u64 * 10) % 1_000_000_000;
-        thread::scope(|scope| {
-            let load = scope.spawn(|| {
-                for number in 0..WORKLOADS_PER_ROUND {
-                    if !stop.load(Ordering::Relaxed) {
-                        Workload::new(first + number, SIZE, self.kind).run(source)?;
-                    }
-                }
-                anyhow::Ok(())
-            });
-            let killed = kill_at_random(channel, random, kills, &options);
-            stop.store(true, Ordering::Relaxed);
-            let loaded = load.join().map_err(|_| anyhow::anyhow!("the workload's thread ended"))?;
-            killed.and(loaded)
-        })?;
+        beside_workloads(source, (self.seed, round), SIZE, || kill_at_random(channel, random, kills, &options))?;
         channel.to_the_end(&options)?;
         let again = channel.to_the_end(&options)?;
         ensure!(again == 0, "the same command again applied {again} transactions");
@@ -128,7 +100,7 @@ impl StoreCrashes {
     }
 
     /// With a store of one undisturbed, serial run over the files, and with the source's rows by their number.
-    fn compare(&self, source: &Server, channel: &Channel, round: usize) -> Result<()> {
+    fn compare(&self, source: &Server, channel: &Channel, round: u64) -> Result<()> {
         let files = source.binlog_index().display().to_string();
         let clean = Channel::new(source, files, &format!("clean-{round}"));
         clean.to_the_end(&["--workers", "1", "--grouping", "off"])?;

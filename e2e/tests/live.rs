@@ -137,44 +137,46 @@ fn terminated(kind: Kind, files: bool) -> Result<()> {
 
 /// SIGKILL of heddle at random moments.
 fn heddle_killed(kind: Kind, options: &[&str]) -> Result<()> {
-    let mut random = seeded("heddle_killed");
+    killed_and(kind, options, (seeded("heddle_killed"), 50), |_, _| Ok(()))
+}
+
+/// Kills heddle, not before so many milliseconds, and does something; again and again, then to the end.
+fn killed_and(
+    kind: Kind,
+    options: &[&str],
+    (mut random, earliest_ms): (StdRng, u64),
+    mut after: impl FnMut(&Pair, &mut StdRng) -> Result<()>,
+) -> Result<()> {
     let pair = Pair::start(kind)?;
     made_load(&pair.source, SMALL)?;
     let mut arguments = vec!["--until-end"];
     arguments.extend(options);
     for _ in 0..ROUNDS {
         let running = pair.begin(&arguments)?;
-        pause(&mut random, 50, 900);
+        pause(&mut random, earliest_ms, 900);
         running.kill()?;
         running.wait()?;
+        after(&pair, &mut random)?;
     }
     pair.to_the_end(options).map(drop)
 }
 
 /// The machine of heddle crashes: of what it had received, the end is not on the disk.
 fn machine_crashed(kind: Kind, options: &[&str]) -> Result<()> {
-    let mut random = seeded("machine_crashed");
-    let pair = Pair::start(kind)?;
-    made_load(&pair.source, SMALL)?;
-    let mut arguments = vec!["--until-end"];
-    arguments.extend(options);
     let mut lost = 0;
-    for _ in 0..ROUNDS {
-        let running = pair.begin(&arguments)?;
-        pause(&mut random, 200, 900);
-        running.kill()?;
-        running.wait()?;
+    killed_and(kind, options, (seeded("machine_crashed"), 200), |pair, random| {
         let segments = std::fs::read_dir(&pair.relay).into_iter().flatten().flatten().map(|entry| entry.path());
         let Some(last) = segments.filter(|path| path.display().to_string().contains("heddle-relay.")).max() else {
-            continue;
+            return Ok(());
         };
         let length = std::fs::metadata(&last)?.len();
         let kept = random.random_range(length / 2..=length);
         OpenOptions::new().write(true).open(&last)?.set_len(kept)?;
         lost += length - kept;
-    }
+        Ok(())
+    })?;
     ensure!(lost > 0, "nothing was lost");
-    pair.to_the_end(options).map(drop)
+    Ok(())
 }
 
 /// SIGKILL of the target's process; heddle may go on by itself or end, the same command again must finish the work.

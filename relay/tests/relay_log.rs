@@ -6,7 +6,7 @@ use binlog::encode::Head;
 use binlog::{Checksum, Event, Flavour, Kind};
 use common::*;
 use relay::fs::{Fault, FaultyFs};
-use relay::{Error, LogPosition, LogReader, Options, Read, RealFs, RelayLog, Start, reread};
+use relay::{Error, LogPosition, LogReader, Options, Read, RealFs, RelayLog, RelayShared, RelayWriter, Start, reread};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -430,12 +430,17 @@ fn after_a_failed_fsync_nothing_goes_on() {
     }
 }
 
+/// With segments that are not full so soon.
+fn open_large(fs: &FaultyFs) -> (RelayWriter, RelayShared) {
+    let large = Options { segment_bytes_max: 1 << 20, relay_bytes_max: 1 << 30, ..options() };
+    RelayLog::open(Arc::new(fs.clone()), Path::new(DIR), large).unwrap()
+}
+
 #[test]
 fn what_a_dead_process_left_is_made_durable_before_it_is_read() {
     let source = sample(Flavour::MySql, Checksum::Crc32);
     let fs = FaultyFs::new(1);
-    let large = Options { segment_bytes_max: 1 << 20, relay_bytes_max: 1 << 30, ..options() };
-    let (mut writer, shared) = RelayLog::open(Arc::new(fs.clone()), Path::new(DIR), large).unwrap();
+    let (mut writer, shared) = open_large(&fs);
     append(&mut writer, &source.sent);
     writer.publish().unwrap();
     assert_eq!(shared.durable(), None);
@@ -453,8 +458,7 @@ fn what_a_dead_process_left_is_made_durable_before_it_is_read() {
 fn a_sync_beside() {
     let source = sample(Flavour::MySql, Checksum::Crc32);
     let fs = FaultyFs::new(1);
-    let large = Options { segment_bytes_max: 1 << 20, relay_bytes_max: 1 << 30, ..options() };
-    let (mut writer, shared) = RelayLog::open(Arc::new(fs.clone()), Path::new(DIR), large).unwrap();
+    let (mut writer, shared) = open_large(&fs);
     let last = |count: usize| Some(source.sent[count - 1].end_position());
     append(&mut writer, &source.sent[..4]);
     assert!(writer.begin_sync().unwrap().is_none(), "what is not written can not be synced");
