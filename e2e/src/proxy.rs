@@ -15,6 +15,8 @@ use std::thread;
 pub enum Fault {
     /// The COMMIT reaches the server, its answer does not reach the client.
     AnswerOfCommit,
+    /// Rows reach the server, and with them perhaps commits; some of the answers do not reach the client.
+    AnswerOfRows,
     /// The COMMIT does not reach the server.
     Commit,
     /// Any part of what either side sends, and all after it.
@@ -52,6 +54,7 @@ const CHUNK_BYTES: usize = 16 << 10;
 
 /// As heddle ends a packet with: READ COMMITTED is something else.
 const COMMIT: &[u8] = b";COMMIT";
+const ROWS: &[u8] = b"BINLOG '";
 
 impl Proxy {
     /// Listens on a port of its own in front of `server_port`; about one in `one_in` chances is hit.
@@ -114,15 +117,18 @@ fn requests(mut client: TcpStream, mut server: TcpStream, state: &State, lose_an
     let mut chunk = vec![0; CHUNK_BYTES];
     // A word may come in two pieces.
     let mut tail: Vec<u8> = Vec::new();
+    let sought = if state.fault == Fault::AnswerOfRows { ROWS } else { COMMIT };
     while let Ok(length @ 1..) = client.read(&mut chunk) {
         let bytes = &chunk[..length];
         if !state.stop.load(Ordering::Relaxed) {
             tail.extend_from_slice(bytes);
-            let commits = tail.windows(COMMIT.len()).any(|word| word == COMMIT);
-            tail.drain(..tail.len().saturating_sub(COMMIT.len() - 1));
+            let found = tail.windows(sought.len()).any(|word| word == sought);
+            tail.drain(..tail.len().saturating_sub(sought.len() - 1));
             match state.fault {
-                Fault::AnswerOfCommit if commits && state.hit() => lose_answer.store(true, Ordering::SeqCst),
-                Fault::Commit if commits && state.hit() => return cut(&client, &server, state),
+                Fault::AnswerOfCommit | Fault::AnswerOfRows if found && state.hit() => {
+                    lose_answer.store(true, Ordering::SeqCst)
+                }
+                Fault::Commit if found && state.hit() => return cut(&client, &server, state),
                 Fault::Anything if state.hit() => {
                     let _ = server.write_all(&bytes[..state.part(length)]);
                     return cut(&client, &server, state);

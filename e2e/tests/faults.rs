@@ -3,12 +3,15 @@
 
 use anyhow::{Context, Result, ensure};
 use e2e::crash::{Crashes, Victim};
+use e2e::heddle::Heddle;
 use e2e::pair::Pair;
 use e2e::proxy::{Fault, Proxy};
 use e2e::random;
 use e2e::server::{Kind, MARIADB_10_11, MYSQL_9_7, Server};
 use e2e::store_crash::StoreCrashes;
+use e2e::sysbench::{self, Load};
 use e2e::workload::{Size, Workload};
+use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 use std::thread;
 use std::time::Duration;
@@ -51,6 +54,41 @@ fn target_lost(kind: Kind, fault: Fault, one_in: u32, options: &[&str]) -> Resul
     }
     ensure!(proxy.cuts() > 0, "no connection was cut");
     pair.assert_equal().with_context(|| format!("after {} cuts and {runs} runs", proxy.cuts()))?;
+    pair.to_the_end(options).map(drop)
+}
+
+/// Many transactions in a packet, each of which commits by itself.
+const APART: [&str; 6] = ["--grouping", "off", "--workers", "2", "--commit-order", "relaxed"];
+
+/// A heddle that hangs loses the connection that holds the channel, another one takes over with fewer workers, and the first wakes up:
+/// what its many connections were about to do must not come in between.
+fn cut_off(kind: Kind, options: &[&str]) -> Result<()> {
+    const LOAD: Load = Load { tables: 4, rows: 200, threads: 4, events: 6000, seconds: 0 };
+    let pair = Pair::start(kind)?;
+    sysbench::prepare(&pair.source, "oltp_write_only", LOAD)?;
+    pair.to_the_end(options)?;
+    sysbench::run(&pair.source, "oltp_write_only", LOAD)?;
+    let mut random = StdRng::seed_from_u64(seed("cut_off"));
+    // Somebody holds rows, so the first has many commits to come when it is stopped.
+    let blocker = hold(&pair.target, "SELECT * FROM sbtest.sbtest1 FOR UPDATE; SELECT SLEEP(5)")?;
+    let hung = pair.begin(&[options, &["--workers", "12"]].concat())?;
+    wait_until(&pair.target, "SELECT COUNT(IS_USED_LOCK('heddle.default'))")?;
+    thread::sleep(Duration::from_millis(random.random_range(300..1500)));
+    hung.signal(libc::SIGSTOP)?;
+    let holder = pair.target.scalar("SELECT IS_USED_LOCK('heddle.default')")?;
+    pair.target.execute(&format!("KILL {holder}"))?;
+    let relay = pair.target.dir().join("second-relay").display().to_string();
+    let mut second = vec!["--relay-dir", &relay, "--workers", "2"];
+    second.extend(options);
+    let to = pair.target.url();
+    let second = Heddle::start(&[&["replicate", "--json", "--from", &pair.from, "--to", &to][..], &second].concat())?;
+    thread::sleep(Duration::from_millis(random.random_range(0..600)));
+    hung.signal(libc::SIGCONT)?;
+    let hung = hung.wait()?;
+    blocker.join().map_err(|_| anyhow::anyhow!("the blocking session ended"))??;
+    ensure!(!hung.status.success() && hung.stderr.contains("channel"), "the first went on: {hung}");
+    second.terminate()?;
+    second.wait()?.successful()?;
     pair.to_the_end(options).map(drop)
 }
 
@@ -178,16 +216,23 @@ fn hold(server: &Server, sql: &str) -> Result<thread::JoinHandle<Result<()>>> {
 
 /// Until a session executes a statement like this.
 fn wait_for(server: &Server, pattern: &str) -> Result<()> {
-    for _ in 0..400 {
-        let count = server.scalar(&format!(
+    wait_until(
+        server,
+        &format!(
             "SELECT COUNT(*) FROM information_schema.PROCESSLIST WHERE INFO LIKE '{pattern}' AND INFO NOT LIKE '%PROCESSLIST%'"
-        ))?;
-        if count != "0" {
+        ),
+    )
+}
+
+/// `count`: a query; until it says something else than 0.
+fn wait_until(server: &Server, count: &str) -> Result<()> {
+    for _ in 0..400 {
+        if server.scalar(count)? != "0" {
             return Ok(());
         }
         thread::sleep(Duration::from_millis(20));
     }
-    anyhow::bail!("no session executes {pattern}")
+    anyhow::bail!("still 0: {count}")
 }
 
 fn crashes(kind: Kind, victim: Victim, kills: usize, options: &[&str]) -> Result<()> {
@@ -217,6 +262,11 @@ macro_rules! tests {
 tests! {
     mariadb_answer_of_commit_lost: target_lost(MARIADB_10_11, Fault::AnswerOfCommit, 4, &[]);
     mysql_answer_of_commit_lost: target_lost(MYSQL_9_7, Fault::AnswerOfCommit, 4, &["--grouping", "off", "--workers", "4"]);
+    mariadb_cut_off: cut_off(MARIADB_10_11, &["--commit-order", "relaxed", "--grouping", "off"]);
+    mysql_cut_off: cut_off(MYSQL_9_7, &["--commit-order", "relaxed", "--grouping", "off"]);
+    mysql_cut_off_grouped: cut_off(MYSQL_9_7, &[]);
+    mariadb_answers_of_packets_lost: target_lost(MARIADB_10_11, Fault::AnswerOfRows, 20, &APART);
+    mysql_answers_of_packets_lost: target_lost(MYSQL_9_7, Fault::AnswerOfRows, 20, &APART);
     mysql_answer_of_commit_lost_relaxed: target_lost(MYSQL_9_7, Fault::AnswerOfCommit, 4, &["--grouping", "5", "--workers", "4", "--commit-order", "relaxed"]);
     mariadb_commit_lost: target_lost(MARIADB_10_11, Fault::Commit, 4, &["--grouping", "off", "--workers", "4"]);
     mysql_commit_lost: target_lost(MYSQL_9_7, Fault::Commit, 4, &[]);

@@ -292,6 +292,24 @@ fn other_table(kind: Kind, spoil: &str, repair: &str, texts: &[&str]) -> Result<
     pair.to_the_end(&[]).map(drop)
 }
 
+/// A missing row among many transactions that share packets: all before it are there, nothing of it or of what builds on it is.
+fn missing_row_in_a_packet(kind: Kind) -> Result<()> {
+    let pair = begun(kind, &[])?;
+    let inserts = |from: u32| -> String {
+        (from..from + 100).map(|id| format!("INSERT INTO d.t VALUES ({id}, 'new'); ")).collect()
+    };
+    pair.target.execute(DELETE_ROW[0])?;
+    pair.source.execute(&format!("{}UPDATE d.t SET v = 'x' WHERE id = 1; {}", inserts(100), inserts(200)))?;
+    pair.source.execute("UPDATE d.t SET v = 'y' WHERE id = 1")?;
+    let apart = ["--until-end", "--grouping", "off", "--workers", "1", "--commit-order", "relaxed"];
+    refused_with_remedy(&pair.begin(&apart)?.wait()?, &["d.t key (id=1)"])?;
+    ensure!(pair.target.scalar("SELECT COUNT(*) FROM d.t WHERE id >= 100")? == "100");
+    pair.target.execute(DELETE_ROW[1])?;
+    let run = pair.to_the_end(&apart[1..])?;
+    ensure!(run.number("transactions")? == 102, "{run}");
+    Ok(())
+}
+
 /// A target that is told to be lenient with its own replication would be so with us: nothing is begun on it.
 fn lenient_target(kind: Kind, option: &str, repair: &str) -> Result<()> {
     let name = if kind.is_mariadb() { "slave" } else { "replica" };
@@ -572,6 +590,8 @@ tests! {
     mysql_other_type: other_table(MYSQL_9_7, &format!("DELETE FROM d.t; {}; INSERT INTO d.t (id) VALUES (1), (2)", OTHER_TYPE[0]), OTHER_TYPE[1], &["d.t"]);
     mariadb_shorter_column: other_table(MARIADB_10_11, SHORTER[0], SHORTER[1], &["1105", "compare the definitions"]);
     mysql_shorter_column: other_table(MYSQL_9_7, SHORTER[0], SHORTER[1], &["d.t"]);
+    mariadb_missing_row_in_a_packet: missing_row_in_a_packet(MARIADB_10_11);
+    mysql_missing_row_in_a_packet: missing_row_in_a_packet(MYSQL_9_7);
     mariadb_missing_row: other_table(MARIADB_10_11, DELETE_ROW[0], DELETE_ROW[1], &["d.t key (id=1)"]);
     mysql_missing_row: other_table(MYSQL_9_7, DELETE_ROW[0], DELETE_ROW[1], &["d.t key (id=1)"]);
     mariadb_duplicate_row: other_table(MARIADB_10_11, INSERT_ROW[0], INSERT_ROW[1], &["1062", "d.t key (id=3)"]);

@@ -56,6 +56,22 @@ impl Group {
         Self { id: self.id, transactions, held, before, mark: self.mark.clone() }
     }
 
+    /// Its transactions as groups of one, nothing of which has to wait.
+    pub fn singles(&self) -> impl Iterator<Item = Group> + '_ {
+        let mut marker = Marker::new(self.before.clone());
+        self.transactions.iter().map(move |transaction| {
+            let (gtid, end) = (transaction.gtid.clone(), transaction.end.clone());
+            marker.push(transaction.seq, gtid, end, transaction.commit_time_us);
+            Group {
+                id: self.id,
+                transactions: vec![Arc::clone(transaction)],
+                held: vec![Held::Nothing],
+                before: marker.mark().clone(),
+                mark: marker.advance(transaction.seq).clone(),
+            }
+        })
+    }
+
     pub fn rows(&self) -> usize {
         self.transactions.iter().map(|t| t.write_set.rows.len()).sum()
     }

@@ -68,12 +68,18 @@ pub struct Config {
     pub lane_groups_max: usize,
     /// Placements count on commits that have begun: workers say when all is applied, before they commit.
     pub announce: bool,
+    /// The transactions of a group commit one by one and only share a packet (relaxed order): a group takes no more than its share
+    /// of what waits.
+    pub apart: bool,
 }
+
+/// The most that share a packet where each commits by itself.
+const APART_MAX: usize = 16;
 
 impl Config {
     /// Without a limit for lanes, and without announcements.
     pub fn new(workers: usize, order: CommitOrder, limits: Limits, retries_max: u32) -> Self {
-        Self { workers, order, limits, retries_max, lane_groups_max: workers, announce: false }
+        Self { workers, order, limits, retries_max, lane_groups_max: workers, announce: false, apart: false }
     }
 }
 
@@ -392,7 +398,7 @@ impl Scheduler {
         let Some(flight) = self.flights.remove(&group) else {
             panic!("group {} committed, but it is not in flight", group.0);
         };
-        self.counters.groups += 1;
+        self.counters.groups += if self.config.apart { flight.group.transactions.len() as u64 } else { 1 };
         self.counters.transactions += flight.group.transactions.len() as u64;
         self.counters.rows += flight.group.rows() as u64 + flight.group.spilled_rows();
         self.idle.push(flight.worker);
@@ -603,12 +609,13 @@ impl Scheduler {
 
     /// How far a group that starts at `first` goes.
     fn group_end(&self, first: Seq) -> Seq {
+        let limits = self.limits();
         let mut taken = Taken::default();
         let mut last = first;
         let mut seq = first;
         while let Some(queued) = self.queued_at(seq) {
             let alone = queued.placement.barrier.is_some();
-            let fits = taken.has_room(&queued.transaction, &self.config.limits)
+            let fits = taken.has_room(&queued.transaction, &limits)
                 && (taken.transactions == 0 || !alone)
                 && self.stop_after.is_none_or(|stop| seq <= stop)
                 && (taken.transactions == 0 || self.may_join(first, &queued.placement));
@@ -623,6 +630,16 @@ impl Scheduler {
             seq += 1;
         }
         last
+    }
+
+    /// Of the next group.
+    fn limits(&self) -> Limits {
+        let limits = self.config.limits;
+        if !self.config.apart {
+            return limits;
+        }
+        let share = self.queued_transactions / (2 * self.config.workers);
+        Limits { transactions_max: share.clamp(1, APART_MAX), ..limits }
     }
 
     /// With relaxed order a transaction joins only if what it depends on is committed or in the group, which is of one lane.

@@ -729,3 +729,19 @@ fn committed_set_of_islands() {
     committed.add(4, 5);
     assert_eq!((committed.low_water(), committed.islands().count()), (7, 1));
 }
+
+/// Where each transaction commits by itself, what waits is spread over the workers before any of it shares a packet.
+#[test]
+fn apart_a_group_takes_its_share() {
+    let config = Config { apart: true, ..Config::new(4, CommitOrder::Relaxed, Limits::new(Grouping::Off), 3) };
+    for (waiting, expected) in [(1, 1), (8, 1), (24, 3), (1_000, APART_MAX)] {
+        let mut scheduler = Scheduler::new(config, Mark::default(), &[]);
+        for seq in 1..=waiting {
+            assert!(scheduler.enqueue(transaction(seq, &simple(&[])), Placement::default()));
+        }
+        match scheduler.poll() {
+            Some(Output::Dispatch { group, .. }) => assert_eq!(group.transactions.len(), expected, "{waiting} wait"),
+            other => panic!("{other:?}"),
+        }
+    }
+}

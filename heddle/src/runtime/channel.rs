@@ -276,9 +276,12 @@ fn run_threads(
     let target = Arc::clone(&spec.target);
     let relaxed = spec.order.has_gaps();
     let locks_rows = target.locks_rows();
+    let announce = spec.policy.uses_begun_commits() && locks_rows;
+    let apart = spec.grouping == Grouping::Off && spec.order == CommitOrder::Relaxed && !announce;
     let config = Config {
         lane_groups_max: spec.policy_options.lane_workers_max.unwrap_or(spec.workers),
-        announce: spec.policy.uses_begun_commits() && locks_rows,
+        announce,
+        apart,
         ..Config::new(spec.workers, spec.order, Limits::new(spec.grouping), spec.retries_max)
     };
     let scheduler = Scheduler::new(config, feed.start.mark.clone(), islands);
@@ -303,6 +306,7 @@ fn run_threads(
             reread: reread.clone(),
             merge: spec.grouping != Grouping::Off,
             relaxed,
+            apart,
             stats: Arc::clone(stats),
         };
         workers.push(send);

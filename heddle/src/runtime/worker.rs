@@ -9,15 +9,14 @@ use crossbeam_channel::{Receiver, Sender};
 use engine::Seq;
 use engine::compact::{Batch, Plan, plan};
 use engine::failure::{Failure, FailureKind};
-use engine::group::{Group, GroupId, Held};
-use engine::progress::Marker;
+use engine::group::{Group, GroupId};
 use engine::scheduler::{Run, Worker};
 use engine::transaction::Transaction;
 
 use super::patience::{back_off, until_reached};
 use super::reread::Reread;
 use super::stats::Stats;
-use crate::target::{Commit, Range, Session};
+use crate::target::{Commit, Range, Session, Single};
 
 /// What the coordinator tells a worker.
 #[derive(Debug)]
@@ -59,6 +58,8 @@ pub struct WorkerTask {
     pub reread: Reread,
     pub merge: bool,
     pub relaxed: bool,
+    /// Groups only share their packets: each of their transactions commits by itself.
+    pub apart: bool,
     pub stats: Arc<Stats>,
 }
 
@@ -104,7 +105,7 @@ impl WorkerTask {
         let outcome = if run.isolate {
             self.isolated(group, &mut committed_to)
         } else {
-            match self.together(group, run) {
+            match self.together(group, run, &mut committed_to) {
                 Ok(Some(outcome)) => outcome,
                 Ok(None) => return Err(Gone),
                 Err(failure) => Err(failure),
@@ -112,7 +113,7 @@ impl WorkerTask {
         };
         let outcome = match outcome {
             Err(failure) if failure.kind == FailureKind::ConnectionLost && !run.isolate => {
-                self.after_loss(group, &failure)
+                self.after_loss(group, &failure, &mut committed_to)
             }
             Err(failure) => self.roll_back().and(Err(failure)),
             committed => committed,
@@ -141,13 +142,21 @@ impl WorkerTask {
 
     /// The whole group in one target transaction. `Ok(None)`: the coordinator is gone.
     #[allow(clippy::type_complexity)]
-    fn together(&mut self, group: &Group, run: Run) -> Result<Option<Result<Commit, Failure>>, Failure> {
+    fn together(
+        &mut self,
+        group: &Group,
+        run: Run,
+        committed_to: &mut Seq,
+    ) -> Result<Option<Result<Commit, Failure>>, Failure> {
         let Some(first) = group.transactions.first() else {
             return Err(Failure::new(FailureKind::Refused, "an empty group"));
         };
         if group.is_barrier() {
             let range = self.range(group);
             return Ok(Some(self.session.run_alone(first, &self.reread, range).map(|()| Commit::Durable)));
+        }
+        if self.apart {
+            return Ok(Some(self.each(group, committed_to)));
         }
         let Plan { free, held } = plan(group, self.merge);
         // Granted and nobody waits to hear that all is applied: everything goes with the commit.
@@ -234,19 +243,24 @@ impl WorkerTask {
         granted
     }
 
-    /// One transaction after the other, each its own commit, rows in the source's order: a failure names its place.
+    /// One transaction after the other, each its own commit, in as few packets as can be.
+    fn each(&mut self, group: &Group, committed_to: &mut Seq) -> Result<Commit, Failure> {
+        let groups: Vec<Group> = group.singles().collect();
+        let singles: Vec<Single<'_>> = groups
+            .iter()
+            .zip(&group.transactions)
+            .map(|(single, transaction)| Single {
+                transaction,
+                batches: plan(single, false).free,
+                range: self.range(single),
+            })
+            .collect();
+        self.session.commit_each(&singles, committed_to)
+    }
+
+    /// The same one by one: a failure names its place.
     fn isolated(&mut self, group: &Group, committed_to: &mut Seq) -> Result<Commit, Failure> {
-        let mut marker = Marker::new(group.before.clone());
-        for transaction in &group.transactions {
-            let (gtid, end) = (transaction.gtid.clone(), transaction.end.clone());
-            marker.push(transaction.seq, gtid, end, transaction.commit_time_us);
-            let single = Group {
-                id: group.id,
-                transactions: vec![Arc::clone(transaction)],
-                held: vec![Held::Nothing],
-                before: marker.mark().clone(),
-                mark: marker.advance(transaction.seq).clone(),
-            };
+        for (single, transaction) in group.singles().zip(&group.transactions) {
             let range = self.range(&single);
             let done = match self.single(transaction, &single) {
                 Err(lost) if lost.kind == FailureKind::ConnectionLost => match self.reconnect(range, &lost)? {
@@ -305,13 +319,15 @@ impl WorkerTask {
         until_reached(|| self.session.recover(range))
     }
 
-    /// After a lost connection in a run that was not isolated: it is committed as a whole or not at all.
-    fn after_loss(&mut self, group: &Group, failure: &Failure) -> Result<Commit, Failure> {
+    /// After a lost connection in a run that was not isolated: a group is committed as a whole or not at all, unless its
+    /// transactions commit apart.
+    fn after_loss(&mut self, group: &Group, failure: &Failure, committed_to: &mut Seq) -> Result<Commit, Failure> {
         let range = self.range(group);
-        if self.reconnect(range, failure)? >= group.mark.seq {
+        *committed_to = self.reconnect(range, failure)?;
+        if *committed_to >= group.mark.seq {
             return Ok(Commit::Durable);
         }
-        let message = format!("{} (connected again; nothing of the group was committed)", failure.message);
+        let message = format!("{} (connected again; the rest of the group was not committed)", failure.message);
         Err(Failure::new(FailureKind::Conflict, message))
     }
 }

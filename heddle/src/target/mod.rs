@@ -98,6 +98,20 @@ pub trait Session: Send {
         Ok(())
     }
 
+    /// Applies and commits transactions one after the other, each by itself, in as few round trips as the target allows.
+    /// After an error `committed_to` is the last that is committed and durable, if any is.
+    fn commit_each(&mut self, singles: &[Single<'_>], committed_to: &mut Seq) -> Result<Commit, Failure> {
+        let mut last = Commit::Durable;
+        for single in singles {
+            match self.commit(single.transaction, &single.batches, single.range) {
+                Ok(commit) => last = commit,
+                Err(failure) => return self.wait_durable().and(Err(failure)),
+            }
+            *committed_to = single.range.mark.seq;
+        }
+        Ok(last)
+    }
+
     /// Applies a transaction that runs alone, with its progress: statements, DDL, XA, or one that is read again from the log.
     fn run_alone(&mut self, transaction: &Transaction, reread: &Reread, range: Range<'_>) -> Result<(), Failure>;
 
@@ -106,6 +120,15 @@ pub trait Session: Send {
     /// Connects anew after a lost connection, makes sure that nothing of the old one can still commit, and tells up to
     /// where the range is committed (`first - 1`: nothing of it).
     fn recover(&mut self, range: Range<'_>) -> Result<Seq, Failure>;
+}
+
+/// One source transaction that is one on the target.
+#[derive(Debug)]
+pub struct Single<'a> {
+    pub transaction: &'a Transaction,
+    /// Its rows, in order.
+    pub batches: Vec<Batch<'a>>,
+    pub range: Range<'a>,
 }
 
 /// Source transactions `first..=mark.seq`, and what the target remembers once they are committed.

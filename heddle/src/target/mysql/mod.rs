@@ -1,6 +1,6 @@
 //! MySQL and MariaDB as the target: `BINLOG` statements over ordinary connections.
 //!
-//! `session` one worker's connection · `script` packets · `rows` events · `alone` transactions with statements, or too large · `intent` executed once · `statement` one of the source's · `xa` prepared transactions · `context` a statement's
+//! `session` one worker's connection · `script` packets · `single` transactions that are one statement · `islands` that they note as a row · `rows` events · `alone` transactions with statements, or too large · `intent` executed once · `statement` one of the source's · `xa` prepared transactions · `context` a statement's
 //! session state · `progress` the bookkeeping tables · `opened` what they hold · `catalogue` table definitions · `fingerprint` was a DDL executed · `executed` was a GTID ·
 //! `lookup` rows that MariaDB could take for others · `info` what the server is · `check` and `check_schema` for `--dry-run` · `failures` its errors.
 
@@ -14,6 +14,7 @@ pub(crate) mod failures;
 mod fingerprint;
 pub mod info;
 mod intent;
+mod islands;
 pub mod lenient;
 mod lookup;
 mod opened;
@@ -21,6 +22,7 @@ pub(crate) mod progress;
 mod rows;
 mod script;
 mod session;
+mod single;
 pub mod sql;
 mod statement;
 pub mod status;
@@ -263,6 +265,7 @@ impl Target for MySqlTarget {
             ))
             .map_err(failed)?;
         log(&mut control, 1)?;
+        session::sweep(&self.shared, &mut control)?;
         let found = opened::read(&mut control, &self.shared.channel)?
             .ok_or_else(|| Failure::new(FailureKind::Refused, format!("{SCHEMA}.progress has no row for {channel}")))?;
         self.shared.epoch.store(found.epoch, Ordering::SeqCst);

@@ -1,7 +1,8 @@
 //! Batches of rows → binary log events that the target's `BINLOG` statement takes.
 //!
 //! Each rows event comes with its table map and ends a statement, so that events can be cut anywhere into
-//! `BINLOG` statements. No checksums: the format description that a session begins with says so.
+//! `BINLOG` statements; or all of a transaction are one statement, which commits by itself. No checksums: the format
+//! description that a session begins with says so.
 
 use std::sync::Arc;
 
@@ -83,8 +84,13 @@ pub struct Encoder {
     map: Option<(Arc<TableMap>, Vec<u8>)>,
 }
 
-/// Events are executed as they come, so one number serves for all tables.
-const TABLE_ID: [u8; 6] = [1, 0, 0, 0, 0, 0];
+/// Where each rows event ends a statement one number serves for all tables; the tables of one statement count from it.
+const TABLE_ID: u8 = 1;
+/// Bytes of a table's number at the start of the bodies of its events.
+const TABLE_ID_BYTES: usize = 6;
+/// Tables of one statement, and their rows in bytes.
+const STATEMENT_TABLES_MAX: usize = 100;
+const STATEMENT_ROWS_BYTES: usize = 64 << 10;
 const TABLE_MAP_FLAGS: u16 = 1;
 
 impl Encoder {
@@ -107,7 +113,9 @@ impl Encoder {
         let same = self.map.as_ref().is_some_and(|(map, _)| Arc::ptr_eq(map, batch.map));
         if !same {
             self.dialect.check_types(batch.map)?;
-            self.map = Some((Arc::clone(batch.map), table_map_body(batch.map, self.dialect)?));
+            let mut body = Vec::new();
+            put_table_map_body(batch.map, self.dialect, TABLE_ID, &mut body)?;
+            self.map = Some((Arc::clone(batch.map), body));
         }
         let Some((_, map_body)) = &self.map else { return Ok(()) };
         let mut piece = Vec::new();
@@ -119,7 +127,7 @@ impl Encoder {
             end_event(&mut piece, 0)?;
             let start = piece.len();
             begin_event(&mut piece, kind, batch.timestamp, self.server_id);
-            self.rows_head(batch, &mut piece);
+            self.rows_head(batch, TABLE_ID, RowsEvent::STMT_END, &mut piece);
             let mut bytes = 0;
             while let Some(row) =
                 rows.next_if(|row| bytes == 0 || bytes + row.before.len() + row.after.len() <= EVENT_ROWS_BYTES)
@@ -136,9 +144,47 @@ impl Encoder {
         Ok(())
     }
 
-    fn rows_head(&self, batch: &Batch<'_>, out: &mut Vec<u8>) {
-        out.extend_from_slice(&TABLE_ID);
-        out.extend_from_slice(&(self.dialect.rows_flags(batch.flags) | RowsEvent::STMT_END).to_le_bytes());
+    /// Whether the batches can be one statement: its flags and tables are those of its first rows event.
+    pub fn is_one_statement(&self, batches: &[Batch<'_>]) -> bool {
+        let Some(first) = batches.first() else { return false };
+        let flags = self.dialect.rows_flags(first.flags);
+        batches.len() <= STATEMENT_TABLES_MAX
+            && batches.iter().map(Batch::bytes).sum::<usize>() <= STATEMENT_ROWS_BYTES
+            && batches.iter().all(|batch| self.dialect.rows_flags(batch.flags) == flags)
+    }
+
+    /// Appends the batches as one statement: the tables, then the rows, of which the last event ends it.
+    pub fn encode_statement(&self, batches: &[Batch<'_>], out: &mut Vec<u8>) -> Result<(), Failure> {
+        let mut maps: Vec<&Arc<TableMap>> = Vec::with_capacity(batches.len());
+        for batch in batches.iter() {
+            if maps.iter().any(|map| same_table(map, batch.map)) {
+                continue;
+            }
+            self.dialect.check_types(batch.map)?;
+            maps.push(batch.map);
+            let start = out.len();
+            begin_event(out, Kind::TABLE_MAP, batch.timestamp, self.server_id);
+            put_table_map_body(batch.map, self.dialect, table_id(maps.len() - 1), out)?;
+            end_event(out, start)?;
+        }
+        for (index, batch) in batches.iter().enumerate() {
+            let table = maps.iter().position(|map| same_table(map, batch.map)).unwrap_or_default();
+            let end = if index + 1 == batches.len() { RowsEvent::STMT_END } else { 0 };
+            let start = out.len();
+            begin_event(out, self.dialect.rows_kind(batch)?, batch.timestamp, self.server_id);
+            self.rows_head(batch, table_id(table), end, out);
+            for row in &batch.rows {
+                out.extend_from_slice(row.before);
+                out.extend_from_slice(row.after);
+            }
+            end_event(out, start)?;
+        }
+        Ok(())
+    }
+
+    fn rows_head(&self, batch: &Batch<'_>, table_id: u8, end: u16, out: &mut Vec<u8>) {
+        put_table_id(table_id, out);
+        out.extend_from_slice(&(self.dialect.rows_flags(batch.flags) | end).to_le_bytes());
         if !self.dialect.mariadb {
             // Version 2: the length of no extra data, itself counted.
             out.extend_from_slice(&2u16.to_le_bytes());
@@ -151,6 +197,22 @@ impl Encoder {
             out.extend_from_slice(batch.after_columns.as_bytes());
         }
     }
+}
+
+/// A table's maps differ only by their numbers as long as nothing but rows comes between them.
+fn same_table(one: &Arc<TableMap>, other: &Arc<TableMap>) -> bool {
+    Arc::ptr_eq(one, other) || (one.table == other.table && one.schema == other.schema)
+}
+
+/// The number of a statement's table.
+fn table_id(index: usize) -> u8 {
+    TABLE_ID + index as u8
+}
+
+fn put_table_id(id: u8, out: &mut Vec<u8>) {
+    let mut bytes = [0; TABLE_ID_BYTES];
+    bytes[0] = id;
+    out.extend_from_slice(&bytes);
 }
 
 fn begin_event(out: &mut Vec<u8>, kind: Kind, timestamp: u32, server_id: u32) {
@@ -183,24 +245,21 @@ fn put_length(out: &mut Vec<u8>, value: usize) {
 
 /// The table map's body as logged, up to the optional metadata (which the other server might not know), under our
 /// table id.
-fn table_map_body(map: &TableMap, dialect: Dialect) -> Result<Vec<u8>, Failure> {
+fn put_table_map_body(map: &TableMap, dialect: Dialect, id: u8, out: &mut Vec<u8>) -> Result<(), Failure> {
     let raw = &map.raw;
     // MySQL 9 reads the dimensions of VECTOR columns from the metadata, and only MySQL has that type.
     let has_vector = map.columns.iter().any(|column| column.kind == binlog::ColumnKind::VECTOR);
     let end = if has_vector && !dialect.mariadb { Some(raw.len()) } else { mandatory_end(raw) };
-    match end.and_then(|end| raw.get(8..end)) {
-        Some(rest) if raw.len() >= 8 => {
-            let mut body = Vec::with_capacity(rest.len() + 8);
-            body.extend_from_slice(&TABLE_ID);
-            body.extend_from_slice(&TABLE_MAP_FLAGS.to_le_bytes());
-            body.extend_from_slice(rest);
-            Ok(body)
-        }
-        _ => Err(Failure::new(
+    let Some(rest) = end.and_then(|end| raw.get(8..end)) else {
+        return Err(Failure::new(
             FailureKind::Refused,
             format!("the table map of {}.{} can not be encoded for the target", map.schema, map.table),
-        )),
-    }
+        ));
+    };
+    put_table_id(id, out);
+    out.extend_from_slice(&TABLE_MAP_FLAGS.to_le_bytes());
+    out.extend_from_slice(rest);
+    Ok(())
 }
 
 /// Offset behind the null bitmap. Layout: id 6, flags 2, schema (length, text, NUL), table likewise, column count,

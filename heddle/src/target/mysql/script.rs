@@ -69,31 +69,48 @@ impl Script {
     }
 
     fn close_events(&mut self) {
-        if self.events.is_empty() {
-            return;
+        let mut events = std::mem::take(&mut self.events);
+        if !events.is_empty() {
+            self.one_binlog("", &events);
+            events.clear();
         }
+        self.events = events;
+    }
+
+    /// Appends a `BINLOG` statement with these events, few enough for one packet. `settings`: what it begins with.
+    pub fn one_binlog(&mut self, settings: &str, events: &[u8]) {
+        self.sql.extend_from_slice(settings.as_bytes());
         self.sql.extend_from_slice(b"BINLOG '");
         let start = self.sql.len();
-        let length = self.events.len().div_ceil(3) * 4;
+        let length = events.len().div_ceil(3) * 4;
         self.sql.resize(start + length, 0);
         let out = self.sql.get_mut(start..).unwrap_or_default();
-        if STANDARD.encode_slice(&self.events, out).is_err() {
-            panic!("{length} bytes are what base64 needs for {} bytes", self.events.len());
+        if STANDARD.encode_slice(events, out).is_err() {
+            panic!("{length} bytes are what base64 needs for {} bytes", events.len());
         }
         self.sql.extend_from_slice(b"';");
         self.statements += 1;
-        self.events.clear();
+    }
+
+    /// Statements, and bytes of their text, that wait to be sent.
+    pub fn waiting(&self) -> (usize, usize) {
+        (self.statements, self.sql.len())
     }
 
     /// Sends what has gathered and reads all of its results.
     pub fn send(&mut self, connection: &mut Connection) -> Result<Vec<ResultSet>, Failure> {
+        self.try_send(connection).map_err(failed)
+    }
+
+    /// The same; the error knows which of the statements it is of.
+    pub fn try_send(&mut self, connection: &mut Connection) -> Result<Vec<ResultSet>, wire::Error> {
         self.close_events();
         if self.sql.is_empty() {
             return Ok(Vec::new());
         }
         // The last semicolon would begin one more, empty, statement.
         let sql = self.sql.strip_suffix(b";").unwrap_or(&self.sql);
-        let results = connection.query_statements(sql, self.statements).map_err(failed);
+        let results = connection.query_statements(sql, self.statements);
         self.sql.clear();
         self.statements = 0;
         results

@@ -11,17 +11,18 @@ use engine::gtid::Gtid;
 use engine::transaction::Transaction;
 use wire::Connection;
 
-use super::failures::{code, failed};
+use super::failures::{FENCE_COLUMN, code, failed};
 use super::info::TargetInfo;
 use super::intent::Intent;
+use super::islands::IslandsTable;
 use super::lookup;
-use super::progress::SCHEMA;
+use super::progress::{SCHEMA, Statements};
 use super::rows::{Dialect, Encoder};
 use super::script::Script;
 use super::sql::quote;
-use super::{Shared, locked};
+use super::{Shared, locked, single};
 use crate::runtime::reread::Reread;
-use crate::target::{Commit, Range, Session};
+use crate::target::{Commit, Range, Session, Single};
 
 /// The number of the session that runs statements for all workers; beyond any worker's.
 pub(super) const ALONE: usize = 4096;
@@ -32,6 +33,9 @@ pub(super) const XA: usize = 4097;
 const TAKE_OVER_S: u32 = 2;
 /// A `KILL QUERY` hits one statement, and few are under way at once.
 const INTERRUPTIONS_MAX: usize = 20;
+/// Locks that are asked for in one statement.
+const SWEPT_AT_ONCE: usize = 256;
+const SWEEP_PAUSE: Duration = Duration::from_millis(20);
 const TELL_EVERY: Duration = Duration::from_secs(10);
 
 pub struct MySqlSession {
@@ -40,6 +44,9 @@ pub struct MySqlSession {
     pub(super) connection: Connection,
     pub(super) encoder: Encoder,
     pub(super) script: Script,
+    pub(super) islands: IslandsTable,
+    /// Of one statement, while it is made.
+    pub(super) events: Vec<u8>,
     /// A transaction has begun on the target.
     pub(super) open: bool,
 }
@@ -118,8 +125,55 @@ pub fn connect(shared: &Shared) -> Result<Connection, Failure> {
 /// or of a heddle that was killed.
 fn connect_as(shared: &Shared, number: usize) -> Result<Connection, Failure> {
     let mut connection = connect(shared)?;
+    // A successor's connections are none to take over.
+    still_leased(shared, &mut connection)?;
     take_over(shared, &mut connection, number)?;
+    still_leased(shared, &mut connection)?;
     Ok(connection)
+}
+
+/// Under the session's lock, so that a successor either is known here or finds the lock, and ends who holds it, before it reads
+/// what is committed.
+fn still_leased(shared: &Shared, connection: &mut Connection) -> Result<(), Failure> {
+    let Statements { channel, epoch } = shared.statements();
+    let sql = format!("SELECT {FENCE_COLUMN} FROM {SCHEMA}.leases WHERE channel={}", quote(&channel));
+    match connection.scalar(sql).map_err(failed)? {
+        Some(now) if now == epoch.to_string() => Ok(()),
+        _ => Err(Failure::new(FailureKind::Fenced, format!("channel {} has been taken over", quote(&channel)))
+            .remedy("another heddle feeds it now; this one has nothing left to do")),
+    }
+}
+
+/// Ends what earlier workers of the channel have left: connections of a heddle that was killed, or cut off.
+pub(super) fn sweep(shared: &Shared, connection: &mut Connection) -> Result<(), Failure> {
+    let mut told = Instant::now();
+    for first in (0..ALONE).step_by(SWEPT_AT_ONCE) {
+        loop {
+            let names = (first..first + SWEPT_AT_ONCE).map(|number| quote(&lock_name(&shared.channel, number)));
+            let locks: Vec<String> = names.map(|name| format!("IS_USED_LOCK({name})")).collect();
+            let row = connection.row(format!("SELECT {}", locks.join(","))).map_err(failed)?;
+            let holders = (0..SWEPT_AT_ONCE).filter_map(|at| row.as_ref()?.text(at).ok()?);
+            let holders: Vec<String> = holders.map(str::to_owned).collect();
+            if holders.is_empty() {
+                break;
+            }
+            for id in &holders {
+                // Gone by now is what it is for; a real refusal shows as it stays.
+                if let Err(error) = connection.execute(format!("KILL {id}")) {
+                    tracing::debug!("KILL {id}: {error}");
+                }
+            }
+            if told.elapsed() > TELL_EVERY {
+                told = Instant::now();
+                let ids = holders.join(", ");
+                tracing::warn!(
+                    "connections {ids} on the target are left of an earlier run of this channel: waiting for their end"
+                );
+            }
+            std::thread::sleep(SWEEP_PAUSE);
+        }
+    }
+    Ok(())
 }
 
 /// The lock of the one heddle that feeds the channel.
@@ -186,7 +240,16 @@ impl MySqlSession {
         let mariadb = shared.info.flavour == Flavour::MariaDb;
         let dialect = Dialect { mariadb, sql_foreign_keys: !mariadb && shared.info.version >= (9, 6, 0) };
         let script = Script::new(shared.info.packet_bytes_max);
-        let mut session = Self { shared, number, connection, encoder: Encoder::new(dialect), script, open: false };
+        let mut session = Self {
+            shared,
+            number,
+            connection,
+            encoder: Encoder::new(dialect),
+            script,
+            islands: IslandsTable::new(),
+            events: Vec::new(),
+            open: false,
+        };
         session.introduce()?;
         Ok(session)
     }
@@ -287,6 +350,10 @@ impl Session for MySqlSession {
         self.push(batches)?;
         self.finish(range)?;
         Ok(Commit::Durable)
+    }
+
+    fn commit_each(&mut self, singles: &[Single<'_>], committed_to: &mut Seq) -> Result<Commit, Failure> {
+        single::commit_each(self, singles, committed_to)
     }
 
     fn run_alone(&mut self, transaction: &Transaction, reread: &Reread, range: Range<'_>) -> Result<(), Failure> {
