@@ -3,6 +3,7 @@
 
 use std::collections::VecDeque;
 use std::io::{self, Write};
+use std::os::fd::{AsFd, BorrowedFd};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -51,6 +52,13 @@ impl std::fmt::Debug for Connection {
             .field("pending", &self.pending.len())
             .field("broken", &self.broken)
             .finish_non_exhaustive()
+    }
+}
+
+/// To wait for it together with others, or for more than one answer. Whoever reads or writes breaks the connection.
+impl AsFd for Connection {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.stream.socket().as_fd()
     }
 }
 

@@ -73,6 +73,12 @@ impl Connection {
         Ok(self.read_outcome(&mut None, statements)?.results)
     }
 
+    /// The results of the oldest query sent, which is of exactly `statements` statements: see
+    /// [`query_statements`](Self::query_statements).
+    pub fn read_statements(&mut self, statements: usize) -> Result<Vec<ResultSet>, Error> {
+        Ok(self.read_outcome(&mut None, statements)?.results)
+    }
+
     /// Runs a query; what the server said of its last statement.
     pub fn execute(&mut self, sql: impl AsRef<[u8]>) -> Result<OkInfo, Error> {
         Ok(self.query(sql)?.last().map(|result| result.ok).unwrap_or_default())

@@ -8,6 +8,7 @@ use base64::engine::general_purpose::STANDARD;
 use engine::failure::{Failure, FailureKind};
 use wire::{Connection, ResultSet};
 
+use super::answers::await_answers;
 use super::failures::failed;
 
 /// A packet is sent once its text has this many bytes.
@@ -99,18 +100,29 @@ impl Script {
 
     /// Sends what has gathered and reads all of its results.
     pub fn send(&mut self, connection: &mut Connection) -> Result<Vec<ResultSet>, Failure> {
-        self.try_send(connection).map_err(failed)
+        self.try_send(connection, |_, _| {}).map_err(failed)
     }
 
-    /// The same; the error knows which of the statements it is of.
-    pub fn try_send(&mut self, connection: &mut Connection) -> Result<Vec<ResultSet>, wire::Error> {
+    /// The same, for many statements that are not expected to fail; the error knows which of them it is of.
+    pub fn send_many(&mut self, connection: &mut Connection) -> Result<Vec<ResultSet>, wire::Error> {
+        self.try_send(connection, await_answers)
+    }
+
+    fn try_send(
+        &mut self,
+        connection: &mut Connection,
+        wait: fn(&Connection, usize),
+    ) -> Result<Vec<ResultSet>, wire::Error> {
         self.close_events();
         if self.sql.is_empty() {
             return Ok(Vec::new());
         }
         // The last semicolon would begin one more, empty, statement.
         let sql = self.sql.strip_suffix(b";").unwrap_or(&self.sql);
-        let results = connection.query_statements(sql, self.statements);
+        let results = connection.send_query(sql).and_then(|()| {
+            wait(connection, self.statements);
+            connection.read_statements(self.statements)
+        });
         self.sql.clear();
         self.statements = 0;
         results

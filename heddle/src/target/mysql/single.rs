@@ -99,7 +99,7 @@ fn send(session: &mut MySqlSession, ends: &mut Ends, committed_to: &mut Seq) -> 
     if session.shared.sets_gtid() && session.shared.info.flavour == Flavour::MySql {
         session.script.statement("SET SESSION gtid_next='AUTOMATIC'");
     }
-    let sent = session.script.try_send(&mut session.connection);
+    let sent = session.script.send_many(&mut session.connection);
     let ends = std::mem::take(ends);
     match sent {
         Ok(_) => {

@@ -1,0 +1,44 @@
+//! Sleeps until the answers to a packet of many statements have come, all of them: a server sends each by itself, and waking up for each
+//! costs more than to read it.
+
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
+use std::time::Duration;
+
+/// An OK packet: header 4, kind 1, affected rows and insert id at least 1 each, status 2, warnings 2.
+const OK_BYTES: usize = 11;
+/// After an error no more answers come: then it is read this much later.
+const PATIENCE: Duration = Duration::from_millis(20);
+
+/// Returns when the answers to so many statements can be read at once, or after [`PATIENCE`]. Reads nothing.
+///
+/// Where the system cannot wait for an amount (sockets that are not TCP), at the first answer.
+pub fn await_answers<C: AsFd>(connection: &C, statements: usize) {
+    let socket = connection.as_fd();
+    // An error of one of these only means that the reader, who comes next, waits himself.
+    if set_low_water(socket, statements * OK_BYTES) {
+        wait(socket);
+        set_low_water(socket, 1);
+    }
+}
+
+/// socket(7), `SO_RCVLOWAT`: from how many bytes on the socket is readable.
+fn set_low_water(socket: BorrowedFd<'_>, bytes: usize) -> bool {
+    let bytes = libc::c_int::try_from(bytes).unwrap_or(libc::c_int::MAX);
+    // SAFETY: the descriptor is open for as long as it is borrowed, and the option is read from a c_int of the length given.
+    unsafe {
+        libc::setsockopt(
+            socket.as_raw_fd(),
+            libc::SOL_SOCKET,
+            libc::SO_RCVLOWAT,
+            (&raw const bytes).cast(),
+            size_of::<libc::c_int>() as libc::socklen_t,
+        ) == 0
+    }
+}
+
+/// poll(2): until it is readable, has ended, or has an error.
+fn wait(socket: BorrowedFd<'_>) {
+    let mut polled = libc::pollfd { fd: socket.as_raw_fd(), events: libc::POLLIN, revents: 0 };
+    // SAFETY: one descriptor, which is open for as long as it is borrowed, and whose entry outlives the call.
+    unsafe { libc::poll(&raw mut polled, 1, PATIENCE.as_millis() as libc::c_int) };
+}
