@@ -70,7 +70,7 @@ fn cut_off(kind: Kind, options: &[&str]) -> Result<()> {
     sysbench::run(&pair.source, "oltp_write_only", LOAD)?;
     let mut random = StdRng::seed_from_u64(seed("cut_off"));
     // Somebody holds rows, so the first has many commits to come when it is stopped.
-    let blocker = hold(&pair.target, "SELECT * FROM sbtest.sbtest1 FOR UPDATE; SELECT SLEEP(5)")?;
+    let blocker = hold(&pair.target, "SELECT * FROM sbtest.sbtest1 FOR UPDATE; SELECT SLEEP(300)")?;
     let hung = pair.begin(&[options, &["--workers", "12"]].concat())?;
     wait_until(&pair.target, "SELECT COUNT(IS_USED_LOCK('heddle.default'))")?;
     thread::sleep(Duration::from_millis(random.random_range(300..1500)));
@@ -84,6 +84,8 @@ fn cut_off(kind: Kind, options: &[&str]) -> Result<()> {
     let second = Heddle::start(&[&["replicate", "--json", "--from", &pair.from, "--to", &to][..], &second].concat())?;
     thread::sleep(Duration::from_millis(random.random_range(0..600)));
     hung.signal(libc::SIGCONT)?;
+    let sleeps = pair.target.scalar("SELECT id FROM information_schema.processlist WHERE info LIKE 'SELECT SLEEP%'")?;
+    pair.target.execute(&format!("KILL {sleeps}"))?;
     let hung = hung.wait()?;
     blocker.join().map_err(|_| anyhow::anyhow!("the blocking session ended"))??;
     ensure!(!hung.status.success() && hung.stderr.contains("channel"), "the first went on: {hung}");

@@ -140,6 +140,9 @@ fn heddle_killed(kind: Kind, options: &[&str]) -> Result<()> {
     killed_and(kind, options, (seeded("heddle_killed"), 50), |_, _| Ok(()))
 }
 
+/// Transactions are noted by their GTIDs.
+const KEEPING_GTIDS: [&str; 6] = ["--gtids", "preserve", "--commit-order", "relaxed", "--workers", "6"];
+
 /// Kills heddle, not before so many milliseconds, and does something; again and again, then to the end.
 fn killed_and(
     kind: Kind,
@@ -317,6 +320,31 @@ fn keeps_gtids_for_replicas_below(kind: Kind, options: &[&str], order: &str) -> 
     Ok(())
 }
 
+/// Relaxed order whose only note are the source's GTIDs: after kills the gaps are filled, from them alone, and nothing is applied twice.
+/// Then GTIDs of the target's own follow.
+fn gaps_between_gtids(kind: Kind) -> Result<()> {
+    let pair = Pair::start_with(kind, &[], &["--sync-binlog=1"])?;
+    made_load(&pair.source, SMALL)?;
+    let mut random = seeded("gaps_between_gtids");
+    let executed = || -> Result<String> {
+        let (source, target) = (pair.source.scalar("SELECT @@server_uuid")?, gtids(&pair.target)?);
+        Ok(target.split(',').find(|set| set.trim().starts_with(&source)).unwrap_or_default().trim().to_owned())
+    };
+    let mut with_gaps = 0;
+    for _ in 0..ROUNDS {
+        let running = pair.begin(&[&KEEPING_GTIDS[..], &["--until-end"]].concat())?;
+        pause(&mut random, 100, 900);
+        running.kill()?;
+        running.wait()?;
+        with_gaps += usize::from(executed()?.matches(':').count() > 1);
+    }
+    eprintln!("{with_gaps} of {ROUNDS} kills left gaps");
+    let filled = pair.begin(&[&KEEPING_GTIDS[..], &["--fill-gaps"]].concat())?.wait()?.successful()?;
+    let set = executed()?;
+    ensure!(set.matches(':').count() == 1, "gaps are left in {set}: {filled}");
+    pair.to_the_end(&["--gtids", "local"]).map(drop)
+}
+
 /// A target without a binary log of its own.
 fn without_target_log(kind: Kind) -> Result<()> {
     let pair = Pair::start_with(kind, &[], &["--skip-log-bin", "--skip-log-slave-updates"])?;
@@ -485,6 +513,9 @@ tests! {
     mariadb_heddle_machine_crashed: machine_crashed(MARIADB_10_11, &[]);
     mysql_heddle_machine_crashed: machine_crashed(MYSQL_9_7, &["--grouping", "off", "--workers", "4", "--commit-order", "relaxed"]);
     mariadb_target_killed: target_killed(MARIADB_10_11, &[]);
+    mysql_heddle_killed_keeping_gtids: heddle_killed(MYSQL_9_7, &KEEPING_GTIDS);
+    mysql_target_killed_keeping_gtids: target_killed(MYSQL_9_7, &KEEPING_GTIDS);
+    mysql_gaps_between_gtids: gaps_between_gtids(MYSQL_9_7);
     mariadb_target_killed_relaxed: target_killed(MARIADB_10_11, &["--grouping", "off", "--workers", "4", "--commit-order", "relaxed"]);
     mysql_target_killed: target_killed(MYSQL_9_7, &[]);
     mysql_target_killed_ungrouped: target_killed(MYSQL_9_7, &["--grouping", "off", "--workers", "4"]);

@@ -62,6 +62,8 @@ pub struct Placement {
     /// It may run before what it might conflict with has committed, `after` and `after_transactions` apart: a conflict is
     /// found out by the target's locks and errors, rolled back and retried. Only with preserved order.
     pub speculative: bool,
+    /// The target has it: an earlier run has committed it, ahead of others.
+    pub committed: bool,
     /// For each row of the write set the last transaction that it must follow (0: none). Empty when the
     /// policy knows only about whole transactions. Lets the rows of a group that depend on nothing uncommitted
     /// be applied ahead of the others.

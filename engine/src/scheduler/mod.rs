@@ -309,6 +309,9 @@ impl Scheduler {
         if self.config.order == CommitOrder::Preserve {
             self.dispatch_marker.push(seq, gtid, end, time);
         }
+        if placement.committed && !self.committed.contains(seq) {
+            self.committed.add(seq, seq);
+        }
         if self.committed.contains(seq) {
             // Committed by an earlier run, above its low water.
             self.queue.push_back(None);

@@ -745,3 +745,31 @@ fn apart_a_group_takes_its_share() {
         }
     }
 }
+
+/// Committed by an earlier run, which is only found out when it comes by; an island may say it, too.
+#[test]
+fn what_the_target_has_does_not_run_again() {
+    for order in [CommitOrder::Relaxed, CommitOrder::Preserve] {
+        let config = Config::new(1, order, Limits::new(Grouping::Off), 3);
+        let mut scheduler = Scheduler::new(config, Mark::default(), &[(2, 2)]);
+        for seq in 1..=4 {
+            let placement = Placement { committed: [2, 3].contains(&seq), ..Placement::default() };
+            assert_eq!(scheduler.enqueue(transaction(seq, &simple(&[])), placement), [1, 4].contains(&seq));
+        }
+        scheduler.end();
+        let mut ran = Vec::new();
+        let mut low_water = 0;
+        while let Some(output) = scheduler.poll() {
+            match output {
+                Output::Dispatch { group, .. } => {
+                    ran.extend(group.transactions.iter().map(|transaction| transaction.seq));
+                    scheduler.committed(group.id);
+                }
+                Output::LowWater(mark) => low_water = mark.seq,
+                Output::Finished => break,
+                other => panic!("{other:?}"),
+            }
+        }
+        assert_eq!((ran, low_water), (vec![1, 4], 4), "{order:?}");
+    }
+}

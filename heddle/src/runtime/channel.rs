@@ -11,6 +11,7 @@ use crossbeam_channel::{bounded, unbounded};
 use engine::assemble::Assembler;
 use engine::failure::{Failure, FailureKind};
 use engine::group::{Grouping, Limits};
+use engine::gtid::GtidState;
 use engine::keying::Keying;
 use engine::pace::Pace;
 use engine::policy::{PolicyName, PolicyOptions};
@@ -31,7 +32,7 @@ use crate::source::Source;
 use crate::source::live::{Receiver, reader_start};
 use crate::source::state::SourceState;
 use crate::source::sync::RelaySync;
-use crate::target::Target;
+use crate::target::{Opened, Target};
 
 /// Everything that a run depends on, checked as far as it can be without the servers.
 pub struct Spec {
@@ -111,6 +112,8 @@ struct Feed {
     until: Until,
     start: Start,
     identity: String,
+    /// What a live source has executed.
+    source_has: GtidState,
 }
 
 /// Runs until the end that was asked for, a signal, or a failure. The summary says how far it came in any case.
@@ -147,12 +150,12 @@ pub fn run(spec: &Spec, stats: &Arc<Stats>, stop: &Arc<AtomicBool>) -> Result<Su
     }
     stats.set_mark(feed.start.mark.clone());
     let first_seq = feed.start.mark.seq;
-    let outcome = run_threads(spec, feed, &opened.islands, stats, stop)?;
+    let outcome = run_threads(spec, feed, &opened, stats, stop)?;
     target.close();
     Ok(Summary::new(spec, stats, first_seq, began.elapsed(), outcome))
 }
 
-fn files_feed(spec: &Spec, files: &[PathBuf], opened: &crate::target::Opened) -> Result<Feed> {
+fn files_feed(spec: &Spec, files: &[PathBuf], opened: &Opened) -> Result<Feed> {
     let names = start::names(files)?;
     let (start, at) = start::files(opened, &names, &spec.start)?;
     let reader = FilesReader::open_with(Arc::new(RealFs), files.to_vec(), at, FileOptions::default())?;
@@ -164,6 +167,7 @@ fn files_feed(spec: &Spec, files: &[PathBuf], opened: &crate::target::Opened) ->
         until: Until { gtids_incomplete: true, ..spec.until.clone() },
         start,
         identity: "files".to_owned(),
+        source_has: GtidState::None,
     })
 }
 
@@ -178,7 +182,7 @@ fn live_feed(
     spec: &Spec,
     options: &wire::ConnectOptions,
     source: SourceState,
-    opened: &crate::target::Opened,
+    opened: &Opened,
     stats: &Arc<Stats>,
     stop: &Arc<AtomicBool>,
 ) -> Result<Feed> {
@@ -221,6 +225,7 @@ fn live_feed(
         purge: Some(purge),
         until,
         identity: source.identity,
+        source_has: source.executed,
         start,
     })
 }
@@ -269,7 +274,7 @@ fn open_relay(spec: &Spec, source: &SourceState, start: &Start) -> Result<(relay
 fn run_threads(
     spec: &Spec,
     feed: Feed,
-    islands: &[(u64, u64)],
+    opened: &Opened,
     stats: &Arc<Stats>,
     stop: &Arc<AtomicBool>,
 ) -> Result<Outcome> {
@@ -284,6 +289,8 @@ fn run_threads(
         apart,
         ..Config::new(spec.workers, spec.order, Limits::new(spec.grouping), spec.retries_max)
     };
+    let islands = &opened.islands;
+    let executed = start::ahead(&opened.executed, &feed.start.mark.gtids, &feed.source_has);
     let scheduler = Scheduler::new(config, feed.start.mark.clone(), islands);
     let reread = Reread::default();
     let budget = Arc::new(Budget::new(spec.memory_bytes));
@@ -336,7 +343,8 @@ fn run_threads(
         stats: Arc::clone(stats),
         reread,
         until: feed.until,
-        islands: islands.to_vec(),
+        islands: islands.clone(),
+        executed,
         applied: feed.start.mark,
         last_seq: spec.fill_gaps.then(|| islands.iter().map(|&(_, last)| last).max().unwrap_or(0)),
         not_from: spec.not_from,

@@ -11,7 +11,7 @@ use crossbeam_channel::Sender;
 use engine::Seq;
 use engine::assemble::Assembler;
 use engine::failure::{Failure, FailureKind};
-use engine::gtid::{Gtid, GtidState};
+use engine::gtid::{Gtid, GtidSet, GtidState};
 use engine::keying::{Keying, KeyingError};
 use engine::policy::{Placement, Policy};
 use engine::position::LogPosition;
@@ -57,6 +57,8 @@ pub struct Feeder {
     pub until: Until,
     /// Committed by an earlier run with relaxed order, above its low water.
     pub islands: Vec<(Seq, Seq)>,
+    /// The same, noted by nothing but their GTIDs. Whatever has come by is not in here any more.
+    pub executed: GtidSet,
     /// What is applied already; moves on with what is handed over.
     pub applied: Mark,
     /// End once this one has been handed over.
@@ -173,7 +175,20 @@ impl Feeder {
     }
 
     fn is_last(&self) -> bool {
-        self.last_seq.is_some_and(|last| self.applied.seq >= last)
+        self.last_seq.is_some_and(|last| self.applied.seq >= last) && self.executed.is_empty()
+    }
+
+    /// One that runs alone has its own way to find out what became of it.
+    fn is_executed(&mut self, transaction: &Transaction) -> bool {
+        let Some(Gtid::MySql { uuid, tag, gno }) = &transaction.gtid else { return false };
+        let tag = tag.as_deref().unwrap_or_default();
+        if !self.executed.contains(uuid, tag, *gno) {
+            return false;
+        }
+        let mut this = GtidSet::default();
+        this.add(uuid, tag, *gno);
+        self.executed.subtract(&this);
+        transaction.barrier.is_none()
     }
 
     fn transaction(&mut self, mut transaction: Transaction, located: &Located) -> Option<Ended> {
@@ -207,7 +222,8 @@ impl Feeder {
         self.stats.read_time_us.store(transaction.commit_time_us, Ordering::Relaxed);
         // What is committed already needs no keys, and the definitions of its time may be gone.
         let seq = transaction.seq;
-        let is_committed = self.islands.iter().any(|&(first, last)| (first..=last).contains(&seq));
+        let is_executed = self.is_executed(&transaction);
+        let is_committed = is_executed || self.islands.iter().any(|&(first, last)| (first..=last).contains(&seq));
         if !is_committed && let Err(error) = self.keying.key(&mut transaction, &mut *self.catalogue) {
             return Some(Ended::Failed(keying_failure(&error, &transaction)));
         }
@@ -221,7 +237,8 @@ impl Feeder {
             return Some(Ended::Failed(failure.remedy("take another policy, such as writeset; see heddle policies")));
         }
         self.policy.low_water(self.stats.low_water.load(Ordering::Acquire));
-        let placement = self.policy.place(&transaction);
+        let mut placement = self.policy.place(&transaction);
+        placement.committed = is_executed;
         let changes_schema = matches!(
             transaction.barrier,
             Some(BarrierCause::Ddl | BarrierCause::Unknown | BarrierCause::Statement | BarrierCause::Xa)

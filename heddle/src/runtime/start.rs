@@ -3,7 +3,7 @@
 use anyhow::{Context, Result, bail};
 use binlog::Flavour;
 use engine::failure::{Failure, FailureKind};
-use engine::gtid::GtidState;
+use engine::gtid::{GtidSet, GtidState, Uuid};
 use engine::position::LogPosition;
 use engine::progress::Mark;
 
@@ -181,6 +181,32 @@ fn common(target: &GtidState, source: &GtidState) -> GtidState {
     }
 }
 
+/// MySQL GTIDs of the source's transactions beyond the channel's mark that the target has: left by a run with relaxed order, for which
+/// they are the progress, or applied by somebody else. Of `executed` by the target, what is in `applied` is not wanted; `source`: what a
+/// live one has. Without one, only what servers that the channel knows have made counts, if it knows any.
+pub fn ahead(executed: &GtidState, applied: &GtidState, source: &GtidState) -> GtidSet {
+    let GtidState::MySql(executed) = executed else { return GtidSet::default() };
+    let mut ahead = executed.clone();
+    if let GtidState::MySql(applied) = applied {
+        ahead.subtract(applied);
+    }
+    if !source.is_empty() {
+        return match common(&GtidState::MySql(ahead), source) {
+            GtidState::MySql(common) => common,
+            _ => GtidSet::default(),
+        };
+    }
+    let GtidState::MySql(applied) = applied else { return ahead };
+    let mut known = GtidSet::default();
+    let is_known = |uuid: &Uuid| applied.is_empty() || applied.iter().any(|(known, ..)| known == uuid);
+    for (uuid, tag, intervals) in ahead.iter().filter(|(uuid, ..)| is_known(uuid)) {
+        for &(first, last) in intervals.ranges() {
+            known.add_range(uuid, tag.as_str(), first, last);
+        }
+    }
+    known
+}
+
 fn same_kind(gtids: &GtidState, source: &SourceState) -> Result<()> {
     match (gtids, source.flavour) {
         (GtidState::MySql(_), Flavour::MySql) if !source.gtids => {
@@ -288,6 +314,25 @@ mod tests {
         assert_eq!(start.mark.gtids.to_string(), format!("{SOURCE}:1-7"));
         let opened = Opened { mark: Some(start.mark), source: Some(source_text("one", true)), ..Opened::default() };
         assert!(live(&opened, &source, &StartAt::Default, GtidState::None, false).is_ok());
+    }
+
+    #[test]
+    fn what_the_target_has_beyond_the_mark() {
+        const A: &str = "3e11fa47-71ca-11e1-9e33-c80aa9429562";
+        const B: &str = "8a258768-e5b8-11f1-9e33-02fc00000001";
+        let check = |executed: &str, applied: &str, source: &str, expected: &str| {
+            let states = [executed, applied, source].map(|text| text.parse::<GtidState>().unwrap());
+            let [executed, applied, source] = &states;
+            assert_eq!(ahead(executed, applied, source).to_string(), expected, "{states:?}");
+        };
+        check(&format!("{A}:1-5:8:10"), &format!("{A}:1-6"), "", &format!("{A}:8:10"));
+        check(&format!("{A}:1-5:8:10"), &format!("{A}:1-6"), &format!("{A}:1-9"), &format!("{A}:8"));
+        // Of a server that the channel does not know: the target's own.
+        check(&format!("{A}:1-5:8,{B}:1-9"), &format!("{A}:1-6"), "", &format!("{A}:8"));
+        check(&format!("{A}:1-5,{B}:1-9"), "", &format!("{A}:1-9"), &format!("{A}:1-5"));
+        check(&format!("{A}:1-5"), "", "", &format!("{A}:1-5"));
+        check("0-1-7", "0-1-5", "0-1-9", "");
+        check("", &format!("{A}:1-6"), &format!("{A}:1-9"), "");
     }
 
     #[test]

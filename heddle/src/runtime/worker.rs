@@ -261,9 +261,8 @@ impl WorkerTask {
     /// The same one by one: a failure names its place.
     fn isolated(&mut self, group: &Group, committed_to: &mut Seq) -> Result<Commit, Failure> {
         for (single, transaction) in group.singles().zip(&group.transactions) {
-            let range = self.range(&single);
             let done = match self.single(transaction, &single) {
-                Err(lost) if lost.kind == FailureKind::ConnectionLost => match self.reconnect(range, &lost)? {
+                Err(lost) if lost.kind == FailureKind::ConnectionLost => match self.reconnect(&single, &lost)? {
                     seq if seq >= transaction.seq => Ok(()),
                     _ => self.single(transaction, &single),
                 },
@@ -314,16 +313,16 @@ impl WorkerTask {
     }
 
     /// The connection is lost: gets it back, and tells up to where the range is committed.
-    fn reconnect(&mut self, range: Range<'_>, failure: &Failure) -> Result<Seq, Failure> {
+    fn reconnect(&mut self, group: &Group, failure: &Failure) -> Result<Seq, Failure> {
         tracing::warn!(worker = self.number, "connection to the target lost: {}", failure.message);
-        until_reached(|| self.session.recover(range))
+        let range = self.range(group);
+        until_reached(|| self.session.recover(&group.transactions, range))
     }
 
     /// After a lost connection in a run that was not isolated: a group is committed as a whole or not at all, unless its
     /// transactions commit apart.
     fn after_loss(&mut self, group: &Group, failure: &Failure, committed_to: &mut Seq) -> Result<Commit, Failure> {
-        let range = self.range(group);
-        *committed_to = self.reconnect(range, failure)?;
+        *committed_to = self.reconnect(group, failure)?;
         if *committed_to >= group.mark.seq {
             return Ok(Commit::Durable);
         }

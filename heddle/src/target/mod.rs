@@ -7,9 +7,12 @@
 pub mod mysql;
 pub mod store;
 
+use std::sync::Arc;
+
 use engine::Seq;
 use engine::compact::Batch;
 use engine::failure::Failure;
+use engine::gtid::GtidState;
 use engine::progress::Mark;
 use engine::schema::Catalogue;
 use engine::transaction::Transaction;
@@ -27,6 +30,8 @@ pub struct Opened {
     pub mark: Option<Mark>,
     /// Committed ranges above the mark, left by a run with relaxed order.
     pub islands: Vec<(Seq, Seq)>,
+    /// GTIDs that the target has executed, whoever did it. Those of the source's transactions above the mark are committed.
+    pub executed: GtidState,
     /// The source that the channel was fed from, as [`crate::source::Source::identity`] says it.
     pub source: Option<String>,
     /// A statement that can not be rolled back was under way; the target finds out what became of it.
@@ -118,8 +123,8 @@ pub trait Session: Send {
     fn rollback(&mut self) -> Result<(), Failure>;
 
     /// Connects anew after a lost connection, makes sure that nothing of the old one can still commit, and tells up to
-    /// where the range is committed (`first - 1`: nothing of it).
-    fn recover(&mut self, range: Range<'_>) -> Result<Seq, Failure>;
+    /// where the range, of these transactions, is committed (`first - 1`: nothing of it).
+    fn recover(&mut self, transactions: &[Arc<Transaction>], range: Range<'_>) -> Result<Seq, Failure>;
 }
 
 /// One source transaction that is one on the target.

@@ -1,11 +1,14 @@
 //! `--gtids preserve`: does the target have a transaction already?
 //!
-//! A transaction and its progress commit together, so this is asked only where they cannot: changes to tables
-//! without transactions are logged, under the source's GTID, when their statement ends. A server takes a GTID once:
-//! MySQL skips whatever comes under it again without a word.
+//! A transaction and its progress commit together, so this is asked only where they cannot, and where the GTID is the progress.
+//! Changes to tables without transactions are logged, under the source's GTID, when their statement ends. A server takes a GTID
+//! once: MySQL skips whatever comes under it again without a word.
 
+use std::sync::Arc;
+
+use engine::Seq;
 use engine::failure::{Failure, FailureKind};
-use engine::gtid::Gtid;
+use engine::gtid::{Gtid, GtidState};
 use engine::sql::Class;
 use engine::transaction::{Item, Transaction};
 use wire::Connection;
@@ -28,6 +31,38 @@ pub fn is_executed(connection: &mut Connection, gtid: &Gtid) -> Result<bool, Fai
             }))
         }
     }
+}
+
+/// MySQL's set.
+pub const ALL: &str = "SELECT @@global.gtid_executed";
+
+pub fn all(connection: &mut Connection) -> Result<GtidState, Failure> {
+    parse(connection.scalar(ALL).map_err(failed)?)
+}
+
+/// As a server says it.
+pub fn parse(text: Option<String>) -> Result<GtidState, Failure> {
+    let parsed = text.unwrap_or_default().parse();
+    parsed.map_err(|error| Failure::new(FailureKind::Refused, format!("the target's GTIDs: {error}")))
+}
+
+/// MySQL: the last of consecutive transactions up to which all of them are executed. None if the first is not, or runs alone: that
+/// one has its own way to find out.
+pub fn executed_to(connection: &mut Connection, transactions: &[Arc<Transaction>]) -> Result<Option<Seq>, Failure> {
+    let single = |transaction: &&Arc<Transaction>| transaction.barrier.is_none() && transaction.gtid.is_some();
+    let singles: Vec<&Arc<Transaction>> = transactions.iter().take_while(single).collect();
+    let questions: Vec<String> = singles
+        .iter()
+        .filter_map(|transaction| transaction.gtid.as_ref())
+        .map(|gtid| format!("GTID_SUBSET({}, @@global.gtid_executed)", quote(&gtid.to_string())))
+        .collect();
+    if questions.is_empty() {
+        return Ok(None);
+    }
+    let answers = connection.row(format!("SELECT {}", questions.join(","))).map_err(failed)?;
+    let is_executed = |at: usize| answers.as_ref().and_then(|row| row.text(at).ok()?) == Some("1");
+    let executed = singles.iter().enumerate().take_while(|&(at, _)| is_executed(at));
+    Ok(executed.last().map(|(_, transaction)| transaction.seq))
 }
 
 /// Whether some of it may be logged before its end.

@@ -197,6 +197,7 @@ mod tests {
             log_bin: true,
             binlog_format_is_row: true,
             gtid_mode: false,
+            durable_gtids: false,
             read_only: false,
             max_connections: 0,
             encrypts_tables: false,

@@ -19,6 +19,8 @@ pub struct TargetInfo {
     pub binlog_format_is_row: bool,
     /// MySQL's gtid_mode is ON or ON_PERMISSIVE.
     pub gtid_mode: bool,
+    /// Its set of executed GTIDs survives a crash with the rows that it is about.
+    pub durable_gtids: bool,
     pub read_only: bool,
     pub max_connections: u64,
     /// `default_table_encryption` of MySQL 8.0.16 and later.
@@ -43,6 +45,10 @@ impl TargetInfo {
                 .map_err(failed)?
                 .is_some_and(|mode| mode.starts_with("ON")),
         };
+        let log_bin = number(1)? != 0;
+        // With a binary log that is where the set is read from after a crash; without, it is in a table of InnoDB's.
+        let durable_gtids = gtid_mode
+            && (!log_bin || connection.scalar("SELECT @@global.sync_binlog").map_err(failed)?.as_deref() == Some("1"));
         // A later MySQL may have no other format and no such variable.
         let format = connection.scalar("SELECT @@global.binlog_format");
         let binlog_format_is_row = match format {
@@ -57,9 +63,10 @@ impl TargetInfo {
             version: server.version,
             version_text: server.version_text.clone(),
             packet_bytes_max: number(0)? as usize,
-            log_bin: number(1)? != 0,
+            log_bin,
             binlog_format_is_row,
             gtid_mode,
+            durable_gtids,
             read_only: number(2)? != 0,
             max_connections: number(3)?,
             encrypts_tables,

@@ -267,8 +267,11 @@ impl Target for MySqlTarget {
             .map_err(failed)?;
         log(&mut control, 1)?;
         session::sweep(&self.shared, &mut control)?;
-        let found = opened::read(&mut control, &self.shared.channel)?
+        let mut found = opened::read(&mut control, &self.shared.channel)?
             .ok_or_else(|| Failure::new(FailureKind::Refused, format!("{SCHEMA}.progress has no row for {channel}")))?;
+        if self.shared.info.gtid_mode {
+            found.opened.executed = executed::all(&mut control)?;
+        }
         self.shared.epoch.store(found.epoch, Ordering::SeqCst);
         *locked(&self.shared.intent) = found.intent;
         Ok(found.opened)
@@ -388,14 +391,13 @@ impl MySqlTarget {
     /// What the target has executed, when its GTIDs can be the source's: for where a new channel starts.
     pub fn executed_gtids(&self) -> Result<GtidState, Failure> {
         let (sql, needed) = match self.shared.info.flavour {
-            Flavour::MySql => ("SELECT @@global.gtid_executed", self.shared.info.gtid_mode),
+            Flavour::MySql => (executed::ALL, self.shared.info.gtid_mode),
             Flavour::MariaDb => ("SELECT @@global.gtid_slave_pos", true),
         };
         if !needed {
             return Ok(GtidState::None);
         }
-        let text = self.with_control(|control| control.scalar(sql))?.unwrap_or_default();
-        text.parse().map_err(|error| Failure::new(FailureKind::Refused, format!("the target's GTIDs: {error}")))
+        executed::parse(self.with_control(|control| control.scalar(sql))?)
     }
 }
 

@@ -20,7 +20,7 @@ use super::progress::{SCHEMA, Statements};
 use super::rows::{Dialect, Encoder};
 use super::script::Script;
 use super::sql::quote;
-use super::{Shared, locked, single};
+use super::{Shared, executed, locked, single};
 use crate::runtime::reread::Reread;
 use crate::target::{Commit, Range, Session, Single};
 
@@ -382,7 +382,7 @@ impl Session for MySqlSession {
         Ok(())
     }
 
-    fn recover(&mut self, range: Range<'_>) -> Result<Seq, Failure> {
+    fn recover(&mut self, transactions: &[Arc<Transaction>], range: Range<'_>) -> Result<Seq, Failure> {
         self.script.clear();
         self.open = false;
         self.connection = connect_as(&self.shared, self.number)?;
@@ -392,7 +392,7 @@ impl Session for MySqlSession {
             && let Some(alone) = &mut *locked(&shared.alone)
             && alone.connection.ping().is_err()
         {
-            alone.recover(range)?;
+            alone.recover(transactions, range)?;
         }
         self.read_intent()?;
         let channel = quote(&self.shared.channel);
@@ -407,9 +407,13 @@ impl Session for MySqlSession {
             ),
         };
         let text = self.connection.scalar(sql).map_err(failed)?;
-        text.and_then(|text| text.parse().ok()).ok_or_else(|| {
+        let noted: Seq = text.and_then(|text| text.parse().ok()).ok_or_else(|| {
             Failure::new(FailureKind::Fenced, format!("{SCHEMA}.progress has no row for channel {channel} any more"))
-        })
+        })?;
+        match range.island && self.shared.gtids_are_progress() {
+            true => Ok(noted.max(executed::executed_to(&mut self.connection, transactions)?.unwrap_or(0))),
+            false => Ok(noted),
+        }
     }
 }
 
@@ -427,6 +431,11 @@ impl Shared {
     /// `--gtids preserve`
     pub(super) fn sets_gtid(&self) -> bool {
         self.preserve_gtids
+    }
+
+    /// Single transactions in relaxed order need no other note than their GTIDs.
+    pub(super) fn gtids_are_progress(&self) -> bool {
+        self.preserve_gtids && self.info.flavour == Flavour::MySql && self.info.durable_gtids
     }
 
     /// The statement that gives the next transaction the source's GTID.

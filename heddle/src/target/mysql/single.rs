@@ -1,8 +1,8 @@
 //! Transactions that are each one `BINLOG` statement, which commits by itself, many of them in one packet.
 //!
 //! With relaxed order and one target transaction for each of the source's. What a commit costs beside its rows is statements to parse and
-//! answers to wait for: so there is no BEGIN, no COMMIT, and the island is a row like the others. What does not fit goes the long way,
-//! after what was gathered before it.
+//! answers to wait for: so there is no BEGIN, no COMMIT, and the island is a row like the others; where the target has the source's GTIDs
+//! there is none. What does not fit goes the long way, after what was gathered before it.
 
 use binlog::{Flavour, RowsKind};
 use engine::Seq;
@@ -67,7 +67,9 @@ fn gather(session: &mut MySqlSession, single: &Single<'_>, from: &mut Option<(u3
     let range = (single.range.first, single.range.mark.seq);
     let epoch = shared.statements().epoch;
     let mut batches = single.batches.clone();
-    batches.push(islands.note(&shared.channel, range, epoch, last));
+    if !shared.gtids_are_progress() {
+        batches.push(islands.note(&shared.channel, range, epoch, last));
+    }
     encoder.set_server_id(single.transaction.server_id);
     events.clear();
     encoder.encode_statement(&batches, events)?;

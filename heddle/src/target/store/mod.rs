@@ -36,6 +36,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use engine::Seq;
 use engine::failure::{Failure, FailureKind};
+use engine::gtid::GtidState;
 use engine::progress::Mark;
 use engine::schema::Catalogue;
 use fjall::{OwnedWriteBatch, PersistMode};
@@ -277,6 +278,7 @@ fn known(files: &Files, channel: &str) -> Result<Opened, Failure> {
         islands: read_islands(files, channel)?.into_iter().filter(|(_, last)| *last > low_water).collect(),
         source: source.map(|source| String::from_utf8_lossy(&source).into_owned()),
         mark,
+        executed: GtidState::None,
         intent: None,
     })
 }

@@ -73,7 +73,7 @@ impl Session for StoreSession {
         Ok(())
     }
 
-    fn recover(&mut self, range: Range<'_>) -> Result<Seq, Failure> {
+    fn recover(&mut self, _transactions: &[Arc<Transaction>], range: Range<'_>) -> Result<Seq, Failure> {
         self.coming = None;
         self.rows.pending.clear();
         self.shared.committed(range)

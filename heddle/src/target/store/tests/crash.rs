@@ -59,10 +59,10 @@ fn islands() {
     }
     let mark = Mark { seq: 5, ..low.clone() };
     let range = |first: u64| Range { first, before: first - 1, mark: &mark, island: true };
-    assert_eq!(lab.session.recover(range(5)).unwrap(), 5);
-    assert_eq!(lab.session.recover(range(4)).unwrap(), 5);
+    assert_eq!(lab.session.recover(&[], range(5)).unwrap(), 5);
+    assert_eq!(lab.session.recover(&[], range(4)).unwrap(), 5);
     let nothing = Range { first: 7, before: 6, mark: &Mark { seq: 8, ..low.clone() }, island: true };
-    assert_eq!(lab.session.recover(nothing).unwrap(), 6);
+    assert_eq!(lab.session.recover(&[], nothing).unwrap(), 6);
     let copy = lab.crash(&path, &dir.path().join("copy"));
     let lab = Lab::open(&copy);
     let opened = lab.target.open().unwrap();
