@@ -15,6 +15,7 @@
 //! With relaxed order a group runs when everything that it depends on has committed, and commits at once. With an order per
 //! lane it waits for its grant, too, which comes when all before it in its lane have their places ([`lanes`]).
 
+mod forming;
 mod lanes;
 mod ready;
 #[cfg(test)]
@@ -25,10 +26,11 @@ use std::sync::Arc;
 
 use crate::Seq;
 use crate::failure::{Directive, Failure};
-use crate::group::{Group, GroupId, Held, Limits, Taken};
+use crate::group::{Group, GroupId, Limits};
 use crate::policy::{Lane, Placement, Watermark};
 use crate::progress::{Committed, Mark, Marker};
 use crate::transaction::{BarrierCause, Transaction};
+use forming::HeldFor;
 use lanes::Lanes;
 use ready::ReadySet;
 
@@ -72,9 +74,6 @@ pub struct Config {
     /// of what waits.
     pub apart: bool,
 }
-
-/// The most that share a packet where each commits by itself.
-const APART_MAX: usize = 16;
 
 impl Config {
     /// Without a limit for lanes, and without announcements.
@@ -187,13 +186,6 @@ struct Flight {
     lane: Lane,
     /// What its held rows wait for; `None`: nothing is held, or it has been released.
     held_for: Option<HeldFor>,
-}
-
-/// Everything up to here.
-#[derive(Clone, Copy, Debug, Default)]
-struct HeldFor {
-    committed: Seq,
-    commit_begun: Seq,
 }
 
 pub struct Scheduler {
@@ -610,163 +602,10 @@ impl Scheduler {
         self.queue.get(usize::try_from(index).ok()?)?.as_ref()
     }
 
-    /// How far a group that starts at `first` goes.
-    fn group_end(&self, first: Seq) -> Seq {
-        let limits = self.limits();
-        let mut taken = Taken::default();
-        let mut last = first;
-        let mut seq = first;
-        while let Some(queued) = self.queued_at(seq) {
-            let alone = queued.placement.barrier.is_some();
-            let fits = taken.has_room(&queued.transaction, &limits)
-                && (taken.transactions == 0 || !alone)
-                && self.stop_after.is_none_or(|stop| seq <= stop)
-                && (taken.transactions == 0 || self.may_join(first, &queued.placement));
-            if !fits {
-                break;
-            }
-            taken.add(&queued.transaction);
-            last = seq;
-            if alone {
-                break;
-            }
-            seq += 1;
-        }
-        last
-    }
-
-    /// Of the next group.
-    fn limits(&self) -> Limits {
-        let limits = self.config.limits;
-        if !self.config.apart {
-            return limits;
-        }
-        let share = self.queued_transactions / (2 * self.config.workers);
-        Limits { transactions_max: share.clamp(1, APART_MAX), ..limits }
-    }
-
-    /// With relaxed order a transaction joins only if what it depends on is committed or in the group, which is of one lane.
-    fn may_join(&self, first: Seq, placement: &Placement) -> bool {
-        if self.config.order == CommitOrder::Preserve {
-            return true;
-        }
-        let low_water = self.committed.low_water();
-        let watermark_met = match placement.after {
-            Watermark::None => true,
-            Watermark::Committed(seq) => seq <= low_water || low_water + 1 >= first,
-            Watermark::CommitBegun(seq) => {
-                let begun = self.begun();
-                seq <= begun || begun + 1 >= first
-            }
-        };
-        let same_lane = self.queued_at(first).is_some_and(|queued| queued.placement.lane == placement.lane);
-        same_lane
-            && watermark_met
-            && placement.after_transactions.iter().all(|&seq| seq >= first || self.committed.contains(seq))
-    }
-
-    fn launch(&mut self, first: Seq, last: Seq) -> Output {
-        let lane = self.queued_at(first).map_or(Lane::default(), |queued| queued.placement.lane);
-        let granted = match self.config.order {
-            CommitOrder::Relaxed => true,
-            CommitOrder::PerLane => self.flights.values().all(|flight| flight.lane != lane || flight.ordered),
-            CommitOrder::Preserve => self.flights.values().all(|flight| flight.ordered),
-        };
-        let begun = self.begun();
-        let mut transactions = Vec::new();
-        let mut held = Vec::new();
-        let mut held_for = HeldFor::default();
-        for seq in first..=last {
-            let index = (seq - self.queue_first) as usize;
-            let Some(Queued { transaction, placement }) = self.queue.get_mut(index).and_then(Option::take) else {
-                panic!("transaction {seq} is not in the queue");
-            };
-            self.queued_transactions -= 1;
-            self.queued_bytes -= transaction.bytes;
-            let in_sequence = self.config.order == CommitOrder::Preserve;
-            let rows = if granted || !in_sequence { Held::Nothing } else { self.held(first, &placement, begun) };
-            held_for.add(first, &placement);
-            self.counters.speculative += u64::from(placement.speculative);
-            if let Held::Rows(rows) = &rows {
-                self.counters.rows_held += rows.iter().filter(|&&held| held).count() as u64;
-            }
-            held.push(rows);
-            self.ready.remove(seq);
-            self.lanes.launch(lane, seq);
-            transactions.push(transaction);
-        }
-        self.drop_front();
-        self.dispatched = self.dispatched.max(last);
-        let (before, mark) = match self.config.order {
-            CommitOrder::Preserve => {
-                let noted = self.dispatch_marker.mark().seq;
-                // Past what an earlier run has committed between the group before and this one.
-                let before = Mark { seq: noted, ..self.dispatch_marker.advance(first - 1).clone() };
-                (before, self.dispatch_marker.advance(last).clone())
-            }
-            CommitOrder::PerLane | CommitOrder::Relaxed => {
-                (Mark { seq: first - 1, ..Mark::default() }, Mark { seq: last, ..Mark::default() })
-            }
-        };
-        let id = GroupId(self.next_group);
-        self.next_group += 1;
-        let group = Arc::new(Group { id, transactions, held, before, mark });
-        let Some(worker) = self.idle.pop() else { panic!("no idle worker to launch group {} on", id.0) };
-        let run = Run { attempt: 1, granted, isolate: false, announce: self.config.announce && !group.is_barrier() };
-        let is_held = group.held.iter().any(|held| *held != Held::Nothing);
-        self.lanes.took_off(lane);
-        let flight = Flight {
-            worker,
-            group: Arc::clone(&group),
-            run,
-            ordered: false,
-            aborting: false,
-            retry: None,
-            lane,
-            held_for: is_held.then_some(held_for),
-        };
-        self.flights.insert(id, flight);
-        Output::Dispatch { worker, group, run }
-    }
-
     fn drop_front(&mut self) {
         while matches!(self.queue.front(), Some(None)) {
             self.queue.pop_front();
             self.queue_first += 1;
         }
-    }
-
-    /// What of a transaction has to wait, given what is committed now. Predecessors inside the group count as met.
-    fn held(&self, first: Seq, placement: &Placement, begun: Seq) -> Held {
-        let low_water = self.committed.low_water();
-        // Not `contains`: a row may follow earlier ones than the last, which alone is known.
-        let is_open = |seq: Seq| seq < first && seq > low_water;
-        let watermark_open = match placement.after {
-            Watermark::None => false,
-            Watermark::Committed(seq) => seq.min(first - 1) > low_water,
-            Watermark::CommitBegun(seq) => seq.min(first - 1) > begun,
-        };
-        if !watermark_open && !placement.after_transactions.iter().any(|&seq| is_open(seq)) {
-            return Held::Nothing;
-        }
-        if placement.row_after.is_empty() {
-            return Held::Everything;
-        }
-        // A row whose last predecessor is in the group may have others before the group: any of the transaction's.
-        let rows: Vec<bool> = placement.row_after.iter().map(|&seq| is_open(seq) || seq >= first).collect();
-        if rows.contains(&true) { Held::Rows(rows) } else { Held::Nothing }
-    }
-}
-
-impl HeldFor {
-    /// What a transaction of a group that begins at `first` waits for outside the group.
-    fn add(&mut self, first: Seq, placement: &Placement) {
-        match placement.after {
-            Watermark::None => {}
-            Watermark::Committed(seq) => self.committed = self.committed.max(seq.min(first - 1)),
-            Watermark::CommitBegun(seq) => self.commit_begun = self.commit_begun.max(seq.min(first - 1)),
-        }
-        let outside = placement.after_transactions.iter().copied().filter(|&seq| seq < first);
-        self.committed = self.committed.max(outside.max().unwrap_or(0));
     }
 }

@@ -2,9 +2,10 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use proptest::prelude::*;
 
+use super::forming::APART_MAX;
 use super::*;
 use crate::failure::FailureKind;
-use crate::group::Grouping;
+use crate::group::{Grouping, Held};
 use crate::gtid::{Gtid, GtidState};
 use crate::policy::{Policy, Serial, WriteSetPolicy};
 use crate::position::LogPosition;
