@@ -124,6 +124,10 @@ pub struct Limits {
     /// Bounds the time that locks are held on the target; follows how long that was, see [`crate::pace`].
     pub rows_max: usize,
     pub bytes_max: u64,
+    /// What a group takes at least, in rows or in bytes, that can not commit at once (preserved order): less is left in the queue to
+    /// become more, see [`crate::scheduler`].
+    pub ahead_rows_min: usize,
+    pub ahead_bytes_min: u64,
 }
 
 impl Limits {
@@ -133,7 +137,7 @@ impl Limits {
             Grouping::Auto => 2_000,
             Grouping::UpTo(most) => most.max(1),
         };
-        Self { transactions_max, rows_max: 10_000, bytes_max: 8 << 20 }
+        Self { transactions_max, rows_max: 10_000, bytes_max: 8 << 20, ahead_rows_min: 64, ahead_bytes_min: 64 << 10 }
     }
 }
 
@@ -151,6 +155,16 @@ impl Taken {
             || (self.transactions < limits.transactions_max
                 && self.rows + transaction.write_set.rows.len() <= limits.rows_max
                 && self.bytes + transaction.bytes <= limits.bytes_max)
+    }
+
+    /// Whether any other transaction may have room.
+    pub fn may_grow(&self, limits: &Limits) -> bool {
+        self.transactions < limits.transactions_max && self.rows < limits.rows_max && self.bytes < limits.bytes_max
+    }
+
+    /// Whether it is worth applying before it can be committed.
+    pub fn is_worth_ahead(&self, limits: &Limits) -> bool {
+        self.rows >= limits.ahead_rows_min || self.bytes >= limits.ahead_bytes_min
     }
 
     pub fn add(&mut self, transaction: &Transaction) {

@@ -21,8 +21,8 @@ pub(super) struct HeldFor {
 }
 
 impl Scheduler {
-    /// How far a group that starts at `first` goes.
-    pub(super) fn group_end(&self, first: Seq) -> Seq {
+    /// How far a group that starts at `first` goes; `None`: it waits in the queue to become larger.
+    pub(super) fn group_end(&self, first: Seq) -> Option<Seq> {
         let limits = self.limits();
         let mut taken = Taken::default();
         let mut last = first;
@@ -43,7 +43,23 @@ impl Scheduler {
             }
             seq += 1;
         }
-        last
+        (!self.gathers(last, &taken)).then_some(last)
+    }
+
+    /// Whether a group that ends at `last` is better formed later.
+    ///
+    /// In preserved order commits come one after the other. With few transactions in each of the groups that wait for
+    /// their grants, whoever comes next waits for all of these commits; if they stay in the queue instead, all of them
+    /// go with the next commit, and whoever comes then with the one after it. Their rows are not applied ahead that way,
+    /// which matters once applying them takes as long as a commit.
+    fn gathers(&self, last: Seq, taken: &Taken) -> bool {
+        let limits = &self.config.limits;
+        let may_grow = !self.ended && last + 1 == self.queue_end() && taken.may_grow(limits);
+        self.config.order == CommitOrder::Preserve
+            && may_grow
+            && !self.overdue
+            && !taken.is_worth_ahead(limits)
+            && self.flights.values().any(|flight| !flight.ordered)
     }
 
     /// Of the next group.
@@ -107,6 +123,7 @@ impl Scheduler {
             transactions.push(transaction);
         }
         self.drop_front();
+        self.overdue = false;
         self.dispatched = self.dispatched.max(last);
         let (before, mark) = match self.config.order {
             CommitOrder::Preserve => {

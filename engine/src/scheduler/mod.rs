@@ -9,6 +9,10 @@
 //! later group holds and an earlier one needs is reported by [`Scheduler::lock_wait`]: the later is aborted and runs
 //! again as the head.
 //!
+//! A few transactions are not worth a group that waits for its grant: while another is under way they gather in the queue, and go together
+//! once it has its place, or before, when there are enough of them ([`crate::group::Limits`], [`Scheduler::overdue`]). So when the
+//! target keeps up a transaction waits for the commit that is under way, then for its own.
+//!
 //! Rows that wait for earlier groups are released when those have committed, or with the grant, whichever is first. A group
 //! that was placed to run speculatively has none: whether it may, its locks and the target's errors say.
 //!
@@ -138,6 +142,8 @@ pub enum IdleCause {
     Barrier(BarrierCause),
     /// Every queued transaction depends on one that has not committed.
     Dependency,
+    /// What waits becomes one group, with what comes until it may commit.
+    Gathering,
     Stopping,
 }
 
@@ -148,6 +154,7 @@ impl IdleCause {
             Self::AllWorkersBusy => "all_workers_busy",
             Self::Barrier(_) => "barrier",
             Self::Dependency => "dependency",
+            Self::Gathering => "gathering",
             Self::Stopping => "stopping",
         }
     }
@@ -212,6 +219,8 @@ pub struct Scheduler {
     applied: BTreeMap<Seq, Seq>,
     outputs: VecDeque<Output>,
     stop_after: Option<Seq>,
+    /// What waits to become a larger group has waited long enough.
+    overdue: bool,
     ended: bool,
     finished: bool,
     failed: bool,
@@ -246,6 +255,7 @@ impl Scheduler {
             applied: BTreeMap::new(),
             outputs: VecDeque::new(),
             stop_after: None,
+            overdue: false,
             ended: false,
             finished: false,
             failed: false,
@@ -270,7 +280,7 @@ impl Scheduler {
     /// Transactions above the low water, committed or not. With relaxed order a slow one lets all others run ahead, and each
     /// of them is remembered until the low water has passed it.
     pub fn outstanding(&self) -> u64 {
-        let last = self.queue_first + self.queue.len() as u64 - 1;
+        let last = self.queue_end() - 1;
         // After a start with islands that touch the mark the low water is beyond what has been enqueued.
         last.saturating_sub(self.committed.low_water())
     }
@@ -295,7 +305,7 @@ impl Scheduler {
             // A conflict is only found out while the earlier one is not committed: here it might be the later that is.
             placement.after = Watermark::Committed(seq - 1);
         }
-        assert_eq!(seq, self.queue_first + self.queue.len() as u64, "transactions come in seq order");
+        assert_eq!(seq, self.queue_end(), "transactions come in seq order");
         let (gtid, end, time) = (transaction.gtid.clone(), transaction.end.clone(), transaction.commit_time_us);
         self.low_marker.push(seq, gtid.clone(), end.clone(), time);
         if self.config.order == CommitOrder::Preserve {
@@ -338,6 +348,11 @@ impl Scheduler {
     /// Stop without gaps: finish what runs and, with relaxed order, what lies before it.
     pub fn stop(&mut self) {
         self.stop_after.get_or_insert(self.dispatched);
+    }
+
+    /// Nothing was dispatched for a while: what gathers waits no longer, as what it waits for may take long.
+    pub fn overdue(&mut self) {
+        self.overdue = self.idle_because == IdleCause::Gathering;
     }
 
     /// All rows of the group are applied, and with them all its locks taken; only the commit is left.
@@ -588,13 +603,20 @@ impl Scheduler {
         {
             return self.idle(IdleCause::Barrier(cause));
         }
-        let last = self.group_end(first);
-        Some(self.launch(first, last))
+        match self.group_end(first) {
+            Some(last) => Some(self.launch(first, last)),
+            None => self.idle(IdleCause::Gathering),
+        }
     }
 
     fn idle(&mut self, cause: IdleCause) -> Option<Output> {
         self.idle_because = cause;
         None
+    }
+
+    /// The seq of the next transaction that is enqueued.
+    fn queue_end(&self) -> Seq {
+        self.queue_first + self.queue.len() as u64
     }
 
     fn queued_at(&self, seq: Seq) -> Option<&Queued> {

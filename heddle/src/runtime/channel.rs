@@ -374,6 +374,7 @@ fn run_threads(
         reports,
         running: vec![None; workers.len()],
         pace: Pace::new(config.limits.rows_max),
+        dispatched: Instant::now(),
         broken: None,
         workers,
         chores: send_chores,

@@ -25,6 +25,8 @@ const OUTSTANDING_TRANSACTIONS_MAX: u64 = 1_000_000;
 const TICK: Duration = Duration::from_millis(10);
 /// A group that takes longer than this may be waiting for a lock.
 const SUSPECT_AFTER: Duration = Duration::from_millis(10);
+/// So long transactions gather for one group at most, while another is under way: longer than a commit takes, and not long to wait.
+const GATHER_MAX: Duration = Duration::from_millis(50);
 /// Taken from the queue of reports, and batches from the feeder's, before the scheduler is asked again.
 const REPORTS_MAX: usize = 4096;
 const BATCHES_MAX: usize = 64;
@@ -43,6 +45,8 @@ pub struct Coordinator {
     /// What each worker runs, and since when.
     pub running: Vec<Option<(Arc<Group>, Instant)>>,
     pub pace: Pace,
+    /// When a group was last handed to a worker.
+    pub dispatched: Instant,
     /// A worker has panicked.
     pub broken: Option<Failure>,
 }
@@ -83,6 +87,9 @@ impl Coordinator {
                 break;
             }
             self.suspect_locks();
+            if self.dispatched.elapsed() > GATHER_MAX {
+                self.scheduler.overdue();
+            }
         }
         self.budget.close();
         self.stats.give_up();
@@ -93,8 +100,9 @@ impl Coordinator {
     fn act(&mut self, output: Output) -> Acted {
         match output {
             Output::Dispatch { worker, group, run } => {
+                self.dispatched = Instant::now();
                 let slot = self.running.get_mut(worker);
-                let before = slot.and_then(|slot| slot.replace((Arc::clone(&group), Instant::now())));
+                let before = slot.and_then(|slot| slot.replace((Arc::clone(&group), self.dispatched)));
                 if let Some((before, _)) = before {
                     // What an isolated run has committed is not in it any more.
                     self.free(before.transactions.iter().filter(|transaction| transaction.seq < group.first()));
