@@ -124,8 +124,8 @@ pub struct Limits {
     /// Bounds the time that locks are held on the target; follows how long that was, see [`crate::pace`].
     pub rows_max: usize,
     pub bytes_max: u64,
-    /// What a group takes at least, in rows or in bytes, that can not commit at once (preserved order): less is left in the queue to
-    /// become more, see [`crate::scheduler`].
+    /// What a group takes at least, in rows or in bytes, that can not commit at once (preserved order); twice as much for each group that
+    /// waits already. Less is left in the queue to become more, see [`crate::scheduler`].
     pub ahead_rows_min: usize,
     pub ahead_bytes_min: u64,
 }
@@ -137,7 +137,7 @@ impl Limits {
             Grouping::Auto => 2_000,
             Grouping::UpTo(most) => most.max(1),
         };
-        Self { transactions_max, rows_max: 10_000, bytes_max: 8 << 20, ahead_rows_min: 64, ahead_bytes_min: 64 << 10 }
+        Self { transactions_max, rows_max: 10_000, bytes_max: 8 << 20, ahead_rows_min: 32, ahead_bytes_min: 64 << 10 }
     }
 }
 
@@ -162,9 +162,11 @@ impl Taken {
         self.transactions < limits.transactions_max && self.rows < limits.rows_max && self.bytes < limits.bytes_max
     }
 
-    /// Whether it is worth applying before it can be committed.
-    pub fn is_worth_ahead(&self, limits: &Limits) -> bool {
-        self.rows >= limits.ahead_rows_min || self.bytes >= limits.ahead_bytes_min
+    /// Whether it is worth applying before it can be committed. `in_line`: groups, at least one, whose commits come before it.
+    pub fn is_worth_ahead(&self, limits: &Limits, in_line: usize) -> bool {
+        let times = 1 << in_line.clamp(1, 32).saturating_sub(1);
+        self.rows as u64 >= (limits.ahead_rows_min as u64).saturating_mul(times)
+            || self.bytes >= limits.ahead_bytes_min.saturating_mul(times)
     }
 
     pub fn add(&mut self, transaction: &Transaction) {

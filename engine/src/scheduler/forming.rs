@@ -49,17 +49,17 @@ impl Scheduler {
     /// Whether a group that ends at `last` is better formed later.
     ///
     /// In preserved order commits come one after the other. With few transactions in each of the groups that wait for
-    /// their grants, whoever comes next waits for all of these commits; if they stay in the queue instead, all of them
+    /// their grants, whoever comes next waits for all of these commits. If the few stay in the queue instead, all of them
     /// go with the next commit, and whoever comes then with the one after it. Their rows are not applied ahead that way,
-    /// which matters once applying them takes as long as a commit.
+    /// which matters once applying them takes as long as a commit; and each group in line is one more commit to wait for.
     fn gathers(&self, last: Seq, taken: &Taken) -> bool {
         let limits = &self.config.limits;
         let may_grow = !self.ended && last + 1 == self.queue_end() && taken.may_grow(limits);
-        self.config.order == CommitOrder::Preserve
-            && may_grow
-            && !self.overdue
-            && !taken.is_worth_ahead(limits)
-            && self.flights.values().any(|flight| !flight.ordered)
+        if self.config.order != CommitOrder::Preserve || !may_grow || self.overdue {
+            return false;
+        }
+        let in_line = self.flights.values().filter(|flight| !flight.ordered).count();
+        in_line > 0 && !taken.is_worth_ahead(limits, in_line)
     }
 
     /// Of the next group.

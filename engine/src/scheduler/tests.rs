@@ -1,3 +1,5 @@
+mod keeping_up;
+
 use std::collections::{BTreeMap, BTreeSet};
 
 use proptest::prelude::*;
@@ -137,6 +139,8 @@ struct World {
     finished: bool,
     stopped: Option<Failure>,
     stopping: bool,
+    /// What gathers does not have to wait longer.
+    overdue: bool,
 }
 
 const RETRIES_MAX: u32 = 5;
@@ -163,7 +167,8 @@ impl World {
         let low_water = low_water.saturating_sub(lag);
         let placements = transactions.iter().skip(low_water as usize).map(|t| policy.place(t));
         let placements = (0..low_water).map(|_| Placement::default()).chain(placements).collect();
-        let limits = Limits::new(grouping);
+        // Whoever wants transactions to gather says so.
+        let limits = Limits { ahead_rows_min: 0, ..Limits::new(grouping) };
         let config = Config::new(workers, order, limits, RETRIES_MAX);
         let start = Mark {
             seq: low_water,
@@ -195,7 +200,14 @@ impl World {
             finished: false,
             stopped: None,
             stopping: false,
+            overdue: false,
         }
+    }
+
+    /// A group that can not commit at once holds so many rows, or waits to become larger.
+    fn gathers(mut self, rows: usize) -> Self {
+        self.scheduler.limits_mut().ahead_rows_min = rows;
+        self
     }
 
     fn enqueue(&mut self, most: usize) {
@@ -299,7 +311,20 @@ impl World {
             assert_eq!(group.before.gtids, gtids(1..group.first()));
         }
         self.check_dependencies(&group, run);
+        self.check_gathered(&group, run);
         self.jobs[worker] = Some(Job { group, run, phase: Phase::Apply, granted: run.granted, abort: false, done: 0 });
+    }
+
+    /// Only groups that are worth it stand in line for their grants; [`Scheduler::overdue`] lets one through.
+    fn check_gathered(&mut self, group: &Group, run: Run) {
+        let overdue = std::mem::take(&mut self.overdue);
+        if self.order != CommitOrder::Preserve || run.granted || run.attempt > 1 || overdue {
+            return;
+        }
+        let is_last = group.last() == self.next as Seq && self.next < self.transactions.len();
+        let is_full = group.transactions.len() == self.grouping_max;
+        let is_worth = group.rows() >= self.scheduler.limits_mut().ahead_rows_min;
+        assert!(!is_last || self.scheduler.has_ended() || is_full || is_worth, "a small group waits for its grant");
     }
 
     fn check_dependencies(&self, group: &Group, run: Run) {
@@ -423,6 +448,11 @@ impl World {
         self.durable.insert(transaction.seq);
     }
 
+    fn overdue(&mut self) {
+        self.overdue = self.scheduler.idle_because() == IdleCause::Gathering;
+        self.scheduler.overdue();
+    }
+
     fn lock_wait(&mut self, a: usize, b: usize) {
         let group = |at: usize| self.jobs[at % self.jobs.len()].as_ref().map(|job| job.group.id);
         if let (Some(waiter), Some(blocker)) = (group(a), group(b)) {
@@ -438,7 +468,8 @@ impl World {
             match what {
                 0..=60 => self.enqueue(usize::from(a % 8)),
                 61..=230 => self.step(usize::from(a) % self.jobs.len(), b),
-                231..=252 => self.lock_wait(a.into(), b.into()),
+                231..=248 => self.lock_wait(a.into(), b.into()),
+                249..=252 => self.overdue(),
                 253 if a > 200 => {
                     self.stopping = true;
                     self.scheduler.stop();
@@ -489,6 +520,11 @@ fn grouping() -> impl Strategy<Value = Grouping> {
     prop_oneof![Just(Grouping::Off), Just(Grouping::Auto), (2usize..6).prop_map(Grouping::UpTo)]
 }
 
+/// Rows that are worth a group that waits for its grant.
+fn ahead() -> impl Strategy<Value = usize> {
+    prop_oneof![Just(0usize), 1usize..8, Just(usize::MAX)]
+}
+
 fn order() -> impl Strategy<Value = CommitOrder> {
     prop_oneof![Just(CommitOrder::Preserve), Just(CommitOrder::PerLane), Just(CommitOrder::Relaxed)]
 }
@@ -508,9 +544,10 @@ proptest! {
         grouping in grouping(),
         workers in 1usize..6,
         serial in prop::bool::weighted(0.2),
+        ahead in ahead(),
         choices in choices(),
     ) {
-        let mut world = World::new(&specs, order, grouping, workers, serial);
+        let mut world = World::new(&specs, order, grouping, workers, serial).gathers(ahead);
         world.choose(&choices);
         if world.stopped.is_none() {
             world.heal();
@@ -535,9 +572,10 @@ proptest! {
         workers in 1usize..6,
         choices in choices(),
         more in choices(),
+        ahead in ahead(),
         lag in 0u64..8,
     ) {
-        let mut world = World::new(&specs, before, grouping, workers, false);
+        let mut world = World::new(&specs, before, grouping, workers, false).gathers(ahead);
         world.choose(&choices);
         // What had its place had reached the target.
         let reached = world.jobs.iter().flatten().filter(|job| job.phase == Phase::Ordered);
@@ -545,7 +583,7 @@ proptest! {
         let mut durable = world.durable;
         durable.extend(reached);
         let lag = if before.has_gaps() { lag } else { 0 };
-        let mut world = World::resumed(&specs, after, grouping, workers, false, durable, lag);
+        let mut world = World::resumed(&specs, after, grouping, workers, false, durable, lag).gathers(ahead);
         world.choose(&more);
         if world.stopped.is_none() {
             world.heal();
@@ -563,11 +601,12 @@ proptest! {
         grouping in grouping(),
         workers in 1usize..6,
         culprit in 0usize..30,
+        ahead in ahead(),
         choices in choices(),
     ) {
         let calm: Vec<(u8, u8, u8)> = choices.into_iter().map(|(what, a, b)| (what.min(252), a, b % 200)).collect();
         let culprit = (culprit % specs.len()) as Seq + 1;
-        let mut world = World::new(&specs, order, grouping, workers, false);
+        let mut world = World::new(&specs, order, grouping, workers, false).gathers(ahead);
         world.culprit = Some(culprit);
         world.choose(&calm);
         if world.stopped.is_none() {

@@ -92,6 +92,7 @@ proptest! {
         grouping in grouping(),
         workers in 1usize..7,
         lane_groups_max in 1usize..4,
+        ahead_rows_min in prop_oneof![Just(0usize), 1usize..10, Just(usize::MAX)],
         crashes in 0usize..3,
         fail in prop_oneof![Just(0u32), Just(5), Just(40)],
     ) {
@@ -99,7 +100,7 @@ proptest! {
             for &order in case.orders {
                 for &flavour in case.sources {
                     let lane_groups_max = if order == Preserve { workers } else { lane_groups_max };
-                    let setting = Setting { order, grouping, workers, announce: case.announce, lane_groups_max };
+                    let setting = Setting { order, grouping, workers, announce: case.announce, lane_groups_max, ahead_rows_min };
                     let name = (case.make)(order).name();
                     eprintln!("{name} {setting:?} {flavour:?} seed {seed}, {crashes} crashes, {fail}/1000 fail");
                     run(case, setting, seed, flavour, crashes, fail);
@@ -120,6 +121,7 @@ fn only_speculation_is_rolled_back() {
             workers: 6,
             announce: case.announce,
             lane_groups_max: 6,
+            ahead_rows_min: 0,
         };
         let (mut retries, mut aborts) = (0, 0);
         for seed in 0..20 {
@@ -150,7 +152,14 @@ impl Policy for Reckless {
 #[test]
 fn a_policy_that_orders_nothing_is_found_out() {
     let case = Case { make: |_| Box::new(Reckless), orders: &[], sources: &[], announce: false };
-    let setting = Setting { order: Relaxed, grouping: Grouping::Off, workers: 6, announce: false, lane_groups_max: 6 };
+    let setting = Setting {
+        order: Relaxed,
+        grouping: Grouping::Off,
+        workers: 6,
+        announce: false,
+        lane_groups_max: 6,
+        ahead_rows_min: 0,
+    };
     let passed: Vec<u64> = (0..10)
         .filter(|&seed| std::panic::catch_unwind(|| run(&case, setting, seed, Flavour::MySql, 0, 0)).is_ok())
         .collect();

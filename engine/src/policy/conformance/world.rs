@@ -24,6 +24,7 @@ pub struct Setting {
     pub workers: usize,
     pub announce: bool,
     pub lane_groups_max: usize,
+    pub ahead_rows_min: usize,
 }
 
 struct Job {
@@ -80,10 +81,11 @@ impl<'a> World<'a> {
     ) -> Self {
         let low_water = (1..).take_while(|seq| committed.contains(seq)).last().unwrap_or(0);
         let islands: Vec<(Seq, Seq)> = committed.range(low_water + 1..).map(|&seq| (seq, seq)).collect();
+        let limits = Limits { ahead_rows_min: setting.ahead_rows_min, ..Limits::new(setting.grouping) };
         let config = Config {
             announce: setting.announce,
             lane_groups_max: setting.lane_groups_max,
-            ..Config::new(setting.workers, setting.order, Limits::new(setting.grouping), RETRIES_MAX)
+            ..Config::new(setting.workers, setting.order, limits, RETRIES_MAX)
         };
         let scheduler = Scheduler::new(config, Mark { seq: low_water, ..Mark::default() }, &islands);
         Self {
@@ -296,9 +298,12 @@ impl<'a> World<'a> {
 
     /// Mishaps, for so many steps.
     pub fn shake(&mut self, random: &mut StdRng, steps: usize, faults: Faults) {
-        for _ in 0..steps {
+        for step in 0..steps {
             if self.finished {
                 return;
+            }
+            if step % 16 == 0 {
+                self.scheduler.overdue();
             }
             match random.random_range(0..10) {
                 0..3 => self.feed(),
