@@ -375,6 +375,8 @@ fn run_threads(
         running: vec![None; workers.len()],
         pace: Pace::new(config.limits.rows_max),
         dispatched: Instant::now(),
+        low_water: None,
+        told: Instant::now(),
         broken: None,
         workers,
         chores: send_chores,

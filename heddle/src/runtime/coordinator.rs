@@ -27,6 +27,8 @@ const TICK: Duration = Duration::from_millis(10);
 const SUSPECT_AFTER: Duration = Duration::from_millis(10);
 /// So long transactions gather for one group at most, while another is under way: longer than a commit takes, and not long to wait.
 const GATHER_MAX: Duration = Duration::from_millis(50);
+/// The housekeeper is told how far everything is committed so often at most: waking it with each commit would be on the way of the next.
+const LOW_WATER_EVERY: Duration = Duration::from_millis(100);
 /// Taken from the queue of reports, and batches from the feeder's, before the scheduler is asked again.
 const REPORTS_MAX: usize = 4096;
 const BATCHES_MAX: usize = 64;
@@ -47,6 +49,9 @@ pub struct Coordinator {
     pub pace: Pace,
     /// When a group was last handed to a worker.
     pub dispatched: Instant,
+    /// What the housekeeper is still to be told, and when it last was told something.
+    pub low_water: Option<Mark>,
+    pub told: Instant,
     /// A worker has panicked.
     pub broken: Option<Failure>,
 }
@@ -86,11 +91,9 @@ impl Coordinator {
                 failure = Some(why);
                 break;
             }
-            self.suspect_locks();
-            if self.dispatched.elapsed() > GATHER_MAX {
-                self.scheduler.overdue();
-            }
+            self.keep_time();
         }
+        self.tell_low_water();
         self.budget.close();
         self.stats.give_up();
         self.workers.clear();
@@ -125,7 +128,14 @@ impl Coordinator {
 
     fn low_water(&mut self, mark: Mark) {
         self.stats.set_mark(mark.clone());
-        let _ = self.chores.send(Chore::LowWater(mark));
+        self.low_water = Some(mark);
+    }
+
+    fn tell_low_water(&mut self) {
+        if let Some(mark) = self.low_water.take() {
+            let _ = self.chores.send(Chore::LowWater(mark));
+            self.told = Instant::now();
+        }
     }
 
     fn order(&self, worker: usize, order: Order) {
@@ -216,7 +226,7 @@ impl Coordinator {
             while let Ok(pair) = self.lock_waits.try_recv() {
                 self.lock_wait(pair);
             }
-            self.suspect_locks();
+            self.keep_time();
         }
     }
 
@@ -254,6 +264,17 @@ impl Coordinator {
         let group = |worker: usize| self.running.get(worker).and_then(|slot| slot.as_ref().map(|(group, _)| group.id));
         if let (Some(waiter), Some(blocker)) = (group(waiting), group(blocking)) {
             self.scheduler.lock_wait(waiter, blocker);
+        }
+    }
+
+    /// What is due, as the scheduler has no clock.
+    fn keep_time(&mut self) {
+        self.suspect_locks();
+        if self.told.elapsed() > LOW_WATER_EVERY {
+            self.tell_low_water();
+        }
+        if self.dispatched.elapsed() > GATHER_MAX {
+            self.scheduler.overdue();
         }
     }
 
