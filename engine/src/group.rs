@@ -1,7 +1,7 @@
 //! Consecutive transactions that are applied as one target transaction, and how many of them.
 //!
 //! What a replica pays for is per transaction and per statement, not per row: so the more it lags, the more
-//! transactions share a commit. When it has caught up, a group is one transaction: lag does not pay for
+//! transactions share a commit. When it has caught up, a group is what came during the commit before it: lag does not pay for
 //! throughput.
 
 use std::sync::Arc;
