@@ -268,8 +268,7 @@ impl Keying {
         after: &[Value<'_>],
         hashes: &mut Vec<u64>,
     ) -> bool {
-        let was = self.hash(rule, before);
-        let is = self.hash(rule, after);
+        let (was, is) = self.hash_both(rule, before, after);
         let (was_hash, is_hash, wild) = match kind {
             RowsKind::Write => (0, is.or_zero(), !matches!(is, Hashed::Hash(_) | Hashed::Null)),
             RowsKind::Delete => (was.or_zero(), 0, !matches!(was, Hashed::Hash(_) | Hashed::Null)),
@@ -299,8 +298,7 @@ impl Keying {
             return;
         };
         set.note_table(rule.parent, TableAccess::Keys);
-        let was = self.hash(key, before);
-        let is = self.hash(key, after);
+        let (was, is) = self.hash_both(key, before, after);
         let sides: &[Hashed] = match kind {
             RowsKind::Write => &[is],
             RowsKind::Delete => &[was],
@@ -317,6 +315,14 @@ impl Keying {
                 }
             }
         }
+    }
+
+    /// Of the images before and after.
+    fn hash_both(&mut self, rule: &KeyRule, before: &[Value<'_>], after: &[Value<'_>]) -> (Hashed, Hashed) {
+        let was = self.hash(rule, before);
+        // Most updates leave their keys as they are.
+        let same = rule.parts.iter().all(|part| before.get(part.slot) == after.get(part.slot));
+        (was, if same { was } else { self.hash(rule, after) })
     }
 
     fn hash(&mut self, rule: &KeyRule, values: &[Value<'_>]) -> Hashed {

@@ -33,6 +33,10 @@ impl PartialOrd for LogPosition {
 
 impl Ord for LogPosition {
     fn cmp(&self, other: &Self) -> std::cmp::Ordering {
+        // Nearly always: no number has to be read then.
+        if self.file == other.file {
+            return self.offset.cmp(&other.offset);
+        }
         (self.file_number(), &self.file, self.offset).cmp(&(other.file_number(), &other.file, other.offset))
     }
 }

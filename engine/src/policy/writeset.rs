@@ -189,10 +189,13 @@ impl WriteSetPolicy {
     fn follow_keys(&mut self, set: &WriteSet, row: &Row, gathered: &mut Gathered) -> Seq {
         let own = gathered.own;
         let mut last = 0;
+        let mut seen = 0;
         for &hash in set.unique_hashes(row) {
-            if hash == 0 {
+            // Of most updates a key is the same before and after.
+            if hash == 0 || hash == seen {
                 continue;
             }
+            seen = hash;
             match self.keys.entry(hash) {
                 Entry::Vacant(vacant) => {
                     vacant.insert(KeyUse { written: own, ..KeyUse::default() });
