@@ -88,7 +88,7 @@ impl Reread {
             Walk::Relay(cursor) => loop {
                 let limit = cursor.file_len()?;
                 match cursor.next(limit)? {
-                    RelayStep::Event(located) => return Ok(located),
+                    RelayStep::Event => return cursor.located().cloned().ok_or_else(|| gone("it is not there")),
                     RelayStep::Sealed => {
                         // Past the segment of `until` there is nothing to look for.
                         if until.log.segment.as_ref().is_none_or(|(_, last)| cursor.number() >= *last) {
@@ -100,7 +100,7 @@ impl Reread {
                 }
             },
             Walk::File(cursor) => match cursor.next()? {
-                FileStep::Event(located) => Ok(located),
+                FileStep::Event => cursor.located().cloned().ok_or_else(|| gone("it is not there")),
                 FileStep::Clean | FileStep::Torn(_) => Err(gone("the file ends before it")),
             },
         }

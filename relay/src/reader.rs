@@ -45,11 +45,9 @@ impl Located {
 
 /// What a reader has.
 #[derive(Debug)]
-// The large variant is the one on the hot path.
-#[allow(clippy::large_enum_variant)]
-pub enum Read {
-    /// The next event.
-    Event(Located),
+pub enum Read<'a> {
+    /// The next event. It stays in the reader, where all that it shares with the one before stays as it is.
+    Event(&'a Located),
     /// Nothing more is durable yet: more may come, [`LogReader::wait`] sleeps until then.
     CaughtUp,
     /// All is read and no more will come.
@@ -62,7 +60,7 @@ pub trait LogReader: Send {
     ///
     /// # Errors
     /// Damage, or a file that cannot be read. The reader stays where it is.
-    fn next(&mut self) -> Result<Read, Error>;
+    fn next(&mut self) -> Result<Read<'_>, Error>;
 
     /// Sleeps until there may be more after [`Read::CaughtUp`], or for `timeout`; says whether there may be.
     fn wait(&mut self, timeout: Duration) -> bool {

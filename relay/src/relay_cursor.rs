@@ -14,7 +14,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 pub(crate) enum RelayStep {
-    Event(Located),
+    /// [`RelayCursor::located`] has it.
+    Event,
     /// The limit is reached.
     End,
     /// The segment is complete: the next one goes on.
@@ -31,6 +32,8 @@ pub(crate) struct RelayCursor {
     /// The format description event in force, and its place.
     format_event: Option<(Event, Place)>,
     restarted: bool,
+    /// The last event. What is not of the event itself is kept from one to the next; none once that has changed.
+    located: Option<Located>,
 }
 
 impl RelayCursor {
@@ -63,17 +66,29 @@ impl RelayCursor {
             format: None,
             format_event: None,
             restarted: false,
+            located: None,
         }
     }
 
     pub(crate) fn set_stream(&mut self, file: Arc<str>, format: Arc<FormatDescription>) {
         self.set_file(file);
-        self.format = Some(format);
+        self.set_format(format);
     }
 
     fn set_file(&mut self, source_file: Arc<str>) {
         let (fs, path, segment) = (self.fs.clone(), self.log.path.clone(), self.log.segment.clone());
         self.log = Arc::new(PlaceLog { fs, path, segment, source_file });
+        self.located = None;
+    }
+
+    fn set_format(&mut self, format: Arc<FormatDescription>) {
+        self.format = Some(format);
+        self.located = None;
+    }
+
+    /// The event of the last step.
+    pub(crate) fn located(&self) -> Option<&Located> {
+        self.located.as_ref()
     }
 
     /// Goes on at the start of the next segment.
@@ -121,36 +136,46 @@ impl RelayCursor {
                 Step::End => return Ok(RelayStep::End),
                 Step::Bad(reason) => return Err(self.damaged(reason)),
             };
-            let damaged = |reason: String| Error::Damaged { path: self.log.path.clone(), offset: at, reason };
+            let damaged = |path: &Path, reason: String| Error::Damaged { path: path.to_path_buf(), offset: at, reason };
             match head.kind {
                 Kind::Event | Kind::Format => {
-                    let event = parse(&head, body).map_err(|corrupt| damaged(corrupt.to_string()))?;
-                    let place = Place { log: self.log.clone(), offset: at };
+                    let event = parse(&head, body).map_err(|corrupt| damaged(&self.log.path, corrupt.to_string()))?;
                     if event.kind() == binlog::Kind::FORMAT_DESCRIPTION {
                         let decoded = FormatDescription::decode(event.bytes());
-                        let (_, format) = decoded.map_err(|corrupt| damaged(corrupt.to_string()))?;
-                        self.format = Some(Arc::new(format));
-                        self.format_event = Some((event.clone(), place.clone()));
+                        let (_, format) = decoded.map_err(|corrupt| damaged(&self.log.path, corrupt.to_string()))?;
+                        self.set_format(Arc::new(format));
+                        self.format_event = Some((event.clone(), Place { log: self.log.clone(), offset: at }));
                     }
                     if head.kind == Kind::Format {
                         continue;
                     }
+                    let restarted = std::mem::take(&mut self.restarted);
+                    if let Some(located) = &mut self.located {
+                        located.event = event;
+                        located.position.offset = head.start;
+                        located.end = head.end;
+                        located.place.offset = at;
+                        located.restarted = restarted;
+                        return Ok(RelayStep::Event);
+                    }
                     let Some(format) = self.format.clone() else {
-                        return Err(damaged("an event comes before the format description".to_owned()));
+                        let reason = "an event comes before the format description".to_owned();
+                        return Err(damaged(&self.log.path, reason));
                     };
-                    return Ok(RelayStep::Event(Located {
+                    self.located = Some(Located {
                         event,
                         format,
                         position: LogPosition { file: self.log.source_file.clone(), offset: head.start },
                         end: head.end,
-                        place,
-                        restarted: std::mem::take(&mut self.restarted),
-                    }));
+                        place: Place { log: self.log.clone(), offset: at },
+                        restarted,
+                    });
+                    return Ok(RelayStep::Event);
                 }
                 Kind::File => match std::str::from_utf8(&body) {
                     Ok(name) => self.set_file(name.into()),
                     Err(_) => {
-                        return Err(damaged("the name of the source's file is not a text".to_owned()));
+                        return Err(damaged(&self.log.path, "the name of the source's file is not a text".to_owned()));
                     }
                 },
                 Kind::Restart => self.restarted = true,

@@ -18,10 +18,14 @@ pub struct RelayReader {
     /// The published position as it was last looked at: looked at again only when all before it is read.
     known: Published,
     sealed: bool,
+    /// The length of the segment that is read, once the writer has gone on to the next one and it grows no more.
+    whole_len: Option<u64>,
     /// Where to start; taken once the start is found.
     start: Option<Start>,
-    /// The first event waits here while the format description that precedes it is delivered.
-    held: Option<Located>,
+    /// The format description that precedes the first event, while it is delivered.
+    preamble: Option<Located>,
+    /// The first event waits in the cursor meanwhile.
+    held: bool,
     pin: Arc<AtomicU64>,
 }
 
@@ -33,7 +37,18 @@ impl RelayReader {
         pin.store(number, Ordering::SeqCst);
         let known = Published { number: 0, offset: 0 };
         let (cursor, start) = (None, Some(start));
-        Ok(RelayReader { inner, number, cursor, known, sealed: false, start, held: None, pin })
+        Ok(RelayReader {
+            inner,
+            number,
+            cursor,
+            known,
+            sealed: false,
+            whole_len: None,
+            start,
+            preamble: None,
+            held: false,
+            pin,
+        })
     }
 
     /// Looks how far the log may be read now; false when that is no further than before.
@@ -44,14 +59,14 @@ impl RelayReader {
         more
     }
 
-    /// The next event from the start of the log or of this segment on.
-    fn step(&mut self) -> Result<Option<Located>> {
+    /// The next event from the start of the log or of this segment on, for [`RelayReader::located`]; false when there is none yet.
+    fn step(&mut self) -> Result<bool> {
         loop {
             if self.known.number < self.number && !self.look() {
-                return Ok(None);
+                return Ok(false);
             }
             if self.known.number < self.number {
-                return Ok(None);
+                return Ok(false);
             }
             let cursor = match &mut self.cursor {
                 Some(cursor) => cursor,
@@ -60,36 +75,49 @@ impl RelayReader {
             if self.sealed {
                 if self.known.number == self.number {
                     if !self.look() {
-                        return Ok(None);
+                        return Ok(false);
                     }
                     continue;
                 }
                 cursor.open_next()?;
                 self.number += 1;
                 self.sealed = false;
+                self.whole_len = None;
                 self.pin.store(self.number, Ordering::SeqCst);
             }
             let hot = self.known.number == self.number;
-            let limit = if hot { self.known.offset } else { cursor.file_len()? };
+            let limit = match self.whole_len {
+                _ if hot => self.known.offset,
+                Some(len) => len,
+                None => *self.whole_len.insert(cursor.file_len()?),
+            };
             let step = match cursor.next(limit) {
                 // A sync failed, and what it should have made durable was cut off.
                 Err(_) if hot && self.inner.published() < self.known => {
                     self.look();
-                    return Ok(None);
+                    return Ok(false);
                 }
                 step => step?,
             };
             match step {
-                RelayStep::Event(located) => return Ok(Some(located)),
+                RelayStep::Event => return Ok(true),
                 RelayStep::Sealed => self.sealed = true,
                 RelayStep::End if hot => {
                     if !self.look() {
-                        return Ok(None);
+                        return Ok(false);
                     }
                 }
                 RelayStep::End => return Err(cursor.damaged("the segment has no seal at its end")),
             }
         }
+    }
+    /// The event of the last step.
+    fn located(&self) -> Option<&Located> {
+        self.cursor.as_ref().and_then(RelayCursor::located)
+    }
+
+    fn read(&self, has_event: bool) -> Read<'_> {
+        self.located().filter(|_| has_event).map_or(Read::CaughtUp, Read::Event)
     }
 }
 
@@ -108,38 +136,42 @@ fn is_start(start: &Start, located: &Located) -> Result<bool> {
 }
 
 impl LogReader for RelayReader {
-    fn next(&mut self) -> Result<Read> {
-        if let Some(held) = self.held.take() {
-            return Ok(Read::Event(held));
+    fn next(&mut self) -> Result<Read<'_>> {
+        if std::mem::take(&mut self.held) {
+            self.preamble = None;
+            return Ok(self.read(true));
         }
         let Some(start) = self.start.take() else {
-            return Ok(self.step()?.map_or(Read::CaughtUp, Read::Event));
+            let has_event = self.step()?;
+            return Ok(self.read(has_event));
         };
         loop {
-            let step = self.step();
-            let Ok(Some(located)) = step else {
-                self.start = Some(start);
-                return step.map(|_| Read::CaughtUp);
+            let found = match self.step() {
+                Ok(true) => self.located().map_or(Ok(true), |located| is_start(&start, located)),
+                stopped => {
+                    self.start = Some(start);
+                    return stopped.map(|_| Read::CaughtUp);
+                }
             };
-            match is_start(&start, &located) {
-                Ok(true) => {}
-                Ok(false) => continue,
+            match found {
+                Ok(true) => break,
+                Ok(false) => {}
                 Err(e) => {
                     self.start = Some(start);
                     return Err(e);
                 }
             }
-            if located.event.kind() == binlog::Kind::FORMAT_DESCRIPTION {
-                return Ok(Read::Event(located));
-            }
-            let format = self.cursor.as_ref().and_then(RelayCursor::format_event).cloned();
-            let Some((event, place)) = format else {
-                return Ok(Read::Event(located));
-            };
-            let (format, position, end) = (located.format.clone(), located.position.clone(), located.position.offset);
-            self.held = Some(located);
-            return Ok(Read::Event(Located { event, format, position, end, place, restarted: false }));
         }
+        let format = self.cursor.as_ref().and_then(RelayCursor::format_event);
+        if let (Some(first), Some((event, place))) = (self.located(), format)
+            && first.event.kind() != binlog::Kind::FORMAT_DESCRIPTION
+        {
+            let (event, place) = (event.clone(), place.clone());
+            let end = first.position.offset;
+            self.preamble = Some(Located { event, place, end, restarted: false, ..first.clone() });
+            self.held = true;
+        }
+        Ok(self.preamble.as_ref().map_or_else(|| self.read(true), Read::Event))
     }
 
     fn wait(&mut self, timeout: Duration) -> bool {

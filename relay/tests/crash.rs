@@ -99,7 +99,7 @@ fn check(seed: u64, checksum: Checksum, steps: &[Step], faults: &[(u64, Fault)])
             // What a reader gets is in order, whatever just failed.
             while let Ok(Read::Event(located)) = reader.next() {
                 assert_eq!(located.event.bytes(), source.sent[delivered.len()].event.bytes());
-                delivered.push(located);
+                delivered.push(located.clone());
             }
             if done.is_err() {
                 break;

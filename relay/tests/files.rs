@@ -58,7 +58,7 @@ fn events_larger_than_a_chunk() {
     let mut reader = FilesReader::open(paths, Start::Beginning).unwrap();
     let mut located = Vec::new();
     while let Read::Event(event) = reader.next().unwrap() {
-        located.push(event);
+        located.push(event.clone());
     }
     let (from, until) = (&located[1], located.last().unwrap());
     let again: Vec<_> = reread(&from.place, &until.place, from.format.clone()).unwrap().map(Result::unwrap).collect();

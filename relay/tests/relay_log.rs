@@ -279,8 +279,8 @@ fn a_huge_transaction_is_read_again() {
     let mut places = Vec::new();
     let mut format = None;
     while let Read::Event(located) = reader.next().unwrap() {
-        places.push(located.place);
-        format = Some(located.format);
+        places.push(located.place.clone());
+        format = Some(located.format.clone());
     }
     let again = reread(&places[from], &places[until], format.unwrap()).unwrap();
     let again: Vec<Sent> = again

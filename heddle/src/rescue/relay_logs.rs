@@ -121,19 +121,13 @@ impl RelayLogs {
         // An encrypted file says so in its second event.
         for _ in 0..2 {
             match reader.next()? {
-                Read::Event(located) => first = first.or(Some(located)),
+                Read::Event(located) => first = first.or_else(|| Some(located.event.header().server_id)),
                 Read::CaughtUp | Read::End => break,
             }
         }
         match first {
-            Some(located) if located.event.header().server_id == self.own_server_id => Ok(()),
-            Some(located) => {
-                bail!(
-                    "server {} has written it, the replica is {}",
-                    located.event.header().server_id,
-                    self.own_server_id
-                )
-            }
+            Some(server_id) if server_id == self.own_server_id => Ok(()),
+            Some(server_id) => bail!("server {server_id} has written it, the replica is {}", self.own_server_id),
             None => bail!("it is empty"),
         }
     }
@@ -157,11 +151,7 @@ impl RelayLogs {
         }
         for (index, file) in self.files.iter().enumerate() {
             let mut reader = open(file, index + 1 == self.files.len())?;
-            loop {
-                let located = match reader.next()? {
-                    Read::Event(located) => located,
-                    Read::CaughtUp | Read::End => break,
-                };
+            while let Read::Event(located) = reader.next()? {
                 if located.event.header().server_id == self.own_server_id {
                     continue;
                 }

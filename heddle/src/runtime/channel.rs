@@ -20,7 +20,7 @@ use relay::{FileOptions, FilesReader, LogReader, RealFs, RelayLog};
 
 use super::budget::Budget;
 use super::coordinator::{Coordinator, Outcome};
-use super::feeder::{Batch, Feeder, SPILL_BYTES};
+use super::feeder::{At, Batch, Feeder, SPILL_BYTES};
 use super::housekeeper::{Housekeeper, Purge};
 use super::reread::{Reread, relay_position};
 use super::start::{self, Start, StartAt};
@@ -330,7 +330,6 @@ fn run_threads(
     };
     let housekeeper = spawn("housekeeper", move || housekeeper.run())?;
     let feeder = Feeder {
-        reader: feed.reader,
         assembler: Assembler::new(SPILL_BYTES),
         keying: match spec.policy.server_sets(&spec.policy_options) {
             Some(generation) => Keying::new(key_seed()).for_tags(generation),
@@ -350,9 +349,11 @@ fn run_threads(
         not_from: spec.not_from,
         stop: Arc::clone(stop),
         first: None,
+        at: At::default(),
         batch: Batch::default(),
     };
-    threads.push(spawn("feeder", move || feeder.run())?);
+    let reader = feed.reader;
+    threads.push(spawn("feeder", move || feeder.run(reader))?);
     let receiver = match feed.receiver {
         Some(receiver) => {
             let receiver = Receiver { stop: Arc::clone(&receiving), ..receiver };

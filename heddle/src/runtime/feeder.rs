@@ -45,7 +45,6 @@ const BATCH_BYTES: u64 = 256 << 10;
 const WAIT: Duration = Duration::from_millis(100);
 
 pub struct Feeder {
-    pub reader: Box<dyn LogReader>,
     pub assembler: Assembler,
     pub keying: Keying,
     pub catalogue: Box<dyn Catalogue + Send>,
@@ -68,6 +67,7 @@ pub struct Feeder {
     pub stop: Arc<AtomicBool>,
     /// First event of the transaction that is being put together.
     pub first: Option<(Place, Arc<binlog::FormatDescription>)>,
+    pub at: At,
     pub batch: Batch,
 }
 
@@ -78,6 +78,32 @@ pub struct Batch {
     bytes: u64,
     /// Up to where the log has been read, between two transactions.
     read_to: Option<LogPosition>,
+}
+
+/// Where the last event stands in the source's log.
+#[derive(Debug)]
+pub struct At {
+    start: LogPosition,
+    end: LogPosition,
+}
+
+impl Default for At {
+    fn default() -> Self {
+        let nowhere = LogPosition::new("", 0);
+        Self { start: nowhere.clone(), end: nowhere }
+    }
+}
+
+impl At {
+    fn set(&mut self, located: &Located) {
+        // Nearly always the same file, whose name is shared.
+        if !Arc::ptr_eq(&self.start.file, &located.position.file) {
+            self.start = engine_position(&located.position);
+            self.end = self.start.clone();
+        }
+        self.start.offset = located.position.offset;
+        self.end.offset = located.end;
+    }
 }
 
 impl Batch {
@@ -99,8 +125,8 @@ enum Ended {
 }
 
 impl Feeder {
-    pub fn run(mut self) {
-        let last = match self.feed() {
+    pub fn run(mut self, mut reader: Box<dyn LogReader>) {
+        let last = match self.feed(&mut *reader) {
             Ended::Finished => Fed::End,
             Ended::Failed(failure) => Fed::Failed(failure),
             Ended::Abandoned => return,
@@ -112,24 +138,24 @@ impl Feeder {
         let _ = self.out.send(last);
     }
 
-    fn feed(&mut self) -> Ended {
+    fn feed(&mut self, reader: &mut dyn LogReader) -> Ended {
         if self.until.is_reached(self.applied.position.as_ref(), &self.applied.gtids) || self.is_last() {
             return Ended::Finished;
         }
         while !self.stop.load(Ordering::Relaxed) {
-            let located = match self.reader.next() {
+            let located = match reader.next() {
                 Ok(Read::Event(located)) => located,
                 Ok(Read::CaughtUp) => {
                     if self.hand_over().is_err() {
                         return Ended::Abandoned;
                     }
-                    self.reader.wait(WAIT);
+                    reader.wait(WAIT);
                     continue;
                 }
                 Ok(Read::End) => return self.end_of_log(),
                 Err(error) => return Ended::Failed(log_failure(&error)),
             };
-            if let Some(ended) = self.take(&located) {
+            if let Some(ended) = self.take(located) {
                 return ended;
             }
         }
@@ -152,12 +178,12 @@ impl Feeder {
             self.assembler.restart();
         }
         self.stats.read_bytes.fetch_add(located.event.bytes().len() as u64, Ordering::Relaxed);
-        let start = engine_position(&located.position);
-        let end = LogPosition { file: Arc::clone(&start.file), offset: located.end };
+        self.at.set(located);
         if self.assembler.is_between_transactions() {
             self.first = Some((located.place.clone(), Arc::clone(&located.format)));
         }
-        let transaction = match self.assembler.event(&located.event, &located.format, &start, &end) {
+        let (start, end) = (&self.at.start, &self.at.end);
+        let transaction = match self.assembler.event(&located.event, &located.format, start, end) {
             Ok(transaction) => transaction,
             Err(error) => return Some(Ended::Failed(assemble_failure(&error))),
         };
@@ -166,11 +192,15 @@ impl Feeder {
         {
             return Some(ended);
         }
-        if self.assembler.is_between_transactions() {
-            self.batch.read_to = Some(end.clone());
+        if !self.assembler.is_between_transactions() {
+            return None;
         }
-        let reached = self.assembler.is_between_transactions()
-            && (self.until.is_reached(Some(&end), &self.applied.gtids) || self.is_last());
+        let end = &self.at.end;
+        match &mut self.batch.read_to {
+            Some(read_to) if Arc::ptr_eq(&read_to.file, &end.file) => read_to.offset = end.offset,
+            read_to => *read_to = Some(end.clone()),
+        }
+        let reached = self.until.is_reached(Some(end), &self.applied.gtids) || self.is_last();
         reached.then_some(Ended::Finished)
     }
 

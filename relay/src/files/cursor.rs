@@ -5,7 +5,7 @@ use crate::fs::{Fs, ReadFile, read_full};
 use crate::place::{Place, PlaceLog, open_read};
 use crate::position::LogPosition;
 use crate::reader::Located;
-use binlog::{Corrupt, Finish, FormatDescription, Framer, Kind, Step, What};
+use binlog::{Corrupt, Event, Finish, FormatDescription, Framer, Kind, Step, What};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -13,7 +13,8 @@ use std::sync::Arc;
 const CHUNK_BYTES: u64 = 1 << 20;
 
 pub(crate) enum FileStep {
-    Event(Located),
+    /// [`FileCursor::located`] has it.
+    Event,
     /// The file ends after a whole event.
     Clean,
     /// The file ends inside an event.
@@ -26,6 +27,8 @@ pub(crate) struct FileCursor {
     framer: Framer,
     read_to: u64,
     format: Option<Arc<FormatDescription>>,
+    /// The last event. What is not of the event itself is kept from one to the next, as long as the format holds.
+    located: Option<Located>,
 }
 
 impl FileCursor {
@@ -47,7 +50,7 @@ impl FileCursor {
         let framer = Framer::resume(format, offset);
         let read_to = framer.offset();
         let log = Arc::new(PlaceLog { fs, path: path.to_path_buf(), segment: None, source_file });
-        Ok(FileCursor { file, log, framer, read_to, format: shared })
+        Ok(FileCursor { file, log, framer, read_to, format: shared, located: None })
     }
 
     pub(crate) fn path(&self) -> &Path {
@@ -60,14 +63,9 @@ impl FileCursor {
                 Step::Event { event, offset } => {
                     if event.kind() == Kind::FORMAT_DESCRIPTION || self.format.is_none() {
                         self.format = self.framer.format().cloned().map(Arc::new);
+                        self.located = None;
                     }
-                    let end = offset + event.bytes().len() as u64;
-                    let Some(format) = self.format.clone() else {
-                        return Err(self.corrupt(offset, "no format description precedes this event".to_owned()));
-                    };
-                    let position = LogPosition { file: self.log.source_file.clone(), offset };
-                    let place = Place { log: self.log.clone(), offset };
-                    return Ok(FileStep::Event(Located { event, format, position, end, place, restarted: false }));
+                    return self.take(event, offset);
                 }
                 Step::NeedMore { at_least } => {
                     if self.fill(at_least)? == 0 {
@@ -77,6 +75,29 @@ impl FileCursor {
                 Step::Corrupt(corrupt) => return self.failed(corrupt),
             }
         }
+    }
+
+    fn take(&mut self, event: Event, offset: u64) -> Result<FileStep> {
+        let end = offset + event.bytes().len() as u64;
+        if let Some(located) = &mut self.located {
+            located.event = event;
+            located.position.offset = offset;
+            located.end = end;
+            located.place.offset = offset;
+            return Ok(FileStep::Event);
+        }
+        let Some(format) = self.format.clone() else {
+            return Err(self.corrupt(offset, "no format description precedes this event".to_owned()));
+        };
+        let position = LogPosition { file: self.log.source_file.clone(), offset };
+        let place = Place { log: self.log.clone(), offset };
+        self.located = Some(Located { event, format, position, end, place, restarted: false });
+        Ok(FileStep::Event)
+    }
+
+    /// The event of the last step.
+    pub(crate) fn located(&self) -> Option<&Located> {
+        self.located.as_ref()
     }
 
     /// Reads further; says how many bytes there were.

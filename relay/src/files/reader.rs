@@ -31,8 +31,8 @@ pub struct FilesReader {
     cursor: Option<FileCursor>,
     /// What the last event of the file says about the next file.
     successor: Option<String>,
-    /// The first event waits here while the format description that precedes it is delivered.
-    held: Option<Located>,
+    /// The first event waits in the cursor while the format description that precedes it is delivered.
+    held: bool,
     /// The wanted position, until the first event from there was read.
     wanted: Option<LogPosition>,
     /// The format description of the file in which reading starts in the middle.
@@ -64,7 +64,7 @@ impl FilesReader {
             files: files.into(),
             cursor: None,
             successor: None,
-            held: None,
+            held: false,
             wanted: None,
             preamble: None,
         };
@@ -101,7 +101,7 @@ impl FilesReader {
         let path = self.files.pop_front().ok_or_else(|| missing("that file is not among those given"))?;
         let name = source_name(&path);
         let mut head = FileCursor::open(self.fs.clone(), &path, name.clone())?;
-        let FileStep::Event(first) = head.next()? else {
+        let (FileStep::Event, Some(first)) = (head.next()?, head.located().cloned()) else {
             return Err(missing("the file is incomplete"));
         };
         if first.end > wanted.offset {
@@ -144,49 +144,59 @@ impl FilesReader {
         Ok(true)
     }
 
-    fn step(&mut self) -> Result<Option<Located>> {
+    /// The next event, for [`FilesReader::located`]; false at the end.
+    fn step(&mut self) -> Result<bool> {
         loop {
             let Some(cursor) = &mut self.cursor else {
-                return Ok(None);
+                return Ok(false);
             };
             match cursor.next()? {
-                FileStep::Event(located) => {
-                    self.successor = match located.event.kind() {
-                        Kind::ROTATE => Rotate::decode_any(&located.event).ok().map(|rotate| rotate.file),
-                        _ => None,
-                    };
-                    return Ok(Some(located));
+                FileStep::Event => {
+                    let rotate = cursor.located().filter(|located| located.event.kind() == Kind::ROTATE);
+                    self.successor =
+                        rotate.and_then(|located| Rotate::decode_any(&located.event).ok()).map(|rotate| rotate.file);
+                    return Ok(true);
                 }
                 FileStep::Clean => {
                     if !self.advance()? {
-                        return Ok(None);
+                        return Ok(false);
                     }
                 }
                 FileStep::Torn(torn) => {
                     if self.files.is_empty() && self.options.allow_torn_tail {
                         tracing::warn!(error = %torn, "the last file ends early, as allowed");
                         self.cursor = None;
-                        return Ok(None);
+                        return Ok(false);
                     }
                     return Err(torn);
                 }
             }
         }
     }
+    /// The event of the last step.
+    fn located(&self) -> Option<&Located> {
+        self.cursor.as_ref().and_then(FileCursor::located)
+    }
+
+    fn read(&self, has_event: bool) -> Read<'_> {
+        self.located().filter(|_| has_event).map_or(Read::End, Read::Event)
+    }
 }
 
 impl LogReader for FilesReader {
-    fn next(&mut self) -> Result<Read> {
-        if let Some(held) = self.held.take() {
-            return Ok(Read::Event(held));
+    fn next(&mut self) -> Result<Read<'_>> {
+        if std::mem::take(&mut self.held) {
+            self.preamble = None;
+            return Ok(self.read(true));
         }
         let step = self.step();
         let Some(wanted) = self.wanted.take() else {
-            return Ok(step?.map_or(Read::End, Read::Event));
+            let has_event = step?;
+            return Ok(self.read(has_event));
         };
-        let located = match step {
-            Ok(Some(located)) => located,
-            Ok(None) => return Ok(Read::End),
+        match step {
+            Ok(true) => {}
+            Ok(false) => return Ok(Read::End),
             // What cannot be an event at the very start is a wrong position.
             Err(Error::Corrupt { offset, reason, .. }) if offset >= wanted.offset => {
                 let reason = format!("no event starts there ({reason})");
@@ -197,14 +207,15 @@ impl LogReader for FilesReader {
                 self.wanted = Some(wanted);
                 return Err(e);
             }
-        };
-        match self.preamble.take() {
-            Some(first) if located.event.kind() != Kind::FORMAT_DESCRIPTION => {
-                let (position, end) = (located.position.clone(), located.position.offset);
-                self.held = Some(located);
-                Ok(Read::Event(Located { position, end, ..first }))
-            }
-            _ => Ok(Read::Event(located)),
         }
+        let Some(first) = self.located() else { return Ok(Read::End) };
+        let (position, end) = (first.position.clone(), first.position.offset);
+        if first.event.kind() == Kind::FORMAT_DESCRIPTION {
+            self.preamble = None;
+        } else if let Some(preamble) = &mut self.preamble {
+            (preamble.position, preamble.end) = (position, end);
+            self.held = true;
+        }
+        Ok(self.preamble.as_ref().map_or_else(|| self.read(true), Read::Event))
     }
 }

@@ -209,7 +209,7 @@ pub fn drain(reader: &mut impl LogReader) -> Result<Vec<Sent>> {
             continue;
         }
         let (file, start) = (located.position.file.to_string(), located.position.offset);
-        events.push(Sent { file, event: located.event, start, end: located.end });
+        events.push(Sent { file, event: located.event.clone(), start, end: located.end });
     }
     Ok(events)
 }

@@ -50,7 +50,7 @@ fn spilled(lab: &mut Lab, dir: &std::path::Path, events: &[Vec<u8>]) -> Result<(
         let before = lab.marker.mark().clone();
         done.seq = before.seq + 1;
         let (from, format) = first.clone().unwrap();
-        lab.reread.remember(done.seq, Spill { from, until: located.place, format });
+        lab.reread.remember(done.seq, Spill { from, until: located.place.clone(), format });
         let outcome = lab.apply(before.clone(), vec![Arc::new(done)]);
         if outcome.is_err() {
             lab.marker = engine::progress::Marker::new(before);
