@@ -111,10 +111,13 @@ impl Active {
 
     /// Notes that the events that follow are from `name`.
     pub(crate) fn put_file(&mut self, name: &Arc<str>) {
+        if Arc::ptr_eq(&self.source_file, name) {
+            return;
+        }
         if *self.source_file != **name {
             self.put(Kind::File, false, (0, 0), name.as_bytes());
-            self.source_file = name.clone();
         }
+        self.source_file = name.clone();
     }
 
     pub(crate) fn put_restart(&mut self, at: u64) {

@@ -243,26 +243,47 @@ impl RelayWriter {
         self.usable()?;
         let position = |offset| LogPosition::new(source_file, offset);
         let bad = |reason: String| Error::BadEvent { position: position(start), reason };
-        let mut format = self.format.clone();
-        if event.kind() == Kind::FORMAT_DESCRIPTION {
-            let (_, description) = FormatDescription::decode(event.bytes()).map_err(|c| bad(c.to_string()))?;
-            format = Some((Arc::new(description), event.clone()));
-        }
-        let Some((description, _)) = &format else {
-            return Err(Error::NoFormat { file: source_file.to_owned() });
+        let begins = match event.kind() {
+            Kind::FORMAT_DESCRIPTION => {
+                let (_, description) = FormatDescription::decode(event.bytes()).map_err(|c| bad(c.to_string()))?;
+                Some((Arc::new(description), event.clone()))
+            }
+            _ => None,
         };
-        let description = description.clone();
+        // One that begins with this event holds only if it is appended.
+        let held = self.format.take();
+        let done = match begins.as_ref().or(held.as_ref()) {
+            Some(format) => self.put(source_file, event, start, end, format),
+            None => Err(Error::NoFormat { file: source_file.to_owned() }),
+        };
+        self.format = match done {
+            Ok(()) => begins.or(held),
+            Err(_) => held,
+        };
+        done
+    }
 
+    fn put(
+        &mut self,
+        source_file: &str,
+        event: &Event,
+        start: u64,
+        end: u64,
+        format: &(Arc<FormatDescription>, Event),
+    ) -> Result<()> {
         if *self.file != *source_file {
             self.file = Arc::from(source_file);
         }
-        self.make_active(format.as_ref(), start)?;
+        self.make_active(Some(format), start)?;
         if self.active.as_ref().is_some_and(|active| active.buffered() >= WRITE_BYTES) {
             self.write()?;
         }
         // From here on nothing can fail but the event itself.
-        let before = self.stream.end().cloned();
-        self.stream.observe(event, &description, &self.file, end).map_err(|corrupt| bad(corrupt.to_string()))?;
+        let before = if self.restarting { self.stream.end().cloned() } else { None };
+        self.stream.observe(event, &format.0, &self.file, end).map_err(|corrupt| Error::BadEvent {
+            position: LogPosition::new(source_file, start),
+            reason: corrupt.to_string(),
+        })?;
         let Some(active) = &mut self.active else {
             return Err(Error::Unusable { cause: "no segment is open".to_owned() });
         };
@@ -276,7 +297,6 @@ impl RelayWriter {
         active.put_file(&self.file);
         active.put_event(event, start, end);
         self.shared.grow(active.len() - len);
-        self.format = format;
         Ok(())
     }
 

@@ -7,7 +7,7 @@
 
 use std::time::Duration;
 
-use bytes::Bytes;
+use bytes::{Buf, Bytes};
 
 use crate::capabilities as cap;
 use crate::connection::Connection;
@@ -319,7 +319,7 @@ fn claims_length(event: &[u8]) -> bool {
 
 /// `payload` starts with the status byte. The two bytes of semi-synchronous replication come and go with the source's
 /// setting, which can change at any time, so the event's own length decides whether they are there.
-fn event(payload: Bytes, semi_sync: bool) -> Result<Packet, Error> {
+fn event(mut payload: Bytes, semi_sync: bool) -> Result<Packet, Error> {
     let Some(plain) = payload.get(1..) else {
         return Err(Error::protocol("an empty packet in the binary log stream"));
     };
@@ -331,7 +331,8 @@ fn event(payload: Bytes, semi_sync: bool) -> Result<Packet, Error> {
         }
         return Err(Error::protocol("an event that is neither whole nor marked for semi-synchronous replication"));
     }
-    Ok(Packet { bytes: payload.slice(1..), semisync_ack: false })
+    payload.advance(1);
+    Ok(Packet { bytes: payload, semisync_ack: false })
 }
 
 #[cfg(test)]

@@ -5,7 +5,7 @@
 
 use std::io::{self, IoSlice, Read, Write};
 
-use bytes::{Bytes, BytesMut};
+use bytes::{Buf, Bytes, BytesMut};
 
 /// Largest payload of one packet; a payload of exactly this size is followed by a further packet.
 pub(crate) const MAX_PACKET_PAYLOAD_BYTES: usize = 0xff_ff_ff;
@@ -66,7 +66,7 @@ impl PacketReader {
                 _ => return Err(io::ErrorKind::InvalidData.into()),
             };
             self.fill(source, HEADER_BYTES + length)?;
-            self.take(HEADER_BYTES);
+            self.skip(HEADER_BYTES);
             let payload = self.take(length);
             match self.partial.take() {
                 None if length < MAX_PACKET_PAYLOAD_BYTES => {
@@ -88,6 +88,13 @@ impl PacketReader {
                 }
             }
         }
+    }
+
+    /// Unlike [`PacketReader::take`], without a slice that shares the chunk for a moment.
+    fn skip(&mut self, count: usize) {
+        let count = count.min(self.filled);
+        self.filled -= count;
+        self.chunk.advance(count);
     }
 
     fn take(&mut self, count: usize) -> BytesMut {

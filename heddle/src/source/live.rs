@@ -47,16 +47,44 @@ pub struct Receiver {
     pub retry_for: Duration,
 }
 
-/// Events between the two threads; a chunk of the socket holds about a megabyte of them.
-const QUEUE_EVENTS: usize = 8192;
-/// An event that is larger is alone.
+/// Batches between the two threads, and bytes in them; an event that is larger is alone.
+const QUEUE_BATCHES: usize = 256;
 const QUEUE_BYTES: u64 = 16 << 20;
+/// What the socket has given is handed on once it is so much.
+const HAND_ON_EVENTS: usize = 512;
+const HAND_ON_BYTES: usize = 256 << 10;
 /// Appended at most before it is published.
 const BATCH_BYTES: usize = 4 << 20;
 const POLL: Duration = Duration::from_millis(100);
 const HEARTBEAT: Duration = Duration::from_secs(2);
 const BACK_OFF_FIRST: Duration = Duration::from_millis(100);
 const BACK_OFF_MAX: Duration = Duration::from_secs(10);
+
+/// Events that came together, between the two threads.
+#[derive(Default)]
+struct Received {
+    events: Vec<Event>,
+    /// Of the events.
+    bytes: usize,
+    /// After them nothing more comes.
+    ended: Option<Ended>,
+}
+
+impl Received {
+    fn push(&mut self, event: Event) {
+        self.bytes += event.bytes().len();
+        self.events.push(event);
+    }
+
+    fn is_full(&self) -> bool {
+        self.ended.is_some() || self.bytes >= HAND_ON_BYTES || self.events.len() >= HAND_ON_EVENTS
+    }
+
+    /// Memory that it holds, in bytes.
+    fn memory(&self) -> u64 {
+        (self.bytes + self.events.len() * size_of::<Event>()) as u64
+    }
+}
 
 /// Why one connection's stream ended.
 enum Ended {
@@ -154,7 +182,7 @@ impl Receiver {
             Err(error) => return ended(&error),
         };
         let shutdown = stream.shutdown_handle();
-        let (send, receive) = bounded(QUEUE_EVENTS);
+        let (send, receive) = bounded(QUEUE_BATCHES);
         let room = Budget::new(QUEUE_BYTES);
         let stop = Arc::clone(&self.stop);
         std::thread::scope(|scope| {
@@ -212,13 +240,13 @@ impl Receiver {
     }
 
     /// Appends what comes, publishes when nothing more is there or enough has gathered.
-    fn append(&mut self, events: &Channel<Result<Event, Ended>>, room: &Budget, publisher: &mut Publisher) -> Ended {
+    fn append(&mut self, batches: &Channel<Received>, room: &Budget, publisher: &mut Publisher) -> Ended {
         let mut intake = Intake::default();
         loop {
             if self.stop.load(Ordering::Relaxed) {
                 return Ended::Stopped;
             }
-            let first = match events.recv_timeout(POLL) {
+            let first = match batches.recv_timeout(POLL) {
                 Ok(first) => first,
                 Err(RecvTimeoutError::Timeout) => match publisher.sync_when_due(&mut self.writer) {
                     Ok(()) => continue,
@@ -226,30 +254,22 @@ impl Receiver {
                 },
                 Err(RecvTimeoutError::Disconnected) => return Ended::Lost("the reading thread ended".to_owned()),
             };
-            let (mut bytes, mut count) = (0, 0);
+            let (mut bytes, mut memory, mut count) = (0, 0, 0);
             let mut last = None;
-            for received in std::iter::once(first).chain(events.try_iter()) {
-                let event = match received {
-                    Ok(event) => event,
-                    Err(ended) => {
-                        last = Some(ended);
-                        break;
-                    }
-                };
-                bytes += event.bytes().len();
+            for received in std::iter::once(first).chain(batches.try_iter()) {
+                bytes += received.bytes;
+                memory += received.memory();
                 count += 1;
-                if let Err(failure) = intake.append(&mut self.writer, &event) {
-                    last = Some(Ended::Failed(failure));
-                    break;
-                }
-                if bytes >= BATCH_BYTES {
+                let appended = received.events.iter().try_for_each(|event| intake.append(&mut self.writer, event));
+                last = appended.err().map(Ended::Failed).or(received.ended);
+                if last.is_some() || bytes >= BATCH_BYTES {
                     break;
                 }
             }
             if let Err(error) = publisher.publish(&mut self.writer, bytes) {
                 return Ended::Failed(relay_failure(&error));
             }
-            room.release(bytes as u64, count);
+            room.release(memory, count);
             self.stats.received_bytes.fetch_add(bytes as u64, Ordering::Relaxed);
             if let Some(ended) = last {
                 return ended;
@@ -292,26 +312,31 @@ fn ended(error: &wire::Error) -> Ended {
     Ended::Failed(Failure::new(FailureKind::Refused, format!("source: {error}")).remedy(remedy))
 }
 
-/// Socket → queue, until either end is gone.
+/// Socket → queue, until either end is gone. What has come already is handed on together; nothing waits for what has not.
 fn read_socket(
     mut stream: BinlogStream,
     mut checksum: Checksum,
-    events: Sender<Result<Event, Ended>>,
+    batches: Sender<Received>,
     room: &Budget,
     stop: &AtomicBool,
 ) {
     while !stop.load(Ordering::Relaxed) {
-        let parsed = match stream.next() {
-            Ok(packet) => parse(packet.bytes, &mut checksum),
-            Err(error) => Err(ended(&error)),
-        };
-        let last = parsed.is_err();
-        if let Ok(event) = &parsed
-            && !room.acquire(event.bytes().len() as u64)
-        {
-            return;
+        let mut received = Received::default();
+        loop {
+            let parsed = match stream.next() {
+                Ok(packet) => parse(packet.bytes, &mut checksum),
+                Err(error) => Err(ended(&error)),
+            };
+            match parsed {
+                Ok(event) => received.push(event),
+                Err(ended) => received.ended = Some(ended),
+            }
+            if received.is_full() || !stream.next_is_buffered() {
+                break;
+            }
         }
-        if events.send(parsed).is_err() || last {
+        let is_last = received.ended.is_some();
+        if !room.acquire(received.memory()) || batches.send(received).is_err() || is_last {
             return;
         }
     }
@@ -319,22 +344,20 @@ fn read_socket(
 
 /// The stream says with each format description how the events after it are summed.
 fn parse(bytes: bytes::Bytes, checksum: &mut Checksum) -> Result<Event, Ended> {
-    let corrupt = |error: binlog::Corrupt| {
-        // The bytes changed on the way: asking again is right.
-        Ended::Lost(format!("a broken event from the source: {error}"))
-    };
-    if bytes.get(4) == Some(&Kind::FORMAT_DESCRIPTION.0) {
-        let (event, format) = FormatDescription::decode(&bytes).map_err(corrupt)?;
-        *checksum = format.checksum;
-        return Ok(event);
-    }
-    match Event::parse(bytes.clone(), *checksum) {
-        Ok(event) => Ok(event),
-        // A ROTATE that is made up before the first format description may come without a checksum.
-        Err(error) if bytes.get(4) == Some(&Kind::ROTATE.0) => {
-            Event::parse(bytes, Checksum::Off).map_err(|_| corrupt(error))
+    // The bytes changed on the way: asking again is right.
+    let corrupt = |error: binlog::Corrupt| Ended::Lost(format!("a broken event from the source: {error}"));
+    match bytes.get(4).copied().map(Kind) {
+        Some(Kind::FORMAT_DESCRIPTION) => {
+            let (event, format) = FormatDescription::decode(&bytes).map_err(corrupt)?;
+            *checksum = format.checksum;
+            Ok(event)
         }
-        Err(error) => Err(corrupt(error)),
+        // One that is made up before the first format description may come without a checksum.
+        Some(Kind::ROTATE) => match Event::parse(bytes.clone(), *checksum) {
+            Ok(event) => Ok(event),
+            Err(error) => Event::parse(bytes, Checksum::Off).map_err(|_| corrupt(error)),
+        },
+        _ => Event::parse(bytes, *checksum).map_err(corrupt),
     }
 }
 
