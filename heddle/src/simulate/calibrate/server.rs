@@ -5,8 +5,7 @@ use std::sync::Barrier;
 use std::time::Instant;
 
 use anyhow::{Context, Result, bail};
-use base64::Engine;
-use base64::engine::general_purpose::STANDARD;
+use base64_simd::STANDARD;
 use binlog::encode::Head;
 use binlog::{Checksum, Flavour};
 use wire::Connection;
@@ -54,7 +53,7 @@ impl Applier {
             self.position += 1;
             let sql = format!(
                 "BINLOG '{}';UPDATE {SCHEMA}.progress SET position='binlog.000001:{}' WHERE session={};COMMIT",
-                STANDARD.encode(events),
+                STANDARD.encode_to_string(events),
                 self.position,
                 self.number
             );
