@@ -7,12 +7,17 @@ use bytes::Bytes;
 use criterion::{BatchSize, Criterion, Throughput, criterion_group, criterion_main};
 use engine::compact::plan;
 use engine::group::Grouping;
-use heddle_micro::{assemble, check, events, key, log, place, schedule};
+use heddle_micro::{assemble, check, events, key, log, place, run, schedule, single_row};
 
 const TRANSACTIONS: u64 = 20_000;
 
 fn steps(criterion: &mut Criterion) {
-    let log = Bytes::from(log(TRANSACTIONS));
+    measure(criterion, "shop", log(TRANSACTIONS));
+    measure(criterion, "one row each", single_row::log(TRANSACTIONS));
+}
+
+fn measure(criterion: &mut Criterion, name: &str, log: Vec<u8>) {
+    let log = Bytes::from(log);
     let events = events(&log);
     let assembled = assemble(&events);
     let count = assembled.len() as u64;
@@ -22,13 +27,11 @@ fn steps(criterion: &mut Criterion) {
         transactions
     };
 
-    let mut group = criterion.benchmark_group("bytes");
+    println!("{name}: {} bytes, {} events", log.len(), events.len());
+    let mut group = criterion.benchmark_group(name);
     group.throughput(Throughput::Bytes(log.len() as u64)).sample_size(20);
     group.bench_function("walk and check", |bench| bench.iter(|| check(&log)));
-    group.finish();
-
-    let mut group = criterion.benchmark_group("transactions");
-    group.throughput(Throughput::Elements(count)).sample_size(20);
+    group.throughput(Throughput::Elements(count));
     group.bench_function("assemble", |bench| bench.iter(|| black_box(assemble(&events))));
     group.bench_function("key", |bench| {
         bench.iter_batched(|| assemble(&events), |mut transactions| key(&mut transactions), BatchSize::LargeInput);
@@ -42,13 +45,7 @@ fn steps(criterion: &mut Criterion) {
     group.bench_function("compact", |bench| {
         bench.iter(|| groups.iter().map(|group| plan(group, true).free.len()).sum::<usize>());
     });
-    group.bench_function("all of the engine", |bench| {
-        bench.iter(|| {
-            let mut transactions = assemble(&events);
-            key(&mut transactions);
-            black_box(schedule(place(transactions), Grouping::Auto))
-        });
-    });
+    group.bench_function("assemble, key, place, schedule", |bench| bench.iter(|| run(&events)));
     group.finish();
 }
 

@@ -1,4 +1,6 @@
-//! A generated log, and the steps of the engine over it, one thread: for `benches/pipeline.rs`.
+//! Generated logs, and the steps of the engine over them, one thread: for `benches/pipeline.rs`.
+
+pub mod single_row;
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -36,7 +38,7 @@ pub fn check(log: &bytes::Bytes) -> u64 {
     loop {
         match framer.next() {
             Step::Event { event, .. } => {
-                std::hint::black_box(event);
+                std::hint::black_box(&event);
                 count += 1;
             }
             Step::NeedMore { .. } => return count,
@@ -70,18 +72,26 @@ fn walk(log: &bytes::Bytes, take: &mut dyn FnMut(Located)) {
 }
 
 pub fn assemble(events: &[Located]) -> Vec<Transaction> {
-    let file: Arc<str> = "binlog.000001".into();
-    let at = |offset| LogPosition { file: Arc::clone(&file), offset };
-    let mut assembler = Assembler::new(16 << 20);
     let mut transactions = Vec::new();
+    for_each_transaction(events, |transaction| transactions.push(transaction));
+    transactions
+}
+
+fn for_each_transaction(events: &[Located], mut take: impl FnMut(Transaction)) {
+    // As the feeder does: the file's name is shared as long as it stays.
+    let mut start = LogPosition { file: "binlog.000001".into(), offset: 0 };
+    let mut end = start.clone();
+    let mut assembler = Assembler::new(16 << 20);
+    let mut seq = 0;
     for (offset, event, format) in events {
-        let end = at(offset + event.bytes().len() as u64);
-        if let Some(mut transaction) = assembler.event(event, format, &at(*offset), &end).expect("a whole log") {
-            transaction.seq = transactions.len() as u64 + 1;
-            transactions.push(transaction);
+        start.offset = *offset;
+        end.offset = offset + event.bytes().len() as u64;
+        if let Some(mut transaction) = assembler.event(event, format, &start, &end).expect("a whole log") {
+            seq += 1;
+            transaction.seq = seq;
+            take(transaction);
         }
     }
-    transactions
 }
 
 /// By the metadata of the log.
@@ -92,9 +102,10 @@ impl Catalogue for ByMap {
     fn table(&mut self, map: &TableMap) -> Result<Arc<Table>, CatalogueError> {
         let next = TableId(self.0.len() as u32);
         let table = self.0.entry(format!("{}.{}", map.schema, map.table)).or_insert_with(|| {
-            let parts = map.primary_key.as_ref().map(|parts| {
-                parts.iter().map(|part| KeyPart { column: part.column, prefix: None }).collect()
-            });
+            let parts = map
+                .primary_key
+                .as_ref()
+                .map(|parts| parts.iter().map(|part| KeyPart { column: part.column, prefix: None }).collect());
             Arc::new(Table::from_map(next, map, parts))
         });
         Ok(Arc::clone(table))
@@ -122,33 +133,70 @@ pub fn place(transactions: Vec<Transaction>) -> Vec<(Arc<Transaction>, Placement
 
 /// Four workers that take no time; returns the groups in the order in which they were dispatched.
 pub fn schedule(placed: Vec<(Arc<Transaction>, Placement)>, grouping: Grouping) -> Vec<Arc<Group>> {
-    let config = Config::new(4, CommitOrder::Preserve, Limits::new(grouping), 10);
-    let mut scheduler = Scheduler::new(config, Mark::default(), &[]);
+    let mut scheduler = scheduler(grouping);
     let mut groups = Vec::new();
     let mut placed = placed.into_iter();
     loop {
         let mut more = false;
-        for (transaction, placement) in placed.by_ref().take(4_096) {
+        for (transaction, placement) in placed.by_ref().take(QUEUED) {
             more = true;
             assert!(scheduler.enqueue(transaction, placement));
         }
         if !more && !scheduler.has_ended() {
             scheduler.end();
         }
-        while let Some(output) = scheduler.poll() {
-            match output {
-                Output::Dispatch { group, run, .. } => {
-                    let id = group.id;
-                    groups.push(group);
-                    if run.granted {
-                        scheduler.committed(id);
-                    }
-                }
-                Output::Grant { group, .. } => scheduler.committed(group),
-                Output::Finished => return groups,
-                Output::Release { .. } | Output::LowWater(_) => {}
-                Output::Abort { .. } | Output::Stop(_) => panic!("nothing fails here"),
-            }
+        if dispatch(&mut scheduler, |group| groups.push(group)) {
+            return groups;
         }
     }
+}
+
+/// Every step for each transaction before the next one is looked at, as in a run; groups are freed when they have been committed.
+pub fn run(events: &[Located]) -> usize {
+    let (mut keying, mut catalogue) = (Keying::new(7), ByMap::default());
+    let mut policy = WriteSetPolicy::default();
+    let mut scheduler = scheduler(Grouping::Auto);
+    let (mut queued, mut rows) = (0, 0);
+    for_each_transaction(events, |mut transaction| {
+        keying.key(&mut transaction, &mut catalogue).expect("every table is known");
+        policy.low_water(transaction.seq.saturating_sub(10_000));
+        let placement = policy.place(&transaction);
+        assert!(scheduler.enqueue(Arc::new(transaction), placement));
+        queued += 1;
+        if queued == QUEUED {
+            queued = 0;
+            dispatch(&mut scheduler, |group| rows += group.rows());
+        }
+    });
+    scheduler.end();
+    assert!(dispatch(&mut scheduler, |group| rows += group.rows()));
+    rows
+}
+
+/// Transactions that wait when groups are formed.
+const QUEUED: usize = 4_096;
+
+fn scheduler(grouping: Grouping) -> Scheduler {
+    let config = Config::new(4, CommitOrder::Preserve, Limits::new(grouping), 10);
+    Scheduler::new(config, Mark::default(), &[])
+}
+
+/// Carries out what the scheduler says, with workers that take no time; true when all is done.
+fn dispatch(scheduler: &mut Scheduler, mut take: impl FnMut(Arc<Group>)) -> bool {
+    while let Some(output) = scheduler.poll() {
+        match output {
+            Output::Dispatch { group, run, .. } => {
+                let id = group.id;
+                take(group);
+                if run.granted {
+                    scheduler.committed(id);
+                }
+            }
+            Output::Grant { group, .. } => scheduler.committed(group),
+            Output::Finished => return true,
+            Output::Release { .. } | Output::LowWater(_) => {}
+            Output::Abort { .. } | Output::Stop(_) => panic!("nothing fails here"),
+        }
+    }
+    false
 }
