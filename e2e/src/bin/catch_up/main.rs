@@ -1,13 +1,14 @@
 //! The benchmarks of docs/benchmarks.md: a source makes a workload, then native replicas and heddle apply it in turn, each on a fresh copy of the
 //! same start, all fully durable; contents are compared at the end. Sections that are not measured stay in the page as they are.
 //!
-//! Arguments: `--sections NAME,…` (catch-up, settings, workloads, slow-disk, keep-up, shapes, tables, growth;
-//! default all), `--transactions N` (default 20000, a short
+//! Arguments: `--sections NAME,…` (catch-up, settings, workloads, slow-disk, keep-up, shapes, tables, growth,
+//! receive; default all), `--transactions N` (default 20000, a short
 //! look), `--repeat N` (1; the median counts), `--sessions N` (16), `--servers NAME,…`, `--only TEXT` (contenders whose name holds it),
 //! `--output FILE`.
 
 mod contenders;
 mod keep_up;
+mod receive;
 mod tables;
 
 use anyhow::{Result, ensure};
@@ -19,7 +20,8 @@ use e2e::server::{Kind, MARIADB_10_11, MYSQL_9_7};
 use e2e::sysbench::{Load, Script};
 use std::path::PathBuf;
 
-const SECTIONS: [&str; 8] = ["catch-up", "settings", "workloads", "slow-disk", "keep-up", "shapes", "tables", "growth"];
+const SECTIONS: [&str; 9] =
+    ["catch-up", "settings", "workloads", "slow-disk", "keep-up", "shapes", "tables", "growth", "receive"];
 
 pub struct Arguments {
     sections: Vec<String>,
@@ -88,6 +90,7 @@ fn main() -> Result<()> {
             "workloads" => tables::workloads(&arguments)?,
             "slow-disk" => tables::slow_disk(&arguments)?,
             "keep-up" => keep_up::section(&arguments)?,
+            "receive" => receive::section(&arguments)?,
             "tables" => tables::many_tables(&arguments)?,
             "growth" => tables::growth(&arguments)?,
             _ => tables::shapes(&arguments)?,
