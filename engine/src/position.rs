@@ -34,7 +34,7 @@ impl PartialOrd for LogPosition {
 impl Ord for LogPosition {
     fn cmp(&self, other: &Self) -> std::cmp::Ordering {
         // Nearly always: no number has to be read then.
-        if self.file == other.file {
+        if Arc::ptr_eq(&self.file, &other.file) || self.file == other.file {
             return self.offset.cmp(&other.offset);
         }
         (self.file_number(), &self.file, self.offset).cmp(&(other.file_number(), &other.file, other.offset))
