@@ -127,6 +127,11 @@ impl Keying {
     pub fn key(&mut self, transaction: &mut Transaction, catalogue: &mut dyn Catalogue) -> Result<(), KeyingError> {
         let Transaction { body, write_set, barrier, .. } = transaction;
         let Body::Items(items) = body else { return Ok(()) };
+        if items.len() > 1 {
+            // At least: an item has a row and more, a row a unique key or more.
+            write_set.rows.reserve(items.len());
+            write_set.hashes.reserve(2 * items.len());
+        }
         for (index, item) in items.iter_mut().enumerate() {
             let Item::Rows(rows) = item else { continue };
             let plan = self.plan(&rows.map, catalogue)?;
@@ -266,7 +271,7 @@ impl Keying {
         kind: RowsKind,
         before: &[Value<'_>],
         after: &[Value<'_>],
-        hashes: &mut Vec<u64>,
+        hashes: &mut SmallVec<[u64; 2]>,
     ) -> bool {
         let (was, is) = self.hash_both(rule, before, after);
         let (was_hash, is_hash, wild) = match kind {

@@ -4,6 +4,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use binlog::{Query, RowsEvent, TableMap};
+use smallvec::SmallVec;
 
 use crate::Seq;
 use crate::gtid::Gtid;
@@ -172,13 +173,15 @@ impl BarrierCause {
 }
 
 /// Which keys and tables a transaction touches. Values that a unique index calls equal have equal hashes.
+///
+/// Most transactions change one row of one table: that takes no memory of its own.
 #[derive(Debug, Default)]
 pub struct WriteSet {
-    pub rows: Vec<Row>,
+    pub rows: SmallVec<[Row; 1]>,
     /// For each row: hashes before and after for each unique key of its table (0: no image, or NULL in it), then
     /// the foreign keys' references, see [`Row`].
-    pub hashes: Vec<u64>,
-    pub tables: Vec<TableUse>,
+    pub hashes: SmallVec<[u64; 2]>,
+    pub tables: SmallVec<[TableUse; 1]>,
     /// As a MySQL server would make it, when keying was asked for it.
     pub server: Option<Box<ServerSet>>,
 }

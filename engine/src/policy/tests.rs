@@ -265,7 +265,7 @@ fn forgets_only_what_is_committed() {
     let mut place = |policy: &mut WriteSetPolicy, hash: u64| {
         seq += 1;
         let mut transaction = single(seq, 1, 0);
-        transaction.write_set.hashes = vec![hash, hash, 0, 0];
+        transaction.write_set.hashes = vec![hash, hash, 0, 0].into();
         policy.place(&transaction)
     };
     for hash in 1..=100_000 {
@@ -284,7 +284,7 @@ fn a_transaction_may_follow_very_many() {
     const MANY: u64 = 30_000;
     for seq in 1..=MANY {
         let mut transaction = single(seq, 1, 0);
-        transaction.write_set.hashes = vec![seq, seq, 0, 0];
+        transaction.write_set.hashes = vec![seq, seq, 0, 0].into();
         policy.place(&transaction);
     }
     let mut all = single(MANY + 1, 1, 0);

@@ -100,7 +100,7 @@ impl Spec {
 }
 
 /// Batches of transactions between the feeder and the coordinator.
-const FED_MAX: usize = 64;
+const FED_MAX: usize = 16;
 /// Interrupts, checkpoints and lock questions that may wait.
 const LOCK_WAITS_MAX: usize = 1024;
 

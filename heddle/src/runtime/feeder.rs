@@ -39,7 +39,7 @@ pub enum Fed {
 pub const SPILL_BYTES: u64 = 16 << 20;
 /// Transactions that are handed over together, while more are there to be read: each waking of the coordinator costs more than
 /// looking at a transaction does.
-const BATCH_TRANSACTIONS: usize = 64;
+const BATCH_TRANSACTIONS: usize = 256;
 const BATCH_BYTES: u64 = 256 << 10;
 /// How long to sleep at most when nothing new is there.
 const WAIT: Duration = Duration::from_millis(100);
