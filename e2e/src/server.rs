@@ -185,6 +185,11 @@ impl Server {
         format!("mysql://{USER}@127.0.0.1:{}", self.port)
     }
 
+    /// The same without TLS, as native replication connects unless it is told otherwise.
+    pub fn plain_url(&self) -> String {
+        format!("{}?ssl-mode=disabled", self.url())
+    }
+
     pub fn error_log(&self) -> String {
         std::fs::read(self.dir().join("error.log"))
             .map(|bytes| String::from_utf8_lossy(&bytes).into_owned())

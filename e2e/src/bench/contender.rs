@@ -123,7 +123,8 @@ pub fn heddle_arguments<'a>(stage: &'a Stage, from: &'a str, to: &'a str, relay:
 }
 
 fn with_heddle(stage: &Stage, target: &Server, more: &[&str]) -> Result<(Duration, Option<(f64, u64)>)> {
-    let (from, to, relay) = (stage.source.url(), target.url(), target.dir().join("relay").display().to_string());
+    let (from, to, relay) =
+        (stage.source.plain_url(), target.plain_url(), target.dir().join("relay").display().to_string());
     let mut line = heddle_arguments(stage, &from, &to, &relay);
     line.push("--until-end");
     line.extend(more);
@@ -143,7 +144,7 @@ fn with_files(stage: &Stage, target: &Server, more: &[&str]) -> Result<(Duration
     let first = stage.logs.first().and_then(|path| path.file_name()).context("no log")?.to_string_lossy().into_owned();
     let (from, to, relay) = (
         stage.source.binlog_index().display().to_string(),
-        target.url(),
+        target.plain_url(),
         target.dir().join("relay").display().to_string(),
     );
     let start = format!("{first}:4");

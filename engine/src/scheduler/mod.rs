@@ -508,6 +508,11 @@ impl Scheduler {
         }
     }
 
+    /// Whether [`Scheduler::lock_wait`] could end anything: with relaxed order every group may commit at once.
+    pub fn aborts_for_locks(&self) -> bool {
+        self.config.order != CommitOrder::Relaxed
+    }
+
     /// `waiter` waits on the target for a lock that `blocker` holds.
     pub fn lock_wait(&mut self, waiter: GroupId, blocker: GroupId) {
         let Some(waiting) = self.flights.get(&waiter).filter(|_| waiter != blocker) else { return };

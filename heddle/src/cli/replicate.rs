@@ -252,10 +252,11 @@ fn target(args: &ReplicateArgs, workers: usize) -> Result<(Arc<dyn Target>, Gtid
     Ok((Arc::new(target), known, address))
 }
 
-/// Groups overlap on few connections; single transactions need many to share the target's fsyncs.
+/// Groups overlap on few connections; single transactions need many to share the target's fsyncs, where their commits may overlap.
 fn workers(args: &ReplicateArgs, grouping: Grouping) -> usize {
     match (args.feed.workers, grouping) {
         (Workers::Number(number), _) => number,
+        (Workers::Auto, Grouping::Off) if args.commit_order == Order::Relaxed => 32,
         (Workers::Auto, Grouping::Off) => 16,
         (Workers::Auto, Grouping::Auto | Grouping::UpTo(_)) => 4,
     }

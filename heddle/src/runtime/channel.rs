@@ -10,7 +10,7 @@ use anyhow::{Context, Result, anyhow, bail};
 use crossbeam_channel::{bounded, unbounded};
 use engine::assemble::Assembler;
 use engine::failure::{Failure, FailureKind};
-use engine::group::{Grouping, Limits};
+use engine::group::{GroupId, Grouping, Limits};
 use engine::gtid::GtidState;
 use engine::keying::Keying;
 use engine::pace::Pace;
@@ -375,6 +375,7 @@ fn run_threads(
         reports,
         running: vec![None; workers.len()],
         pace: Pace::new(config.limits.rows_max),
+        suspected: (GroupId(0), Duration::ZERO),
         dispatched: Instant::now(),
         low_water: None,
         told: Instant::now(),

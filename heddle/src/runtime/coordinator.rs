@@ -29,6 +29,8 @@ const SUSPECT_AFTER: Duration = Duration::from_millis(10);
 const GATHER_MAX: Duration = Duration::from_millis(50);
 /// The housekeeper is told how far everything is committed so often at most: waking it with each commit would be on the way of the next.
 const LOW_WATER_EVERY: Duration = Duration::from_millis(100);
+/// The longest between two looks at the locks for one group.
+const SUSPECT_AGAIN_MAX: Duration = Duration::from_millis(200);
 /// Taken from the queue of reports, and batches from the feeder's, before the scheduler is asked again.
 const REPORTS_MAX: usize = 4096;
 const BATCHES_MAX: usize = 64;
@@ -47,6 +49,8 @@ pub struct Coordinator {
     /// What each worker runs, and since when.
     pub running: Vec<Option<(Arc<Group>, Instant)>>,
     pub pace: Pace,
+    /// The group that may be waiting for a lock, and from when on to look (again), counted from its dispatch.
+    pub suspected: (GroupId, Duration),
     /// When a group was last handed to a worker.
     pub dispatched: Instant,
     /// What the housekeeper is still to be told, and when it last was told something.
@@ -278,13 +282,19 @@ impl Coordinator {
         }
     }
 
-    /// Asks for the target's lock information when a group with others behind it takes long.
+    /// Asks for the target's lock information when a group with others behind it takes long: soon at first, then less and less often.
+    /// The answer costs the target more than many a group.
     fn suspect_locks(&mut self) {
-        if self.scheduler.in_flight() < 2 || !self.chores.is_empty() {
+        if self.scheduler.in_flight() < 2 || !self.scheduler.aborts_for_locks() || !self.chores.is_empty() {
             return;
         }
-        let oldest = self.running.iter().flatten().map(|(_, since)| since.elapsed()).max();
-        if oldest.is_some_and(|time| time > SUSPECT_AFTER) {
+        let oldest = self.running.iter().flatten().min_by_key(|(_, since)| *since);
+        let Some((id, time)) = oldest.map(|(group, since)| (group.id, since.elapsed())) else { return };
+        if self.suspected.0 != id {
+            self.suspected = (id, SUSPECT_AFTER);
+        }
+        if time > self.suspected.1 {
+            self.suspected.1 = time + time.min(SUSPECT_AGAIN_MAX);
             let _ = self.chores.send(Chore::LockWaits);
         }
     }

@@ -52,13 +52,13 @@ const AS_IT_COMES: &str = "heddle, as it comes";
 const HEDDLE: [Named; 6] = [
     ("heddle, grouping off, 16 workers", Contender::Heddle(&["--grouping", "off", "--workers", "16"])),
     (
-        "heddle, grouping off, relaxed order, 16 workers",
-        Contender::Heddle(&["--grouping", "off", "--commit-order", "relaxed", "--workers", "16"]),
+        "heddle, grouping off, relaxed order, 32 workers",
+        Contender::Heddle(&["--grouping", "off", "--commit-order", "relaxed"]),
     ),
     ("heddle, source's GTIDs kept, 16 workers", Contender::Heddle(&["--gtids", "preserve", "--workers", "16"])),
     (
-        "heddle, source's GTIDs kept, relaxed order, 16 workers",
-        Contender::Heddle(&["--gtids", "preserve", "--commit-order", "relaxed", "--workers", "16"]),
+        "heddle, source's GTIDs kept, relaxed order, 32 workers",
+        Contender::Heddle(&["--gtids", "preserve", "--commit-order", "relaxed"]),
     ),
     ("heddle, 1 worker", Contender::Heddle(&["--workers", "1"])),
     (AS_IT_COMES, Contender::Heddle(&[])),

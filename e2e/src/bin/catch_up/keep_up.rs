@@ -31,7 +31,8 @@ fn contenders(kind: Kind) -> [(&'static str, Contender<'static>); 3] {
 
 fn latencies(stage: &Stage, contender: Contender<'_>, load: Load, rate: u32) -> Result<Vec<f64>> {
     let target = target(stage, contender, &[])?;
-    let (from, to, relay) = (stage.source.url(), target.url(), target.dir().join("relay").display().to_string());
+    let (from, to, relay) =
+        (stage.source.plain_url(), target.plain_url(), target.dir().join("relay").display().to_string());
     let heddle = match contender {
         Contender::Heddle(more) => {
             let mut line = heddle_arguments(stage, &from, &to, &relay);

@@ -32,7 +32,7 @@ fn receive(stage: &Stage, tables: u32, bytes: u64) -> Result<(f64, f64)> {
     let locks: Vec<String> = (1..=tables).map(|number| format!("sbtest.sbtest{number} READ")).collect();
     let mut lock = target.connect()?;
     lock.execute(format!("LOCK TABLES {}", locks.join(", ")))?;
-    let (from, to, relay) = (stage.source.url(), target.url(), target.dir().join("relay"));
+    let (from, to, relay) = (stage.source.plain_url(), target.plain_url(), target.dir().join("relay"));
     let shown = relay.display().to_string();
     let mut line = heddle_arguments(stage, &from, &to, &shown);
     line.extend(["--memory", MEMORY]);

@@ -7,7 +7,7 @@ use std::time::Duration;
 /// An OK packet: header 4, kind 1, affected rows and insert id at least 1 each, status 2, warnings 2.
 const OK_BYTES: usize = 11;
 /// After an error no more answers come: then it is read this much later.
-const PATIENCE: Duration = Duration::from_millis(20);
+const PATIENCE: Duration = Duration::from_millis(200);
 
 /// Returns when the answers to so many statements can be read at once, or after [`PATIENCE`]. Reads nothing.
 ///
