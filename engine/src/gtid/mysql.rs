@@ -84,6 +84,11 @@ impl GtidSet {
         });
     }
 
+    /// Takes out everything that this server has made.
+    pub fn forget(&mut self, uuid: &Uuid) {
+        self.sources.remove(uuid);
+    }
+
     pub fn contains(&self, uuid: &Uuid, tag: &str, gno: u64) -> bool {
         self.intervals(uuid, tag).is_some_and(|intervals| intervals.contains(gno))
     }

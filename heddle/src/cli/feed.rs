@@ -6,6 +6,7 @@ use anyhow::{Result, bail};
 use clap::Args;
 
 use crate::source::sync::RelaySync;
+use crate::target::WORKERS_MAX;
 
 #[derive(Clone, Debug, Args)]
 pub struct FeedArgs {
@@ -70,8 +71,6 @@ pub enum Workers {
     Auto,
     Number(usize),
 }
-
-const WORKERS_MAX: usize = 512;
 
 fn parse_workers(text: &str) -> Result<Workers, String> {
     match text {

@@ -23,6 +23,9 @@ use crate::runtime::reread::Reread;
 /// The longest name of a channel, in bytes: the servers' locks, which are named after it, have names of at most 64.
 pub const CHANNEL_BYTES_MAX: usize = 50;
 
+/// The most workers, and with them sessions, of a channel.
+pub const WORKERS_MAX: usize = 512;
+
 /// What a target knows of a channel when it is opened.
 #[derive(Debug, Default)]
 pub struct Opened {
@@ -30,7 +33,7 @@ pub struct Opened {
     pub mark: Option<Mark>,
     /// Committed ranges above the mark, left by a run with relaxed order.
     pub islands: Vec<(Seq, Seq)>,
-    /// GTIDs that the target has executed, whoever did it. Those of the source's transactions above the mark are committed.
+    /// GTIDs of other servers that the target has executed, whoever did it. Those of the source's transactions above the mark are committed.
     pub executed: GtidState,
     /// The source that the channel was fed from, as [`crate::source::Source::identity`] says it.
     pub source: Option<String>,

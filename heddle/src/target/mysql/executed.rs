@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use engine::Seq;
 use engine::failure::{Failure, FailureKind};
+use engine::gtid::mysql::parse_uuid;
 use engine::gtid::{Gtid, GtidState};
 use engine::sql::Class;
 use engine::transaction::{Item, Transaction};
@@ -36,8 +37,14 @@ pub fn is_executed(connection: &mut Connection, gtid: &Gtid) -> Result<bool, Fai
 /// MySQL's set.
 pub const ALL: &str = "SELECT @@global.gtid_executed";
 
-pub fn all(connection: &mut Connection) -> Result<GtidState, Failure> {
-    parse(connection.scalar(ALL).map_err(failed)?)
+/// The same without what the target itself has made: no source's log has that, but for a ring's.
+pub fn of_others(connection: &mut Connection) -> Result<GtidState, Failure> {
+    let mut executed = parse(connection.scalar(ALL).map_err(failed)?)?;
+    let own = connection.scalar("SELECT @@global.server_uuid").map_err(failed)?;
+    if let (GtidState::MySql(set), Some(own)) = (&mut executed, own.as_deref().and_then(parse_uuid)) {
+        set.forget(&own);
+    }
+    Ok(executed)
 }
 
 /// As a server says it.

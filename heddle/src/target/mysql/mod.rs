@@ -270,7 +270,7 @@ impl Target for MySqlTarget {
         let mut found = opened::read(&mut control, &self.shared.channel)?
             .ok_or_else(|| Failure::new(FailureKind::Refused, format!("{SCHEMA}.progress has no row for {channel}")))?;
         if self.shared.info.gtid_mode {
-            found.opened.executed = executed::all(&mut control)?;
+            found.opened.executed = executed::of_others(&mut control)?;
         }
         self.shared.epoch.store(found.epoch, Ordering::SeqCst);
         *locked(&self.shared.intent) = found.intent;

@@ -22,7 +22,7 @@ use super::script::Script;
 use super::sql::quote;
 use super::{Shared, executed, locked, single};
 use crate::runtime::reread::Reread;
-use crate::target::{Commit, Range, Session, Single};
+use crate::target::{Commit, Range, Session, Single, WORKERS_MAX};
 
 /// The number of the session that runs statements for all workers; beyond any worker's.
 pub(super) const ALONE: usize = 4096;
@@ -33,8 +33,6 @@ pub(super) const XA: usize = 4097;
 const TAKE_OVER_S: u32 = 2;
 /// A `KILL QUERY` hits one statement, and few are under way at once.
 const INTERRUPTIONS_MAX: usize = 20;
-/// Locks that are asked for in one statement.
-const SWEPT_AT_ONCE: usize = 256;
 const SWEEP_PAUSE: Duration = Duration::from_millis(20);
 const TELL_EVERY: Duration = Duration::from_secs(10);
 
@@ -144,36 +142,49 @@ fn still_leased(shared: &Shared, connection: &mut Connection) -> Result<(), Fail
     }
 }
 
+/// (session number, connection id) of the channel's sessions whose connections live on the server, of these.
+pub(super) fn holders(
+    connection: &mut Connection,
+    channel: &str,
+    numbers: impl IntoIterator<Item = usize>,
+) -> Result<Vec<(usize, u64)>, Failure> {
+    let numbers: Vec<usize> = numbers.into_iter().collect();
+    let locks: Vec<String> =
+        numbers.iter().map(|&number| format!("IS_USED_LOCK({})", quote(&lock_name(channel, number)))).collect();
+    let row = connection.row(format!("SELECT {}", locks.join(","))).map_err(failed)?;
+    let mut holders = Vec::new();
+    for (at, &number) in numbers.iter().enumerate() {
+        if let Some(id) = row.as_ref().map_or(Ok(None), |row| row.parse(at)).map_err(failed)? {
+            holders.push((number, id));
+        }
+    }
+    Ok(holders)
+}
+
 /// Ends what earlier workers of the channel have left: connections of a heddle that was killed, or cut off.
 pub(super) fn sweep(shared: &Shared, connection: &mut Connection) -> Result<(), Failure> {
     let mut told = Instant::now();
-    for first in (0..ALONE).step_by(SWEPT_AT_ONCE) {
-        loop {
-            let names = (first..first + SWEPT_AT_ONCE).map(|number| quote(&lock_name(&shared.channel, number)));
-            let locks: Vec<String> = names.map(|name| format!("IS_USED_LOCK({name})")).collect();
-            let row = connection.row(format!("SELECT {}", locks.join(","))).map_err(failed)?;
-            let holders = (0..SWEPT_AT_ONCE).filter_map(|at| row.as_ref()?.text(at).ok()?);
-            let holders: Vec<String> = holders.map(str::to_owned).collect();
-            if holders.is_empty() {
-                break;
-            }
-            for id in &holders {
-                // Gone by now is what it is for; a real refusal shows as it stays.
-                if let Err(error) = connection.execute(format!("KILL {id}")) {
-                    tracing::debug!("KILL {id}: {error}");
-                }
-            }
-            if told.elapsed() > TELL_EVERY {
-                told = Instant::now();
-                let ids = holders.join(", ");
-                tracing::warn!(
-                    "connections {ids} on the target are left of an earlier run of this channel: waiting for their end"
-                );
-            }
-            std::thread::sleep(SWEEP_PAUSE);
+    loop {
+        let holders = holders(connection, &shared.channel, 0..WORKERS_MAX)?;
+        if holders.is_empty() {
+            return Ok(());
         }
+        for (_, id) in &holders {
+            // Gone by now is what it is for; a real refusal shows as it stays.
+            if let Err(error) = connection.execute(format!("KILL {id}")) {
+                tracing::debug!("KILL {id}: {error}");
+            }
+        }
+        if told.elapsed() > TELL_EVERY {
+            told = Instant::now();
+            let ids: Vec<String> = holders.iter().map(|(_, id)| id.to_string()).collect();
+            let ids = ids.join(", ");
+            tracing::warn!(
+                "connections {ids} on the target are left of an earlier run of this channel: waiting for their end"
+            );
+        }
+        std::thread::sleep(SWEEP_PAUSE);
     }
-    Ok(())
 }
 
 /// The lock of the one heddle that feeds the channel.
@@ -183,7 +194,7 @@ pub(super) fn lease_lock_name(channel: &str) -> String {
 }
 
 /// At most 64 bytes: the channel has at most 50. The slash is in no channel's name.
-pub(super) fn lock_name(channel: &str, number: usize) -> String {
+fn lock_name(channel: &str, number: usize) -> String {
     format!("heddle.{channel}/{number}")
 }
 

@@ -7,10 +7,10 @@ use wire::{ConnectOptions, Connection};
 
 use super::failures::{NOT_THERE, code, failed};
 use super::progress::SCHEMA;
-use super::session::{ALONE, lease_lock_name, lock_name};
+use super::session::{ALONE, holders, lease_lock_name};
 use super::sql::quote;
 use crate::report::status::{ChannelStatus, InFlight, gaps};
-use crate::target::CHANNEL_BYTES_MAX;
+use crate::target::{CHANNEL_BYTES_MAX, WORKERS_MAX};
 
 pub fn read(options: &ConnectOptions) -> Result<Vec<ChannelStatus>, Failure> {
     let mut connection = Connection::connect(options).map_err(failed)?;
@@ -70,20 +70,12 @@ pub fn read(options: &ConnectOptions) -> Result<Vec<ChannelStatus>, Failure> {
     Ok(channels)
 }
 
-/// As many as `--workers` allows.
-const WORKERS_MAX: usize = 512;
-
 /// What the channel's connections do. Each holds a lock by its number for as long as it lives. `None`: the account may not see it.
 fn in_flight(connection: &mut Connection, channel: &str) -> Result<Option<Vec<InFlight>>, Failure> {
     if channel.len() > CHANNEL_BYTES_MAX {
         return Ok(None);
     }
-    let numbers: Vec<usize> = (0..WORKERS_MAX).chain([ALONE]).collect();
-    let asked: Vec<String> =
-        numbers.iter().map(|&number| format!("IS_USED_LOCK({})", quote(&lock_name(channel, number)))).collect();
-    let Some(holders) = connection.row(format!("SELECT {}", asked.join(","))).map_err(failed)? else {
-        return Ok(None);
-    };
+    let holders = holders(connection, channel, (0..WORKERS_MAX).chain([ALONE]))?;
     let rows = connection.rows(
         "SELECT p.ID, COALESCE(t.trx_rows_modified, 0), \
          IF(p.COMMAND IN ('Sleep', 'Daemon'), '', COALESCE(LEFT(LTRIM(p.INFO), 20), p.COMMAND)), \
@@ -96,12 +88,7 @@ fn in_flight(connection: &mut Connection, channel: &str) -> Result<Option<Vec<In
         rows => rows.map_err(failed)?,
     };
     let times = transaction_times(connection)?;
-    let mut workers: HashMap<u64, usize> = HashMap::new();
-    for (at, &number) in numbers.iter().enumerate() {
-        if let Some(holder) = holders.parse(at).map_err(failed)? {
-            workers.insert(holder, number);
-        }
-    }
+    let workers: HashMap<u64, usize> = holders.into_iter().map(|(number, id)| (id, number)).collect();
     let mut found = Vec::new();
     for row in &rows {
         let field = |index: usize| row.required::<u64>(index).map_err(failed);
