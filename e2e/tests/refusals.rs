@@ -360,6 +360,26 @@ fn clock_jumps(kind: Kind) -> Result<()> {
     heddle(&["status", "--to", &pair.target.url()])?.successful().map(drop)
 }
 
+/// The source ends the first one's dump.
+fn same_server_id(kind: Kind) -> Result<()> {
+    let pair = Pair::start(kind)?;
+    let other = Server::start(kind, &[])?;
+    let begin = |target: &Server| {
+        let (to, relay) = (target.url(), target.dir().join("relay").display().to_string());
+        let options = ["replicate", "--from", &pair.from, "--to", &to, "--relay-dir", &relay, "--server-id", "77"];
+        Heddle::start(&options)
+    };
+    let first = begin(&pair.target)?;
+    let dumps = "SELECT COUNT(*) FROM information_schema.processlist WHERE command LIKE 'Binlog Dump%'";
+    while pair.source.scalar(dumps)? != "1" {
+        std::thread::sleep(std::time::Duration::from_millis(20));
+    }
+    let second = begin(&other)?;
+    refused_with_remedy(&first.wait()?, &["same server_uuid/server_id", "--server-id"])?;
+    second.terminate()?;
+    second.wait()?.successful().map(drop)
+}
+
 /// The second is refused while the first goes on; once that has ended, it may.
 fn two_on_one_channel(kind: Kind) -> Result<()> {
     let pair = begun(kind, &[])?;
@@ -620,6 +640,8 @@ tests! {
     mariadb_clock_jumps: clock_jumps(MARIADB_10_11);
     mysql_clock_jumps: clock_jumps(MYSQL_9_7);
     mariadb_two_on_one_channel: two_on_one_channel(MARIADB_10_11);
+    mysql_same_server_id: same_server_id(MYSQL_9_7);
+    mariadb_same_server_id: same_server_id(MARIADB_10_11);
     mysql_two_on_one_channel: two_on_one_channel(MYSQL_9_7);
     mariadb_truncated_file: spoiled_file(MARIADB_10_11, truncate, &["binlog.000002"]);
     mysql_truncated_file: spoiled_file(MYSQL_9_7, truncate, &["binlog.000002"]);

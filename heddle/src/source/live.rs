@@ -292,6 +292,9 @@ impl Receiver {
     }
 }
 
+/// `ER_SLAVE_SAME_ID` of MariaDB's.
+const SAME_SERVER_ID: u16 = 4052;
+
 fn ended(error: &wire::Error) -> Ended {
     if error.is_transient_network() || matches!(error, wire::Error::DumpEnded | wire::Error::ShutDown) {
         return Ended::Lost(error.to_string());
@@ -301,6 +304,11 @@ fn ended(error: &wire::Error) -> Ended {
         Some(1236) if error.to_string().contains("GTID_MODE = OFF") => {
             "SET GLOBAL gtid_mode = OFF_PERMISSIVE on the source until the channel has passed its transactions with GTIDs, or go on from the \
              source's files"
+        }
+        // MySQL says it with the error of everything else.
+        Some(1236 | SAME_SERVER_ID) if error.to_string().contains("same server_uuid/server_id") => {
+            "another replica, or heddle, with the same server id reads from this source now: stop the one that should not run, or give \
+             this one another --server-id"
         }
         Some(1236) => {
             "the source does not have the events that come next (purged, reset, or another server): load the target anew from a \
