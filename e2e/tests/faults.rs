@@ -75,13 +75,7 @@ fn cut_off(kind: Kind, options: &[&str]) -> Result<()> {
     wait_until(&pair.target, "SELECT COUNT(IS_USED_LOCK('heddle.default'))")?;
     thread::sleep(Duration::from_millis(random.random_range(300..1500)));
     hung.signal(libc::SIGSTOP)?;
-    let holder = pair.target.scalar("SELECT IS_USED_LOCK('heddle.default')")?;
-    pair.target.execute(&format!("KILL {holder}"))?;
-    let relay = pair.target.dir().join("second-relay").display().to_string();
-    let mut second = vec!["--relay-dir", &relay, "--workers", "2"];
-    second.extend(options);
-    let to = pair.target.url();
-    let second = Heddle::start(&[&["replicate", "--json", "--from", &pair.from, "--to", &to][..], &second].concat())?;
+    let second = take_over(&pair, options)?;
     thread::sleep(Duration::from_millis(random.random_range(0..600)));
     hung.signal(libc::SIGCONT)?;
     let sleeps = pair.target.scalar("SELECT id FROM information_schema.processlist WHERE info LIKE 'SELECT SLEEP%'")?;
@@ -92,6 +86,34 @@ fn cut_off(kind: Kind, options: &[&str]) -> Result<()> {
     second.terminate()?;
     second.wait()?.successful()?;
     pair.to_the_end(options).map(drop)
+}
+
+/// One that has nothing to apply when it loses the channel notices as well.
+fn cut_off_idle(kind: Kind) -> Result<()> {
+    let pair = Pair::start(kind)?;
+    pair.to_the_end(&[])?;
+    // The source would end the dump of one whose number comes again.
+    let hung = pair.begin(&["--server-id", "77"])?;
+    wait_until(&pair.target, "SELECT COUNT(IS_USED_LOCK('heddle.default/0'))")?;
+    hung.signal(libc::SIGSTOP)?;
+    let second = take_over(&pair, &[])?;
+    hung.signal(libc::SIGCONT)?;
+    let hung = hung.wait()?;
+    ensure!(!hung.status.success() && hung.stderr.contains("has been taken over"), "{hung}");
+    second.terminate()?;
+    second.wait()?.successful().map(drop)
+}
+
+/// Another heddle, with fewer workers, once the connection that holds the channel is gone; it has the channel when this returns.
+fn take_over(pair: &Pair, options: &[&str]) -> Result<Heddle> {
+    let holder = pair.target.scalar("SELECT IS_USED_LOCK('heddle.default')")?;
+    pair.target.execute(&format!("KILL {holder}"))?;
+    let relay = pair.target.dir().join("second-relay").display().to_string();
+    let to = pair.target.url();
+    let begin = ["replicate", "--json", "--from", &pair.from, "--to", &to, "--relay-dir", &relay, "--workers", "2"];
+    let second = Heddle::start(&[&begin[..], options].concat())?;
+    wait_until(&pair.target, &format!("SELECT COALESCE(IS_USED_LOCK('heddle.default'), {holder}) <> {holder}"))?;
+    Ok(second)
 }
 
 /// The stream from the source breaks off anywhere.
@@ -267,6 +289,8 @@ tests! {
     mariadb_cut_off: cut_off(MARIADB_10_11, &["--commit-order", "relaxed", "--grouping", "off"]);
     mysql_cut_off: cut_off(MYSQL_9_7, &["--commit-order", "relaxed", "--grouping", "off"]);
     mysql_cut_off_grouped: cut_off(MYSQL_9_7, &[]);
+    mariadb_cut_off_idle: cut_off_idle(MARIADB_10_11);
+    mysql_cut_off_idle: cut_off_idle(MYSQL_9_7);
     mariadb_answers_of_packets_lost: target_lost(MARIADB_10_11, Fault::AnswerOfRows, 20, &APART);
     mysql_answers_of_packets_lost: target_lost(MYSQL_9_7, Fault::AnswerOfRows, 20, &APART);
     mysql_answer_of_commit_lost_relaxed: target_lost(MYSQL_9_7, Fault::AnswerOfCommit, 4, &["--grouping", "5", "--workers", "4", "--commit-order", "relaxed"]);

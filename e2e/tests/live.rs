@@ -141,6 +141,7 @@ fn heddle_killed(kind: Kind, options: &[&str]) -> Result<()> {
 }
 
 /// Transactions are noted by their GTIDs.
+const RELAXED: [&str; 6] = ["--grouping", "off", "--workers", "4", "--commit-order", "relaxed"];
 const KEEPING_GTIDS: [&str; 6] = ["--gtids", "preserve", "--commit-order", "relaxed", "--workers", "6"];
 
 /// Kills heddle, not before so many milliseconds, and does something; again and again, then to the end.
@@ -345,6 +346,26 @@ fn gaps_between_gtids(kind: Kind) -> Result<()> {
     pair.to_the_end(&["--gtids", "local"]).map(drop)
 }
 
+/// A target that takes packets of 256 KiB only, and transactions of one row and many, of which few, one or none fit into a packet.
+fn small_packets(kind: Kind, options: &[&str]) -> Result<()> {
+    let pair = Pair::start_with(kind, &[], &["--max-allowed-packet=256K"])?;
+    let mut random = seeded("small_packets");
+    let mut script =
+        "CREATE DATABASE d; CREATE TABLE d.t (id INT AUTO_INCREMENT PRIMARY KEY, v LONGTEXT);\n".to_owned();
+    for _ in 0..400 {
+        let bytes = match random.random_range(0..10) {
+            0..5 => random.random_range(0..100),
+            5..9 => random.random_range(100..40_000),
+            _ => random.random_range(40_000..130_000),
+        };
+        let rows = if random.random_range(0..10) == 0 { random.random_range(2..9) } else { 1 };
+        let values: Vec<String> = (0..rows).map(|_| format!("(REPEAT('x', {bytes}))")).collect();
+        script += &format!("INSERT INTO d.t (v) VALUES {};\n", values.join(","));
+    }
+    pair.source.run_script(script.as_bytes())?;
+    pair.to_the_end(options).map(drop)
+}
+
 /// A target without a binary log of its own.
 fn without_target_log(kind: Kind) -> Result<()> {
     let pair = Pair::start_with(kind, &[], &["--skip-log-bin", "--skip-log-slave-updates"])?;
@@ -507,16 +528,20 @@ tests! {
     mariadb_heddle_killed: heddle_killed(MARIADB_10_11, &[]);
     mariadb_heddle_killed_ungrouped: heddle_killed(MARIADB_10_11, &["--grouping", "off", "--workers", "4"]);
     mysql_heddle_killed: heddle_killed(MYSQL_9_7, &[]);
-    mysql_heddle_killed_relaxed: heddle_killed(MYSQL_9_7, &["--grouping", "off", "--workers", "4", "--commit-order", "relaxed"]);
+    mysql_heddle_killed_relaxed: heddle_killed(MYSQL_9_7, &RELAXED);
     mariadb_heddle_killed_relay_synced_first: heddle_killed(MARIADB_10_11, &["--relay-sync", "always"]);
     mysql_heddle_killed_preserving: heddle_killed(MYSQL_9_7, &["--gtids", "preserve", "--workers", "4"]);
     mariadb_heddle_machine_crashed: machine_crashed(MARIADB_10_11, &[]);
-    mysql_heddle_machine_crashed: machine_crashed(MYSQL_9_7, &["--grouping", "off", "--workers", "4", "--commit-order", "relaxed"]);
+    mysql_heddle_machine_crashed: machine_crashed(MYSQL_9_7, &RELAXED);
     mariadb_target_killed: target_killed(MARIADB_10_11, &[]);
     mysql_heddle_killed_keeping_gtids: heddle_killed(MYSQL_9_7, &KEEPING_GTIDS);
     mysql_target_killed_keeping_gtids: target_killed(MYSQL_9_7, &KEEPING_GTIDS);
+    mariadb_small_packets: small_packets(MARIADB_10_11, &RELAXED);
+    mysql_small_packets: small_packets(MYSQL_9_7, &RELAXED);
+    mysql_small_packets_keeping_gtids: small_packets(MYSQL_9_7, &KEEPING_GTIDS);
+    mysql_small_packets_grouped: small_packets(MYSQL_9_7, &[]);
     mysql_gaps_between_gtids: gaps_between_gtids(MYSQL_9_7);
-    mariadb_target_killed_relaxed: target_killed(MARIADB_10_11, &["--grouping", "off", "--workers", "4", "--commit-order", "relaxed"]);
+    mariadb_target_killed_relaxed: target_killed(MARIADB_10_11, &RELAXED);
     mysql_target_killed: target_killed(MYSQL_9_7, &[]);
     mysql_target_killed_ungrouped: target_killed(MYSQL_9_7, &["--grouping", "off", "--workers", "4"]);
     mariadb_source_killed: source_killed(MARIADB_10_11);

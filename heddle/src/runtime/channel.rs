@@ -101,8 +101,8 @@ impl Spec {
 
 /// Batches of transactions between the feeder and the coordinator.
 const FED_MAX: usize = 16;
-/// Interrupts, checkpoints and lock questions that may wait.
-const LOCK_WAITS_MAX: usize = 1024;
+/// Lock waits that the coordinator may be told of at once.
+const NEWS_MAX: usize = 1024;
 
 /// Where the events come from in this run.
 struct Feed {
@@ -290,14 +290,17 @@ fn run_threads(
         ..Config::new(spec.workers, spec.order, Limits::new(spec.grouping), spec.retries_max)
     };
     let islands = &opened.islands;
-    let executed = start::ahead(&opened.executed, &feed.start.mark.gtids, &feed.source_has);
+    let executed = start::ahead(&opened.executed, &feed.start, &feed.source_has);
+    if !executed.is_empty() {
+        tracing::info!("the target has executed {executed}, ahead of the channel: not applied again");
+    }
     let scheduler = Scheduler::new(config, feed.start.mark.clone(), islands);
     let reread = Reread::default();
     let budget = Arc::new(Budget::new(spec.memory_bytes));
     let (send_fed, fed) = bounded(FED_MAX);
     let (send_reports, reports) = unbounded();
     let (send_chores, chores) = unbounded();
-    let (send_lock_waits, lock_waits) = bounded(LOCK_WAITS_MAX);
+    let (send_news, news) = bounded(NEWS_MAX);
     // The receiver ends when the run does, for whatever reason.
     let receiving = Arc::new(AtomicBool::new(false));
 
@@ -323,7 +326,7 @@ fn run_threads(
     let housekeeper = Housekeeper {
         target: Arc::clone(&target),
         chores,
-        lock_waits: send_lock_waits,
+        news: send_news,
         reread: reread.clone(),
         purge: feed.purge,
         checkpoints: relaxed,
@@ -382,7 +385,7 @@ fn run_threads(
         broken: None,
         workers,
         chores: send_chores,
-        lock_waits,
+        news,
         budget,
         stats: Arc::clone(stats),
         stop: Arc::clone(stop),

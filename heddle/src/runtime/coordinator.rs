@@ -14,7 +14,7 @@ use engine::transaction::Transaction;
 
 use super::budget::Budget;
 use super::feeder::{Fed, memory};
-use super::housekeeper::Chore;
+use super::housekeeper::{Chore, News};
 use super::stats::Stats;
 use super::worker::{Order, Report};
 
@@ -41,8 +41,7 @@ pub struct Coordinator {
     pub reports: Receiver<Report>,
     pub workers: Vec<Sender<Order>>,
     pub chores: Sender<Chore>,
-    /// Pairs of workers (waiting, blocking).
-    pub lock_waits: Receiver<(usize, usize)>,
+    pub news: Receiver<News>,
     pub budget: Arc<Budget>,
     pub stats: Arc<Stats>,
     pub stop: Arc<AtomicBool>,
@@ -56,7 +55,7 @@ pub struct Coordinator {
     /// What the housekeeper is still to be told, and when it last was told something.
     pub low_water: Option<Mark>,
     pub told: Instant,
-    /// A worker has panicked.
+    /// The channel can not go on: a worker has panicked, or the housekeeper has said so.
     pub broken: Option<Failure>,
 }
 
@@ -165,12 +164,13 @@ impl Coordinator {
                 Ok(fed) => (None, Some(fed)),
                 Err(_) => return self.feeder_has_gone(),
             },
-            recv(self.lock_waits) -> pair => {
-                if let Ok(pair) = pair {
-                    self.lock_wait(pair);
+            recv(self.news) -> news => match news {
+                Ok(news) => {
+                    self.hear(news);
+                    (None, None)
                 }
-                (None, None)
-            }
+                Err(_) => return Some(silent("the housekeeper")),
+            },
             default(TICK) => (None, None),
         };
         let reports: Vec<Report> = first_report.into_iter().chain(self.reports.try_iter().take(REPORTS_MAX)).collect();
@@ -227,8 +227,8 @@ impl Coordinator {
             if self.broken.is_some() {
                 return Some(failure);
             }
-            while let Ok(pair) = self.lock_waits.try_recv() {
-                self.lock_wait(pair);
+            while let Ok(news) = self.news.try_recv() {
+                self.hear(news);
             }
             self.keep_time();
         }
@@ -264,7 +264,14 @@ impl Coordinator {
         self.budget.release(bytes, count);
     }
 
-    fn lock_wait(&mut self, (waiting, blocking): (usize, usize)) {
+    fn hear(&mut self, news: News) {
+        match news {
+            News::LockWait { waiting, blocking } => self.lock_wait(waiting, blocking),
+            News::Failed(failure) => self.broken = Some(failure),
+        }
+    }
+
+    fn lock_wait(&mut self, waiting: usize, blocking: usize) {
         let group = |worker: usize| self.running.get(worker).and_then(|slot| slot.as_ref().map(|(group, _)| group.id));
         if let (Some(waiter), Some(blocker)) = (group(waiting), group(blocking)) {
             self.scheduler.lock_wait(waiter, blocker);

@@ -1,9 +1,9 @@
-//! Chores beside the hot path, on a thread of their own: lock waits, interruptions, checkpoints, purging.
+//! Chores beside the hot path, on a thread of their own: lock waits, interruptions, checkpoints, purging, whether the channel is still ours.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use crossbeam_channel::{Receiver, Sender};
+use crossbeam_channel::{Receiver, RecvTimeoutError, Sender};
 use engine::failure::{Failure, FailureKind};
 use engine::progress::Mark;
 
@@ -19,15 +19,26 @@ pub enum Chore {
     LowWater(Mark),
 }
 
+/// What the coordinator is told.
+#[derive(Debug)]
+pub enum News {
+    /// One worker waits for a lock of the other's.
+    LockWait { waiting: usize, blocking: usize },
+    /// The channel can not go on.
+    Failed(Failure),
+}
+
 /// Frees what lies below the low water: the relay log's purger.
 pub type Purge = Box<dyn FnMut(&Mark) + Send>;
 
 const CHECKPOINT_EVERY: Duration = Duration::from_millis(500);
+/// One who has lost the channel and has nothing to apply would not notice otherwise.
+const HELD_EVERY: Duration = Duration::from_secs(5);
 
 pub struct Housekeeper {
     pub target: Arc<dyn Target>,
     pub chores: Receiver<Chore>,
-    pub lock_waits: Sender<(usize, usize)>,
+    pub news: Sender<News>,
     pub reread: Reread,
     pub purge: Option<Purge>,
     /// Relaxed order: the low water is not written with the rows, so it is noted here.
@@ -37,17 +48,29 @@ pub struct Housekeeper {
 impl Housekeeper {
     /// Until there are no more chores; then the last checkpoint is on the target.
     pub fn run(mut self) -> Result<(), Failure> {
+        let done = self.keep_house();
+        if let Err(failure) = &done {
+            // Nobody listens any more when the run is over.
+            let _ = self.news.send(News::Failed(failure.clone()));
+        }
+        done
+    }
+
+    fn keep_house(&mut self) -> Result<(), Failure> {
         let mut low_water: Option<Mark> = None;
         let mut noted = Instant::now();
+        let mut held = Instant::now();
         let mut warned = false;
-        while let Ok(chore) = self.chores.recv() {
-            let done = match chore {
-                Chore::LockWaits => self.look_for_lock_waits(),
-                Chore::Interrupt(worker) => self.target.interrupt(worker),
-                Chore::LowWater(mark) => {
+        loop {
+            let done = match self.chores.recv_timeout(HELD_EVERY.saturating_sub(held.elapsed())) {
+                Ok(Chore::LockWaits) => self.look_for_lock_waits(),
+                Ok(Chore::Interrupt(worker)) => self.target.interrupt(worker),
+                Ok(Chore::LowWater(mark)) => {
                     low_water = Some(mark);
                     Ok(())
                 }
+                Err(RecvTimeoutError::Timeout) => Ok(()),
+                Err(RecvTimeoutError::Disconnected) => break,
             };
             if let Err(failure) = done
                 && !std::mem::replace(&mut warned, true)
@@ -65,8 +88,24 @@ impl Housekeeper {
                 }
                 noted = Instant::now();
             }
+            if held.elapsed() >= HELD_EVERY {
+                self.see_whether_it_is_held()?;
+                held = Instant::now();
+            }
         }
         low_water.map_or(Ok(()), |mark| self.try_to_note(&mark).map(|_| ()))
+    }
+
+    /// Any other failure is the workers' as well, who say what they were about to do.
+    fn see_whether_it_is_held(&self) -> Result<(), Failure> {
+        match self.target.still_held() {
+            Err(lost) if lost.kind == FailureKind::Fenced => Err(lost),
+            Err(failure) => {
+                tracing::warn!("the target can not be asked whether the channel is still held: {failure}");
+                Ok(())
+            }
+            Ok(()) => Ok(()),
+        }
     }
 
     /// False when the target can not be reached: what is committed above the low water is on it all the same, and a later
@@ -93,9 +132,9 @@ impl Housekeeper {
     }
 
     fn look_for_lock_waits(&self) -> Result<(), Failure> {
-        for pair in self.target.lock_waits()? {
+        for (waiting, blocking) in self.target.lock_waits()? {
             // The coordinator ends before this thread does.
-            let _ = self.lock_waits.send(pair);
+            let _ = self.news.send(News::LockWait { waiting, blocking });
         }
         Ok(())
     }

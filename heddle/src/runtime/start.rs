@@ -3,7 +3,7 @@
 use anyhow::{Context, Result, bail};
 use binlog::Flavour;
 use engine::failure::{Failure, FailureKind};
-use engine::gtid::{GtidSet, GtidState, Uuid};
+use engine::gtid::{GtidSet, GtidState};
 use engine::position::LogPosition;
 use engine::progress::Mark;
 
@@ -182,26 +182,28 @@ fn common(target: &GtidState, source: &GtidState) -> GtidState {
 }
 
 /// MySQL GTIDs of the source's transactions beyond the channel's mark that the target has: left by a run with relaxed order, for which
-/// they are the progress, or applied by somebody else. Of `executed` by the target, what is in `applied` is not wanted; `source`: what a
-/// live one has. Without one, only what servers that the channel knows have made counts, if it knows any.
-pub fn ahead(executed: &GtidState, applied: &GtidState, source: &GtidState) -> GtidSet {
+/// they are the progress, or executed by somebody else. `executed`: what the target has; `source`: what a live one has.
+///
+/// A channel that did not begin by GTID knows nothing of what lies before it: of each server only what comes after the first that was
+/// applied counts, or all if nothing was.
+pub fn ahead(executed: &GtidState, start: &Start, source: &GtidState) -> GtidSet {
     let GtidState::MySql(executed) = executed else { return GtidSet::default() };
-    let mut ahead = executed.clone();
-    if let GtidState::MySql(applied) = applied {
-        ahead.subtract(applied);
-    }
+    let mut ahead = GtidState::MySql(executed.clone());
     if !source.is_empty() {
-        return match common(&GtidState::MySql(ahead), source) {
-            GtidState::MySql(common) => common,
-            _ => GtidSet::default(),
-        };
+        ahead = common(&ahead, source);
     }
-    let GtidState::MySql(applied) = applied else { return ahead };
+    let GtidState::MySql(mut ahead) = ahead else { return GtidSet::default() };
+    let GtidState::MySql(applied) = &start.mark.gtids else { return ahead };
+    ahead.subtract(applied);
+    if start.by_gtid || applied.is_empty() {
+        return ahead;
+    }
     let mut known = GtidSet::default();
-    let is_known = |uuid: &Uuid| applied.is_empty() || applied.iter().any(|(known, ..)| known == uuid);
-    for (uuid, tag, intervals) in ahead.iter().filter(|(uuid, ..)| is_known(uuid)) {
-        for &(first, last) in intervals.ranges() {
-            known.add_range(uuid, tag.as_str(), first, last);
+    for (uuid, tag, intervals) in ahead.iter() {
+        let began = applied.intervals(uuid, tag.as_str()).and_then(|applied| applied.ranges().first());
+        let Some(&(began, _)) = began else { continue };
+        for &(first, last) in intervals.ranges().iter().filter(|&&(_, last)| last >= began) {
+            known.add_range(uuid, tag.as_str(), first.max(began), last);
         }
     }
     known
@@ -320,19 +322,25 @@ mod tests {
     fn what_the_target_has_beyond_the_mark() {
         const A: &str = "3e11fa47-71ca-11e1-9e33-c80aa9429562";
         const B: &str = "8a258768-e5b8-11f1-9e33-02fc00000001";
-        let check = |executed: &str, applied: &str, source: &str, expected: &str| {
+        let check = |executed: &str, applied: &str, source: &str, by_gtid: bool, expected: &str| {
             let states = [executed, applied, source].map(|text| text.parse::<GtidState>().unwrap());
             let [executed, applied, source] = &states;
-            assert_eq!(ahead(executed, applied, source).to_string(), expected, "{states:?}");
+            let mark = Mark { gtids: applied.clone(), ..Mark::default() };
+            let start = Start { mark, is_new: false, by_gtid, stream: StreamStart::Oldest };
+            assert_eq!(ahead(executed, &start, source).to_string(), expected, "{states:?}");
         };
-        check(&format!("{A}:1-5:8:10"), &format!("{A}:1-6"), "", &format!("{A}:8:10"));
-        check(&format!("{A}:1-5:8:10"), &format!("{A}:1-6"), &format!("{A}:1-9"), &format!("{A}:8"));
-        // Of a server that the channel does not know: the target's own.
-        check(&format!("{A}:1-5:8,{B}:1-9"), &format!("{A}:1-6"), "", &format!("{A}:8"));
-        check(&format!("{A}:1-5,{B}:1-9"), "", &format!("{A}:1-9"), &format!("{A}:1-5"));
-        check(&format!("{A}:1-5"), "", "", &format!("{A}:1-5"));
-        check("0-1-7", "0-1-5", "0-1-9", "");
-        check("", &format!("{A}:1-6"), &format!("{A}:1-9"), "");
+        check(&format!("{A}:1-5:8:10"), &format!("{A}:1-6"), "", false, &format!("{A}:8:10"));
+        check(&format!("{A}:1-5:8:10"), &format!("{A}:1-6"), &format!("{A}:1-9"), true, &format!("{A}:8"));
+        // Of a server that the channel does not know.
+        check(&format!("{A}:1-5:8,{B}:1-9"), &format!("{A}:1-6"), "", false, &format!("{A}:8"));
+        check(&format!("{A}:1-5,{B}:1-9"), "", &format!("{A}:1-9"), true, &format!("{A}:1-5"));
+        check(&format!("{A}:1-5"), "", "", false, &format!("{A}:1-5"));
+        // From before a channel that began at a position.
+        check(&format!("{A}:1-7:9"), &format!("{A}:5-6"), "", false, &format!("{A}:7:9"));
+        check(&format!("{A}:1-7:9"), &format!("{A}:5-6"), &format!("{A}:1-9"), false, &format!("{A}:7:9"));
+        check(&format!("{A}:1-7:9"), &format!("{A}:5-6"), &format!("{A}:1-9"), true, &format!("{A}:1-4:7:9"));
+        check("0-1-7", "0-1-5", "0-1-9", true, "");
+        check("", &format!("{A}:1-6"), &format!("{A}:1-9"), true, "");
     }
 
     #[test]

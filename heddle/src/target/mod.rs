@@ -33,7 +33,8 @@ pub struct Opened {
     pub mark: Option<Mark>,
     /// Committed ranges above the mark, left by a run with relaxed order.
     pub islands: Vec<(Seq, Seq)>,
-    /// GTIDs of other servers that the target has executed, whoever did it. Those of the source's transactions above the mark are committed.
+    /// Where the target takes the source's GTIDs: those of other servers that it has executed, whoever did it. It would skip
+    /// them; those of the source's transactions above the mark are committed.
     pub executed: GtidState,
     /// The source that the channel was fed from, as [`crate::source::Source::identity`] says it.
     pub source: Option<String>,
@@ -73,6 +74,9 @@ pub trait Target: Send + Sync {
 
     /// Whether sessions lock the rows that they change until they commit, and wait for each other's locks.
     fn locks_rows(&self) -> bool;
+
+    /// Whether this process still has the channel: [`engine::failure::FailureKind::Fenced`] if another Heddle has taken it over.
+    fn still_held(&self) -> Result<(), Failure>;
 
     /// Gives the channel back.
     fn close(&self);

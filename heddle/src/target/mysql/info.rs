@@ -46,9 +46,10 @@ impl TargetInfo {
                 .is_some_and(|mode| mode.starts_with("ON")),
         };
         let log_bin = number(1)? != 0;
-        // With a binary log that is where the set is read from after a crash; without, it is in a table of InnoDB's.
-        let durable_gtids = gtid_mode
-            && (!log_bin || connection.scalar("SELECT @@global.sync_binlog").map_err(failed)?.as_deref() == Some("1"));
+        // With a binary log that is where the set is read from after a crash, and the rows from InnoDB's; without, both are there.
+        let both_synced = "SELECT @@global.sync_binlog = 1 AND @@global.innodb_flush_log_at_trx_commit = 1";
+        let durable_gtids =
+            gtid_mode && (!log_bin || connection.scalar(both_synced).map_err(failed)?.as_deref() == Some("1"));
         // A later MySQL may have no other format and no such variable.
         let format = connection.scalar("SELECT @@global.binlog_format");
         let binlog_format_is_row = match format {

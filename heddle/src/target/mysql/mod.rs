@@ -269,7 +269,7 @@ impl Target for MySqlTarget {
         session::sweep(&self.shared, &mut control)?;
         let mut found = opened::read(&mut control, &self.shared.channel)?
             .ok_or_else(|| Failure::new(FailureKind::Refused, format!("{SCHEMA}.progress has no row for {channel}")))?;
-        if self.shared.info.gtid_mode {
+        if self.shared.preserve_gtids && self.shared.info.gtid_mode {
             found.opened.executed = executed::of_others(&mut control)?;
         }
         self.shared.epoch.store(found.epoch, Ordering::SeqCst);
@@ -360,6 +360,11 @@ impl Target for MySqlTarget {
 
     fn locks_rows(&self) -> bool {
         true
+    }
+
+    fn still_held(&self) -> Result<(), Failure> {
+        let sql = session::lease_sql(&self.shared);
+        session::is_ours(&self.shared, self.with_control(|control| control.scalar(&sql))?)
     }
 
     fn check(&self, source: Option<&SourceFacts>, report: &mut DryRun) {

@@ -79,6 +79,8 @@ impl Dialect {
 #[derive(Debug)]
 pub struct Encoder {
     dialect: Dialect,
+    /// The most bytes of a table map and its rows event that the target takes, if there is more than one row.
+    piece_bytes_max: usize,
     server_id: u32,
     /// The last table map's body, and of which map it is.
     map: Option<(Arc<TableMap>, Vec<u8>)>,
@@ -94,8 +96,8 @@ const STATEMENT_ROWS_BYTES: usize = 64 << 10;
 const TABLE_MAP_FLAGS: u16 = 1;
 
 impl Encoder {
-    pub fn new(dialect: Dialect) -> Self {
-        Self { dialect, server_id: 1, map: None }
+    pub fn new(dialect: Dialect, piece_bytes_max: usize) -> Self {
+        Self { dialect, piece_bytes_max, server_id: 1, map: None }
     }
 
     /// The server whose change the next events are, for the target's own binary log.
@@ -128,9 +130,10 @@ impl Encoder {
             let start = piece.len();
             begin_event(&mut piece, kind, batch.timestamp, self.server_id);
             self.rows_head(batch, TABLE_ID, RowsEvent::STMT_END, &mut piece);
+            let rows_bytes_max = self.piece_bytes_max.saturating_sub(piece.len()).min(EVENT_ROWS_BYTES);
             let mut bytes = 0;
             while let Some(row) =
-                rows.next_if(|row| bytes == 0 || bytes + row.before.len() + row.after.len() <= EVENT_ROWS_BYTES)
+                rows.next_if(|row| bytes == 0 || bytes + row.before.len() + row.after.len() <= rows_bytes_max)
             {
                 piece.extend_from_slice(row.before);
                 piece.extend_from_slice(row.after);

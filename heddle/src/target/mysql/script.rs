@@ -32,6 +32,11 @@ impl Script {
         Self { sql: Vec::new(), statements: 0, events: Vec::new(), events_bytes_max: text_bytes_max / 4 * 3 }
     }
 
+    /// The most bytes of events in one `BINLOG` statement.
+    pub fn events_bytes_max(&self) -> usize {
+        self.events_bytes_max
+    }
+
     pub fn clear(&mut self) {
         self.sql.clear();
         self.statements = 0;

@@ -133,13 +133,22 @@ fn connect_as(shared: &Shared, number: usize) -> Result<Connection, Failure> {
 /// Under the session's lock, so that a successor either is known here or finds the lock, and ends who holds it, before it reads
 /// what is committed.
 fn still_leased(shared: &Shared, connection: &mut Connection) -> Result<(), Failure> {
+    is_ours(shared, connection.scalar(lease_sql(shared)).map_err(failed)?)
+}
+
+/// Asks for the number of the channel's lease.
+pub(super) fn lease_sql(shared: &Shared) -> String {
+    format!("SELECT {FENCE_COLUMN} FROM {SCHEMA}.leases WHERE channel={}", quote(&shared.channel))
+}
+
+/// `lease`: the answer to [`lease_sql`].
+pub(super) fn is_ours(shared: &Shared, lease: Option<String>) -> Result<(), Failure> {
     let Statements { channel, epoch } = shared.statements();
-    let sql = format!("SELECT {FENCE_COLUMN} FROM {SCHEMA}.leases WHERE channel={}", quote(&channel));
-    match connection.scalar(sql).map_err(failed)? {
-        Some(now) if now == epoch.to_string() => Ok(()),
-        _ => Err(Failure::new(FailureKind::Fenced, format!("channel {} has been taken over", quote(&channel)))
-            .remedy("another heddle feeds it now; this one has nothing left to do")),
+    if lease == Some(epoch.to_string()) {
+        return Ok(());
     }
+    Err(Failure::new(FailureKind::Fenced, format!("channel {} has been taken over", quote(&channel)))
+        .remedy("another heddle feeds it now; this one has nothing left to do"))
 }
 
 /// (session number, connection id) of the channel's sessions whose connections live on the server, of these.
@@ -255,7 +264,7 @@ impl MySqlSession {
             shared,
             number,
             connection,
-            encoder: Encoder::new(dialect),
+            encoder: Encoder::new(dialect, script.events_bytes_max()),
             script,
             islands: IslandsTable::new(),
             events: Vec::new(),

@@ -15,8 +15,13 @@ use super::script::Script;
 use super::session::MySqlSession;
 use crate::target::{Commit, Session, Single};
 
-/// A packet is sent once its text has this many bytes.
+/// The most bytes of text in a packet.
 const PACKET_BYTES: usize = 256 << 10;
+
+/// Kept free below the server's limit for a packet: for its end and its header.
+const SPARE_BYTES: usize = 256;
+/// What a statement's GTID and its own words take at most.
+const SETTINGS_BYTES: usize = 256;
 
 /// What a packet that is being made commits: statements so far, and the transaction that ends there.
 type Ends = Vec<(usize, Seq)>;
@@ -26,25 +31,25 @@ pub(super) fn commit_each(
     singles: &[Single<'_>],
     committed_to: &mut Seq,
 ) -> Result<Commit, Failure> {
+    let packet_bytes = PACKET_BYTES.min(session.shared.info.packet_bytes_max.saturating_sub(SPARE_BYTES));
     let mut ends = Ends::new();
     // The domain and server of MariaDB's last one in this packet.
     let mut from = None;
     for single in singles {
-        if !is_one_statement(session, single) {
+        let text_bytes = if is_one_statement(session, single) { encode(session, single)? } else { usize::MAX };
+        if session.script.waiting().1.saturating_add(text_bytes) > packet_bytes {
             send(session, &mut ends, committed_to)?;
+            from = None;
+        }
+        if text_bytes > packet_bytes {
             session.commit(single.transaction, &single.batches, single.range)?;
             *committed_to = single.range.mark.seq;
             continue;
         }
-        if ends.is_empty() {
-            from = None;
-        }
-        gather(session, single, &mut from)?;
-        let (statements, bytes) = session.script.waiting();
-        ends.push((statements, single.range.mark.seq));
-        if bytes >= PACKET_BYTES {
-            send(session, &mut ends, committed_to)?;
-        }
+        let MySqlSession { shared, script, events, .. } = session;
+        let settings = settings(shared, single.transaction.gtid.as_ref(), script, &mut from)?;
+        script.one_binlog(&settings, events);
+        ends.push((script.waiting().0, single.range.mark.seq));
     }
     send(session, &mut ends, committed_to)?;
     Ok(Commit::Durable)
@@ -60,21 +65,18 @@ fn is_one_statement(session: &MySqlSession, single: &Single<'_>) -> bool {
         && single.batches.iter().all(|batch| batch.table.is_some_and(|table| table.transactional) && !asks(batch))
 }
 
-fn gather(session: &mut MySqlSession, single: &Single<'_>, from: &mut Option<(u32, u32)>) -> Result<(), Failure> {
-    let MySqlSession { shared, encoder, script, islands, events, .. } = session;
-    let Some(last) = single.batches.last() else { return Ok(()) };
-    let settings = settings(shared, single.transaction.gtid.as_ref(), script, from)?;
-    let range = (single.range.first, single.range.mark.seq);
-    let epoch = shared.statements().epoch;
+/// The statement's events, with the island among them; returns how long their text will be, with its GTID, in bytes.
+fn encode(session: &mut MySqlSession, single: &Single<'_>) -> Result<usize, Failure> {
+    let MySqlSession { shared, encoder, islands, events, .. } = session;
     let mut batches = single.batches.clone();
-    if !shared.gtids_are_progress() {
-        batches.push(islands.note(&shared.channel, range, epoch, last));
+    if let Some(last) = single.batches.last().filter(|_| !shared.gtids_are_progress()) {
+        let range = (single.range.first, single.range.mark.seq);
+        batches.push(islands.note(&shared.channel, range, shared.statements().epoch, last));
     }
     encoder.set_server_id(single.transaction.server_id);
     events.clear();
     encoder.encode_statement(&batches, events)?;
-    script.one_binlog(&settings, events);
-    Ok(())
+    Ok(events.len().div_ceil(3) * 4 + SETTINGS_BYTES)
 }
 
 /// What gives the next `BINLOG` statement its GTID: statements before it, and words that it begins with (MariaDB).

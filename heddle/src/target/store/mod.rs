@@ -397,6 +397,11 @@ impl Target for StoreTarget {
         false
     }
 
+    fn still_held(&self) -> Result<(), Failure> {
+        // The lock on its directory is the operating system's, and goes with the process only.
+        Ok(())
+    }
+
     fn close(&self) {
         let Some(shared) = self.shared.get() else { return };
         shared.sweeper.stop();
