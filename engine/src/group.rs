@@ -117,6 +117,13 @@ pub enum Grouping {
     UpTo(usize),
 }
 
+/// The most that share a target transaction with `--grouping auto`. Larger groups share more: what a commit costs, and changes of rows that
+/// are changed again and again. Beyond this little is gained; what readers of the target see moves on a group at a time.
+pub const TRANSACTIONS_MAX: usize = 10_000;
+/// Where rows are applied slowly a group holds fewer, see [`crate::pace`].
+pub const ROWS_MAX: usize = 40_000;
+const BYTES_MAX: u64 = 8 << 20;
+
 /// The most that one group may hold. The first transaction is always taken.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
@@ -134,10 +141,16 @@ impl Limits {
     pub fn new(grouping: Grouping) -> Self {
         let transactions_max = match grouping {
             Grouping::Off => 1,
-            Grouping::Auto => 2_000,
+            Grouping::Auto => TRANSACTIONS_MAX,
             Grouping::UpTo(most) => most.max(1),
         };
-        Self { transactions_max, rows_max: 10_000, bytes_max: 8 << 20, ahead_rows_min: 32, ahead_bytes_min: 64 << 10 }
+        Self {
+            transactions_max,
+            rows_max: ROWS_MAX,
+            bytes_max: BYTES_MAX,
+            ahead_rows_min: 32,
+            ahead_bytes_min: 64 << 10,
+        }
     }
 }
 

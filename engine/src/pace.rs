@@ -8,6 +8,8 @@ use std::time::Duration;
 /// What a group may take from its dispatch to its commit.
 const HOLD_GOAL: Duration = Duration::from_secs(1);
 const ROWS_MIN: usize = 10;
+/// The first groups hold no more: how long a row takes is not known yet.
+const ROWS_FIRST: usize = 2_000;
 
 #[derive(Clone, Copy, Debug)]
 pub struct Pace {
@@ -17,7 +19,12 @@ pub struct Pace {
 
 impl Pace {
     pub fn new(ceiling: usize) -> Self {
-        Self { rows: ceiling, ceiling }
+        Self { rows: ceiling.min(ROWS_FIRST), ceiling }
+    }
+
+    /// What the next group may hold.
+    pub fn rows(&self) -> usize {
+        self.rows
     }
 
     /// A group of so many rows has committed after this time; returns what the next one may hold.
@@ -40,6 +47,10 @@ mod tests {
     #[test]
     fn slow_groups_shrink_and_fast_ones_grow_back() {
         let mut pace = Pace::new(10_000);
+        assert_eq!(pace.rows(), 2_000);
+        assert_eq!(pace.committed(2_000, Duration::from_millis(20)), 4_000);
+        assert_eq!(pace.committed(2_000, Duration::from_millis(20)), 8_000);
+        assert_eq!(pace.committed(8_000, Duration::from_millis(80)), 10_000, "the ceiling");
         assert_eq!(pace.committed(10_000, Duration::from_millis(80)), 10_000);
         assert_eq!(pace.committed(10_000, Duration::from_secs(20)), 500);
         assert_eq!(pace.committed(500, Duration::from_millis(900)), 500, "within the goal");

@@ -283,11 +283,13 @@ fn run_threads(
     let locks_rows = target.locks_rows();
     let announce = spec.policy.uses_begun_commits() && locks_rows;
     let apart = spec.grouping == Grouping::Off && spec.order == CommitOrder::Relaxed && !announce;
+    let limits = Limits::new(spec.grouping);
+    let pace = Pace::new(limits.rows_max);
     let config = Config {
         lane_groups_max: spec.policy_options.lane_workers_max.unwrap_or(spec.workers),
         announce,
         apart,
-        ..Config::new(spec.workers, spec.order, Limits::new(spec.grouping), spec.retries_max)
+        ..Config::new(spec.workers, spec.order, Limits { rows_max: pace.rows(), ..limits }, spec.retries_max)
     };
     let islands = &opened.islands;
     let executed = start::ahead(&opened.executed, &feed.start, &feed.source_has);
@@ -377,7 +379,7 @@ fn run_threads(
         fed,
         reports,
         running: vec![None; workers.len()],
-        pace: Pace::new(config.limits.rows_max),
+        pace,
         suspected: (GroupId(0), Duration::ZERO),
         dispatched: Instant::now(),
         low_water: None,

@@ -1,14 +1,12 @@
 //! Heddle: transactions one by one, or many in one target transaction.
 
+use engine::group::{ROWS_MAX, TRANSACTIONS_MAX};
+
 use super::Policy;
 use super::mysql::Commits;
 use super::policy::Past;
 use super::resources::{Cores, Pool};
 use super::{Applied, Costs, Outcome, Trace, Waits};
-
-/// A group's limits, as the scheduler's.
-const GROUP_TRANSACTIONS_MAX: usize = 2_000;
-const GROUP_ROWS_MAX: u64 = 10_000;
 
 /// How far ahead of the first that has not committed others are looked at.
 const AHEAD: usize = 10_000;
@@ -149,14 +147,14 @@ impl Load {
 
 fn group_length(rest: &[Applied]) -> usize {
     let mut rows = 0;
-    for (at, applied) in rest.iter().take(GROUP_TRANSACTIONS_MAX).enumerate() {
+    for (at, applied) in rest.iter().take(TRANSACTIONS_MAX).enumerate() {
         rows += u64::from(applied.rows);
         if applied.barrier {
             return at.max(1);
         }
-        if rows > GROUP_ROWS_MAX {
+        if rows > ROWS_MAX as u64 {
             return at.max(1);
         }
     }
-    rest.len().min(GROUP_TRANSACTIONS_MAX)
+    rest.len().min(TRANSACTIONS_MAX)
 }

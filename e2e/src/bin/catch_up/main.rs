@@ -3,7 +3,8 @@
 //!
 //! Arguments: `--sections NAME,…` (catch-up, settings, workloads, slow-disk, keep-up, shapes, tables, growth,
 //! receive; default all), `--transactions N` (default 20000, a short
-//! look), `--repeat N` (1; the median counts), `--sessions N` (16), `--servers NAME,…`, `--only TEXT` (contenders whose name holds it),
+//! look), `--repeat N` (1; the median counts), `--sessions N` (16), `--servers NAME,…`, `--only TEXT[|TEXT…]` (contenders whose
+//! name holds one of these),
 //! `--output FILE`.
 
 mod contenders;
@@ -12,6 +13,7 @@ mod receive;
 mod tables;
 
 use anyhow::{Result, ensure};
+use contenders::Named;
 use e2e::bench::arguments::{each, list};
 use e2e::bench::machine;
 use e2e::bench::page::Page;
@@ -64,6 +66,12 @@ fn arguments() -> Result<Arguments> {
 }
 
 impl Arguments {
+    /// Those of the list that take part.
+    fn of(&self, mut list: Vec<Named>) -> Vec<Named> {
+        list.retain(|(name, _)| self.only.split('|').any(|text| name.contains(text)));
+        list
+    }
+
     /// What makes a section again.
     fn command(&self, section: &str) -> String {
         format!("bench/catch-up --sections {section} --transactions {} --repeat {}", self.transactions, self.repeat)

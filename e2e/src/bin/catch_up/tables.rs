@@ -30,7 +30,7 @@ impl Table {
     /// `options`: of the targets.
     fn measure(arguments: &Arguments, stage: &Stage, list: &[Named], options: &[&str]) -> Result<Self> {
         let mut lines = Vec::new();
-        for &(name, contender) in list.iter().filter(|(name, _)| name.contains(&arguments.only)) {
+        for &(name, contender) in list {
             let runs: Vec<Measured> = (0..arguments.repeat)
                 .map(|_| measure(stage, contender, options))
                 .collect::<Result<_>>()
@@ -107,7 +107,7 @@ fn on_updates(arguments: &Arguments, page: &Page, name: &str, list: fn(Kind) -> 
     );
     for &kind in &arguments.kinds {
         let stage = Stage::new(kind, &workload)?;
-        let table = Table::measure(arguments, &stage, &list(kind), &[])?;
+        let table = Table::measure(arguments, &stage, &arguments.of(list(kind)), &[])?;
         let picture = page.picture(&format!("{name}-{kind}"), &table.version, &table.plot())?;
         write!(text, "\n### {}\n\n{picture}\n{}", table.version, table.text()?)?;
     }
@@ -123,7 +123,7 @@ fn several(
 ) -> Result<String> {
     let mut text = String::new();
     for &kind in &arguments.kinds {
-        let list = contenders(kind);
+        let list = arguments.of(contenders(kind));
         let names: Vec<&str> = list.iter().map(|(name, _)| *name).collect();
         let mut rows = String::new();
         let mut version = String::new();
