@@ -409,6 +409,31 @@ fn into_store(kind: Kind, live: bool, options: &[&str]) -> Result<()> {
     heddle(&["status", "--to", &to])?.successful().map(drop)
 }
 
+/// One transaction into the embedded store, many times as large as what heddle may hold.
+#[test]
+#[ignore = "a minute, and 3 GB of disk; run by the nightly script"]
+fn store_holds_little_of_a_large_transaction() {
+    const ROWS: usize = 5_000_000;
+    let test = || -> Result<()> {
+        let source = Server::start(MARIADB_10_11, &["--innodb-buffer-pool-size=1G"])?;
+        source.execute(&format!(
+            "CREATE DATABASE d; USE d; CREATE TABLE t (id INT PRIMARY KEY, v VARCHAR(250)); \
+             INSERT INTO t SELECT seq, REPEAT(MD5(seq), 6) FROM seq_1_to_{ROWS}; UPDATE t SET v = 'last' WHERE id = {ROWS}"
+        ))?;
+        source.rotate()?;
+        let (path, from) =
+            (source.dir().join("store").display().to_string(), source.binlog_index().display().to_string());
+        let to = format!("store:{path}");
+        let run = heddle(&["replicate", "--from", &from, "--to", &to, "--json"])?.successful()?;
+        ensure!(run.number("read_bytes")? > 900 << 20, "too little: {run}");
+        ensure!(run.number("memory_bytes_max")? <= 256 << 20, "too much memory: {run}");
+        let sum = heddle(&["store", "checksum", &path])?.successful()?;
+        ensure!(sum.stdout.contains(&ROWS.to_string()), "rows are missing: {sum}");
+        Ok(())
+    };
+    test().unwrap_or_else(|error| panic!("{error:#}"));
+}
+
 fn status_shows_progress(kind: Kind) -> Result<()> {
     let pair = Pair::start(kind)?;
     pair.source.execute("CREATE DATABASE d; CREATE TABLE d.t (id INT PRIMARY KEY)")?;

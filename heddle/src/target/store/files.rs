@@ -13,9 +13,9 @@ const MARKER: &str = "heddle-store";
 const FORMAT: &str = "heddle store, format 1\n";
 const DATABASE: &str = "db";
 /// Blocks of tables that are kept in memory, in bytes.
-const CACHE_BYTES: u64 = 128 << 20;
+const CACHE_BYTES: u64 = 32 << 20;
 /// A keyspace's newest writes are kept in memory up to so many bytes, and several times as many while they are written out.
-const MEMTABLE_BYTES: u64 = 16 << 20;
+const MEMTABLE_BYTES: u64 = 12 << 20;
 /// Below this no commit is begun, so that what was begun can be finished: a journal and a few tables, in bytes.
 const FREE_BYTES_MIN: u64 = 64 << 20;
 

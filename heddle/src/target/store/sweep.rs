@@ -2,6 +2,7 @@
 //!
 //! A record names each such table until all its rows are gone, so that the work goes on after a restart.
 
+use std::ops::Bound;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
@@ -69,18 +70,29 @@ fn run(files: &Files, tables: &Receiver<u32>, stop: &AtomicBool) {
     }
 }
 
-/// False when it was stopped before the end.
+/// False when it was stopped before the end. Reads a piece, ends reading, writes: as with [`super::pending::replay`].
 fn sweep(files: &Files, table: u32, stop: &AtomicBool) -> fjall::Result<bool> {
-    let mut batch = files.db.batch();
-    for entry in files.data.prefix(keys::rows(table)) {
-        batch.remove(&files.data, entry.key()?);
-        if batch.len() >= REMOVED_TOGETHER {
-            if stop.load(Ordering::Relaxed) {
-                return Ok(false);
+    let prefix = keys::rows(table);
+    let mut from = Bound::Included(prefix.to_vec());
+    loop {
+        let mut batch = files.db.batch();
+        let mut last = None;
+        for entry in files.data.range((from, Bound::Unbounded)).take(REMOVED_TOGETHER) {
+            let key = entry.key()?;
+            if !key.starts_with(&prefix) {
+                break;
             }
-            std::mem::replace(&mut batch, files.db.batch()).commit()?;
+            last = Some(key.to_vec());
+            batch.remove(&files.data, &*key);
         }
+        let Some(last) = last else { break };
+        batch.commit()?;
+        if stop.load(Ordering::Relaxed) {
+            return Ok(false);
+        }
+        from = Bound::Excluded(last);
     }
+    let mut batch = files.db.batch();
     batch.remove(&files.data, keys::garbage_of(table));
     batch.commit()?;
     Ok(true)
