@@ -310,6 +310,23 @@ fn missing_row_in_a_packet(kind: Kind) -> Result<()> {
     Ok(())
 }
 
+/// A group of many: what comes before the one that fails is committed, it and what follows is not.
+fn missing_row_in_a_group(kind: Kind, options: &[&str]) -> Result<()> {
+    let pair = begun(kind, &[])?;
+    let inserts = |ids: std::ops::Range<u32>| -> String {
+        ids.map(|id| format!("INSERT INTO d.t VALUES ({id}, 'new'); ")).collect()
+    };
+    pair.target.execute(DELETE_ROW[0])?;
+    pair.source.execute(&format!("{}UPDATE d.t SET v = 'x' WHERE id = 1; {}", inserts(100..453), inserts(500..800)))?;
+    let options = [&["--until-end"], options].concat();
+    refused_with_remedy(&pair.begin(&options)?.wait()?, &["update of d.t key (id=1)"])?;
+    ensure!(pair.target.scalar("SELECT COUNT(*) FROM d.t WHERE id >= 100")? == "353");
+    pair.target.execute(DELETE_ROW[1])?;
+    let run = pair.to_the_end(&options[1..])?;
+    ensure!(run.number("transactions")? == 301, "{run}");
+    Ok(())
+}
+
 /// A target that is told to be lenient with its own replication would be so with us: nothing is begun on it.
 fn lenient_target(kind: Kind, option: &str, repair: &str) -> Result<()> {
     let name = if kind.is_mariadb() { "slave" } else { "replica" };
@@ -640,6 +657,9 @@ tests! {
     mariadb_clock_jumps: clock_jumps(MARIADB_10_11);
     mysql_clock_jumps: clock_jumps(MYSQL_9_7);
     mariadb_two_on_one_channel: two_on_one_channel(MARIADB_10_11);
+    mariadb_missing_row_in_a_group: missing_row_in_a_group(MARIADB_10_11, &[]);
+    mysql_missing_row_in_a_group: missing_row_in_a_group(MYSQL_9_7, &[]);
+    mysql_missing_row_in_a_group_relaxed: missing_row_in_a_group(MYSQL_9_7, &["--commit-order", "relaxed", "--workers", "1"]);
     mysql_same_server_id: same_server_id(MYSQL_9_7);
     mariadb_same_server_id: same_server_id(MARIADB_10_11);
     mysql_two_on_one_channel: two_on_one_channel(MYSQL_9_7);

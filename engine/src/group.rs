@@ -58,16 +58,25 @@ impl Group {
 
     /// Its transactions as groups of one, nothing of which has to wait.
     pub fn singles(&self) -> impl Iterator<Item = Group> + '_ {
+        self.pieces(1)
+    }
+
+    /// The same as groups of at most so many transactions.
+    pub fn pieces(&self, transactions_max: usize) -> impl Iterator<Item = Group> + '_ {
         let mut marker = Marker::new(self.before.clone());
-        self.transactions.iter().map(move |transaction| {
-            let (gtid, end) = (transaction.gtid.clone(), transaction.end.clone());
-            marker.push(transaction.seq, gtid, end, transaction.commit_time_us);
+        self.transactions.chunks(transactions_max.max(1)).map(move |transactions| {
+            let mut last = 0;
+            for transaction in transactions {
+                let (gtid, end) = (transaction.gtid.clone(), transaction.end.clone());
+                marker.push(transaction.seq, gtid, end, transaction.commit_time_us);
+                last = transaction.seq;
+            }
             Group {
                 id: self.id,
-                transactions: vec![Arc::clone(transaction)],
-                held: vec![Held::Nothing],
+                transactions: transactions.to_vec(),
+                held: vec![Held::Nothing; transactions.len()],
                 before: marker.mark().clone(),
-                mark: marker.advance(transaction.seq).clone(),
+                mark: marker.advance(last).clone(),
             }
         })
     }

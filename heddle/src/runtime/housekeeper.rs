@@ -61,6 +61,7 @@ impl Housekeeper {
         let mut noted = Instant::now();
         let mut held = Instant::now();
         let mut warned = false;
+        let mut in_vain = false;
         loop {
             let done = match self.chores.recv_timeout(HELD_EVERY.saturating_sub(held.elapsed())) {
                 Ok(Chore::LockWaits) => self.look_for_lock_waits(),
@@ -89,22 +90,24 @@ impl Housekeeper {
                 noted = Instant::now();
             }
             if held.elapsed() >= HELD_EVERY {
-                self.see_whether_it_is_held()?;
+                in_vain = self.see_whether_it_is_held(in_vain)?;
                 held = Instant::now();
             }
         }
         low_water.map_or(Ok(()), |mark| self.try_to_note(&mark).map(|_| ()))
     }
 
-    /// Any other failure is the workers' as well, who say what they were about to do.
-    fn see_whether_it_is_held(&self) -> Result<(), Failure> {
+    /// True: it could not be asked, as `before` says of the last time. That alone ends nothing: workers that meet it try again.
+    fn see_whether_it_is_held(&self, before: bool) -> Result<bool, Failure> {
         match self.target.still_held() {
             Err(lost) if lost.kind == FailureKind::Fenced => Err(lost),
             Err(failure) => {
-                tracing::warn!("the target can not be asked whether the channel is still held: {failure}");
-                Ok(())
+                if !before {
+                    tracing::warn!("the target can not be asked whether the channel is still held: {failure}");
+                }
+                Ok(true)
             }
-            Ok(()) => Ok(()),
+            Ok(()) => Ok(false),
         }
     }
 

@@ -50,6 +50,9 @@ pub enum Report {
     Panicked(Worker),
 }
 
+/// Transactions of a group that has failed which are tried together once more, before they are tried one by one.
+const PIECE_TRANSACTIONS: usize = 100;
+
 pub struct WorkerTask {
     pub number: Worker,
     pub session: Box<dyn Session>,
@@ -258,8 +261,39 @@ impl WorkerTask {
         self.session.commit_each(&singles, committed_to)
     }
 
-    /// The same one by one: a failure names its place.
+    /// The same in pieces, and one by one where a piece fails: a failure names its place.
     fn isolated(&mut self, group: &Group, committed_to: &mut Seq) -> Result<Commit, Failure> {
+        let together = if self.apart { 1 } else { PIECE_TRANSACTIONS };
+        for piece in group.pieces(together) {
+            if piece.transactions.len() > 1 && self.piece_commits(&piece)? {
+                *committed_to = piece.last();
+                continue;
+            }
+            self.one_by_one(&piece, committed_to)?;
+        }
+        Ok(Commit::Durable)
+    }
+
+    /// False: nothing of it is committed, and its transactions one by one will say why.
+    fn piece_commits(&mut self, piece: &Group) -> Result<bool, Failure> {
+        match self.piece(piece) {
+            Ok(()) => Ok(true),
+            Err(lost) if lost.kind == FailureKind::ConnectionLost => Ok(self.reconnect(piece, &lost)? >= piece.last()),
+            Err(fenced) if fenced.kind == FailureKind::Fenced => self.roll_back().and(Err(fenced)),
+            Err(_) => self.roll_back().map(|()| false),
+        }
+    }
+
+    fn piece(&mut self, piece: &Group) -> Result<(), Failure> {
+        let Some(first) = piece.transactions.first() else { return Ok(()) };
+        let plan = plan(piece, false);
+        match self.session.commit(first, &plan.free, self.range(piece))? {
+            Commit::Durable => Ok(()),
+            Commit::Ordered => self.session.wait_durable(),
+        }
+    }
+
+    fn one_by_one(&mut self, group: &Group, committed_to: &mut Seq) -> Result<(), Failure> {
         for (single, transaction) in group.singles().zip(&group.transactions) {
             let done = match self.single(transaction, &single) {
                 Err(lost) if lost.kind == FailureKind::ConnectionLost => match self.reconnect(&single, &lost)? {
@@ -274,7 +308,7 @@ impl WorkerTask {
             }
             *committed_to = transaction.seq;
         }
-        Ok(Commit::Durable)
+        Ok(())
     }
 
     fn single(&mut self, transaction: &Transaction, single: &Group) -> Result<(), Failure> {

@@ -1,11 +1,9 @@
 //! The benchmarks of docs/benchmarks.md: a source makes a workload, then native replicas and heddle apply it in turn, each on a fresh copy of the
 //! same start, all fully durable; contents are compared at the end. Sections that are not measured stay in the page as they are.
 //!
-//! Arguments: `--sections NAME,…` (catch-up, settings, workloads, slow-disk, keep-up, shapes, tables, growth,
-//! receive; default all), `--transactions N` (default 20000, a short
-//! look), `--repeat N` (1; the median counts), `--sessions N` (16), `--servers NAME,…`, `--only TEXT[|TEXT…]` (contenders whose
-//! name holds one of these),
-//! `--output FILE`.
+//! Arguments: `--sections NAME,…` (catch-up, settings, workloads, slow-disk, keep-up, shapes, tables, growth, receive; default all),
+//! `--transactions N` (default 20000, a short look), `--repeat N` (1; the median counts), `--sessions N` (16), `--servers NAME,…`,
+//! `--only TEXT[|TEXT…]` (contenders whose name holds one of these), `--output FILE`.
 
 mod contenders;
 mod keep_up;
@@ -74,7 +72,11 @@ impl Arguments {
 
     /// What makes a section again.
     fn command(&self, section: &str) -> String {
-        format!("bench/catch-up --sections {section} --transactions {} --repeat {}", self.transactions, self.repeat)
+        let only = if self.only.is_empty() { String::new() } else { format!(" --only '{}'", self.only) };
+        format!(
+            "bench/catch-up --sections {section} --transactions {} --repeat {}{only}",
+            self.transactions, self.repeat
+        )
     }
 
     fn workload(&self, title: &'static str, script: Script<'static>, tables: u32, rows: u32, share: u64) -> Workload {
