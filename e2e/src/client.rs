@@ -1,13 +1,14 @@
 //! SQL through the servers' own command-line client: scripts with DELIMITER, and queries with plain answers.
 
 use crate::server::{PASSWORD, Server, USER, servers_script};
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result, bail, ensure};
 use std::collections::BTreeMap;
 use std::io::Write;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::sync::{Mutex, PoisonError};
 use std::thread;
+use std::time::Duration;
 use wire::{ConnectOptions, Connection};
 
 /// The client of a server's tree. What runs it is found out once: a test asks many questions.
@@ -87,6 +88,17 @@ impl Server {
     pub fn rows(&self, sql: &str) -> Result<Vec<Vec<String>>> {
         let text = self.run_script(sql.as_bytes()).with_context(|| shortened(sql))?;
         Ok(text.lines().map(|line| line.split('\t').map(str::to_owned).collect()).collect())
+    }
+
+    /// `count`: a query; until it says something else than 0.
+    pub fn wait_until(&self, count: &str) -> Result<()> {
+        for _ in 0..400 {
+            if self.scalar(count)? != "0" {
+                return Ok(());
+            }
+            thread::sleep(Duration::from_millis(20));
+        }
+        bail!("still 0: {count}")
     }
 
     /// The first column of the first row.

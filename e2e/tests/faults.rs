@@ -72,7 +72,7 @@ fn cut_off(kind: Kind, options: &[&str]) -> Result<()> {
     // Somebody holds rows, so the first has many commits to come when it is stopped.
     let blocker = hold(&pair.target, "SELECT * FROM sbtest.sbtest1 FOR UPDATE; SELECT SLEEP(300)")?;
     let hung = pair.begin(&[options, &["--workers", "12"]].concat())?;
-    wait_until(&pair.target, "SELECT COUNT(IS_USED_LOCK('heddle.default'))")?;
+    pair.target.wait_until("SELECT COUNT(IS_USED_LOCK('heddle.default'))")?;
     thread::sleep(Duration::from_millis(random.random_range(300..1500)));
     hung.signal(libc::SIGSTOP)?;
     let second = take_over(&pair, options)?;
@@ -94,7 +94,7 @@ fn cut_off_idle(kind: Kind) -> Result<()> {
     pair.to_the_end(&[])?;
     // The source would end the dump of one whose number comes again.
     let hung = pair.begin(&["--server-id", "77"])?;
-    wait_until(&pair.target, "SELECT COUNT(IS_USED_LOCK('heddle.default/0'))")?;
+    pair.target.wait_until("SELECT COUNT(IS_USED_LOCK('heddle.default/0'))")?;
     hung.signal(libc::SIGSTOP)?;
     let second = take_over(&pair, &[])?;
     hung.signal(libc::SIGCONT)?;
@@ -112,7 +112,7 @@ fn take_over(pair: &Pair, options: &[&str]) -> Result<Heddle> {
     let to = pair.target.url();
     let begin = ["replicate", "--json", "--from", &pair.from, "--to", &to, "--relay-dir", &relay, "--workers", "2"];
     let second = Heddle::start(&[&begin[..], options].concat())?;
-    wait_until(&pair.target, &format!("SELECT COALESCE(IS_USED_LOCK('heddle.default'), {holder}) <> {holder}"))?;
+    pair.target.wait_until(&format!("SELECT COALESCE(IS_USED_LOCK('heddle.default'), {holder}) <> {holder}"))?;
     Ok(second)
 }
 
@@ -240,23 +240,11 @@ fn hold(server: &Server, sql: &str) -> Result<thread::JoinHandle<Result<()>>> {
 
 /// Until a session executes a statement like this.
 fn wait_for(server: &Server, pattern: &str) -> Result<()> {
-    wait_until(
-        server,
+    server.wait_until(
         &format!(
             "SELECT COUNT(*) FROM information_schema.PROCESSLIST WHERE INFO LIKE '{pattern}' AND INFO NOT LIKE '%PROCESSLIST%'"
         ),
     )
-}
-
-/// `count`: a query; until it says something else than 0.
-fn wait_until(server: &Server, count: &str) -> Result<()> {
-    for _ in 0..400 {
-        if server.scalar(count)? != "0" {
-            return Ok(());
-        }
-        thread::sleep(Duration::from_millis(20));
-    }
-    anyhow::bail!("still 0: {count}")
 }
 
 fn crashes(kind: Kind, victim: Victim, kills: usize, options: &[&str]) -> Result<()> {

@@ -140,8 +140,9 @@ fn heddle_killed(kind: Kind, options: &[&str]) -> Result<()> {
     killed_and(kind, options, (seeded("heddle_killed"), 50), |_, _| Ok(()))
 }
 
-/// Transactions are noted by their GTIDs.
+/// Several share a packet, and each commits by itself.
 const RELAXED: [&str; 6] = ["--grouping", "off", "--workers", "4", "--commit-order", "relaxed"];
+/// Transactions are noted by their GTIDs.
 const KEEPING_GTIDS: [&str; 6] = ["--gtids", "preserve", "--commit-order", "relaxed", "--workers", "6"];
 
 /// Kills heddle, not before so many milliseconds, and does something; again and again, then to the end.

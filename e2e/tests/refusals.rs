@@ -6,6 +6,7 @@ use e2e::checksum::{contents, differences};
 use e2e::heddle::{Heddle, Run, heddle};
 use e2e::pair::Pair;
 use e2e::server::{Kind, MARIADB_10_11, MYSQL_9_7, PASSWORD, Server};
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::Duration;
@@ -292,39 +293,33 @@ fn other_table(kind: Kind, spoil: &str, repair: &str, texts: &[&str]) -> Result<
     pair.to_the_end(&[]).map(drop)
 }
 
-/// A missing row among many transactions that share packets: all before it are there, nothing of it or of what builds on it is.
-fn missing_row_in_a_packet(kind: Kind) -> Result<()> {
+/// A missing row among many transactions that share packets, or a group: all before it are there, nothing of it or of what follows is.
+/// `before`, `after`: ids of rows that come with a transaction each.
+fn missing_row_among(kind: Kind, before: Range<u32>, after: Range<u32>, options: &[&str]) -> Result<()> {
     let pair = begun(kind, &[])?;
-    let inserts = |from: u32| -> String {
-        (from..from + 100).map(|id| format!("INSERT INTO d.t VALUES ({id}, 'new'); ")).collect()
+    let inserts = |ids: &Range<u32>| -> String {
+        ids.clone().map(|id| format!("INSERT INTO d.t VALUES ({id}, 'new'); ")).collect()
     };
     pair.target.execute(DELETE_ROW[0])?;
-    pair.source.execute(&format!("{}UPDATE d.t SET v = 'x' WHERE id = 1; {}", inserts(100), inserts(200)))?;
+    pair.source.execute(&format!("{}UPDATE d.t SET v = 'x' WHERE id = 1; {}", inserts(&before), inserts(&after)))?;
     pair.source.execute("UPDATE d.t SET v = 'y' WHERE id = 1")?;
-    let apart = ["--until-end", "--grouping", "off", "--workers", "1", "--commit-order", "relaxed"];
-    refused_with_remedy(&pair.begin(&apart)?.wait()?, &["d.t key (id=1)"])?;
-    ensure!(pair.target.scalar("SELECT COUNT(*) FROM d.t WHERE id >= 100")? == "100");
+    let to_the_end = [&["--until-end"], options].concat();
+    refused_with_remedy(&pair.begin(&to_the_end)?.wait()?, &["update of d.t key (id=1)"])?;
+    ensure!(pair.target.scalar("SELECT COUNT(*) FROM d.t WHERE id >= 100")? == before.len().to_string());
     pair.target.execute(DELETE_ROW[1])?;
-    let run = pair.to_the_end(&apart[1..])?;
-    ensure!(run.number("transactions")? == 102, "{run}");
+    let run = pair.to_the_end(options)?;
+    ensure!(run.number("transactions")? == after.len() as u64 + 2, "{run}");
     Ok(())
 }
 
-/// A group of many: what comes before the one that fails is committed, it and what follows is not.
+fn missing_row_in_a_packet(kind: Kind) -> Result<()> {
+    let apart = ["--grouping", "off", "--workers", "1", "--commit-order", "relaxed"];
+    missing_row_among(kind, 100..200, 200..300, &apart)
+}
+
+/// Of many pieces.
 fn missing_row_in_a_group(kind: Kind, options: &[&str]) -> Result<()> {
-    let pair = begun(kind, &[])?;
-    let inserts = |ids: std::ops::Range<u32>| -> String {
-        ids.map(|id| format!("INSERT INTO d.t VALUES ({id}, 'new'); ")).collect()
-    };
-    pair.target.execute(DELETE_ROW[0])?;
-    pair.source.execute(&format!("{}UPDATE d.t SET v = 'x' WHERE id = 1; {}", inserts(100..453), inserts(500..800)))?;
-    let options = [&["--until-end"], options].concat();
-    refused_with_remedy(&pair.begin(&options)?.wait()?, &["update of d.t key (id=1)"])?;
-    ensure!(pair.target.scalar("SELECT COUNT(*) FROM d.t WHERE id >= 100")? == "353");
-    pair.target.execute(DELETE_ROW[1])?;
-    let run = pair.to_the_end(&options[1..])?;
-    ensure!(run.number("transactions")? == 301, "{run}");
-    Ok(())
+    missing_row_among(kind, 100..453, 500..800, options)
 }
 
 /// A target that is told to be lenient with its own replication would be so with us: nothing is begun on it.
@@ -629,6 +624,9 @@ tests! {
     mysql_shorter_column: other_table(MYSQL_9_7, SHORTER[0], SHORTER[1], &["d.t"]);
     mariadb_missing_row_in_a_packet: missing_row_in_a_packet(MARIADB_10_11);
     mysql_missing_row_in_a_packet: missing_row_in_a_packet(MYSQL_9_7);
+    mariadb_missing_row_in_a_group: missing_row_in_a_group(MARIADB_10_11, &[]);
+    mysql_missing_row_in_a_group: missing_row_in_a_group(MYSQL_9_7, &[]);
+    mysql_missing_row_in_a_group_relaxed: missing_row_in_a_group(MYSQL_9_7, &["--commit-order", "relaxed", "--workers", "1"]);
     mariadb_missing_row: other_table(MARIADB_10_11, DELETE_ROW[0], DELETE_ROW[1], &["d.t key (id=1)"]);
     mysql_missing_row: other_table(MYSQL_9_7, DELETE_ROW[0], DELETE_ROW[1], &["d.t key (id=1)"]);
     mariadb_duplicate_row: other_table(MARIADB_10_11, INSERT_ROW[0], INSERT_ROW[1], &["1062", "d.t key (id=3)"]);
@@ -657,12 +655,9 @@ tests! {
     mariadb_clock_jumps: clock_jumps(MARIADB_10_11);
     mysql_clock_jumps: clock_jumps(MYSQL_9_7);
     mariadb_two_on_one_channel: two_on_one_channel(MARIADB_10_11);
-    mariadb_missing_row_in_a_group: missing_row_in_a_group(MARIADB_10_11, &[]);
-    mysql_missing_row_in_a_group: missing_row_in_a_group(MYSQL_9_7, &[]);
-    mysql_missing_row_in_a_group_relaxed: missing_row_in_a_group(MYSQL_9_7, &["--commit-order", "relaxed", "--workers", "1"]);
+    mysql_two_on_one_channel: two_on_one_channel(MYSQL_9_7);
     mysql_same_server_id: same_server_id(MYSQL_9_7);
     mariadb_same_server_id: same_server_id(MARIADB_10_11);
-    mysql_two_on_one_channel: two_on_one_channel(MYSQL_9_7);
     mariadb_truncated_file: spoiled_file(MARIADB_10_11, truncate, &["binlog.000002"]);
     mysql_truncated_file: spoiled_file(MYSQL_9_7, truncate, &["binlog.000002"]);
     mariadb_cut_file: spoiled_file(MARIADB_10_11, cut_transaction, &["binlog.000002"]);

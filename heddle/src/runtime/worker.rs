@@ -312,15 +312,10 @@ impl WorkerTask {
     }
 
     fn single(&mut self, transaction: &Transaction, single: &Group) -> Result<(), Failure> {
-        let range = self.range(single);
         if transaction.barrier.is_some() {
-            return self.session.run_alone(transaction, &self.reread, range);
+            return self.session.run_alone(transaction, &self.reread, self.range(single));
         }
-        let plan = plan(single, false);
-        match self.session.commit(transaction, &plan.free, range)? {
-            Commit::Durable => Ok(()),
-            Commit::Ordered => self.session.wait_durable(),
-        }
+        self.piece(single)
     }
 
     /// Applies the rows one by one, then rolls back: which is the first that fails?

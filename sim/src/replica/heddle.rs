@@ -149,10 +149,7 @@ fn group_length(rest: &[Applied]) -> usize {
     let mut rows = 0;
     for (at, applied) in rest.iter().take(TRANSACTIONS_MAX).enumerate() {
         rows += u64::from(applied.rows);
-        if applied.barrier {
-            return at.max(1);
-        }
-        if rows > ROWS_MAX as u64 {
+        if applied.barrier || rows > ROWS_MAX as u64 {
             return at.max(1);
         }
     }

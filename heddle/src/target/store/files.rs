@@ -3,10 +3,11 @@
 //! `heddle-store` says the format, `db/` is fjall's database. fjall locks it: one process at a time.
 
 use std::io::Write;
+use std::ops::Bound;
 use std::path::{Path, PathBuf};
 
 use engine::failure::{Failure, FailureKind};
-use fjall::{Database, Keyspace, KeyspaceCreateOptions};
+use fjall::{Database, Keyspace, KeyspaceCreateOptions, OwnedWriteBatch};
 
 const MARKER: &str = "heddle-store";
 /// What the marker holds; the number changes when an older heddle could not read the store, or would damage it.
@@ -54,6 +55,42 @@ impl Files {
             Ok(Self { path: path.to_owned(), db, data, staging })
         };
         opened().map_err(|error| failure(path, &error))
+    }
+
+    /// Hands the entries of a keyspace whose keys begin with `prefix` to `add`, in their order, which adds to a batch and says whether the
+    /// batch is full. `go_on` is asked after each that is written; false when it did not.
+    ///
+    /// A piece is read, reading ends, then it is written: while a snapshot is open fjall keeps the memory of everything that is written
+    /// meanwhile, in any keyspace. Keys are copied, as one that was read keeps its whole block in memory.
+    pub fn in_pieces(
+        &self,
+        keyspace: &Keyspace,
+        prefix: &[u8],
+        mut add: impl FnMut(&mut OwnedWriteBatch, &[u8], &[u8]) -> bool,
+        go_on: impl Fn() -> bool,
+    ) -> fjall::Result<bool> {
+        let mut from = Bound::Included(prefix.to_vec());
+        loop {
+            let mut batch = self.db.batch();
+            let mut last = None;
+            for entry in keyspace.range((from, Bound::Unbounded)) {
+                let (key, value) = entry.into_inner()?;
+                if !key.starts_with(prefix) {
+                    break;
+                }
+                let is_full = add(&mut batch, &key, &value);
+                last = Some(key.to_vec());
+                if is_full {
+                    break;
+                }
+            }
+            let Some(last) = last else { return Ok(true) };
+            batch.commit()?;
+            if !go_on() {
+                return Ok(false);
+            }
+            from = Bound::Excluded(last);
+        }
     }
 
     /// Refuses while it can still be repeated: once a write has failed, fjall takes no more.

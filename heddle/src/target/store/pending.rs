@@ -2,9 +2,7 @@
 //!
 //! A huge transaction moves them to the staging keyspace piece by piece, where nobody looks before its commit.
 
-use std::ops::Bound;
-
-use fjall::Slice;
+use fjall::{OwnedWriteBatch, Slice};
 use foldhash::fast::FixedState;
 use hashbrown::HashMap;
 
@@ -190,30 +188,21 @@ fn unstage(staged: &[u8]) -> Option<Slice> {
 }
 
 /// Applies a staged transaction that is committed. Can be repeated after a crash.
-///
-/// Reads a piece, ends reading, writes it: while a snapshot is open fjall keeps the memory of everything that is written in any keyspace.
 pub fn replay(files: &Files) -> fjall::Result<()> {
-    let mut from = Bound::Unbounded;
-    loop {
-        let (mut batch, mut bytes) = (files.db.batch(), 0);
-        let mut last = None;
-        for entry in files.staging.range((from, Bound::Unbounded)) {
-            let (key, staged) = entry.into_inner()?;
-            bytes += key.len() + staged.len() + ENTRY_BYTES;
-            last = Some(key.to_vec());
-            match unstage(&staged) {
-                // A key of its own: the one that was read keeps the block that it is from in memory.
-                Some(value) => batch.insert(&files.data, &*key, value),
-                None => batch.remove(&files.data, &*key),
-            }
-            if bytes > MOVED_TOGETHER_BYTES {
-                break;
-            }
+    let mut bytes = 0;
+    let add = |batch: &mut OwnedWriteBatch, key: &[u8], staged: &[u8]| {
+        bytes += key.len() + staged.len() + ENTRY_BYTES;
+        match unstage(staged) {
+            Some(value) => batch.insert(&files.data, key, value),
+            None => batch.remove(&files.data, key),
         }
-        let Some(last) = last else { break };
-        batch.commit()?;
-        from = Bound::Excluded(last);
-    }
+        let is_full = bytes > MOVED_TOGETHER_BYTES;
+        if is_full {
+            bytes = 0;
+        }
+        is_full
+    };
+    files.in_pieces(&files.staging, &[], add, || true)?;
     let mut batch = files.db.batch();
     batch.remove(&files.data, keys::staged());
     batch.commit()?;

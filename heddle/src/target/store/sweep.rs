@@ -2,12 +2,12 @@
 //!
 //! A record names each such table until all its rows are gone, so that the work goes on after a restart.
 
-use std::ops::Bound;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 
 use crossbeam_channel::{Receiver, Sender, unbounded};
+use fjall::OwnedWriteBatch;
 
 use super::files::Files;
 use super::keys;
@@ -70,27 +70,14 @@ fn run(files: &Files, tables: &Receiver<u32>, stop: &AtomicBool) {
     }
 }
 
-/// False when it was stopped before the end. Reads a piece, ends reading, writes: as with [`super::pending::replay`].
+/// False when it was stopped before the end.
 fn sweep(files: &Files, table: u32, stop: &AtomicBool) -> fjall::Result<bool> {
-    let prefix = keys::rows(table);
-    let mut from = Bound::Included(prefix.to_vec());
-    loop {
-        let mut batch = files.db.batch();
-        let mut last = None;
-        for entry in files.data.range((from, Bound::Unbounded)).take(REMOVED_TOGETHER) {
-            let key = entry.key()?;
-            if !key.starts_with(&prefix) {
-                break;
-            }
-            last = Some(key.to_vec());
-            batch.remove(&files.data, &*key);
-        }
-        let Some(last) = last else { break };
-        batch.commit()?;
-        if stop.load(Ordering::Relaxed) {
-            return Ok(false);
-        }
-        from = Bound::Excluded(last);
+    let remove = |batch: &mut OwnedWriteBatch, key: &[u8], _value: &[u8]| {
+        batch.remove(&files.data, key);
+        batch.len() >= REMOVED_TOGETHER
+    };
+    if !files.in_pieces(&files.data, &keys::rows(table), remove, || !stop.load(Ordering::Relaxed))? {
+        return Ok(false);
     }
     let mut batch = files.db.batch();
     batch.remove(&files.data, keys::garbage_of(table));

@@ -1,0 +1,195 @@
+//! One situation each.
+
+use super::*;
+
+fn simple(rows: &[(u8, u8, u8)]) -> Spec {
+    Spec { rows: rows.to_vec(), barrier: false }
+}
+
+/// Places by write sets, and hands all over.
+fn scheduler(specs: &[Spec], order: CommitOrder, grouping: Grouping, workers: usize) -> World {
+    let mut world = World::new(specs, order, grouping, workers, false);
+    world.enqueue(specs.len());
+    world.scheduler.end();
+    world
+}
+
+fn held(world: &World, worker: Worker) -> Vec<Held> {
+    world.jobs[worker].as_ref().unwrap().group.held.clone()
+}
+
+fn on(world: &World, seq: Seq) -> Worker {
+    world.jobs.iter().position(|job| job.as_ref().is_some_and(|job| job.group.first() == seq)).unwrap()
+}
+
+/// The last of two predecessors is in the group, the other is not committed: the row waits all the same.
+#[test]
+fn a_predecessor_in_the_group_does_not_hide_one_before_it() {
+    let specs = [simple(&[(7, 0, 0)]), simple(&[(0, 2, 0)]), simple(&[(2, 7, 0)]), simple(&[(2, 2, 0)])];
+    let mut world = World::new(&specs, CommitOrder::Preserve, Grouping::Auto, 2, false);
+    world.enqueue(1);
+    world.poll();
+    world.enqueue(3);
+    world.poll();
+    let worker = on(&world, 2);
+    assert_eq!(held(&world, worker).iter().map(|held| held.row(0)).collect::<Vec<_>>(), [false, true, false]);
+}
+
+/// Some of the group is committed when the isolated run meets a conflict: only the rest runs again.
+#[test]
+fn what_an_isolated_run_has_committed_does_not_run_again() {
+    let specs = [simple(&[(1, 1, 0)]), simple(&[(2, 2, 0)]), simple(&[(3, 3, 0)])];
+    for order in [CommitOrder::Preserve, CommitOrder::Relaxed] {
+        let mut world = scheduler(&specs, order, Grouping::Auto, 1);
+        world.poll();
+        world.fail(0, FailureKind::Refused);
+        world.poll();
+        world.step(0, 0);
+        world.step(0, 0);
+        world.fail(0, FailureKind::Conflict);
+        world.poll();
+        let job = world.jobs[0].as_ref().unwrap();
+        assert_eq!((job.group.first(), job.group.last(), job.run.isolate), (3, 3, true));
+        assert_eq!(world.scheduler.committed_set().low_water(), 2);
+        world.heal();
+        assert_eq!(world.durable, all(&specs));
+    }
+}
+
+/// Nothing is dispatched once the channel has to stop, whatever the other workers report.
+#[test]
+fn failures_after_the_stop_change_nothing() {
+    let specs = [simple(&[(1, 1, 0)]), simple(&[(2, 2, 0)]), simple(&[(3, 3, 0)])];
+    for order in [CommitOrder::Preserve, CommitOrder::Relaxed] {
+        let mut world = scheduler(&specs, order, Grouping::Off, 3);
+        world.poll();
+        let (first, second, third) = (on(&world, 1), on(&world, 2), on(&world, 3));
+        world.fail(second, FailureKind::Fenced);
+        world.poll();
+        assert!(world.stopped.is_some());
+        for worker in [first, third] {
+            let group = world.jobs[worker].take().unwrap().group.id;
+            world.scheduler.failed(group, Failure::new(FailureKind::Conflict, "late"), 0);
+            assert!(world.scheduler.poll().is_none());
+        }
+    }
+}
+
+/// What others may have seen can not be taken back.
+#[test]
+fn a_failure_after_the_place_was_taken_stops() {
+    let specs = [simple(&[(1, 1, 0)]), simple(&[(2, 2, 0)])];
+    let mut world = scheduler(&specs, CommitOrder::Preserve, Grouping::Off, 2);
+    world.poll();
+    let first = on(&world, 1);
+    let group = world.jobs[first].as_ref().unwrap().group.id;
+    world.scheduler.ordered(group);
+    world.scheduler.failed(group, Failure::new(FailureKind::Conflict, "no fsync"), 0);
+    let outputs: Vec<Output> = std::iter::from_fn(|| world.scheduler.poll()).collect();
+    assert!(matches!(outputs.as_slice(), [Output::Grant { .. }, Output::Stop(_)]), "{outputs:?}");
+}
+
+/// The progress on the target stays below islands of an earlier run until the next group moves it past them.
+#[test]
+fn islands_in_preserved_order() {
+    let specs: Vec<Spec> = (0..6).map(|_| simple(&[])).collect();
+    let durable = BTreeSet::from([1, 3, 4]);
+    let mut world = World::resumed(&specs, CommitOrder::Preserve, Grouping::Auto, 2, false, durable, 0);
+    world.heal();
+    assert_eq!(world.durable, all(&specs));
+    assert_eq!(world.noted.seq, 6);
+}
+
+/// With relaxed order one slow transaction lets the others run ahead; the caller can tell how far.
+#[test]
+fn how_far_the_others_ran_ahead() {
+    let specs: Vec<Spec> = std::iter::once(simple(&[(1, 1, 0)])).chain((0..9).map(|_| simple(&[]))).collect();
+    let mut world = scheduler(&specs, CommitOrder::Relaxed, Grouping::Off, 2);
+    world.poll();
+    let slow = on(&world, 1);
+    for _ in 0..9 {
+        (0..3).for_each(|_| world.step(1 - slow, 1));
+        world.poll();
+    }
+    assert_eq!(world.scheduler.queued().0, 0);
+    assert_eq!(world.scheduler.outstanding(), 10);
+    world.heal();
+    assert_eq!(world.scheduler.outstanding(), 0);
+}
+
+/// Killed before the mark was moved past islands that touch it: the next run must still ask for transactions.
+#[test]
+fn islands_that_touch_the_mark() {
+    let config = Config::new(1, CommitOrder::Relaxed, Limits::new(Grouping::Auto), 1);
+    let scheduler = Scheduler::new(config, Mark::default(), &[(1, 1), (2, 9)]);
+    assert_eq!(scheduler.outstanding(), 0);
+}
+
+#[test]
+fn says_why_nothing_is_dispatched() {
+    let barrier = Spec { rows: Vec::new(), barrier: true };
+    let specs = [simple(&[(1, 1, 0)]), simple(&[(1, 1, 0)]), barrier];
+    let mut world = scheduler(&specs, CommitOrder::Relaxed, Grouping::Off, 2);
+    world.poll();
+    assert_eq!(world.scheduler.idle_because(), IdleCause::Barrier(BarrierCause::Ddl));
+    let mut world = scheduler(&specs[..2], CommitOrder::Relaxed, Grouping::Off, 2);
+    world.poll();
+    assert_eq!(world.scheduler.idle_because(), IdleCause::Dependency);
+    let mut world = scheduler(&specs[..2], CommitOrder::Preserve, Grouping::Off, 1);
+    world.poll();
+    assert_eq!(world.scheduler.idle_because(), IdleCause::AllWorkersBusy);
+}
+
+#[test]
+fn committed_set_of_islands() {
+    let mut committed = Committed::new(3);
+    committed.add(6, 7);
+    committed.add(9, 9);
+    assert_eq!(committed.islands().collect::<Vec<_>>(), [(6, 7), (9, 9)]);
+    committed.add(4, 5);
+    assert_eq!((committed.low_water(), committed.islands().count()), (7, 1));
+}
+
+/// Where each transaction commits by itself, what waits is spread over the workers before any of it shares a packet.
+#[test]
+fn apart_a_group_takes_its_share() {
+    let config = Config { apart: true, ..Config::new(4, CommitOrder::Relaxed, Limits::new(Grouping::Off), 3) };
+    for (waiting, expected) in [(1, 1), (8, 1), (24, 3), (1_000, APART_MAX)] {
+        let mut scheduler = Scheduler::new(config, Mark::default(), &[]);
+        for seq in 1..=waiting {
+            assert!(scheduler.enqueue(transaction(seq, &simple(&[])), Placement::default()));
+        }
+        match scheduler.poll() {
+            Some(Output::Dispatch { group, .. }) => assert_eq!(group.transactions.len(), expected, "{waiting} wait"),
+            other => panic!("{other:?}"),
+        }
+    }
+}
+
+/// Committed by an earlier run, which is only found out when it comes by; an island may say it, too.
+#[test]
+fn what_the_target_has_does_not_run_again() {
+    for order in [CommitOrder::Relaxed, CommitOrder::Preserve] {
+        let config = Config::new(1, order, Limits::new(Grouping::Off), 3);
+        let mut scheduler = Scheduler::new(config, Mark::default(), &[(2, 2)]);
+        for seq in 1..=4 {
+            let placement = Placement { committed: [2, 3].contains(&seq), ..Placement::default() };
+            assert_eq!(scheduler.enqueue(transaction(seq, &simple(&[])), placement), [1, 4].contains(&seq));
+        }
+        scheduler.end();
+        let mut ran = Vec::new();
+        let mut low_water = 0;
+        while let Some(output) = scheduler.poll() {
+            match output {
+                Output::Dispatch { group, .. } => {
+                    ran.extend(group.transactions.iter().map(|transaction| transaction.seq));
+                    scheduler.committed(group.id);
+                }
+                Output::LowWater(mark) => low_water = mark.seq,
+                Output::Finished => break,
+                other => panic!("{other:?}"),
+            }
+        }
+        assert_eq!((ran, low_water), (vec![1, 4], 4), "{order:?}");
+    }
+}
