@@ -13,6 +13,7 @@ use e2e::sysbench::{self, Load};
 use e2e::workload::{Size, Workload};
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
 
@@ -114,6 +115,74 @@ fn take_over(pair: &Pair, options: &[&str]) -> Result<Heddle> {
     let second = Heddle::start(&[&begin[..], options].concat())?;
     pair.target.wait_until(&format!("SELECT COALESCE(IS_USED_LOCK('heddle.default'), {holder}) <> {holder}"))?;
     Ok(second)
+}
+
+/// Somebody ends what the workers' sessions execute, again and again: also between two statements of one packet, of which the server
+/// says nothing.
+fn interrupted(kind: Kind, options: &[&str]) -> Result<()> {
+    const LOAD: Load = Load { tables: 4, rows: 200, threads: 4, events: 2000, seconds: 0 };
+    let pair = Pair::start(kind)?;
+    sysbench::prepare(&pair.source, "oltp_write_only", LOAD)?;
+    pair.to_the_end(options)?;
+    sysbench::run(&pair.source, "oltp_write_only", LOAD)?;
+    let mut random = StdRng::seed_from_u64(seed("interrupted"));
+    let mut running = pair.begin(&[options, &["--until-end", "--workers", "4"]].concat())?;
+    // Until it is about to apply: one that can not begin says so and ends.
+    pair.target.wait_until("SELECT COUNT(IS_USED_LOCK('heddle.default/3'))")?;
+    thread::sleep(Duration::from_millis(200));
+    let mut admin = pair.target.connect()?;
+    let mut kills = 0;
+    while !running.has_ended()? {
+        let holders = (0..4).map(|worker| format!("IS_USED_LOCK('heddle.default/{worker}')")).collect::<Vec<_>>();
+        let ids = admin.row(format!("SELECT {}", holders.join(",")))?.context("no row")?;
+        for worker in 0..4 {
+            let Some(id) = ids.parse::<u64>(worker)? else { continue };
+            // It may be gone.
+            kills += u32::from(admin.execute(format!("KILL QUERY {id}")).is_ok());
+            thread::sleep(Duration::from_micros(random.random_range(0..15_000)));
+        }
+    }
+    let run = running.wait()?.successful()?;
+    ensure!(kills > 0, "nothing was interrupted: {run}");
+    pair.assert_equal().with_context(|| format!("after {kills} interruptions: {run}"))
+}
+
+/// A query that is ended between two of its statements is ended by the server without a word: the call returns all the same, and the
+/// connection goes on.
+fn ended_between_statements(kind: Kind) -> Result<()> {
+    const STATEMENTS: usize = 40;
+    let server = Server::start(kind, &[])?;
+    let (mut victim, mut admin) = (server.connect()?, server.connect()?);
+    let kill = format!("KILL QUERY {}", victim.server().connection_id);
+    let sql = ["DO 1"; STATEMENTS].join(";");
+    let done = AtomicBool::new(false);
+    let unannounced = thread::scope(|scope| {
+        scope.spawn(|| {
+            while !done.load(Ordering::Relaxed) && admin.execute(&kill).is_ok() {
+                thread::sleep(Duration::from_micros(300));
+            }
+        });
+        let mut unannounced = 0;
+        for _ in 0..200_000 {
+            match victim.query_statements(&sql, STATEMENTS) {
+                Ok(results) => assert_eq!(results.len(), STATEMENTS),
+                Err(error) => {
+                    assert_eq!(error.code(), Some(1317), "{error}");
+                    unannounced += u32::from(error.to_string().contains("unannounced"));
+                }
+            }
+            if unannounced == 3 {
+                break;
+            }
+        }
+        done.store(true, Ordering::Relaxed);
+        unannounced
+    });
+    ensure!(unannounced > 0, "the server has named each interruption");
+    // One that came late may still meet this.
+    let answer = (0..3).find_map(|_| victim.scalar("SELECT 42").ok());
+    ensure!(answer == Some(Some("42".to_owned())), "out of step: {answer:?}");
+    Ok(())
 }
 
 /// The stream from the source breaks off anywhere.
@@ -286,6 +355,11 @@ tests! {
     mysql_commit_lost: target_lost(MYSQL_9_7, Fault::Commit, 4, &[]);
     mariadb_anything_lost: target_lost(MARIADB_10_11, Fault::Anything, 150, &[]);
     mysql_anything_lost: target_lost(MYSQL_9_7, Fault::Anything, 150, &["--grouping", "off", "--workers", "4"]);
+    mariadb_interrupted: interrupted(MARIADB_10_11, &["--grouping", "5"]);
+    mysql_interrupted: interrupted(MYSQL_9_7, &["--grouping", "off"]);
+    mariadb_ended_between_statements: ended_between_statements(MARIADB_10_11);
+    mysql_ended_between_statements: ended_between_statements(MYSQL_9_7);
+    mysql_interrupted_relaxed: interrupted(MYSQL_9_7, &["--commit-order", "relaxed", "--grouping", "off"]);
     mariadb_source_lost: source_lost(MARIADB_10_11);
     mysql_source_lost: source_lost(MYSQL_9_7);
     mariadb_definition_outlives_heddle: definition_outlives_heddle(MARIADB_10_11);

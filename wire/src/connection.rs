@@ -4,7 +4,7 @@
 use std::collections::VecDeque;
 use std::io::{self, Write};
 use std::os::fd::{AsFd, BorrowedFd};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 
@@ -20,6 +20,8 @@ use crate::tls;
 
 /// Chunk for reading answers to statements, in bytes.
 const READ_CHUNK_BYTES: usize = 16 << 10;
+/// After so long without a byte a reader looks whether the server still has something to say.
+const SILENCE: Duration = Duration::from_secs(1);
 /// An authentication takes two or three rounds; a server that wants more is broken.
 const MAX_AUTH_ROUNDS: usize = 16;
 
@@ -41,8 +43,12 @@ pub struct Connection {
     pub(crate) pending: VecDeque<Pending>,
     /// Set once an error left the stream in an unknown state.
     pub(crate) broken: bool,
+    /// A ping was sent behind the query that is being answered, and its answer is still to come.
+    pub(crate) asked: bool,
     shutdown: ShutdownHandle,
     read_timeout: Option<Duration>,
+    /// A read returns after so long without a byte: `read_timeout` or a part of it.
+    silence: Duration,
 }
 
 impl std::fmt::Debug for Connection {
@@ -127,8 +133,10 @@ impl Connection {
             pending: VecDeque::new(),
             // Until the login is through there is nobody to say goodbye to.
             broken: true,
+            asked: false,
             shutdown,
             read_timeout: Some(options.connect_timeout),
+            silence: options.connect_timeout,
         };
         connection.log_in(options, greeting, sequence).map_err(|error| handshake::login_error(error, options))?;
         connection.broken = false;
@@ -219,9 +227,10 @@ impl Connection {
     /// connection cannot be used any more.
     pub fn set_read_timeout(&mut self, timeout: Option<Duration>) -> Result<(), Error> {
         self.read_timeout = timeout;
+        self.silence = timeout.map_or(SILENCE, |timeout| timeout.min(SILENCE));
         self.stream
             .socket()
-            .set_read_timeout(timeout)
+            .set_read_timeout(Some(self.silence))
             .map_err(|source| Error::Io { during: "setting the read timeout", source })
     }
 
@@ -318,10 +327,29 @@ impl Connection {
 
     /// The next payload, whatever its sequence number.
     pub(crate) fn receive(&mut self, during: &'static str) -> Result<Frame, Error> {
-        self.reader.read(&mut self.stream).map_err(|error| {
-            let error = self.classify(error, during);
-            self.mark(error)
-        })
+        self.receive_or(during, |_| Ok(()))
+    }
+
+    /// The same; `silent` is called each time that nothing has come for a while.
+    pub(crate) fn receive_or(
+        &mut self,
+        during: &'static str,
+        mut silent: impl FnMut(&mut Self) -> Result<(), Error>,
+    ) -> Result<Frame, Error> {
+        let mut since = None;
+        loop {
+            let error = match self.reader.read(&mut self.stream) {
+                Ok(frame) => return Ok(frame),
+                Err(error) => error,
+            };
+            let is_silence = matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut);
+            let waited = self.silence + since.get_or_insert_with(Instant::now).elapsed();
+            if !is_silence || self.read_timeout.is_some_and(|timeout| waited >= timeout) {
+                let error = self.classify(error, during);
+                return Err(self.mark(error));
+            }
+            silent(self)?;
+        }
     }
 
     pub(crate) fn classify(&self, error: io::Error, during: &'static str) -> Error {

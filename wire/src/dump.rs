@@ -263,12 +263,9 @@ impl BinlogStream {
     /// nothing more to say. [`Error::Server`]: it cannot go on, such as 1236 for a position that it does not have.
     #[allow(clippy::should_implement_trait)]
     pub fn next(&mut self) -> Result<Packet, Error> {
-        let connection = &mut self.connection;
-        let frame = connection.reader.read(&mut connection.stream).map_err(|error| {
-            match connection.classify(error, READING) {
-                Error::Timeout { after, .. } => Error::HeartbeatTimeout { after },
-                other => other,
-            }
+        let frame = self.connection.receive(READING).map_err(|error| match error {
+            Error::Timeout { after, .. } => Error::HeartbeatTimeout { after },
+            other => other,
         })?;
         let payload = frame.payload;
         match payload.first() {

@@ -15,6 +15,10 @@ const SENDING: &str = "sending a query";
 const READING: &str = "reading a result";
 /// Both servers stop at 4096 columns in a table; a result can have a few more.
 const MAX_COLUMNS: u64 = 1 << 16;
+/// The number of the answer to a command of one packet.
+const FIRST_ANSWER: u8 = 1;
+/// ER_QUERY_INTERRUPTED.
+const QUERY_INTERRUPTED: u16 = 1317;
 /// Piece in which a local file is sent, in bytes.
 const INFILE_CHUNK_BYTES: usize = 1 << 20;
 
@@ -32,6 +36,16 @@ fn hide(error: Error, sensitive: bool) -> Error {
             Error::Server { message: without_secrets(code, &message, sensitive), code, sqlstate, statement_index }
         }
         other => other,
+    }
+}
+
+/// What the server would have said if it had said something.
+fn ended_between_statements(index: usize) -> Error {
+    Error::Server {
+        code: QUERY_INTERRUPTED,
+        sqlstate: "70100".to_owned(),
+        message: "Query execution was interrupted (between two statements, unannounced)".to_owned(),
+        statement_index: index,
     }
 }
 
@@ -146,12 +160,26 @@ impl Connection {
         Ok(self.read_outcome(&mut Some(data), 1)?.results)
     }
 
-    /// At least `statements` results, and all that the server announces beyond.
     fn read_outcome(&mut self, data: &mut Option<&mut dyn Read>, statements: usize) -> Result<Outcome, Error> {
         self.check_usable(READING)?;
-        let Some(Pending { mut sequence, sensitive }) = self.pending.pop_front() else {
+        let Some(pending) = self.pending.pop_front() else {
             return Err(Error::NothingPending);
         };
+        let outcome = self.read_results(pending, data, statements);
+        // Whatever came of the query, the connection is in step again when nothing is left to be read.
+        if std::mem::take(&mut self.asked) && !self.is_broken() {
+            self.receive(READING)?;
+        }
+        outcome
+    }
+
+    /// At least `statements` results, and all that the server announces beyond.
+    fn read_results(
+        &mut self,
+        Pending { mut sequence, sensitive }: Pending,
+        data: &mut Option<&mut dyn Read>,
+        statements: usize,
+    ) -> Result<Outcome, Error> {
         let mut results = Vec::new();
         // A refused file does not end the query on the server, so the other results are read before it is reported.
         let mut refused = None;
@@ -238,14 +266,24 @@ impl Connection {
 
     /// The next payload of an answer; error packets become errors.
     fn receive_in_order(&mut self, sequence: &mut u8, index: usize) -> Result<Bytes, Error> {
-        let frame = self.receive(READING)?;
-        if frame.payload.first() == Some(&0xff) {
-            // Errors before closing ("killed", "packet too large") do not keep to the numbering.
-            return Err(parse_error(&frame.payload, index));
-        }
+        let may_have_ended = index > 0 && *sequence != FIRST_ANSWER;
+        let frame = self.receive_or(READING, |connection| match may_have_ended {
+            true => connection.ask_whether_it_has_ended(),
+            false => Ok(()),
+        })?;
         // A payload of several packets carries the last one's number; those over 16 MiB are rows only.
         let packets = (frame.payload.len() / crate::packet::MAX_PACKET_PAYLOAD_BYTES) as u8;
         let expected = sequence.wrapping_add(packets);
+        let is_error = frame.payload.first() == Some(&0xff);
+        if self.asked && frame.sequence == FIRST_ANSWER && frame.sequence != expected {
+            self.asked = false;
+            let closing = is_error.then(|| parse_error(&frame.payload, index)).filter(Error::is_connection_lost);
+            return Err(closing.unwrap_or_else(|| ended_between_statements(index)));
+        }
+        if is_error {
+            // Errors before closing ("killed", "packet too large") do not keep to the numbering.
+            return Err(parse_error(&frame.payload, index));
+        }
         if frame.sequence != expected {
             return Err(Error::protocol(format!(
                 "packet number {} came where {expected} must be: an answer was lost or mixed up",
@@ -254,6 +292,18 @@ impl Connection {
         }
         *sequence = expected.wrapping_add(1);
         Ok(frame.payload)
+    }
+
+    /// A `KILL QUERY` that meets the server between two statements of one query ends the query without a word: the answer to the
+    /// last statement has announced a further one, which never comes (seen on MySQL 9.7 and MariaDB 10.11). So a server that has
+    /// been silent for long is asked something else: if that is answered next, nothing more comes of the query.
+    fn ask_whether_it_has_ended(&mut self) -> Result<(), Error> {
+        // Behind further queries it would say nothing.
+        if self.asked || !self.pending.is_empty() {
+            return Ok(());
+        }
+        self.asked = true;
+        self.send(0, &[&[cap::COM_PING]], READING).map(|_| ())
     }
 
     /// The outer error is the connection's, the inner one the data's.

@@ -513,7 +513,8 @@ impl Scheduler {
         self.config.order != CommitOrder::Relaxed
     }
 
-    /// `waiter` waits on the target for a lock that `blocker` holds.
+    /// `waiter` waits on the target for a lock that `blocker` holds. Said again, the blocker is told again: an interruption that met
+    /// its session between two statements has ended nothing, and the next one may itself be waiting.
     pub fn lock_wait(&mut self, waiter: GroupId, blocker: GroupId) {
         let Some(waiting) = self.flights.get(&waiter).filter(|_| waiter != blocker) else { return };
         // One that may commit goes before one that may not, whatever its lane.
@@ -522,11 +523,10 @@ impl Scheduler {
         if !goes_first && flight.group.first() < first {
             return;
         }
-        if flight.run.granted || flight.aborting || flight.retry.is_some() {
+        if flight.run.granted || flight.retry.is_some() {
             return;
         }
-        flight.aborting = true;
-        self.counters.aborts += 1;
+        self.counters.aborts += u64::from(!std::mem::replace(&mut flight.aborting, true));
         let (worker, attempt) = (flight.worker, flight.run.attempt);
         self.outputs.push_back(Output::Abort { worker, group: blocker, attempt });
     }

@@ -111,12 +111,12 @@ impl Housekeeper {
         }
     }
 
-    /// False when the target can not be reached: what is committed above the low water is on it all the same, and a later
-    /// checkpoint does as well.
+    /// False when the target can not be reached, or somebody has ended the statement: what is committed above the low water is on
+    /// it all the same, and a later checkpoint does as well.
     fn try_to_note(&mut self, mark: &Mark) -> Result<bool, Failure> {
         match self.note(mark) {
-            Err(lost) if lost.kind == FailureKind::ConnectionLost => {
-                tracing::debug!("the low water can not be noted now: {lost}");
+            Err(failure) if matches!(failure.kind, FailureKind::ConnectionLost | FailureKind::Conflict) => {
+                tracing::debug!("the low water can not be noted now: {failure}");
                 Ok(false)
             }
             done => done.map(|()| true),

@@ -8,7 +8,7 @@ use std::time::Instant;
 use crossbeam_channel::{Receiver, Sender};
 use engine::Seq;
 use engine::compact::{Batch, Plan, plan};
-use engine::failure::{Failure, FailureKind};
+use engine::failure::{Directive, Failure, FailureKind};
 use engine::group::{Group, GroupId};
 use engine::scheduler::{Run, Worker};
 use engine::transaction::Transaction;
@@ -52,6 +52,8 @@ pub enum Report {
 
 /// Transactions of a group that has failed which are tried together once more, before they are tried one by one.
 const PIECE_TRANSACTIONS: usize = 100;
+/// How often one transaction is tried that fails although each of its rows can be applied.
+const TRIES_MAX: u32 = 3;
 
 pub struct WorkerTask {
     pub number: Worker,
@@ -295,20 +297,31 @@ impl WorkerTask {
 
     fn one_by_one(&mut self, group: &Group, committed_to: &mut Seq) -> Result<(), Failure> {
         for (single, transaction) in group.singles().zip(&group.transactions) {
-            let done = match self.single(transaction, &single) {
-                Err(lost) if lost.kind == FailureKind::ConnectionLost => match self.reconnect(&single, &lost)? {
-                    seq if seq >= transaction.seq => Ok(()),
-                    _ => self.single(transaction, &single),
-                },
-                done => done,
-            };
-            if let Err(failure) = done {
+            let mut tries = 1;
+            while let Err(failure) = self.single_across_losses(transaction, &single) {
                 self.roll_back()?;
-                return Err(self.name_the_row(&single, failure));
+                let (failure, repeats) = self.name_the_row(&single, failure);
+                let is_answer = transaction.barrier.is_some() || failure.kind.directive() != Directive::Isolate;
+                if repeats || is_answer || tries == TRIES_MAX {
+                    return Err(failure);
+                }
+                // Such as MySQL's answer to a BINLOG statement that somebody has ended: "unknown error".
+                tracing::warn!(worker = self.number, "tried again, as no row of it fails by itself: {failure}");
+                tries += 1;
             }
             *committed_to = transaction.seq;
         }
         Ok(())
+    }
+
+    fn single_across_losses(&mut self, transaction: &Transaction, single: &Group) -> Result<(), Failure> {
+        match self.single(transaction, single) {
+            Err(lost) if lost.kind == FailureKind::ConnectionLost => match self.reconnect(single, &lost)? {
+                seq if seq >= transaction.seq => Ok(()),
+                _ => self.single(transaction, single),
+            },
+            done => done,
+        }
     }
 
     fn single(&mut self, transaction: &Transaction, single: &Group) -> Result<(), Failure> {
@@ -318,26 +331,28 @@ impl WorkerTask {
         self.piece(single)
     }
 
-    /// Applies the rows one by one, then rolls back: which is the first that fails?
-    fn name_the_row(&mut self, single: &Group, failure: Failure) -> Failure {
-        let Some(transaction) = single.transactions.first() else { return failure };
+    /// Applies the rows one by one, then rolls back: which is the first that fails? True: there is one, and the failure names it.
+    fn name_the_row(&mut self, single: &Group, failure: Failure) -> (Failure, bool) {
+        let Some(transaction) = single.transactions.first() else { return (failure, false) };
         let mut place = transaction.place();
+        let mut repeats = false;
         'search: for batch in &plan(single, false).free {
             for row in &batch.rows {
                 let one = batch.with_row(*row);
                 if let Err(same) = self.session.apply(transaction, std::slice::from_ref(&one)) {
                     place = format!("{}, {}", crate::report::row::describe(&one), transaction.place());
                     if same.kind == FailureKind::ConnectionLost {
-                        return same;
+                        return (same, true);
                     }
+                    repeats = true;
                     break 'search;
                 }
             }
         }
         match self.roll_back() {
-            Ok(()) if failure.place.is_empty() => failure.at(place),
-            Ok(()) => failure,
-            Err(lost) => lost,
+            Ok(()) if failure.place.is_empty() => (failure.at(place), repeats),
+            Ok(()) => (failure, repeats),
+            Err(lost) => (lost, true),
         }
     }
 

@@ -35,7 +35,10 @@ struct Job {
     held: Vec<(usize, RowChange)>,
     granted: bool,
     released: bool,
+    /// It is to roll back, and hears of it when it waits for its grant.
     aborted: bool,
+    /// What it executed was ended as well.
+    interrupted: bool,
     announced: bool,
     failed: bool,
     /// Its place is taken.
@@ -131,7 +134,10 @@ impl<'a> World<'a> {
                 }
                 Output::Abort { worker, group, .. } => {
                     self.aborts += 1;
-                    self.job(worker, group).aborted = true;
+                    let job = self.job(worker, group);
+                    job.aborted = true;
+                    // One that comes between two statements, or before the first, hits nothing.
+                    job.interrupted |= job.blocked_by.is_some();
                 }
                 Output::LowWater(mark) => assert!((1..=mark.seq).all(|seq| self.committed.contains(&seq))),
                 Output::Finished => self.finished = true,
@@ -174,6 +180,7 @@ impl<'a> World<'a> {
             granted: run.granted,
             released: false,
             aborted: false,
+            interrupted: false,
             announced: false,
             failed: false,
             ordered: false,
@@ -219,7 +226,7 @@ impl<'a> World<'a> {
             self.jobs[worker] = None;
             return self.scheduler.committed(group);
         }
-        if mishap || (job.aborted && !job.granted) {
+        if mishap || (job.interrupted && !job.granted) {
             return self.fail(worker, FailureKind::Conflict);
         }
         let from_held = job.free.is_empty() && (job.granted || job.released);
@@ -240,6 +247,9 @@ impl<'a> World<'a> {
                 Err(Stopped::Refused) => self.fail(worker, FailureKind::Divergence),
             }
             return;
+        }
+        if job.aborted && !job.granted {
+            return self.fail(worker, FailureKind::Conflict);
         }
         if job.held.is_empty() && job.run.announce && !std::mem::replace(&mut job.announced, true) {
             let group = job.group.id;

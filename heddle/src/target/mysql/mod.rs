@@ -317,12 +317,15 @@ impl Target for MySqlTarget {
             if before >= mark.seq {
                 return Ok(());
             }
-            control.execute(format!(
+            let done = control.execute(format!(
                 "BEGIN;{};{};COMMIT",
                 statements.advance(before, mark),
                 statements.forget_islands(mark.seq)
-            ))?;
-            Ok(())
+            ));
+            if done.as_ref().is_err_and(|error| !error.is_connection_lost()) {
+                control.execute("ROLLBACK")?;
+            }
+            done.map(|_| ())
         })
     }
 
