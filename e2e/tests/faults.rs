@@ -147,6 +147,30 @@ fn interrupted(kind: Kind, options: &[&str]) -> Result<()> {
     pair.assert_equal().with_context(|| format!("after {kills} interruptions: {run}"))
 }
 
+/// A checkpoint whose connection is lost while it waits is executed later than the one that comes after it, or before: neither is a sign
+/// of another heddle.
+fn checkpoint_outlives_its_connection(kind: Kind) -> Result<()> {
+    const LOAD: Load = Load { tables: 2, rows: 200, threads: 2, events: 0, seconds: 3 };
+    let pair = Pair::start(kind)?;
+    sysbench::prepare(&pair.source, "oltp_update_non_index", LOAD)?;
+    pair.to_the_end(&APART)?;
+    // Only checkpoints have a COMMIT of their own here.
+    let proxy = Proxy::start(pair.target.port, Fault::AnswerOfCommit, 2, seed("checkpoint"))?;
+    let to = format!("mysql://heddle@127.0.0.1:{}?ssl-mode=disabled", proxy.port);
+    let running = pair.begin_into(&to, &APART)?;
+    pair.target.wait_until("SELECT COUNT(IS_USED_LOCK('heddle.default/1'))")?;
+    for _ in 0..3 {
+        let blocker = hold(&pair.target, "SELECT seq FROM heddle.progress FOR UPDATE; SELECT SLEEP(2)")?;
+        sysbench::run(&pair.source, "oltp_update_non_index", LOAD)?;
+        blocker.join().map_err(|_| anyhow::anyhow!("the blocking session ended"))??;
+    }
+    ensure!(proxy.cuts() > 0, "no connection was cut");
+    proxy.heal();
+    running.terminate()?;
+    let run = running.wait()?.successful()?;
+    pair.to_the_end(&APART).with_context(|| format!("after {} cuts: {run}", proxy.cuts())).map(drop)
+}
+
 /// A query that is ended between two of its statements is ended by the server without a word: the call returns all the same, and the
 /// connection goes on.
 fn ended_between_statements(kind: Kind) -> Result<()> {
@@ -357,6 +381,8 @@ tests! {
     mysql_anything_lost: target_lost(MYSQL_9_7, Fault::Anything, 150, &["--grouping", "off", "--workers", "4"]);
     mariadb_interrupted: interrupted(MARIADB_10_11, &["--grouping", "5"]);
     mysql_interrupted: interrupted(MYSQL_9_7, &["--grouping", "off"]);
+    mariadb_checkpoint_outlives_its_connection: checkpoint_outlives_its_connection(MARIADB_10_11);
+    mysql_checkpoint_outlives_its_connection: checkpoint_outlives_its_connection(MYSQL_9_7);
     mariadb_ended_between_statements: ended_between_statements(MARIADB_10_11);
     mysql_ended_between_statements: ended_between_statements(MYSQL_9_7);
     mysql_interrupted_relaxed: interrupted(MYSQL_9_7, &["--commit-order", "relaxed", "--grouping", "off"]);

@@ -166,6 +166,20 @@ impl MySqlTarget {
         }
     }
 
+    /// Under the row's lock from the reading on: what a connection that was lost has sent may be executed only now.
+    fn note_low_water(&self, control: &mut Connection, mark: &Mark) -> Result<(), wire::Error> {
+        let statements = self.shared.statements();
+        control.execute("BEGIN")?;
+        let channel = quote(&self.shared.channel);
+        let noted = control.scalar(format!("SELECT seq FROM {SCHEMA}.progress WHERE channel={channel} FOR UPDATE"))?;
+        let before = noted.and_then(|text| text.parse().ok()).unwrap_or(0);
+        if before >= mark.seq {
+            return control.execute("ROLLBACK").map(|_| ());
+        }
+        let (advance, forget) = (statements.advance(before, mark), statements.forget_islands(mark.seq));
+        control.execute(format!("{advance};{forget};COMMIT")).map(|_| ())
+    }
+
     /// The progress is changed in the source's transactions, so the target's own replicas need its tables: they are made under GTIDs of
     /// the target's own, whatever the others are. Where MariaDB wants numbers that only grow, these come in a domain of their own.
     fn logged_beside_the_source(&self, control: &mut Connection) -> Result<(), Failure> {
@@ -308,24 +322,12 @@ impl Target for MySqlTarget {
     }
 
     fn checkpoint(&self, mark: &Mark) -> Result<(), Failure> {
-        let statements = self.shared.statements();
-        let control_seq = |control: &mut Connection| {
-            control.scalar(format!("SELECT seq FROM {SCHEMA}.progress WHERE channel={}", quote(&self.shared.channel)))
-        };
         self.with_control(|control| {
-            let before = control_seq(control)?.and_then(|text| text.parse().ok()).unwrap_or(0);
-            if before >= mark.seq {
-                return Ok(());
-            }
-            let done = control.execute(format!(
-                "BEGIN;{};{};COMMIT",
-                statements.advance(before, mark),
-                statements.forget_islands(mark.seq)
-            ));
+            let done = self.note_low_water(control, mark);
             if done.as_ref().is_err_and(|error| !error.is_connection_lost()) {
                 control.execute("ROLLBACK")?;
             }
-            done.map(|_| ())
+            done
         })
     }
 
