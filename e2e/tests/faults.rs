@@ -73,7 +73,7 @@ fn cut_off(kind: Kind, options: &[&str]) -> Result<()> {
     // Somebody holds rows, so the first has many commits to come when it is stopped.
     let blocker = hold(&pair.target, "SELECT * FROM sbtest.sbtest1 FOR UPDATE; SELECT SLEEP(300)")?;
     let hung = pair.begin(&[options, &["--workers", "12"]].concat())?;
-    pair.target.wait_until("SELECT COUNT(IS_USED_LOCK('heddle.default'))")?;
+    pair.target.wait_until("SELECT COUNT(IS_USED_LOCK('heddle.default/11'))")?;
     thread::sleep(Duration::from_millis(random.random_range(300..1500)));
     hung.signal(libc::SIGSTOP)?;
     let second = take_over(&pair, options)?;
@@ -95,7 +95,9 @@ fn cut_off_idle(kind: Kind) -> Result<()> {
     pair.to_the_end(&[])?;
     // The source would end the dump of one whose number comes again.
     let hung = pair.begin(&["--server-id", "77"])?;
-    pair.target.wait_until("SELECT COUNT(IS_USED_LOCK('heddle.default/0'))")?;
+    // One that is still beginning would only say that its connections are gone.
+    pair.source.execute("CREATE DATABASE begun")?;
+    pair.target.wait_until("SELECT COUNT(*) FROM information_schema.SCHEMATA WHERE SCHEMA_NAME='begun'")?;
     hung.signal(libc::SIGSTOP)?;
     let second = take_over(&pair, &[])?;
     hung.signal(libc::SIGCONT)?;
@@ -120,16 +122,16 @@ fn take_over(pair: &Pair, options: &[&str]) -> Result<Heddle> {
 /// Somebody ends what the workers' sessions execute, again and again: also between two statements of one packet, of which the server
 /// says nothing.
 fn interrupted(kind: Kind, options: &[&str]) -> Result<()> {
-    const LOAD: Load = Load { tables: 4, rows: 200, threads: 4, events: 2000, seconds: 0 };
+    const LOAD: Load = Load { tables: 4, rows: 200, threads: 4, events: 2500, seconds: 0 };
     let pair = Pair::start(kind)?;
     sysbench::prepare(&pair.source, "oltp_write_only", LOAD)?;
     pair.to_the_end(options)?;
     sysbench::run(&pair.source, "oltp_write_only", LOAD)?;
     let mut random = StdRng::seed_from_u64(seed("interrupted"));
+    let before = pair.target.scalar("SELECT seq FROM heddle.progress")?;
     let mut running = pair.begin(&[options, &["--until-end", "--workers", "4"]].concat())?;
-    // Until it is about to apply: one that can not begin says so and ends.
-    pair.target.wait_until("SELECT COUNT(IS_USED_LOCK('heddle.default/3'))")?;
-    thread::sleep(Duration::from_millis(200));
+    // One that can not begin says so and ends.
+    pair.target.wait_until(&format!("SELECT COUNT(*) FROM heddle.progress WHERE seq>{before}"))?;
     let mut admin = pair.target.connect()?;
     let mut kills = 0;
     while !running.has_ended()? {
@@ -213,7 +215,7 @@ fn ended_between_statements(kind: Kind) -> Result<()> {
 fn source_lost(kind: Kind) -> Result<()> {
     let seed = seed("source_lost");
     let mut pair = Pair::start(kind)?;
-    let proxy = Proxy::start(pair.source.port, Fault::Anything, 60, seed)?;
+    let proxy = Proxy::start(pair.source.port, Fault::Anything, 25, seed)?;
     let direct =
         std::mem::replace(&mut pair.from, format!("mysql://heddle@127.0.0.1:{}?ssl-mode=disabled", proxy.port));
     Workload::new(seed, SMALL, kind).run(&pair.source)?;
