@@ -1,6 +1,7 @@
 //! Table definitions as the target has them, read when a table is first seen and after each DDL.
 
 mod definition;
+mod held;
 mod relations;
 
 use std::collections::HashMap;
@@ -12,6 +13,7 @@ use engine::schema::{Catalogue, CatalogueError, ForeignKey, KeyPart, Table, Tabl
 use wire::Connection;
 
 use self::definition::Definition;
+use self::held::Held;
 use self::relations::{Relation, Relations};
 use super::sql::quote;
 use super::{Shared, lookup};
@@ -22,9 +24,7 @@ pub struct MySqlCatalogue {
     ids: HashMap<Name, TableId>,
     tables: HashMap<TableId, Arc<Table>>,
     /// What was read since the last DDL, of tables in use and of their neighbours.
-    definitions: HashMap<Name, Arc<Definition>>,
-    /// Tables whose definition had to be read since then.
-    misses: usize,
+    definitions: Held,
     /// Foreign keys of the whole server, read with the first table after each DDL.
     relations: Option<Arc<Relations>>,
     /// Where what sessions have to know is noted.
@@ -34,13 +34,8 @@ pub struct MySqlCatalogue {
 /// Schema and table.
 type Name = (String, String);
 
-/// So many tables are read one by one; then, with each, those that follow it by name.
-const SINGLE_MAX: usize = 8;
-const NEIGHBOURS: usize = 256;
 /// Schemas that are looked at for more.
 const SCHEMAS: usize = 128;
-/// Above so many definitions, those that were read before are forgotten.
-const DEFINITIONS_MAX: usize = 4096;
 
 /// How often the connection may be lost during one query: more often than that, it is the query.
 const LOST_MAX: u32 = 20;
@@ -52,8 +47,7 @@ impl MySqlCatalogue {
             reconnect,
             ids: HashMap::new(),
             tables: HashMap::new(),
-            definitions: HashMap::new(),
-            misses: 0,
+            definitions: Held::default(),
             relations: None,
             shared: None,
         }
@@ -163,15 +157,12 @@ impl MySqlCatalogue {
         if let Some(found) = self.definitions.get(name) {
             return Ok(Some(Arc::clone(found)));
         }
-        self.misses += 1;
-        if self.misses > SINGLE_MAX {
+        let at_once = self.definitions.missed();
+        if at_once > 1 {
             // Where many tables are in use, their neighbours will be.
-            let place = self.neighbours(name)?;
-            if self.definitions.len() >= DEFINITIONS_MAX {
-                self.definitions.clear();
-            }
+            let place = self.neighbours(name, at_once)?;
             let read = definition::read(&mut |sql| self.rows(sql), &place)?;
-            self.definitions.extend(read.into_iter().map(|(name, read)| (name, Arc::new(read))));
+            read.into_iter().for_each(|(name, read)| self.definitions.add(name, Arc::new(read)));
             if let Some(found) = self.definitions.get(name) {
                 return Ok(Some(Arc::clone(found)));
             }
@@ -181,17 +172,18 @@ impl MySqlCatalogue {
         // A server that does not tell upper from lower case may spell it in another way.
         let found = read.remove(name).or_else(|| read.into_values().next()).map(Arc::new);
         if let Some(found) = &found {
-            self.definitions.insert(name.clone(), Arc::clone(found));
+            self.definitions.add(name.clone(), Arc::clone(found));
         }
         Ok(found)
     }
 
-    /// The condition for a table and up to [`NEIGHBOURS`] that follow it by name: of its schema, or, where schemas are small, of whole schemas.
-    fn neighbours(&mut self, name: &Name) -> Result<String, String> {
+    /// The condition for a table and others that follow it by name, `tables` at most: of its schema, or, where schemas are small, of whole
+    /// schemas.
+    fn neighbours(&mut self, name: &Name, tables: usize) -> Result<String, String> {
         let place = format!("TABLE_SCHEMA={} AND TABLE_NAME>={}", quote(&name.0), quote(&name.1));
         let last = self.rows(&format!(
             "SELECT TABLE_NAME FROM information_schema.TABLES WHERE {place} ORDER BY TABLE_NAME LIMIT {},1",
-            NEIGHBOURS - 1
+            tables - 1
         ))?;
         if let Some(last) = last.first().and_then(|row| row.text(0).ok().flatten()) {
             return Ok(format!("{place} AND TABLE_NAME<={}", quote(last)));
@@ -207,7 +199,7 @@ impl MySqlCatalogue {
             "SELECT TABLE_SCHEMA, COUNT(*) FROM information_schema.TABLES WHERE TABLE_SCHEMA IN ({}) GROUP BY TABLE_SCHEMA",
             schemas.join(",")
         ))?;
-        let mut room = NEIGHBOURS;
+        let mut room = tables;
         let mut chosen = Vec::new();
         for row in &counts {
             let count: usize = row.required(1).map_err(|error| error.to_string())?;
@@ -295,8 +287,7 @@ impl Catalogue for MySqlCatalogue {
 
     fn invalidate(&mut self) {
         self.tables.clear();
-        self.definitions.clear();
-        self.misses = 0;
+        self.definitions = Held::default();
         self.relations = None;
         if let Some(shared) = &self.shared {
             shared.lookups.clear();

@@ -1,0 +1,103 @@
+//! Definitions that were read since the last DDL, within a bound, and how many to read at once. Reads nothing.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use super::Name;
+use super::definition::Definition;
+
+/// Columns of all that is held, some 100 bytes each: of 50,000 ordinary tables, or of 1,000 as wide as they can be.
+const COLUMNS_MAX: usize = 500_000;
+
+/// So many tables are read one by one; then, with each, those that follow it by name.
+const SINGLE_MAX: usize = 8;
+const NEIGHBOURS: usize = 256;
+/// After so many more, as many as have so many columns together: what a server takes for a part of a schema grows with the schema.
+const FEW_MAX: usize = SINGLE_MAX + 8;
+const AT_ONCE_COLUMNS: usize = 50_000;
+/// When all was forgotten so often, what is read ahead is not what is needed.
+const FORGOTTEN_MAX: usize = 2;
+
+#[derive(Debug, Default)]
+pub struct Held {
+    definitions: HashMap<Name, Arc<Definition>>,
+    columns: usize,
+    /// Tables that had to be read.
+    misses: usize,
+    forgotten: usize,
+}
+
+impl Held {
+    pub fn get(&self, name: &Name) -> Option<&Arc<Definition>> {
+        self.definitions.get(name)
+    }
+
+    pub fn add(&mut self, name: Name, definition: Arc<Definition>) {
+        // A table without columns takes room as well.
+        let size = |definition: &Definition| definition.columns.len().max(1);
+        self.columns += size(&definition);
+        if let Some(before) = self.definitions.insert(name, definition) {
+            self.columns -= size(&before);
+        }
+    }
+
+    /// A table is not there: with how many that follow it it is best read. Forgets what was read before if there is no room for more.
+    pub fn missed(&mut self) -> usize {
+        self.misses += 1;
+        if self.columns >= COLUMNS_MAX {
+            self.definitions.clear();
+            self.columns = 0;
+            self.forgotten += 1;
+        }
+        let columns_each = (self.columns / self.definitions.len().max(1)).max(1);
+        if self.misses <= SINGLE_MAX || self.forgotten >= FORGOTTEN_MAX {
+            1
+        } else if self.misses <= FEW_MAX {
+            NEIGHBOURS
+        } else {
+            (AT_ONCE_COLUMNS / columns_each).clamp(NEIGHBOURS, AT_ONCE_COLUMNS / 4)
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use engine::keys::KeyClass;
+    use engine::schema::Column;
+
+    /// Adds so many tables with so many columns one by one; returns how many are there in the end, and how many are read with the next.
+    fn held(tables: usize, columns: usize) -> (usize, usize) {
+        let column = Column { name: "c".to_owned(), unsigned: false, nullable: false, key_class: KeyClass::Coarse };
+        let mut definition = Definition::default();
+        definition.columns = vec![column; columns];
+        let definition = Arc::new(definition);
+        let name = |at: usize| ("s".to_owned(), format!("t{at}"));
+        let mut held = Held::default();
+        for at in 0..tables {
+            held.missed();
+            held.add(name(at), Arc::clone(&definition));
+            held.add(name(at), Arc::clone(&definition));
+        }
+        let kept = (0..tables).filter(|&at| held.get(&name(at)).is_some()).count();
+        (kept, held.missed())
+    }
+
+    #[test]
+    fn many_tables_stay_and_wide_ones_are_bounded() {
+        assert_eq!(held(10_000, 10), (10_000, 5_000));
+        assert_eq!(held(40_000, 10), (40_000, 5_000));
+        assert_eq!(held(1_001, 500), (1, NEIGHBOURS));
+        assert_eq!(held(1_500, 0), (1_500, AT_ONCE_COLUMNS / 4));
+    }
+
+    #[test]
+    fn as_many_at_once_as_will_be_used() {
+        assert_eq!(held(SINGLE_MAX - 1, 4).1, 1);
+        assert_eq!(held(SINGLE_MAX, 4).1, NEIGHBOURS);
+        assert_eq!(held(FEW_MAX, 4).1, AT_ONCE_COLUMNS / 4);
+        assert_eq!(held(FEW_MAX, 900).1, NEIGHBOURS);
+        // More than can be held.
+        assert_eq!(held(2_500, 500).1, 1);
+    }
+}
