@@ -344,7 +344,7 @@ impl WorkerTask {
                     if same.kind == FailureKind::ConnectionLost {
                         return (same, true);
                     }
-                    repeats = true;
+                    repeats = same.kind == failure.kind;
                     break 'search;
                 }
             }

@@ -12,8 +12,9 @@ const COLUMNS_MAX: usize = 500_000;
 /// So many tables are read one by one; then, with each, those that follow it by name.
 const SINGLE_MAX: usize = 8;
 const NEIGHBOURS: usize = 256;
-/// After so many more, as many as have so many columns together: what a server takes for a part of a schema grows with the schema.
-const FEW_MAX: usize = SINGLE_MAX + 8;
+/// After so many more, as many as have so many columns together: what a server takes for a part of a schema grows with the schema. By
+/// then the parts have taken as long as the whole of a large one does.
+const FEW_MAX: usize = SINGLE_MAX + 24;
 const AT_ONCE_COLUMNS: usize = 50_000;
 /// When all was forgotten so often, what is read ahead is not what is needed.
 const FORGOTTEN_MAX: usize = 2;
