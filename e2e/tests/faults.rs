@@ -61,14 +61,20 @@ fn target_lost(kind: Kind, fault: Fault, one_in: u32, options: &[&str]) -> Resul
 /// Many transactions in a packet, each of which commits by itself.
 const APART: [&str; 6] = ["--grouping", "off", "--workers", "2", "--commit-order", "relaxed"];
 
+/// A channel that has begun, and so many transactions that it has not applied.
+fn behind(kind: Kind, transactions: u64, options: &[&str]) -> Result<Pair> {
+    let load = Load { tables: 4, rows: 200, threads: 4, events: transactions, seconds: 0 };
+    let pair = Pair::start(kind)?;
+    sysbench::prepare(&pair.source, "oltp_write_only", load)?;
+    pair.to_the_end(options)?;
+    sysbench::run(&pair.source, "oltp_write_only", load)?;
+    Ok(pair)
+}
+
 /// A heddle that hangs loses the connection that holds the channel, another one takes over with fewer workers, and the first wakes up:
 /// what its many connections were about to do must not come in between.
 fn cut_off(kind: Kind, options: &[&str]) -> Result<()> {
-    const LOAD: Load = Load { tables: 4, rows: 200, threads: 4, events: 6000, seconds: 0 };
-    let pair = Pair::start(kind)?;
-    sysbench::prepare(&pair.source, "oltp_write_only", LOAD)?;
-    pair.to_the_end(options)?;
-    sysbench::run(&pair.source, "oltp_write_only", LOAD)?;
+    let pair = behind(kind, 6000, options)?;
     let mut random = StdRng::seed_from_u64(seed("cut_off"));
     // Somebody holds rows, so the first has many commits to come when it is stopped.
     let blocker = hold(&pair.target, "SELECT * FROM sbtest.sbtest1 FOR UPDATE; SELECT SLEEP(300)")?;
@@ -122,11 +128,7 @@ fn take_over(pair: &Pair, options: &[&str]) -> Result<Heddle> {
 /// Somebody ends what the workers' sessions execute, again and again: also between two statements of one packet, of which the server
 /// says nothing.
 fn interrupted(kind: Kind, options: &[&str]) -> Result<()> {
-    const LOAD: Load = Load { tables: 4, rows: 200, threads: 4, events: 2500, seconds: 0 };
-    let pair = Pair::start(kind)?;
-    sysbench::prepare(&pair.source, "oltp_write_only", LOAD)?;
-    pair.to_the_end(options)?;
-    sysbench::run(&pair.source, "oltp_write_only", LOAD)?;
+    let pair = behind(kind, 2500, options)?;
     let mut random = StdRng::seed_from_u64(seed("interrupted"));
     let before = pair.target.scalar("SELECT seq FROM heddle.progress")?;
     let mut running = pair.begin(&[options, &["--until-end", "--workers", "4"]].concat())?;
