@@ -130,6 +130,33 @@ impl RowLayout {
         Columns { layout: self, present, nulls, image_len: image.len(), rest, column: 0, ordinal: 0, failed }
     }
 
+    /// Appends `image`, which has the columns `present`, as one that has the columns `wanted` only.
+    ///
+    /// # Errors
+    /// [`Corrupt`] with an offset in `image`; a wanted column that is not present is one, too. `out` then has a part of it.
+    pub fn select(&self, present: &Bitmap, image: &[u8], wanted: &Bitmap, out: &mut Vec<u8>) -> Result<(), Corrupt> {
+        let nulls = out.len();
+        out.resize(nulls + wanted.count().div_ceil(8), 0);
+        let mut found = 0;
+        let mut columns = self.columns(present, image);
+        while found < wanted.count() {
+            let Some(column) = columns.next() else {
+                let what = What::Width { rows: found as u64, table: wanted.count() as u64 };
+                return Err(Corrupt::new(columns.consumed() as u64, what));
+            };
+            let column = column?;
+            if !wanted.get(column.column) {
+                continue;
+            }
+            match (column.value, out.get_mut(nulls + found / 8)) {
+                (None, Some(byte)) => *byte |= 1 << (found % 8),
+                _ => out.extend_from_slice(column.raw),
+            }
+            found += 1;
+        }
+        Ok(())
+    }
+
     /// Length in bytes of the image that `bytes` starts with.
     ///
     /// # Errors

@@ -7,7 +7,7 @@ use std::collections::{BTreeSet, HashMap};
 
 use binlog::encode::{self, Head};
 use binlog::rows::{RowsEvent, RowsKind};
-use binlog::{Checksum, Event, Flavour, FormatDescription, Kind, MariaDbGtid, MySqlGtid, Query, TableMap};
+use binlog::{Bitmap, Checksum, Event, Flavour, FormatDescription, Kind, MariaDbGtid, MySqlGtid, Query, TableMap};
 use bytes::Bytes;
 use common::{Tables, events, flattened, golden_logs};
 
@@ -454,4 +454,47 @@ fn full_metadata() {
         assert_eq!(key("nokey"), None, "{server}");
         assert_eq!(key("prefixed"), Some(vec![(2, 0), (0, 10), (1, 7)]), "{server}");
     }
+}
+
+/// Every second column, and every third, of all images that servers wrote.
+#[test]
+fn images_cut_to_some_of_their_columns() {
+    let mut cut = 0;
+    for log in golden_logs() {
+        let bytes = std::fs::read(&log).unwrap();
+        let mut tables = Tables::default();
+        for (event, format) in flattened(&bytes) {
+            tables.see(&event, &format);
+            if !event.kind().is_rows() {
+                continue;
+            }
+            let rows = RowsEvent::decode(&event, &format).unwrap();
+            let table = &tables.0[&rows.table_id];
+            for images in rows.images(table).map(Result::unwrap) {
+                for (range, present) in [(images.before, &rows.before_columns), (images.after, &rows.after_columns)] {
+                    let Some(range) = range else { continue };
+                    let image = &rows.rows[range];
+                    let layout = table.layout();
+                    for (step, first) in [(1, 0), (2, 0), (2, 1), (3, 2)] {
+                        let wanted =
+                            Bitmap::from_fn(layout.width(), |column| present.get(column) && column % step == first);
+                        let mut selected = b"before".to_vec();
+                        layout.select(present, image, &wanted, &mut selected).unwrap();
+                        let mut all = layout.columns(&wanted, &selected[6..]);
+                        let found: Vec<_> = all.by_ref().map(Result::unwrap).collect();
+                        assert_eq!(all.consumed(), selected.len() - 6);
+                        let expected = layout.columns(present, image).map(Result::unwrap);
+                        assert_eq!(found, expected.filter(|value| wanted.get(value.column)).collect::<Vec<_>>());
+                        cut += usize::from(selected.len() < image.len());
+                    }
+                    let absent = (0..layout.width()).find(|column| !present.get(*column));
+                    if let Some(absent) = absent {
+                        let wanted = Bitmap::from_fn(layout.width(), |column| column == absent);
+                        assert!(layout.select(present, image, &wanted, &mut Vec::new()).is_err());
+                    }
+                }
+            }
+        }
+    }
+    assert!(cut > 100, "images were cut");
 }

@@ -10,6 +10,7 @@ pub mod checksum;
 pub mod client;
 pub mod crash;
 pub mod heddle;
+pub mod images;
 pub mod keys;
 pub mod matrix;
 pub mod native;

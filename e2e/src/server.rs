@@ -180,6 +180,12 @@ impl Server {
         self.data().join("binlog.index")
     }
 
+    /// Its binary logs, the oldest first.
+    pub fn binlogs(&self) -> Result<Vec<PathBuf>> {
+        let index = std::fs::read_to_string(self.binlog_index())?;
+        Ok(index.lines().map(|line| self.data().join(line.trim_start_matches("./"))).collect())
+    }
+
     /// The instance as heddle's SOURCE or TARGET; the password goes through the environment.
     pub fn url(&self) -> String {
         format!("mysql://{USER}@127.0.0.1:{}", self.port)

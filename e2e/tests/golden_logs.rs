@@ -1,9 +1,11 @@
 //! The golden logs, replicated: a server of their version gets them as its own binary logs and sends them to its own replica, and Heddle
-//! replicates them from the file and from that server. Replica and target must then hold the same.
+//! replicates them from the file and from that server. Replica and target must then hold the same; and the target's own binary log has
+//! whole rows where the source's has.
 
 use anyhow::{Context, Result, ensure};
 use e2e::checksum::assert_equal;
 use e2e::heddle::replicate;
+use e2e::images::BeforeImages;
 use e2e::native;
 use e2e::server::Server;
 use std::fs;
@@ -108,7 +110,20 @@ fn one(case: &Case, options: &[&str], [source, replica, target]: [&Server; 3]) -
     let start = format!("{FILE}:{FIRST_EVENT}");
     for (way, from) in [("files", vec![planted.as_str()]), ("live", vec![&source.url(), "--start", &start])] {
         anew(target)?;
+        let logs_before = target.binlogs()?.len();
+        target.execute("FLUSH BINARY LOGS")?;
         heddle(&from, replica, target, &format!("{}-{way}", case.name)).context(way)?;
+        logged_as(&case.log, target.binlogs()?.split_off(logs_before)).context(way)?;
+    }
+    Ok(())
+}
+
+/// Replicas of the target, and who else reads its log, miss nothing that the source's log has.
+fn logged_as(source: &Path, target: Vec<PathBuf>) -> Result<()> {
+    let (wanted, found) = (BeforeImages::read(vec![source.to_owned()])?, BeforeImages::read(target)?);
+    if wanted.partial.is_empty() {
+        ensure!(found.partial.is_empty(), "columns are missing in the target's log: {:?}", found.partial);
+        ensure!(found.whole.is_empty() == wanted.whole.is_empty(), "the target's log has not the source's changes");
     }
     Ok(())
 }

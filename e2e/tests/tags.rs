@@ -230,6 +230,7 @@ impl Described {
             cascade_columns: Vec::new(),
             is_referenced: referenced.as_deref() != Some("0"),
             transactional: true,
+            lookup_columns: None,
             order_by_table: (!identified).then_some(TableOrderCause::NoUniqueKey),
         })
     }
@@ -259,9 +260,7 @@ fn compare(
     rules: &dyn Fn(&str) -> Rules,
     one_session: bool,
 ) -> Result<BTreeMap<Option<Fallback>, usize>> {
-    let index = std::fs::read_to_string(server.binlog_index())?;
-    let files = index.lines().map(|line| server.data().join(line.trim_start_matches("./"))).collect();
-    let mut reader = FilesReader::open(files, relay::Start::Beginning)?;
+    let mut reader = FilesReader::open(server.binlogs()?, relay::Start::Beginning)?;
     let mut assembler = Assembler::new(1 << 30);
     let mut catalogue = Described { connection: connect(server)?, ids: HashMap::new(), tables: HashMap::new() };
     let (mut file, mut state): (Option<Arc<str>>, Option<(Keying, Tracker)>) = (None, None);

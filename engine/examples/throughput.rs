@@ -54,6 +54,7 @@ fn catalogue() -> OneTable {
         has_relations: false,
         is_referenced: false,
         transactional: true,
+        lookup_columns: None,
         order_by_table: None,
     }))
 }

@@ -384,6 +384,7 @@ fn without_columns(table: &Table) -> Table {
         unique_keys: Vec::new(),
         foreign_keys,
         has_relations: true,
+        lookup_columns: None,
         order_by_table: Some(TableOrderCause::ColumnsDiffer),
         ..table.clone()
     }

@@ -89,6 +89,7 @@ impl TestTable {
             has_relations: false,
             is_referenced: false,
             transactional: true,
+            lookup_columns: None,
             order_by_table,
         };
         Self { def, columns: logged }

@@ -45,6 +45,8 @@ pub struct Batch<'a> {
     pub kind: RowsKind,
     pub before_columns: &'a Bitmap,
     pub after_columns: &'a Bitmap,
+    /// Of full before images, the columns that are enough for the target to find each row.
+    pub lookup_columns: Option<&'a Bitmap>,
     /// Of the rows event, without STMT_END.
     pub flags: u16,
     pub partial_json: bool,
@@ -124,6 +126,7 @@ pub fn whole_event(item: &RowsItem) -> Batch<'_> {
         kind: item.event.kind,
         before_columns: &item.event.before_columns,
         after_columns: &item.event.after_columns,
+        lookup_columns: None,
         flags: item.event.flags & !STMT_END,
         partial_json: item.event.partial_json,
         timestamp: item.timestamp,
@@ -221,6 +224,15 @@ fn continues(batch: &Batch<'_>, change: &Change<'_>) -> bool {
         && batch.after_columns == &item.event.after_columns
 }
 
+/// Of the before images of an event, if they have all columns.
+fn lookup_columns(item: &RowsItem) -> Option<&Bitmap> {
+    let event = &item.event;
+    // All images of a group that is merged are full, those that an insert has left behind, too.
+    let before = if event.kind == RowsKind::Write { &event.after_columns } else { &event.before_columns };
+    let lookup = item.table.as_ref()?.lookup_columns.as_ref()?;
+    (before.is_full() && !event.partial_json && lookup.width() == before.width()).then_some(lookup)
+}
+
 /// An empty batch for the table of a change.
 fn batch_like<'a>(change: &Change<'a>, kind: RowsKind) -> Batch<'a> {
     let event = &change.item.event;
@@ -230,6 +242,7 @@ fn batch_like<'a>(change: &Change<'a>, kind: RowsKind) -> Batch<'a> {
         kind,
         before_columns: &event.before_columns,
         after_columns: &event.after_columns,
+        lookup_columns: if kind == RowsKind::Write { None } else { lookup_columns(change.item) },
         flags: event.flags & !STMT_END,
         partial_json: event.partial_json,
         timestamp: change.item.timestamp,

@@ -475,6 +475,36 @@ fn one_minimal_image_keeps_the_order() {
     assert_eq!(kinds, [RowsKind::Write, RowsKind::Update, RowsKind::Delete]);
 }
 
+/// Full images of rows before are looked up by the key, merged or not; what is written, and what is not full, goes as it is.
+#[test]
+fn rows_are_looked_up_by_their_key() {
+    let mut plain = TestTable::new(1, "plain", "id:int v:int", &[&[0]]);
+    let key = Bitmap::from_fn(2, |column| column == 0);
+    plain.def.lookup_columns = Some(key.clone());
+    let mut log = Log::mysql();
+    log.transaction(&[(&plain, insert(row(&[1, 1]))), (&plain, update(row(&[2, 1]), row(&[2, 2])))]);
+    log.transaction(&[(&plain, delete(row(&[3, 1]))), (&plain, delete(row(&[1, 1])))]);
+    let full = group(log.keyed(&[&plain]));
+    let by_key = |merge| -> Vec<(RowsKind, bool)> {
+        plan(&full, merge).free.iter().map(|batch| (batch.kind, batch.lookup_columns == Some(&key))).collect()
+    };
+    let (write, update_by_key, delete_by_key) =
+        ((RowsKind::Write, false), (RowsKind::Update, true), (RowsKind::Delete, true));
+    assert_eq!(by_key(true), [delete_by_key, update_by_key, write, delete_by_key]);
+    assert_eq!(by_key(false), [write, update_by_key, delete_by_key]);
+
+    let mut wide = TestTable::new(1, "plain", "id:int v:int w:int", &[&[0]]);
+    wide.def.lookup_columns = Some(Bitmap::from_fn(3, |column| column == 0));
+    let some = Bitmap::from_fn(3, |column| column < 2);
+    let mut log = Log::mysql();
+    let change = update(row(&[1, 0, 0]), row(&[1, 2, 0]));
+    log.begin().map(&wide).rows_event(&wide, &some, &some, 1, &[change]).xid();
+    let partial = group(log.keyed(&[&wide]));
+    let plan = plan(&partial, true);
+    assert_eq!(plan.free.len(), 1);
+    assert!(plan.free.iter().all(|batch| batch.lookup_columns.is_none()), "some columns are missing");
+}
+
 #[test]
 fn tables_with_relations_keep_their_order_among_each_other() {
     let mut parent = TestTable::new(1, "parent", "id:int v:int", &[&[0]]);

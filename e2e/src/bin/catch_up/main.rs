@@ -3,7 +3,7 @@
 //!
 //! Arguments: `--sections NAME,…` (catch-up, settings, workloads, slow-disk, keep-up, shapes, tables, growth, receive; default all),
 //! `--transactions N` (default 20000, a short look), `--repeat N` (1; the median counts), `--sessions N` (16), `--servers NAME,…`,
-//! `--only TEXT[|TEXT…]` (contenders whose name holds one of these), `--output FILE`.
+//! `--only TEXT[|TEXT…]` (contenders whose name holds one of these), `--workloads TEXT[|TEXT…]` (likewise), `--output FILE`.
 
 mod contenders;
 mod keep_up;
@@ -29,6 +29,7 @@ pub struct Arguments {
     sessions: u32,
     kinds: Vec<Kind>,
     only: String,
+    workloads: String,
     repeat: usize,
     output: PathBuf,
 }
@@ -40,6 +41,7 @@ fn arguments() -> Result<Arguments> {
         sessions: 16,
         kinds: vec![MYSQL_9_7, MARIADB_10_11],
         only: String::new(),
+        workloads: String::new(),
         repeat: 1,
         output: e2e::repository().join("docs/benchmarks.md"),
     };
@@ -50,6 +52,7 @@ fn arguments() -> Result<Arguments> {
             "--sessions" => parsed.sessions = value.parse()?,
             "--servers" => parsed.kinds = list(value)?,
             "--only" => parsed.only = value.to_owned(),
+            "--workloads" => parsed.workloads = value.to_owned(),
             "--repeat" => parsed.repeat = value.parse()?,
             "--output" => parsed.output = value.into(),
             _ => return Ok(false),
@@ -66,16 +69,26 @@ fn arguments() -> Result<Arguments> {
 impl Arguments {
     /// Those of the list that take part.
     fn of(&self, mut list: Vec<Named>) -> Vec<Named> {
-        list.retain(|(name, _)| self.only.split('|').any(|text| name.contains(text)));
+        list.retain(|(name, _)| holds_one_of(name, &self.only));
         list
+    }
+
+    fn has(&self, workload: &Workload) -> bool {
+        holds_one_of(workload.title, &self.workloads)
     }
 
     /// What makes a section again.
     fn command(&self, section: &str) -> String {
-        let only = if self.only.is_empty() { String::new() } else { format!(" --only '{}'", self.only) };
+        let option = |name: &str, value: &str| match value {
+            "" => String::new(),
+            _ => format!(" --{name} '{value}'"),
+        };
         format!(
-            "bench/catch-up --sections {section} --transactions {} --repeat {}{only}",
-            self.transactions, self.repeat
+            "bench/catch-up --sections {section} --transactions {} --repeat {}{}{}",
+            self.transactions,
+            self.repeat,
+            option("only", &self.only),
+            option("workloads", &self.workloads)
         )
     }
 
@@ -87,6 +100,11 @@ impl Arguments {
     fn updates(&self, share: u64) -> Workload {
         self.workload("oltp_update_non_index", "oltp_update_non_index".into(), 8, 50_000, share)
     }
+}
+
+/// `texts`: separated by `|`; none stands for all.
+fn holds_one_of(name: &str, texts: &str) -> bool {
+    texts.split('|').any(|text| name.contains(text))
 }
 
 fn main() -> Result<()> {

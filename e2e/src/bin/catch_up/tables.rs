@@ -127,7 +127,7 @@ fn several(
         let names: Vec<&str> = list.iter().map(|(name, _)| *name).collect();
         let mut rows = String::new();
         let mut version = String::new();
-        for workload in workloads {
+        for workload in workloads.iter().filter(|workload| arguments.has(workload)) {
             eprintln!("{kind}: {}", workload.title);
             let stage = Stage::new(kind, workload)?;
             let table = Table::measure(arguments, &stage, &list, options).with_context(|| workload.title)?;

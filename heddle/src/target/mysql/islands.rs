@@ -64,6 +64,7 @@ impl IslandsTable {
             kind: RowsKind::Write,
             before_columns: &self.all,
             after_columns: &self.all,
+            lookup_columns: None,
             flags: like.flags,
             partial_json: false,
             timestamp: like.timestamp,

@@ -7,7 +7,7 @@
 use std::sync::Arc;
 
 use binlog::{Header, Kind, RowsEvent, RowsKind, TableMap};
-use engine::compact::Batch;
+use engine::compact::{Batch, Images};
 use engine::failure::{Failure, FailureKind};
 
 /// Rows of one event, in bytes; one row more than that makes an event of its own.
@@ -121,8 +121,8 @@ impl Encoder {
         }
         let Some((_, map_body)) = &self.map else { return Ok(()) };
         let mut piece = Vec::new();
-        let mut rows = batch.rows.iter().peekable();
-        while rows.peek().is_some() {
+        let mut rows = batch.rows.as_slice();
+        while !rows.is_empty() {
             piece.clear();
             begin_event(&mut piece, Kind::TABLE_MAP, batch.timestamp, self.server_id);
             piece.extend_from_slice(map_body);
@@ -131,16 +131,17 @@ impl Encoder {
             begin_event(&mut piece, kind, batch.timestamp, self.server_id);
             self.rows_head(batch, TABLE_ID, RowsEvent::STMT_END, &mut piece);
             let rows_bytes_max = self.piece_bytes_max.saturating_sub(piece.len()).min(EVENT_ROWS_BYTES);
-            let mut bytes = 0;
-            while let Some(row) =
-                rows.next_if(|row| bytes == 0 || bytes + row.before.len() + row.after.len() <= rows_bytes_max)
-            {
-                piece.extend_from_slice(row.before);
-                piece.extend_from_slice(row.after);
-                bytes += row.before.len() + row.after.len();
-                // A row of no bytes at all still is a row: never loop on it.
-                bytes = bytes.max(1);
+            let (first_row, mut count) = (piece.len(), 0);
+            for row in rows {
+                let end = piece.len();
+                put_row(batch, row, &mut piece)?;
+                if count > 0 && piece.len() - first_row > rows_bytes_max {
+                    piece.truncate(end);
+                    break;
+                }
+                count += 1;
             }
+            rows = rows.get(count..).unwrap_or_default();
             end_event(&mut piece, start)?;
             sink(&piece)?;
         }
@@ -177,8 +178,7 @@ impl Encoder {
             begin_event(out, self.dialect.rows_kind(batch)?, batch.timestamp, self.server_id);
             self.rows_head(batch, table_id(table), end, out);
             for row in &batch.rows {
-                out.extend_from_slice(row.before);
-                out.extend_from_slice(row.after);
+                put_row(batch, row, out)?;
             }
             end_event(out, start)?;
         }
@@ -194,12 +194,28 @@ impl Encoder {
         }
         put_length(out, batch.map.columns.len());
         if batch.kind != RowsKind::Write {
-            out.extend_from_slice(batch.before_columns.as_bytes());
+            out.extend_from_slice(batch.lookup_columns.unwrap_or(batch.before_columns).as_bytes());
         }
         if batch.kind != RowsKind::Delete {
             out.extend_from_slice(batch.after_columns.as_bytes());
         }
     }
+}
+
+/// Of the row before, no more than the target needs to find it: it does not compare the rest with what it finds by a primary key, and
+/// logs what it has found (seen in the logs of all supported versions).
+fn put_row(batch: &Batch<'_>, row: &Images<'_>, out: &mut Vec<u8>) -> Result<(), Failure> {
+    match batch.lookup_columns {
+        Some(columns) => {
+            batch.map.layout().select(batch.before_columns, row.before, columns, out).map_err(|error| {
+                let table = format!("{}.{}", batch.map.schema, batch.map.table);
+                Failure::new(FailureKind::Refused, format!("a row of {table}: {error}"))
+            })?;
+        }
+        None => out.extend_from_slice(row.before),
+    }
+    out.extend_from_slice(row.after);
+    Ok(())
 }
 
 /// A table's maps differ only by their numbers as long as nothing but rows comes between them.

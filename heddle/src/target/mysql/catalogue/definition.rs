@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 
+use binlog::Bitmap;
 use engine::keys::{self, KeyClass};
 use engine::schema::{Column, KeyPart, TableOrderCause, UniqueKey};
 use wire::Row;
@@ -21,6 +22,9 @@ pub struct Definition {
     pub fractions: Vec<usize>,
     /// A unique key can not be expressed in columns.
     functional: bool,
+    /// Changing or deleting a row may take more of it than its primary key and what the log has of it afterwards: an engine that is not
+    /// InnoDB's, values or indexes that are worked out of others, a full-text index, row versions.
+    takes_whole_rows: bool,
 }
 
 /// The tables at `place`, a condition on `TABLE_SCHEMA` and `TABLE_NAME`, by schema and name.
@@ -36,7 +40,8 @@ pub fn read(
         let (engine, kind) = (text(1)?.unwrap_or("").to_ascii_uppercase(), text(2)?.unwrap_or(""));
         let transactional = matches!(engine.as_str(), "INNODB" | "ROCKSDB" | "TOKUDB" | "NDBCLUSTER" | "BLACKHOLE");
         let hidden_columns = if kind == "SYSTEM VERSIONED" { 2 } else { 0 };
-        let definition = Definition { transactional, hidden_columns, ..Definition::default() };
+        let takes_whole_rows = engine != "INNODB" || kind != "BASE TABLE";
+        let definition = Definition { transactional, hidden_columns, takes_whole_rows, ..Definition::default() };
         found.insert(name(row, 3)?, definition);
     }
     if found.is_empty() {
@@ -44,23 +49,28 @@ pub fn read(
     }
     let columns = format!(
         "SELECT TABLE_NAME, COLUMN_NAME, COLUMN_TYPE, IS_NULLABLE, COALESCE(CHARACTER_SET_NAME,''), COALESCE(COLLATION_NAME,''), \
-         TABLE_SCHEMA FROM information_schema.COLUMNS WHERE {place} ORDER BY TABLE_SCHEMA, TABLE_NAME, ORDINAL_POSITION"
+         TABLE_SCHEMA, EXTRA FROM information_schema.COLUMNS WHERE {place} ORDER BY TABLE_SCHEMA, TABLE_NAME, ORDINAL_POSITION"
     );
     for row in &rows(&columns)? {
         if let Some(definition) = found.get_mut(&name(row, 6)?) {
             if has_fraction(required(row, 2)?) {
                 definition.fractions.push(definition.columns.len());
             }
+            definition.takes_whole_rows |= is_worked_out(row.text(7).map_err(|error| error.to_string())?.unwrap_or(""));
             definition.columns.push(column(row)?);
         }
     }
     let keys = format!(
-        "SELECT TABLE_NAME, INDEX_NAME, COLUMN_NAME, SUB_PART, INDEX_TYPE, SEQ_IN_INDEX, TABLE_SCHEMA FROM information_schema.STATISTICS \
-         WHERE {place} AND NON_UNIQUE=0 ORDER BY TABLE_SCHEMA, TABLE_NAME, INDEX_NAME, SEQ_IN_INDEX"
+        "SELECT TABLE_NAME, INDEX_NAME, COLUMN_NAME, SUB_PART, INDEX_TYPE, SEQ_IN_INDEX, TABLE_SCHEMA, NON_UNIQUE \
+         FROM information_schema.STATISTICS WHERE {place} AND (NON_UNIQUE=0 OR COLUMN_NAME IS NULL OR INDEX_TYPE='FULLTEXT') ORDER BY TABLE_SCHEMA, TABLE_NAME, INDEX_NAME, SEQ_IN_INDEX"
     );
     for row in &rows(&keys)? {
         if let Some(definition) = found.get_mut(&name(row, 6)?) {
-            definition.key_part(row)?;
+            if required(row, 7)? == "0" {
+                definition.key_part(row)?;
+            } else {
+                definition.takes_whole_rows = true;
+            }
         }
     }
     found.values_mut().for_each(Definition::judge);
@@ -80,6 +90,12 @@ fn required(row: &Row, index: usize) -> Result<&str, String> {
 fn has_fraction(column_type: &str) -> bool {
     let lower = column_type.to_ascii_lowercase();
     ["time(", "datetime(", "timestamp("].iter().any(|name| lower.starts_with(name)) && !lower.contains("(0)")
+}
+
+/// `extra` as `information_schema` has it: also MySQL's `DEFAULT_GENERATED`, which is a default.
+fn is_worked_out(extra: &str) -> bool {
+    let upper = extra.to_ascii_uppercase();
+    ["VIRTUAL", "STORED", "PERSISTENT"].iter().any(|word| upper.contains(word))
 }
 
 fn column(row: &Row) -> Result<Column, String> {
@@ -114,6 +130,15 @@ impl Definition {
         Ok(())
     }
 
+    /// See [`engine::schema::Table::lookup_columns`].
+    pub fn lookup_columns(&self) -> Option<Bitmap> {
+        let key = self.unique_keys.first().filter(|key| key.name == "PRIMARY")?;
+        if self.takes_whole_rows || self.functional || self.hidden_columns > 0 {
+            return None;
+        }
+        Some(Bitmap::from_fn(self.columns.len(), |column| key.parts.iter().any(|part| part.column == column)))
+    }
+
     /// Which key identifies a row, and whether keys tell who may run beside whom.
     fn judge(&mut self) {
         let columns = &self.columns;
@@ -138,5 +163,48 @@ impl Definition {
         } else {
             None
         };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn lookup(change: impl FnOnce(&mut Definition)) -> Option<Vec<usize>> {
+        let column = |name: &str| Column {
+            name: name.to_owned(),
+            unsigned: false,
+            nullable: false,
+            key_class: KeyClass::Coarse,
+        };
+        let parts = [2, 0].map(|column| KeyPart { column, prefix: None }).to_vec();
+        let mut definition = Definition {
+            columns: ["a", "b", "c", "d"].map(column).to_vec(),
+            unique_keys: vec![UniqueKey { name: "PRIMARY".to_owned(), parts }],
+            transactional: true,
+            ..Definition::default()
+        };
+        change(&mut definition);
+        definition.lookup_columns().map(|columns| columns.iter().collect())
+    }
+
+    #[test]
+    fn a_primary_key_is_enough_where_nothing_else_is_needed() {
+        assert_eq!(lookup(|_| ()), Some(vec![0, 2]));
+        assert_eq!(lookup(|table| table.unique_keys.clear()), None);
+        assert_eq!(lookup(|table| table.unique_keys.iter_mut().for_each(|key| key.name = "u".to_owned())), None);
+        assert_eq!(lookup(|table| table.takes_whole_rows = true), None);
+        assert_eq!(lookup(|table| table.hidden_columns = 1), None);
+        assert_eq!(lookup(|table| table.functional = true), None);
+    }
+
+    #[test]
+    fn values_that_are_worked_out() {
+        for extra in ["VIRTUAL", "STORED GENERATED", "PERSISTENT", "VIRTUAL GENERATED INVISIBLE", "stored generated"] {
+            assert!(is_worked_out(extra), "{extra}");
+        }
+        for extra in ["", "auto_increment", "DEFAULT_GENERATED on update CURRENT_TIMESTAMP", "INVISIBLE"] {
+            assert!(!is_worked_out(extra), "{extra}");
+        }
     }
 }

@@ -107,11 +107,12 @@ impl MySqlCatalogue {
         let cascades_to = relations.descendants(name).iter().map(|name| self.id(name)).collect();
         let cascade_columns = relations.cascade_columns(name, &definition.columns);
         let is_referenced = relations.of_parent(name).next().is_some();
+        let has_relations = is_referenced || relations.of_child(name).next().is_some();
         Ok(Table {
             id,
             schema: schema.clone(),
             name: table.clone(),
-            has_relations: is_referenced || relations.of_child(name).next().is_some(),
+            has_relations,
             is_referenced,
             columns: definition.columns.clone(),
             unique_keys: definition.unique_keys.clone(),
@@ -119,6 +120,7 @@ impl MySqlCatalogue {
             cascades_to,
             cascade_columns,
             transactional: definition.transactional,
+            lookup_columns: definition.lookup_columns().filter(|_| !has_relations),
             order_by_table: cause,
         })
     }
