@@ -264,6 +264,24 @@ fn stops_where_told(kind: Kind) -> Result<()> {
     Ok(())
 }
 
+/// With a gap, and the table of islands as it was before they said which worker had noted them.
+fn goes_on_with_older_islands(kind: Kind) -> Result<()> {
+    let pair = Pair::start(kind)?;
+    pair.source.execute("CREATE DATABASE d; CREATE TABLE d.t (id INT PRIMARY KEY)")?;
+    insert(&pair.source, 1..=50)?;
+    pair.to_the_end(&RELAXED)?;
+    pair.target.execute(
+        "ALTER TABLE heddle.islands DROP PRIMARY KEY, DROP COLUMN worker, ADD PRIMARY KEY (channel, first_seq); \
+         INSERT INTO heddle.islands SELECT channel, seq + 2, seq + 2, lease_epoch FROM heddle.progress",
+    )?;
+    insert(&pair.target, 52..=52)?;
+    insert(&pair.source, 51..=100)?;
+    let run = pair.to_the_end(&RELAXED)?;
+    ensure!(run.number("rows")? == 49, "the one beyond the gap was applied already: {run}");
+    ensure!(pair.target.scalar("SELECT COUNT(*) FROM heddle.islands")? == "0", "islands are left");
+    Ok(())
+}
+
 /// A new channel that starts in the middle.
 fn starts_where_told(kind: Kind, by_gtid: bool) -> Result<()> {
     let pair = Pair::start(kind)?;
@@ -566,6 +584,8 @@ tests! {
     mysql_small_packets: small_packets(MYSQL_9_7, &RELAXED);
     mysql_small_packets_keeping_gtids: small_packets(MYSQL_9_7, &KEEPING_GTIDS);
     mysql_small_packets_grouped: small_packets(MYSQL_9_7, &[]);
+    mariadb_goes_on_with_older_islands: goes_on_with_older_islands(MARIADB_10_11);
+    mysql_goes_on_with_older_islands: goes_on_with_older_islands(MYSQL_9_7);
     mysql_gaps_between_gtids: gaps_between_gtids(MYSQL_9_7);
     mariadb_target_killed_relaxed: target_killed(MARIADB_10_11, &RELAXED);
     mysql_target_killed: target_killed(MYSQL_9_7, &[]);

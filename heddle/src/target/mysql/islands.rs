@@ -17,7 +17,7 @@ use super::progress::SCHEMA;
 
 /// `VARCHAR(64)` in utf8mb4: its length in bytes, which takes two bytes in a row.
 const CHANNEL_BYTES: u16 = 256;
-const COLUMNS: usize = 4;
+const COLUMNS: usize = 5;
 
 /// The table `heddle.islands` as [`super::progress::create`] makes it.
 #[derive(Debug)]
@@ -31,7 +31,8 @@ impl IslandsTable {
     pub fn new() -> Self {
         let number = Column::new(ColumnKind::LONGLONG, 0, false);
         let channel = Column::new(ColumnKind::VARCHAR, CHANNEL_BYTES, false);
-        let columns = [channel, number.clone(), number.clone(), number];
+        let worker = Column::new(ColumnKind::SHORT, 0, false);
+        let columns = [channel, number.clone(), number.clone(), number, worker];
         let spec = TableMapSpec {
             table_id: 1,
             flags: 1,
@@ -48,16 +49,23 @@ impl IslandsTable {
         Self { map: Arc::new(map), all: Bitmap::full(COLUMNS), row: Vec::new() }
     }
 
-    /// The row for `first..=last`, for the statement whose rows have these flags and this time.
-    pub fn note(&mut self, channel: &str, (first, last): (Seq, Seq), epoch: u64, like: &Batch<'_>) -> Batch<'_> {
+    /// The row for `first..=last` by this worker, for the statement whose rows have these flags and this time.
+    pub fn note(
+        &mut self,
+        (channel, worker): (&str, u16),
+        (first, last): (Seq, Seq),
+        epoch: u64,
+        like: &Batch<'_>,
+    ) -> Batch<'_> {
         self.row.clear();
         // No column is NULL.
-        self.row.push(0xf0);
+        self.row.push(0xe0);
         self.row.extend_from_slice(&(channel.len() as u16).to_le_bytes());
         self.row.extend_from_slice(channel.as_bytes());
         for number in [first, last, epoch] {
             self.row.extend_from_slice(&number.to_le_bytes());
         }
+        self.row.extend_from_slice(&worker.to_le_bytes());
         Batch {
             map: &self.map,
             table: None,

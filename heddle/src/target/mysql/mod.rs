@@ -252,6 +252,10 @@ impl Target for MySqlTarget {
                 ))
                 .map_err(failed)?;
         }
+        if control.scalar(progress::HAS_WORKERS).map_err(failed)?.as_deref() == Some("0") {
+            self.logged_beside_the_source(&mut control)?;
+            control.execute(progress::add_workers()).map_err(failed)?;
+        }
         log(&mut control, 0)?;
         let column = failures::FENCE_COLUMN;
         let owner = format!("{}@{}", std::process::id(), host_name());

@@ -44,7 +44,8 @@ pub fn create() -> Vec<String> {
              first_seq BIGINT UNSIGNED NOT NULL, \
              last_seq BIGINT UNSIGNED NOT NULL, \
              {FENCE_COLUMN} BIGINT UNSIGNED NOT NULL, \
-             PRIMARY KEY (channel, first_seq)\
+             {WORKER_COLUMN}, \
+             {ISLANDS_KEY}\
              ) ENGINE=InnoDB"
         ),
         format!(
@@ -55,6 +56,19 @@ pub fn create() -> Vec<String> {
         ),
         create_branches(),
     ]
+}
+
+/// Workers note their islands in pages of their own: in one they would wait for each other. 0 where a statement notes it.
+const WORKER_COLUMN: &str = "worker SMALLINT UNSIGNED NOT NULL DEFAULT 0";
+const ISLANDS_KEY: &str = "PRIMARY KEY (channel, worker, first_seq)";
+
+/// Whether the table of islands is of the first versions, which did not know workers: 0 or 1.
+pub const HAS_WORKERS: &str = "SELECT COUNT(*) FROM information_schema.COLUMNS \
+    WHERE TABLE_SCHEMA='heddle' AND TABLE_NAME='islands' AND COLUMN_NAME='worker'";
+
+/// Gives the table of islands what it lacks then.
+pub fn add_workers() -> String {
+    format!("ALTER TABLE {SCHEMA}.islands ADD COLUMN {WORKER_COLUMN}, DROP PRIMARY KEY, ADD {ISLANDS_KEY}")
 }
 
 /// Marks of prepared XA branches that changed nothing, or may have, until their XA COMMIT or XA ROLLBACK comes by. Channels of an

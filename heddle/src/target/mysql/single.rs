@@ -71,7 +71,8 @@ fn encode(session: &mut MySqlSession, single: &Single<'_>) -> Result<usize, Fail
     let mut batches = single.batches.clone();
     if let Some(last) = single.batches.last().filter(|_| !shared.gtids_are_progress()) {
         let range = (single.range.first, single.range.mark.seq);
-        batches.push(islands.note(&shared.channel, range, shared.statements().epoch, last));
+        let worker = (shared.channel.as_str(), session.number as u16);
+        batches.push(islands.note(worker, range, shared.statements().epoch, last));
     }
     encoder.set_server_id(single.transaction.server_id);
     events.clear();
