@@ -5,7 +5,7 @@
 use anyhow::{Context, Result, ensure};
 use e2e::checksum::assert_equal;
 use e2e::heddle::replicate;
-use e2e::images::BeforeImages;
+use e2e::logged::BeforeImages;
 use e2e::native;
 use e2e::server::Server;
 use std::fs;

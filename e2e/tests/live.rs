@@ -4,6 +4,7 @@
 use anyhow::{Context, Result, ensure};
 use e2e::checksum::assert_equal;
 use e2e::heddle::heddle;
+use e2e::logged;
 use e2e::native::{configure_by, gtids, position, start_native, wait_caught_up};
 use e2e::pair::Pair;
 use e2e::server::{Kind, MARIADB_10_11, MYSQL_9_7, Server};
@@ -11,6 +12,7 @@ use e2e::sysbench::{self, Load};
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 use std::collections::BTreeSet;
+use std::fmt::Write as _;
 use std::fs::OpenOptions;
 use std::thread;
 use std::time::{Duration, Instant};
@@ -313,6 +315,28 @@ fn keeps_gtids(kind: Kind) -> Result<()> {
     Ok(())
 }
 
+/// The same in relaxed order, where many transactions share a packet: from several domains and servers in turn (MariaDB).
+fn keeps_gtids_in_relaxed_order(kind: Kind) -> Result<()> {
+    let pair = Pair::start(kind)?;
+    pair.source.execute("CREATE DATABASE d; CREATE TABLE d.t (id INT PRIMARY KEY)")?;
+    let mut random = seeded("keeps_gtids_in_relaxed_order");
+    let mut script = String::new();
+    for id in 0..2_000 {
+        if kind.is_mariadb() && random.random_range(0..3) == 0 {
+            let (domain, server) = (random.random_range(0..3), random.random_range(101..103));
+            let _ = write!(script, "SET SESSION gtid_domain_id={domain}, server_id={server};");
+        }
+        let _ = write!(script, "INSERT INTO d.t VALUES ({id});");
+    }
+    pair.source.execute(&script)?;
+    pair.to_the_end(&KEEPING_GTIDS)?;
+    let (wanted, found) = (logged::gtids(pair.source.binlogs()?)?, logged::gtids(pair.target.binlogs()?)?);
+    ensure!(wanted.len() == 2_000, "the source has logged {} transactions", wanted.len());
+    let differ: Vec<&String> = wanted.symmetric_difference(&found).take(5).collect();
+    ensure!(differ.is_empty(), "only on one of the two: {differ:?}");
+    Ok(())
+}
+
 /// `--gtids preserve` into a target that has a replica of its own, heddle killed in between: all three are the same.
 fn keeps_gtids_for_replicas_below(kind: Kind, options: &[&str], order: &str) -> Result<()> {
     let pair = Pair::start_with(kind, &[], options)?;
@@ -600,6 +624,9 @@ tests! {
     mysql_starts_at_gtid: starts_where_told(MYSQL_9_7, true);
     mariadb_keeps_gtids: keeps_gtids(MARIADB_10_11);
     mysql_keeps_gtids: keeps_gtids(MYSQL_9_7);
+    mariadb_keeps_gtids_in_relaxed_order: keeps_gtids_in_relaxed_order(MARIADB_10_11);
+    mysql_keeps_gtids_in_relaxed_order: keeps_gtids_in_relaxed_order(MYSQL_9_7);
+    mariadb_heddle_killed_keeping_gtids: heddle_killed(MARIADB_10_11, &KEEPING_GTIDS);
     mysql_keeps_gtids_for_replicas_below: keeps_gtids_for_replicas_below(MYSQL_9_7, &[], "preserve");
     mysql_keeps_gtids_for_replicas_below_in_relaxed_order: keeps_gtids_for_replicas_below(MYSQL_9_7, &[], "relaxed");
     mariadb_keeps_gtids_for_replicas_below: keeps_gtids_for_replicas_below(MARIADB_10_11, &[], "preserve");

@@ -450,6 +450,19 @@ fn relay_disk_full(kind: Kind) -> Result<()> {
     pair.to_the_end(&[]).map(drop)
 }
 
+/// MariaDB's GTIDs name their server by its number alone: the source's definitions would seem to be the target's own.
+fn preserving_gtids_of_the_targets_number() -> Result<()> {
+    let pair = Pair::start(MARIADB_10_11)?;
+    let source = pair.source.scalar("SELECT @@global.server_id")?;
+    pair.source.execute(TABLE)?;
+    pair.source.execute("INSERT INTO d.t VALUES (1, 'a')")?;
+    pair.target.execute(&format!("SET GLOBAL server_id = {source}"))?;
+    let preserving = ["--until-end", "--gtids", "preserve", "--server-id", "4321"];
+    refused_with_remedy(&pair.begin(&preserving)?.wait()?, &["--gtids preserve", "server_id"])?;
+    pair.target.execute(&format!("SET GLOBAL server_id = {source} + 1; RESET MASTER"))?;
+    pair.to_the_end(&["--gtids", "preserve", "--server-id", "4321"]).map(drop)
+}
+
 /// The source gets another server_id. MySQL's servers have a UUID; MariaDB's could be another one, so its relay log is not gone on with.
 fn other_server_id(kind: Kind) -> Result<()> {
     let pair = begun(kind, &[])?;
@@ -656,6 +669,7 @@ tests! {
     mysql_clock_jumps: clock_jumps(MYSQL_9_7);
     mariadb_two_on_one_channel: two_on_one_channel(MARIADB_10_11);
     mysql_two_on_one_channel: two_on_one_channel(MYSQL_9_7);
+    mariadb_preserving_gtids_of_the_targets_number: preserving_gtids_of_the_targets_number();
     mysql_same_server_id: same_server_id(MYSQL_9_7);
     mariadb_same_server_id: same_server_id(MARIADB_10_11);
     mariadb_truncated_file: spoiled_file(MARIADB_10_11, truncate, &["binlog.000002"]);

@@ -27,6 +27,8 @@ pub fn run(
     reread: &Reread,
     range: Range<'_>,
 ) -> Result<(), Failure> {
+    // Refuses a GTID that the target can not take, or could not tell from its own.
+    session.shared.set_gtid(transaction.gtid.as_ref())?;
     if session.shared.sets_gtid()
         && let Some(gtid) = &transaction.gtid
         && executed::is_executed(&mut session.connection, gtid)?

@@ -17,7 +17,7 @@ use wire::Connection;
 use super::failures::failed;
 use super::sql::quote;
 
-/// Whether the target's binary log (MySQL: its set of executed GTIDs) holds it.
+/// Whether the target's binary log (MySQL: its set of executed GTIDs) holds it. Only of one that nothing has come after.
 pub fn is_executed(connection: &mut Connection, gtid: &Gtid) -> Result<bool, Failure> {
     match gtid {
         Gtid::MySql { .. } => {
@@ -25,11 +25,10 @@ pub fn is_executed(connection: &mut Connection, gtid: &Gtid) -> Result<bool, Fai
             Ok(connection.scalar(sql).map_err(failed)?.as_deref() == Some("1"))
         }
         Gtid::MariaDb { domain, server, seq } => {
-            // One GTID, the last, for each domain and server.
+            // One GTID, the last, for each domain and server. Numbers can go back, so an earlier one may be new all the same.
             let state = connection.scalar("SELECT @@global.gtid_binlog_state").map_err(failed)?.unwrap_or_default();
-            Ok(state.split(',').filter_map(|text| text.trim().parse::<Gtid>().ok()).any(|last| {
-                matches!(last, Gtid::MariaDb { domain: d, server: s, seq: n } if d == *domain && s == *server && n >= *seq)
-            }))
+            let this = Gtid::MariaDb { domain: *domain, server: *server, seq: *seq };
+            Ok(state.split(',').any(|last| last.trim().parse::<Gtid>().is_ok_and(|last| last == this)))
         }
     }
 }

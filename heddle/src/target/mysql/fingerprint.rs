@@ -200,6 +200,7 @@ mod tests {
             durable_gtids: false,
             read_only: false,
             max_connections: 0,
+            server_id: 0,
             encrypts_tables: false,
         };
         let asks = |sql: &str, info: &TargetInfo, text: &str| {

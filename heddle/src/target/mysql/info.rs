@@ -23,6 +23,7 @@ pub struct TargetInfo {
     pub durable_gtids: bool,
     pub read_only: bool,
     pub max_connections: u64,
+    pub server_id: u64,
     /// `default_table_encryption` of MySQL 8.0.16 and later.
     pub encrypts_tables: bool,
 }
@@ -32,7 +33,7 @@ impl TargetInfo {
         let server = connection.server().clone();
         let flavour = if server.is_mariadb() { Flavour::MariaDb } else { Flavour::MySql };
         let row = connection
-            .row("SELECT @@global.max_allowed_packet, @@global.log_bin, @@global.read_only, @@global.max_connections")
+            .row("SELECT @@global.max_allowed_packet, @@global.log_bin, @@global.read_only, @@global.max_connections, @@global.server_id")
             .map_err(failed)?
             .ok_or_else(|| Failure::new(FailureKind::Refused, "the target answers no questions about itself"))?;
         let number = |index: usize| row.required::<u64>(index).map_err(failed);
@@ -70,6 +71,7 @@ impl TargetInfo {
             durable_gtids,
             read_only: number(2)? != 0,
             max_connections: number(3)?,
+            server_id: number(4)?,
             encrypts_tables,
         })
     }

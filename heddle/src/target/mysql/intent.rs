@@ -12,6 +12,9 @@ use super::failures::failed;
 use super::session::MySqlSession;
 use crate::target::{Range, Session};
 
+/// The domain of what is MariaDB's own beside the source's GTIDs: where its numbers have to grow, one that no source's is in.
+pub(super) const OWN_DOMAIN: &str = "IF(@@global.gtid_strict_mode,@@global.server_id,@@global.gtid_domain_id)";
+
 /// Which statement of which transaction was about to be executed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Intent {
@@ -128,11 +131,20 @@ impl MySqlSession {
         let note = self.shared.statements().note(range);
         self.script.send(&mut self.connection)?;
         // Islands are deleted by statements that are logged: the target's own replicas must have them.
-        let noted = if range.island { self.few_rows(&note)? } else { self.bookkeeping(&note)? };
+        let noted = if range.island { self.few_rows(&self.under_own_gtid(note))? } else { self.bookkeeping(&note)? };
         match noted {
             0 => Err(self.shared.not_noted(range)),
             _ => Ok(()),
         }
+    }
+
+    /// A statement that commits by itself and is logged. MariaDB would take it for the source's next transaction in this session, which has
+    /// the source's domain and server: it would then seem to be executed, and be skipped.
+    fn under_own_gtid(&self, sql: String) -> String {
+        if !(self.shared.sets_gtid() && self.shared.info.flavour == Flavour::MariaDb) {
+            return sql;
+        }
+        format!("SET STATEMENT gtid_domain_id={OWN_DOMAIN}, server_id=@@global.server_id FOR {sql}")
     }
 
     /// The statement has ended the transaction that was open, if any.

@@ -42,7 +42,7 @@ use wire::{ConnectOptions, Connection};
 
 use self::failures::{code, failed};
 use self::info::TargetInfo;
-use self::intent::Intent;
+use self::intent::{Intent, OWN_DOMAIN};
 use self::lookup::Lookups;
 use self::progress::{SCHEMA, Statements};
 use self::session::MySqlSession;
@@ -187,11 +187,7 @@ impl MySqlTarget {
         if !(self.shared.preserve_gtids && info.log_bin && info.flavour == Flavour::MariaDb) {
             return Ok(());
         }
-        let strict = control.scalar("SELECT @@global.gtid_strict_mode").map_err(failed)?;
-        if strict.as_deref() == Some("1") {
-            control.execute("SET SESSION gtid_domain_id=@@global.server_id").map_err(failed)?;
-        }
-        Ok(())
+        control.execute(format!("SET SESSION gtid_domain_id={OWN_DOMAIN}")).map_err(failed).map(|_| ())
     }
 
     fn take_lock(&self, control: &mut Connection) -> Result<(), Failure> {

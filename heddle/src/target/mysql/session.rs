@@ -47,6 +47,8 @@ pub struct MySqlSession {
     pub(super) events: Vec<u8>,
     /// A transaction has begun on the target.
     pub(super) open: bool,
+    /// The domain and server that the connection gives its next GTIDs (MariaDB), if that is known.
+    pub(super) gtids_from: Option<(u32, u32)>,
 }
 
 /// Statements that make a session independent of the target's settings.
@@ -269,6 +271,7 @@ impl MySqlSession {
             islands: IslandsTable::new(),
             events: Vec::new(),
             open: false,
+            gtids_from: None,
         };
         session.introduce()?;
         Ok(session)
@@ -288,6 +291,7 @@ impl MySqlSession {
         }
         self.encoder.set_server_id(first.server_id);
         if let Some(statement) = self.shared.set_gtid(first.gtid.as_ref())? {
+            self.gtids_from = None;
             self.script.statement(statement);
         }
         self.script.statement("BEGIN");
@@ -395,6 +399,7 @@ impl Session for MySqlSession {
     fn rollback(&mut self) -> Result<(), Failure> {
         self.script.clear();
         self.open = false;
+        self.gtids_from = None;
         self.surely("ROLLBACK")?;
         if self.shared.sets_gtid() && self.shared.info.flavour == Flavour::MySql {
             self.surely("SET SESSION gtid_next='AUTOMATIC'")?;
@@ -405,6 +410,7 @@ impl Session for MySqlSession {
     fn recover(&mut self, transactions: &[Arc<Transaction>], range: Range<'_>) -> Result<Seq, Failure> {
         self.script.clear();
         self.open = false;
+        self.gtids_from = None;
         self.connection = connect_as(&self.shared, self.number)?;
         self.introduce()?;
         let shared = Arc::clone(&self.shared);
@@ -458,6 +464,20 @@ impl Shared {
         self.preserve_gtids && self.info.flavour == Flavour::MySql && self.info.durable_gtids
     }
 
+    /// MariaDB's GTIDs have the server's number: of two servers with one number, and one domain, nobody could tell the transactions apart.
+    fn check_not_own(&self, server: u32, gtid: Option<&Gtid>) -> Result<(), Failure> {
+        if u64::from(server) != self.info.server_id {
+            return Ok(());
+        }
+        let gtid = gtid.map_or_else(String::new, Gtid::to_string);
+        let message = format!("--gtids preserve, but {gtid} is of a server whose server_id the target has, too");
+        Err(Failure::new(FailureKind::Refused, message)
+            .remedy(
+                "give the target a server_id of its own (SET GLOBAL server_id), and let it forget the GTIDs that it has logged under this one \
+                 (RESET MASTER, if it has no replicas); or use --gtids local",
+            ))
+    }
+
     /// The statement that gives the next transaction the source's GTID.
     pub(super) fn set_gtid(&self, gtid: Option<&Gtid>) -> Result<Option<String>, Failure> {
         if !self.preserve_gtids {
@@ -466,6 +486,7 @@ impl Shared {
         match (gtid, self.info.flavour) {
             (Some(gtid @ Gtid::MySql { .. }), Flavour::MySql) => Ok(Some(format!("SET SESSION gtid_next='{gtid}'"))),
             (Some(Gtid::MariaDb { domain, server, seq }), Flavour::MariaDb) => {
+                self.check_not_own(*server, gtid)?;
                 Ok(Some(format!("SET SESSION gtid_domain_id={domain}, server_id={server}, gtid_seq_no={seq}")))
             }
             (None, _) => {

@@ -33,21 +33,18 @@ pub(super) fn commit_each(
 ) -> Result<Commit, Failure> {
     let packet_bytes = PACKET_BYTES.min(session.shared.info.packet_bytes_max.saturating_sub(SPARE_BYTES));
     let mut ends = Ends::new();
-    // The domain and server of MariaDB's last one in this packet.
-    let mut from = None;
     for single in singles {
         let text_bytes = if is_one_statement(session, single) { encode(session, single)? } else { usize::MAX };
         if session.script.waiting().1.saturating_add(text_bytes) > packet_bytes {
             send(session, &mut ends, committed_to)?;
-            from = None;
         }
         if text_bytes > packet_bytes {
             session.commit(single.transaction, &single.batches, single.range)?;
             *committed_to = single.range.mark.seq;
             continue;
         }
-        let MySqlSession { shared, script, events, .. } = session;
-        let settings = settings(shared, single.transaction.gtid.as_ref(), script, &mut from)?;
+        let MySqlSession { shared, script, events, gtids_from, .. } = session;
+        let settings = settings(shared, single.transaction.gtid.as_ref(), script, gtids_from)?;
         script.one_binlog(&settings, events);
         ends.push((script.waiting().0, single.range.mark.seq));
     }
@@ -112,6 +109,7 @@ fn send(session: &mut MySqlSession, ends: &mut Ends, committed_to: &mut Seq) -> 
             Ok(())
         }
         Err(error) => {
+            session.gtids_from = None;
             // After a lost connection nobody knows; who connects anew asks.
             let answered = error.statement_index().unwrap_or(0);
             if let Some(&(_, seq)) = ends.iter().rev().find(|&&(statements, _)| statements <= answered) {
