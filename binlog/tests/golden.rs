@@ -4,6 +4,7 @@
 mod common;
 
 use std::collections::{BTreeSet, HashMap};
+use std::path::Path;
 
 use binlog::encode::{self, Head};
 use binlog::rows::{RowsEvent, RowsKind};
@@ -144,6 +145,19 @@ fn every_server_has_every_case() {
     assert_eq!(there, want);
 }
 
+/// Of one log, each with its table.
+fn each_rows_event(log: &Path, mut visit: impl FnMut(&RowsEvent, &TableMap)) {
+    let bytes = std::fs::read(log).unwrap();
+    let mut tables = Tables::default();
+    for (event, format) in flattened(&bytes) {
+        tables.see(&event, &format);
+        if event.kind().is_rows() {
+            let rows = RowsEvent::decode(&event, &format).unwrap();
+            visit(&rows, &tables.0[&rows.table_id]);
+        }
+    }
+}
+
 /// What was inserted is what the client printed, for every table that a case prints.
 #[test]
 fn values_are_the_clients() {
@@ -153,18 +167,10 @@ fn values_are_the_clients() {
             continue;
         };
         let server = log.parent().and_then(|folder| folder.file_name()).unwrap().to_string_lossy().into_owned();
-        let bytes = std::fs::read(&log).unwrap();
-        let mut tables = Tables::default();
         let mut inserted: HashMap<(String, String), Vec<String>> = HashMap::new();
-        for (event, format) in flattened(&bytes) {
-            tables.see(&event, &format);
-            if !event.kind().is_rows() {
-                continue;
-            }
-            let rows = RowsEvent::decode(&event, &format).unwrap();
-            let table = &tables.0[&rows.table_id];
+        each_rows_event(&log, |rows, table| {
             if rows.kind != RowsKind::Write {
-                continue;
+                return;
             }
             for images in rows.images(table) {
                 let image = &rows.rows[images.unwrap().after.unwrap()];
@@ -183,7 +189,7 @@ fn values_are_the_clients() {
                     .collect();
                 inserted.insert((table.table.clone(), values[0].split('\u{1f}').next().unwrap().to_owned()), values);
             }
-        }
+        });
         for line in printed.lines() {
             let mut fields = line.split('\t').map(unescape);
             let table = fields.next().unwrap();
@@ -461,15 +467,7 @@ fn full_metadata() {
 fn images_cut_to_some_of_their_columns() {
     let mut cut = 0;
     for log in golden_logs() {
-        let bytes = std::fs::read(&log).unwrap();
-        let mut tables = Tables::default();
-        for (event, format) in flattened(&bytes) {
-            tables.see(&event, &format);
-            if !event.kind().is_rows() {
-                continue;
-            }
-            let rows = RowsEvent::decode(&event, &format).unwrap();
-            let table = &tables.0[&rows.table_id];
+        each_rows_event(&log, |rows, table| {
             for images in rows.images(table).map(Result::unwrap) {
                 for (range, present) in [(images.before, &rows.before_columns), (images.after, &rows.after_columns)] {
                     let Some(range) = range else { continue };
@@ -494,7 +492,7 @@ fn images_cut_to_some_of_their_columns() {
                     }
                 }
             }
-        }
+        });
     }
     assert!(cut > 100, "images were cut");
 }
