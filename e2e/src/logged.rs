@@ -1,4 +1,4 @@
-//! What a server's binary log has of transactions with rows; Heddle's own tables left out.
+//! What a server's binary log has.
 
 use anyhow::{Context, Result};
 use binlog::RowsKind;
@@ -10,19 +10,21 @@ use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-fn transactions(files: Vec<PathBuf>, mut visit: impl FnMut(&Transaction) -> Result<()>) -> Result<()> {
+/// Hands every transaction of these files to `visit`, as the log has it: no number, no write set.
+pub fn transactions(files: Vec<PathBuf>, mut visit: impl FnMut(Transaction) -> Result<()>) -> Result<()> {
     let mut reader = FilesReader::open(files, Start::Beginning)?;
     let mut assembler = Assembler::new(1 << 30);
     while let Read::Event(located) = reader.next()? {
         let start = LogPosition { file: Arc::clone(&located.position.file), offset: located.position.offset };
         let end = LogPosition { file: Arc::clone(&start.file), offset: located.end };
         if let Some(transaction) = assembler.event(&located.event, &located.format, &start, &end)? {
-            visit(&transaction)?;
+            visit(transaction)?;
         }
     }
     Ok(())
 }
 
+/// Its rows, those of Heddle's own tables left out.
 fn rows(transaction: &Transaction) -> impl Iterator<Item = &RowsItem> {
     transaction.items().iter().filter_map(|item| match item {
         Item::Rows(rows) if rows.map.schema != "heddle" => Some(rows),
@@ -30,11 +32,11 @@ fn rows(transaction: &Transaction) -> impl Iterator<Item = &RowsItem> {
     })
 }
 
-/// The GTIDs of these files' transactions.
+/// The GTIDs of these files' transactions with rows.
 pub fn gtids(files: Vec<PathBuf>) -> Result<BTreeSet<String>> {
     let mut found = BTreeSet::new();
     transactions(files, |transaction| {
-        if rows(transaction).next().is_some() {
+        if rows(&transaction).next().is_some() {
             found.insert(transaction.gtid.as_ref().context("a transaction without a GTID")?.to_string());
         }
         Ok(())
@@ -54,7 +56,7 @@ impl BeforeImages {
     pub fn read(files: Vec<PathBuf>) -> Result<Self> {
         let mut found = Self::default();
         transactions(files, |transaction| {
-            for rows in rows(transaction).filter(|rows| rows.event.kind != RowsKind::Write) {
+            for rows in rows(&transaction).filter(|rows| rows.event.kind != RowsKind::Write) {
                 let place = format!("{}.{} at {}", rows.map.schema, rows.map.table, transaction.start);
                 let full = rows.event.before_columns.is_full();
                 if full { &mut found.whole } else { &mut found.partial }.push(place);

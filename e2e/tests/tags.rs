@@ -5,12 +5,11 @@
 //! the logs against the engine's, with the tables as the server describes them.
 
 use anyhow::{Context, Result, bail, ensure};
+use e2e::logged;
 use e2e::native;
 use e2e::server::{Kind, MYSQL_9_7, PASSWORD, Server, USER};
-use engine::assemble::Assembler;
 use engine::keying::Keying;
 use engine::keys::{DataType, KeyClass, classify};
-use engine::position::LogPosition;
 use engine::schema::{
     Catalogue, CatalogueError, Column, ForeignKey, KeyPart, Table, TableId, TableOrderCause, UniqueKey,
 };
@@ -18,7 +17,6 @@ use engine::tags::{Fallback, Generation, Rules, Subject, Tracker, Tracking};
 use engine::transaction::{Item, Transaction};
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
-use relay::{FilesReader, LogReader, Read};
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::sync::Arc;
 use wire::{ConnectOptions, Connection};
@@ -260,17 +258,12 @@ fn compare(
     rules: &dyn Fn(&str) -> Rules,
     one_session: bool,
 ) -> Result<BTreeMap<Option<Fallback>, usize>> {
-    let mut reader = FilesReader::open(server.binlogs()?, relay::Start::Beginning)?;
-    let mut assembler = Assembler::new(1 << 30);
     let mut catalogue = Described { connection: connect(server)?, ids: HashMap::new(), tables: HashMap::new() };
     let (mut file, mut state): (Option<Arc<str>>, Option<(Keying, Tracker)>) = (None, None);
     let (mut seq, mut seen, mut differ) = (0, BTreeMap::new(), Vec::new());
     // A difference is the work of what came before.
     let mut before: VecDeque<String> = VecDeque::new();
-    while let Read::Event(located) = reader.next()? {
-        let start = LogPosition { file: Arc::clone(&located.position.file), offset: located.position.offset };
-        let end = LogPosition { file: Arc::clone(&start.file), offset: located.end };
-        let Some(mut transaction) = assembler.event(&located.event, &located.format, &start, &end)? else { continue };
+    logged::transactions(server.binlogs()?, |mut transaction| {
         seq += 1;
         transaction.seq = seq;
         let name = &transaction.start.file;
@@ -316,7 +309,8 @@ fn compare(
         if before.len() > 5 {
             before.pop_front();
         }
-    }
+        Ok(())
+    })?;
     ensure!(
         differ.is_empty(),
         "{} of {seq} differ:\n{}",

@@ -2,7 +2,7 @@
 
 use super::Arguments;
 use super::contenders::{self, Named, is_ours};
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, ensure};
 use e2e::bench::contender::{Measured, measure};
 use e2e::bench::page::Page;
 use e2e::bench::plot::{Bar, amount, bars};
@@ -121,13 +121,15 @@ fn several(
     contenders: fn(Kind) -> Vec<Named>,
     options: &[&str],
 ) -> Result<String> {
+    let workloads: Vec<&Workload> = workloads.iter().filter(|workload| arguments.has(workload)).collect();
+    ensure!(!workloads.is_empty(), "no workload of this section is named so");
     let mut text = String::new();
     for &kind in &arguments.kinds {
         let list = arguments.of(contenders(kind));
         let names: Vec<&str> = list.iter().map(|(name, _)| *name).collect();
         let mut rows = String::new();
         let mut version = String::new();
-        for workload in workloads.iter().filter(|workload| arguments.has(workload)) {
+        for &workload in &workloads {
             eprintln!("{kind}: {}", workload.title);
             let stage = Stage::new(kind, workload)?;
             let table = Table::measure(arguments, &stage, &list, options).with_context(|| workload.title)?;

@@ -248,7 +248,7 @@ impl Target for MySqlTarget {
                 ))
                 .map_err(failed)?;
         }
-        if control.scalar(progress::HAS_WORKERS).map_err(failed)?.as_deref() == Some("0") {
+        if control.scalar(progress::has_workers()).map_err(failed)?.as_deref() == Some("0") {
             self.logged_beside_the_source(&mut control)?;
             control.execute(progress::add_workers()).map_err(failed)?;
         }

@@ -62,9 +62,12 @@ pub fn create() -> Vec<String> {
 const WORKER_COLUMN: &str = "worker SMALLINT UNSIGNED NOT NULL DEFAULT 0";
 const ISLANDS_KEY: &str = "PRIMARY KEY (channel, worker, first_seq)";
 
-/// Whether the table of islands is of the first versions, which did not know workers: 0 or 1.
-pub const HAS_WORKERS: &str = "SELECT COUNT(*) FROM information_schema.COLUMNS \
-    WHERE TABLE_SCHEMA='heddle' AND TABLE_NAME='islands' AND COLUMN_NAME='worker'";
+/// Asks whether the table of islands knows workers, which that of the first versions did not: 1 or 0.
+pub fn has_workers() -> String {
+    format!(
+        "SELECT COUNT(*) FROM information_schema.COLUMNS WHERE TABLE_SCHEMA='{SCHEMA}' AND TABLE_NAME='islands' AND COLUMN_NAME='worker'"
+    )
+}
 
 /// Gives the table of islands what it lacks then.
 pub fn add_workers() -> String {

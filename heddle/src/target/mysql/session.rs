@@ -285,6 +285,13 @@ impl MySqlSession {
         Ok(())
     }
 
+    /// Nothing waits to be sent, nothing is open, and nothing is known of the connection's settings.
+    fn begin_anew(&mut self) {
+        self.script.clear();
+        self.open = false;
+        self.gtids_from = None;
+    }
+
     pub(super) fn begin(&mut self, first: &Transaction) -> Result<(), Failure> {
         if self.open {
             return Ok(());
@@ -397,9 +404,7 @@ impl Session for MySqlSession {
     }
 
     fn rollback(&mut self) -> Result<(), Failure> {
-        self.script.clear();
-        self.open = false;
-        self.gtids_from = None;
+        self.begin_anew();
         self.surely("ROLLBACK")?;
         if self.shared.sets_gtid() && self.shared.info.flavour == Flavour::MySql {
             self.surely("SET SESSION gtid_next='AUTOMATIC'")?;
@@ -408,9 +413,7 @@ impl Session for MySqlSession {
     }
 
     fn recover(&mut self, transactions: &[Arc<Transaction>], range: Range<'_>) -> Result<Seq, Failure> {
-        self.script.clear();
-        self.open = false;
-        self.gtids_from = None;
+        self.begin_anew();
         self.connection = connect_as(&self.shared, self.number)?;
         self.introduce()?;
         let shared = Arc::clone(&self.shared);
@@ -465,11 +468,10 @@ impl Shared {
     }
 
     /// MariaDB's GTIDs have the server's number: of two servers with one number, and one domain, nobody could tell the transactions apart.
-    fn check_not_own(&self, server: u32, gtid: Option<&Gtid>) -> Result<(), Failure> {
+    fn check_not_own(&self, server: u32, gtid: &Gtid) -> Result<(), Failure> {
         if u64::from(server) != self.info.server_id {
             return Ok(());
         }
-        let gtid = gtid.map_or_else(String::new, Gtid::to_string);
         let message = format!("--gtids preserve, but {gtid} is of a server whose server_id the target has, too");
         Err(Failure::new(FailureKind::Refused, message)
             .remedy(
@@ -485,7 +487,7 @@ impl Shared {
         }
         match (gtid, self.info.flavour) {
             (Some(gtid @ Gtid::MySql { .. }), Flavour::MySql) => Ok(Some(format!("SET SESSION gtid_next='{gtid}'"))),
-            (Some(Gtid::MariaDb { domain, server, seq }), Flavour::MariaDb) => {
+            (Some(gtid @ Gtid::MariaDb { domain, server, seq }), Flavour::MariaDb) => {
                 self.check_not_own(*server, gtid)?;
                 Ok(Some(format!("SET SESSION gtid_domain_id={domain}, server_id={server}, gtid_seq_no={seq}")))
             }

@@ -109,7 +109,6 @@ fn send(session: &mut MySqlSession, ends: &mut Ends, committed_to: &mut Seq) -> 
             Ok(())
         }
         Err(error) => {
-            session.gtids_from = None;
             // After a lost connection nobody knows; who connects anew asks.
             let answered = error.statement_index().unwrap_or(0);
             if let Some(&(_, seq)) = ends.iter().rev().find(|&&(statements, _)| statements <= answered) {

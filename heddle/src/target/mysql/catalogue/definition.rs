@@ -62,7 +62,8 @@ pub fn read(
     }
     let keys = format!(
         "SELECT TABLE_NAME, INDEX_NAME, COLUMN_NAME, SUB_PART, INDEX_TYPE, SEQ_IN_INDEX, TABLE_SCHEMA, NON_UNIQUE \
-         FROM information_schema.STATISTICS WHERE {place} AND (NON_UNIQUE=0 OR COLUMN_NAME IS NULL OR INDEX_TYPE='FULLTEXT') ORDER BY TABLE_SCHEMA, TABLE_NAME, INDEX_NAME, SEQ_IN_INDEX"
+         FROM information_schema.STATISTICS WHERE {place} AND (NON_UNIQUE=0 OR COLUMN_NAME IS NULL OR INDEX_TYPE='FULLTEXT') \
+         ORDER BY TABLE_SCHEMA, TABLE_NAME, INDEX_NAME, SEQ_IN_INDEX"
     );
     for row in &rows(&keys)? {
         if let Some(definition) = found.get_mut(&name(row, 6)?) {
