@@ -50,7 +50,11 @@ fn target_lost(kind: Kind, fault: Fault, one_in: u32, options: &[&str]) -> Resul
         if run.status.success() {
             break;
         }
-        ensure!(fault == Fault::Anything && proxy.cuts() > 0 && runs < 50, "{} cuts: {run}", proxy.cuts());
+        ensure!(
+            matches!(fault, Fault::Anything | Fault::AnswerOfRows) && proxy.cuts() > 0 && runs < 50,
+            "{} cuts: {run}",
+            proxy.cuts()
+        );
         ensure!(run.stderr.contains("server closed the connection") || run.stderr.contains("lost"), "{run}");
     }
     ensure!(proxy.cuts() > 0, "no connection was cut");
@@ -374,10 +378,14 @@ tests! {
     mariadb_cut_off: cut_off(MARIADB_10_11, &["--commit-order", "relaxed", "--grouping", "off"]);
     mysql_cut_off: cut_off(MYSQL_9_7, &["--commit-order", "relaxed", "--grouping", "off"]);
     mysql_cut_off_grouped: cut_off(MYSQL_9_7, &[]);
+    mariadb_cut_off_in_order: cut_off(MARIADB_10_11, &["--grouping", "5"]);
+    mysql_cut_off_in_order: cut_off(MYSQL_9_7, &["--grouping", "5"]);
     mariadb_cut_off_idle: cut_off_idle(MARIADB_10_11);
     mysql_cut_off_idle: cut_off_idle(MYSQL_9_7);
     mariadb_answers_of_packets_lost: target_lost(MARIADB_10_11, Fault::AnswerOfRows, 20, &APART);
     mysql_answers_of_packets_lost: target_lost(MYSQL_9_7, Fault::AnswerOfRows, 20, &APART);
+    mariadb_answers_in_order_lost: target_lost(MARIADB_10_11, Fault::AnswerOfRows, 20, &["--grouping", "5", "--workers", "4"]);
+    mysql_answers_in_order_lost: target_lost(MYSQL_9_7, Fault::AnswerOfRows, 20, &["--grouping", "5", "--workers", "4"]);
     mysql_answer_of_commit_lost_relaxed: target_lost(MYSQL_9_7, Fault::AnswerOfCommit, 4, &["--grouping", "5", "--workers", "4", "--commit-order", "relaxed"]);
     mariadb_commit_lost: target_lost(MARIADB_10_11, Fault::Commit, 4, &["--grouping", "off", "--workers", "4"]);
     mysql_commit_lost: target_lost(MYSQL_9_7, Fault::Commit, 4, &[]);

@@ -13,6 +13,9 @@ const PATIENCE: Duration = Duration::from_millis(200);
 ///
 /// Where the system cannot wait for an amount (sockets that are not TCP), at the first answer.
 pub fn await_answers<C: AsFd>(connection: &C, statements: usize) {
+    if statements < 2 {
+        return;
+    }
     let socket = connection.as_fd();
     // An error of one of these only means that the reader, who comes next, waits himself.
     if set_low_water(socket, statements * OK_BYTES) {

@@ -1,6 +1,6 @@
 //! MySQL and MariaDB as the target: `BINLOG` statements over ordinary connections.
 //!
-//! `session` one worker's connection · `script` packets · `answers` to many statements · `single` transactions that are one statement · `islands` that they note as a row · `rows` events · `alone` transactions with statements, or too large · `intent` executed once · `statement` one of the source's · `xa` prepared transactions · `context` a statement's
+//! `session` one worker's connection · `script` packets · `answers` to many statements · `single` transactions that are one statement · `note` their progress as a row · `rows` events · `alone` transactions with statements, or too large · `intent` executed once · `statement` one of the source's · `xa` prepared transactions · `context` a statement's
 //! session state · `progress` the bookkeeping tables · `opened` what they hold · `catalogue` table definitions · `fingerprint` was a DDL executed · `executed` was a GTID ·
 //! `lookup` rows that MariaDB could take for others · `info` what the server is · `check` and `check_schema` for `--dry-run` · `failures` its errors.
 
@@ -15,9 +15,9 @@ pub(crate) mod failures;
 mod fingerprint;
 pub mod info;
 mod intent;
-mod islands;
 pub mod lenient;
 mod lookup;
+mod note;
 mod opened;
 pub(crate) mod progress;
 mod rows;

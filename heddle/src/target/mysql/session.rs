@@ -14,8 +14,8 @@ use wire::Connection;
 use super::failures::{FENCE_COLUMN, code, failed};
 use super::info::TargetInfo;
 use super::intent::Intent;
-use super::islands::IslandsTable;
 use super::lookup;
+use super::note::Notes;
 use super::progress::{SCHEMA, Statements};
 use super::rows::{Dialect, Encoder};
 use super::script::Script;
@@ -42,11 +42,13 @@ pub struct MySqlSession {
     pub(super) connection: Connection,
     pub(super) encoder: Encoder,
     pub(super) script: Script,
-    pub(super) islands: IslandsTable,
+    pub(super) notes: Notes,
     /// Of one statement, while it is made.
     pub(super) events: Vec<u8>,
     /// A transaction has begun on the target.
     pub(super) open: bool,
+    /// The last commit has failed: the next one has a statement for each step, whose errors say more.
+    stepwise: bool,
     /// The domain and server that the connection gives its next GTIDs (MariaDB), if that is known.
     pub(super) gtids_from: Option<(u32, u32)>,
 }
@@ -258,7 +260,8 @@ pub(super) fn introduce_format(shared: &Shared, connection: &mut Connection) -> 
 
 impl MySqlSession {
     pub fn open(shared: Arc<Shared>, number: usize) -> Result<Self, Failure> {
-        let connection = connect_as(&shared, number)?;
+        let mut connection = connect_as(&shared, number)?;
+        let notes = Notes::read(&mut connection)?;
         let mariadb = shared.info.flavour == Flavour::MariaDb;
         let dialect = Dialect { mariadb, sql_foreign_keys: !mariadb && shared.info.version >= (9, 6, 0) };
         let script = Script::new(shared.info.packet_bytes_max);
@@ -268,7 +271,8 @@ impl MySqlSession {
             connection,
             encoder: Encoder::new(dialect, script.events_bytes_max()),
             script,
-            islands: IslandsTable::new(),
+            notes,
+            stepwise: false,
             events: Vec::new(),
             open: false,
             gtids_from: None,
@@ -329,6 +333,17 @@ impl MySqlSession {
         Ok(())
     }
 
+    pub(super) fn commit_stepwise(
+        &mut self,
+        first: &Transaction,
+        batches: &[Batch<'_>],
+        range: Range<'_>,
+    ) -> Result<(), Failure> {
+        self.begin(first)?;
+        self.push(batches)?;
+        self.finish(range)
+    }
+
     /// Notes the progress, commits, and reads the answers of all that was not sent yet.
     pub(super) fn finish(&mut self, range: Range<'_>) -> Result<(), Failure> {
         self.script.statement(self.shared.statements().note(range));
@@ -377,9 +392,11 @@ impl Session for MySqlSession {
     }
 
     fn commit(&mut self, first: &Transaction, batches: &[Batch<'_>], range: Range<'_>) -> Result<Commit, Failure> {
-        self.begin(first)?;
-        self.push(batches)?;
-        self.finish(range)?;
+        let stepwise = std::mem::replace(&mut self.stepwise, true) || self.open;
+        if stepwise || !single::commit_at_once(self, first, batches, range)? {
+            self.commit_stepwise(first, batches, range)?;
+        }
+        self.stepwise = false;
         Ok(Commit::Durable)
     }
 

@@ -1,19 +1,22 @@
-//! Transactions that are each one `BINLOG` statement, which commits by itself, many of them in one packet.
+//! Target transactions that are each one `BINLOG` statement, which commits by itself; many of them in one packet, or one at once.
 //!
-//! With relaxed order and one target transaction for each of the source's. What a commit costs beside its rows is statements to parse and
-//! answers to wait for: so there is no BEGIN, no COMMIT, and the island is a row like the others; where the target has the source's GTIDs
-//! there is none. What does not fit goes the long way, after what was gathered before it.
+//! What a small transaction costs beside its rows is statements to parse and answers to wait for: so there is no BEGIN, no COMMIT, and its
+//! progress is a row like the others (`note`); in relaxed order there is none where the target has the source's GTIDs. What does not
+//! fit goes the long way, after what was gathered before it.
 
 use binlog::{Flavour, RowsKind};
 use engine::Seq;
+use engine::compact::Batch;
 use engine::failure::Failure;
 use engine::gtid::Gtid;
+use engine::transaction::Transaction;
 
 use super::Shared;
 use super::failures::failed;
+use super::note::By;
 use super::script::Script;
 use super::session::MySqlSession;
-use crate::target::{Commit, Session, Single};
+use crate::target::{Commit, Range, Single};
 
 /// The most bytes of text in a packet.
 const PACKET_BYTES: usize = 256 << 10;
@@ -26,55 +29,85 @@ const SETTINGS_BYTES: usize = 256;
 /// What a packet that is being made commits: statements so far, and the transaction that ends there.
 type Ends = Vec<(usize, Seq)>;
 
+/// Each source transaction by itself.
 pub(super) fn commit_each(
     session: &mut MySqlSession,
     singles: &[Single<'_>],
     committed_to: &mut Seq,
 ) -> Result<Commit, Failure> {
-    let packet_bytes = PACKET_BYTES.min(session.shared.info.packet_bytes_max.saturating_sub(SPARE_BYTES));
+    let packet_bytes = packet_bytes(session);
     let mut ends = Ends::new();
-    for single in singles {
-        let text_bytes = if is_one_statement(session, single) { encode(session, single)? } else { usize::MAX };
+    for Single { transaction, batches, range } in singles {
+        let text_bytes = encode(session, transaction, batches, *range)?.unwrap_or(usize::MAX);
         if session.script.waiting().1.saturating_add(text_bytes) > packet_bytes {
             send(session, &mut ends, committed_to)?;
         }
         if text_bytes > packet_bytes {
-            session.commit(single.transaction, &single.batches, single.range)?;
-            *committed_to = single.range.mark.seq;
+            session.commit_stepwise(transaction, batches, *range)?;
+            *committed_to = range.mark.seq;
             continue;
         }
-        let MySqlSession { shared, script, events, gtids_from, .. } = session;
-        let settings = settings(shared, single.transaction.gtid.as_ref(), script, gtids_from)?;
-        script.one_binlog(&settings, events);
-        ends.push((script.waiting().0, single.range.mark.seq));
+        add(session, transaction)?;
+        ends.push((session.script.waiting().0, range.mark.seq));
     }
     send(session, &mut ends, committed_to)?;
     Ok(Commit::Durable)
 }
 
-/// Rows of tables with transactions only, so that one error undoes all, and which need no questions.
-fn is_one_statement(session: &MySqlSession, single: &Single<'_>) -> bool {
-    let asks = |batch: &engine::compact::Batch<'_>| {
-        batch.kind != RowsKind::Write && session.shared.lookups.get(batch.map).is_some()
-    };
-    single.range.island
-        && session.encoder.is_one_statement(&single.batches)
-        && single.batches.iter().all(|batch| batch.table.is_some_and(|table| table.transactional) && !asks(batch))
+/// A whole group. False: it does not fit, and nothing was sent.
+pub(super) fn commit_at_once(
+    session: &mut MySqlSession,
+    first: &Transaction,
+    batches: &[Batch<'_>],
+    range: Range<'_>,
+) -> Result<bool, Failure> {
+    let fits = encode(session, first, batches, range)?.is_some_and(|bytes| bytes <= packet_bytes(session));
+    if fits {
+        add(session, first)?;
+        send(session, &mut vec![(session.script.waiting().0, range.mark.seq)], &mut 0)?;
+    }
+    Ok(fits)
 }
 
-/// The statement's events, with the island among them; returns how long their text will be, with its GTID, in bytes.
-fn encode(session: &mut MySqlSession, single: &Single<'_>) -> Result<usize, Failure> {
-    let MySqlSession { shared, encoder, islands, events, .. } = session;
-    let mut batches = single.batches.clone();
-    if let Some(last) = single.batches.last().filter(|_| !shared.gtids_are_progress()) {
-        let range = (single.range.first, single.range.mark.seq);
-        let worker = (shared.channel.as_str(), session.number as u16);
-        batches.push(islands.note(worker, range, shared.statements().epoch, last));
+fn packet_bytes(session: &MySqlSession) -> usize {
+    PACKET_BYTES.min(session.shared.info.packet_bytes_max.saturating_sub(SPARE_BYTES))
+}
+
+/// Rows of tables with transactions only, so that one error undoes all, and which need no questions.
+fn is_one_statement(session: &MySqlSession, batches: &[Batch<'_>]) -> bool {
+    let asks = |batch: &Batch<'_>| batch.kind != RowsKind::Write && session.shared.lookups.get(batch.map).is_some();
+    session.encoder.is_one_statement(batches)
+        && batches.iter().all(|batch| batch.table.is_some_and(|table| table.transactional) && !asks(batch))
+}
+
+/// The statement's events, with the progress among them; returns how long their text will be, with its GTID, in bytes. `None`: it takes
+/// more than one statement.
+fn encode(
+    session: &mut MySqlSession,
+    first: &Transaction,
+    batches: &[Batch<'_>],
+    range: Range<'_>,
+) -> Result<Option<usize>, Failure> {
+    let Some(like) = batches.last().filter(|_| is_one_statement(session, batches)) else { return Ok(None) };
+    let MySqlSession { shared, encoder, notes, events, number, .. } = session;
+    let mut batches = batches.to_vec();
+    if !(range.island && shared.gtids_are_progress()) {
+        let by = By { channel: &shared.channel, worker: *number, epoch: shared.statements().epoch };
+        let Some(note) = notes.row(by, range, like) else { return Ok(None) };
+        batches.push(note);
     }
-    encoder.set_server_id(single.transaction.server_id);
+    encoder.set_server_id(first.server_id);
     events.clear();
     encoder.encode_statement(&batches, events)?;
-    Ok(events.len().div_ceil(3) * 4 + SETTINGS_BYTES)
+    Ok(Some(events.len().div_ceil(3) * 4 + SETTINGS_BYTES))
+}
+
+/// Puts what was encoded into the packet, under the transaction's GTID.
+fn add(session: &mut MySqlSession, transaction: &Transaction) -> Result<(), Failure> {
+    let MySqlSession { shared, script, events, gtids_from, .. } = session;
+    let settings = settings(shared, transaction.gtid.as_ref(), script, gtids_from)?;
+    script.one_binlog(&settings, events);
+    Ok(())
 }
 
 /// What gives the next `BINLOG` statement its GTID: statements before it, and words that it begins with (MariaDB).
