@@ -2,8 +2,8 @@
 //!
 //! Every statement that notes progress is a compare-and-set that fails, and with it the target transaction: the fence
 //! column is set to NULL, which its definition forbids, unless the lease and the low water are what this process
-//! knows. So a process that was taken for dead can never commit after its successor has read where to go on. (`islands` notes
-//! progress without a statement; there the successor ends the connections that could still commit.)
+//! knows. So a process that was taken for dead can never commit after its successor has read where to go on. (`note` has
+//! rows instead of statements; there the successor ends the connections that could still commit.)
 
 use engine::Seq;
 use engine::gtid::GtidState;
