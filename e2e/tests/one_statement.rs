@@ -72,6 +72,28 @@ fn small_groups(server: &str, order: &str) -> Result<()> {
     pair.to_the_end(&options).map(drop)
 }
 
+/// Where the text of the progress has other bytes than ASCII, it is written by statements.
+fn other_character_set(server: &str) -> Result<()> {
+    let pair = Pair::start(server.parse()?)?;
+    pair.target.execute("CREATE DATABASE heddle CHARACTER SET utf16")?;
+    pair.source.execute(
+        "CREATE DATABASE d; CREATE TABLE d.t (id INT PRIMARY KEY) ENGINE=InnoDB; INSERT INTO d.t VALUES (0)",
+    )?;
+    pair.to_the_end(&[])?;
+    let running = pair.begin(&[])?;
+    pair.source.execute("INSERT INTO d.t VALUES (-1)")?;
+    wait_for(&pair, -1)?;
+    ensure!(
+        status(&pair)?["source_position"].as_str().is_some_and(|at| at.starts_with("binlog.0")),
+        "{}",
+        status(&pair)?
+    );
+    running.kill()?;
+    running.wait()?;
+    pair.source.execute("INSERT INTO d.t VALUES (1)")?;
+    pair.to_the_end(&[]).map(drop)
+}
+
 /// Somebody removes the row that the progress goes into.
 fn progress_removed(server: &str) -> Result<()> {
     let pair = Pair::start(server.parse()?)?;
@@ -100,6 +122,8 @@ tests! {
     mysql: small_groups("mysql-9.7", "preserve");
     mariadb_relaxed: small_groups("mariadb-10.11", "relaxed");
     mysql_relaxed: small_groups("mysql-9.7", "relaxed");
+    mariadb_other_character_set: other_character_set("mariadb-10.11");
+    mysql_other_character_set: other_character_set("mysql-9.7");
     mariadb_progress_removed: progress_removed("mariadb-10.11");
     mysql_progress_removed: progress_removed("mysql-9.7");
     #[ignore = "scripts/nightly"] mysql_5_6: small_groups("mysql-5.6.14", "preserve");

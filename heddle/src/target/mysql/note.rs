@@ -36,6 +36,8 @@ const PROGRESS: [(&str, &str); 8] = [
 /// The first that changes.
 const SEQ: usize = 2;
 const FILE: usize = 3;
+/// Of text columns: ASCII is the same bytes in these, which it is not in all (`ucs2`, `swe7`).
+const CHARACTER_SETS: [&str; 7] = ["utf8mb4", "utf8mb3", "utf8", "latin1", "latin2", "ascii", "cp1250"];
 
 /// A table of our own, and which of its columns are in rows before and after.
 #[derive(Debug)]
@@ -165,15 +167,15 @@ impl ProgressTable {
     fn read(connection: &mut Connection) -> Result<Option<Self>, Failure> {
         let columns = connection
             .rows(format!(
-                "SELECT COLUMN_NAME,COLUMN_TYPE,CHARACTER_OCTET_LENGTH,CAST(UNIX_TIMESTAMP(SYSDATE(6))*1000000 AS UNSIGNED) \
-                 FROM information_schema.COLUMNS WHERE TABLE_SCHEMA='{SCHEMA}' AND TABLE_NAME='progress' ORDER BY ORDINAL_POSITION"
+                "SELECT COLUMN_NAME,COLUMN_TYPE,CHARACTER_OCTET_LENGTH,CHARACTER_SET_NAME,\
+                 CAST(UNIX_TIMESTAMP(SYSDATE(6))*1000000 AS UNSIGNED) FROM information_schema.COLUMNS WHERE TABLE_SCHEMA='{SCHEMA}' AND TABLE_NAME='progress' ORDER BY ORDINAL_POSITION"
             ))
             .map_err(failed)?;
         let Some(file_bytes) = file_bytes(&columns)? else {
             tracing::debug!("{SCHEMA}.progress is not as this version makes it: it is changed by statements only");
             return Ok(None);
         };
-        let target_us = columns.first().map_or(Ok(0), |row| row.required::<i64>(3)).map_err(failed)?;
+        let target_us = columns.first().map_or(Ok(0), |row| row.required::<i64>(4)).map_err(failed)?;
         Ok(Some(Self { table: table(file_bytes), ahead_us: target_us.saturating_sub_unsigned(us(SystemTime::now())) }))
     }
 
@@ -209,7 +211,9 @@ fn file_bytes(columns: &[Row]) -> Result<Option<u16>, Failure> {
     for (row, (name, kind)) in columns.iter().zip(PROGRESS) {
         // Older servers say how wide a number is shown.
         let is_kind = |text: &str| text == kind || (kind == "bigint" && text.starts_with(kind));
-        if row.text(0).map_err(failed)? != Some(name) || !row.text(1).map_err(failed)?.is_some_and(is_kind) {
+        let text = |at: usize| row.text(at).map_err(failed);
+        let is_known = text(3)?.is_none_or(|set| CHARACTER_SETS.contains(&set));
+        if text(0)? != Some(name) || !text(1)?.is_some_and(is_kind) || !is_known {
             return Ok(None);
         }
     }
