@@ -94,6 +94,36 @@ fn other_character_set(server: &str) -> Result<()> {
     pair.to_the_end(&[]).map(drop)
 }
 
+/// What the target does to its clients, but not to its own applier, it does not do to heddle.
+fn strict_with_clients(server: &str, settings: &[&str]) -> Result<()> {
+    let kind = server.parse()?;
+    let pair = Pair::start_with(kind, &[], settings)?;
+    pair.source.execute(
+        "CREATE DATABASE d; CREATE TABLE d.t (id INT PRIMARY KEY) ENGINE=InnoDB; CREATE TABLE d.keyless (a BIGINT, b BIGINT) ENGINE=InnoDB;
+         INSERT INTO d.t VALUES (0); INSERT INTO d.keyless VALUES (1, 2), (3, 4)",
+    )?;
+    pair.to_the_end(&[])?;
+    let running = pair.begin(&[])?;
+    let mut other = pair.target.connect()?;
+    for row in 1..=ROWS {
+        pair.source.execute(&format!("INSERT INTO d.t VALUES ({row})"))?;
+        wait_for(&pair, row)?;
+        let open = "SELECT COUNT(*) FROM information_schema.INNODB_TRX WHERE trx_rows_modified > 0";
+        ensure!(pair.target.scalar(open)? == "0", "a transaction is left open");
+    }
+    // For longer than a statement may take there.
+    other.execute("BEGIN")?;
+    other.execute("SELECT id FROM d.t WHERE id = 1 FOR UPDATE")?;
+    pair.source.execute("UPDATE d.t SET id = 100 WHERE id = 1")?;
+    thread::sleep(Duration::from_millis(1500));
+    other.execute("ROLLBACK")?;
+    wait_for(&pair, 100)?;
+    running.terminate()?;
+    let run = running.wait()?.successful()?;
+    ensure!(run.number("retries")? == 0, "{run}");
+    pair.to_the_end(&[]).map(drop)
+}
+
 /// Somebody removes the row that the progress goes into.
 fn progress_removed(server: &str) -> Result<()> {
     let pair = Pair::start(server.parse()?)?;
@@ -122,6 +152,8 @@ tests! {
     mysql: small_groups("mysql-9.7", "preserve");
     mariadb_relaxed: small_groups("mariadb-10.11", "relaxed");
     mysql_relaxed: small_groups("mysql-9.7", "relaxed");
+    mariadb_strict_with_clients: strict_with_clients("mariadb-10.11", &["--completion-type=CHAIN", "--max-statement-time=1"]);
+    mysql_strict_with_clients: strict_with_clients("mysql-9.7", &["--completion-type=CHAIN", "--max-execution-time=1000", "--sql-generate-invisible-primary-key=ON"]);
     mariadb_other_character_set: other_character_set("mariadb-10.11");
     mysql_other_character_set: other_character_set("mysql-9.7");
     mariadb_progress_removed: progress_removed("mariadb-10.11");

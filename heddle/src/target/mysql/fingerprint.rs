@@ -202,6 +202,7 @@ mod tests {
             max_connections: 0,
             server_id: 0,
             encrypts_tables: false,
+            adds_primary_keys: false,
         };
         let asks = |sql: &str, info: &TargetInfo, text: &str| {
             let statement = engine::sql::classify(sql.as_bytes(), "d", engine::sql::SqlMode::from_bits(0));

@@ -26,6 +26,8 @@ pub struct TargetInfo {
     pub server_id: u64,
     /// `default_table_encryption` of MySQL 8.0.16 and later.
     pub encrypts_tables: bool,
+    /// `sql_generate_invisible_primary_key` of MySQL 8.0.30 and later: tables without a primary key get a further column.
+    pub adds_primary_keys: bool,
 }
 
 impl TargetInfo {
@@ -60,6 +62,10 @@ impl TargetInfo {
         let encrypts_tables = flavour == Flavour::MySql
             && server.version >= (8, 0, 16)
             && connection.scalar("SELECT @@session.default_table_encryption").map_err(failed)?.as_deref() == Some("1");
+        let adds_primary_keys = flavour == Flavour::MySql
+            && server.version >= (8, 0, 30)
+            && connection.scalar("SELECT @@session.sql_generate_invisible_primary_key").map_err(failed)?.as_deref()
+                == Some("1");
         Ok(Self {
             flavour,
             version: server.version,
@@ -73,6 +79,7 @@ impl TargetInfo {
             max_connections: number(3)?,
             server_id: number(4)?,
             encrypts_tables,
+            adds_primary_keys,
         })
     }
 

@@ -67,6 +67,8 @@ pub(super) fn set_up_for(info: &TargetInfo, logged: bool) -> Vec<String> {
         // The lock monitor ends waits that would not end by themselves; this bounds the rest.
         "SET SESSION innodb_lock_wait_timeout=300".to_owned(),
         "SET SESSION wait_timeout=86400".to_owned(),
+        // A COMMIT begins nothing: the statement after it may be one that commits by itself.
+        "SET SESSION completion_type='NO_CHAIN'".to_owned(),
         "SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED".to_owned(),
     ];
     if info.log_bin && !info.binlog_format_is_row {
@@ -77,10 +79,29 @@ pub(super) fn set_up_for(info: &TargetInfo, logged: bool) -> Vec<String> {
         // Whatever the source did it was allowed to do, and the servers' own appliers do not ask either.
         statements.push("SET SESSION system_versioning_alter_history=KEEP".to_owned());
     }
+    statements.extend(without_limits(info).map(|variable| format!("SET SESSION {variable}")));
     if info.log_bin && !logged {
         statements.push("SET SESSION sql_log_bin=0".to_owned());
     }
     statements
+}
+
+/// What a server may be set to do to its clients, and never does to its own applier: end what takes long, add columns to tables.
+fn without_limits(info: &TargetInfo) -> impl Iterator<Item = &'static str> {
+    const VARIABLES: [(Flavour, (u16, u16, u16), &str); 4] = [
+        (Flavour::MySql, (5, 7, 8), "max_execution_time=0"),
+        (Flavour::MariaDb, (10, 1, 1), "max_statement_time=0"),
+        (Flavour::MariaDb, (10, 3, 0), "idle_transaction_timeout=0"),
+        (Flavour::MariaDb, (10, 3, 0), "idle_write_transaction_timeout=0"),
+    ];
+    let (flavour, version) = (info.flavour, info.version);
+    // Not every account may set it.
+    let own_keys = info.adds_primary_keys.then_some("sql_generate_invisible_primary_key=OFF");
+    VARIABLES
+        .into_iter()
+        .filter(move |(of, since, _)| *of == flavour && version >= *since)
+        .map(|(_, _, set)| set)
+        .chain(own_keys)
 }
 
 /// Keeps the text of `BINLOG` statements, which is longer than the rows in it, out of the target's binary log: MariaDB
