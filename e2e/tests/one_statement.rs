@@ -1,4 +1,5 @@
-//! When the target keeps up a group is one statement, its progress a row in it: on every version, and as right as with statements.
+//! When the target keeps up a group is one statement, its progress a row in it: on every version, and as right as with statements; whatever the
+//! target is set to do to statements and transactions of its clients.
 
 use std::thread;
 use std::time::{Duration, Instant};
