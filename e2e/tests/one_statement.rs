@@ -99,11 +99,12 @@ fn other_character_set(server: &str) -> Result<()> {
 fn strict_with_clients(server: &str, settings: &[&str]) -> Result<()> {
     let kind = server.parse()?;
     let pair = Pair::start_with(kind, &[], settings)?;
+    pair.target.execute("SET GLOBAL sql_select_limit = 1")?;
     pair.source.execute(
         "CREATE DATABASE d; CREATE TABLE d.t (id INT PRIMARY KEY) ENGINE=InnoDB; CREATE TABLE d.keyless (a BIGINT, b BIGINT) ENGINE=InnoDB;
          INSERT INTO d.t VALUES (0); INSERT INTO d.keyless VALUES (1, 2), (3, 4)",
     )?;
-    pair.to_the_end(&[])?;
+    pair.run_to_the_end(&[])?;
     let running = pair.begin(&[])?;
     let mut other = pair.target.connect()?;
     for row in 1..=ROWS {
@@ -122,6 +123,7 @@ fn strict_with_clients(server: &str, settings: &[&str]) -> Result<()> {
     running.terminate()?;
     let run = running.wait()?.successful()?;
     ensure!(run.number("retries")? == 0, "{run}");
+    pair.target.execute("SET GLOBAL sql_select_limit = DEFAULT")?;
     pair.to_the_end(&[]).map(drop)
 }
 

@@ -69,6 +69,8 @@ pub(super) fn set_up_for(info: &TargetInfo, logged: bool) -> Vec<String> {
         "SET SESSION wait_timeout=86400".to_owned(),
         // A COMMIT begins nothing: the statement after it may be one that commits by itself.
         "SET SESSION completion_type='NO_CHAIN'".to_owned(),
+        // Definitions are asked for with SELECT: all of them.
+        format!("SET SESSION sql_select_limit={}", u64::MAX),
         "SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED".to_owned(),
     ];
     if info.log_bin && !info.binlog_format_is_row {
