@@ -2,13 +2,13 @@
 //! target is set to do to statements and transactions of its clients.
 
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
-use e2e::heddle::heddle;
+use e2e::heddle::{Heddle, heddle};
 use e2e::pair::Pair;
 
-const ROWS: i64 = 30;
+const ROWS: u64 = 30;
 
 fn status(pair: &Pair) -> Result<serde_json::Value> {
     let run = heddle(&["status", "--to", &pair.target.url(), "--json"])?.successful()?;
@@ -21,36 +21,37 @@ fn number(status: &serde_json::Value, field: &str) -> Result<f64> {
 }
 
 /// COMMIT statements that the target has executed.
-fn commits(pair: &Pair) -> Result<i64> {
+fn commits(pair: &Pair) -> Result<u64> {
     let rows = pair.target.rows("SHOW GLOBAL STATUS LIKE 'Com_commit'")?;
     rows.first().and_then(|row| row.get(1)).context("no such counter")?.parse().context("a counter")
 }
 
-/// Waits until the source's last row is on the target: each transaction is a group of its own.
-fn wait_for(pair: &Pair, row: i64) -> Result<()> {
-    let started = Instant::now();
-    while pair.target.scalar(&format!("SELECT COUNT(*) FROM d.t WHERE id = {row}"))? != "1" {
-        ensure!(started.elapsed() < Duration::from_secs(60), "row {row} does not arrive");
-        thread::sleep(Duration::from_millis(2));
-    }
-    Ok(())
+/// Waits until the row is on the target.
+fn wait_for(pair: &Pair, row: u64) -> Result<()> {
+    pair.target.wait_until(&format!("SELECT COUNT(*) FROM d.t WHERE id = {row}"))
+}
+
+/// A heddle that has begun, and has nothing left to apply.
+fn keeping_up(pair: &Pair, options: &[&str]) -> Result<Heddle> {
+    pair.source.execute(
+        "CREATE DATABASE d; CREATE TABLE d.t (id INT PRIMARY KEY, v INT DEFAULT 0) ENGINE=InnoDB;
+         CREATE TABLE d.u (id INT PRIMARY KEY) ENGINE=InnoDB; INSERT INTO d.t (id) VALUES (0)",
+    )?;
+    pair.to_the_end(options)?;
+    let running = pair.begin(options)?;
+    pair.source.execute("UPDATE d.t SET id = 999 WHERE id = 0")?;
+    wait_for(pair, 999)?;
+    Ok(running)
 }
 
 fn small_groups(server: &str, order: &str) -> Result<()> {
     let pair = Pair::start(server.parse()?)?;
-    pair.source.execute(
-        "CREATE DATABASE d; CREATE TABLE d.t (id INT PRIMARY KEY, v INT) ENGINE=InnoDB; CREATE TABLE d.u (id INT PRIMARY KEY) ENGINE=InnoDB;
-         INSERT INTO d.t VALUES (0, 0)",
-    )?;
     let options = ["--commit-order", order];
-    pair.to_the_end(&options)?;
-    let running = pair.begin(&options)?;
-    pair.source.execute("UPDATE d.t SET id = -1 WHERE id = 0")?;
-    wait_for(&pair, -1)?;
+    let running = keeping_up(&pair, &options)?;
     let before = (commits(&pair)?, number(&status(&pair)?, "low_water")?);
     for row in 1..=ROWS {
         pair.source.execute(&format!(
-            "BEGIN; INSERT INTO d.t VALUES ({row}, 0); INSERT INTO d.u VALUES ({row}); UPDATE d.t SET v = {row} WHERE id = -1; COMMIT"
+            "BEGIN; INSERT INTO d.t VALUES ({row}, 0); INSERT INTO d.u VALUES ({row}); UPDATE d.t SET v = {row} WHERE id = 999; COMMIT"
         ))?;
         wait_for(&pair, row)?;
     }
@@ -77,13 +78,7 @@ fn small_groups(server: &str, order: &str) -> Result<()> {
 fn other_character_set(server: &str) -> Result<()> {
     let pair = Pair::start(server.parse()?)?;
     pair.target.execute("CREATE DATABASE heddle CHARACTER SET utf16")?;
-    pair.source.execute(
-        "CREATE DATABASE d; CREATE TABLE d.t (id INT PRIMARY KEY) ENGINE=InnoDB; INSERT INTO d.t VALUES (0)",
-    )?;
-    pair.to_the_end(&[])?;
-    let running = pair.begin(&[])?;
-    pair.source.execute("INSERT INTO d.t VALUES (-1)")?;
-    wait_for(&pair, -1)?;
+    let running = keeping_up(&pair, &[])?;
     ensure!(
         status(&pair)?["source_position"].as_str().is_some_and(|at| at.starts_with("binlog.0")),
         "{}",
@@ -91,7 +86,7 @@ fn other_character_set(server: &str) -> Result<()> {
     );
     running.kill()?;
     running.wait()?;
-    pair.source.execute("INSERT INTO d.t VALUES (1)")?;
+    pair.source.execute("INSERT INTO d.u VALUES (1)")?;
     pair.to_the_end(&[]).map(drop)
 }
 
@@ -130,15 +125,9 @@ fn strict_with_clients(server: &str, settings: &[&str]) -> Result<()> {
 /// Somebody removes the row that the progress goes into.
 fn progress_removed(server: &str) -> Result<()> {
     let pair = Pair::start(server.parse()?)?;
-    pair.source.execute(
-        "CREATE DATABASE d; CREATE TABLE d.t (id INT PRIMARY KEY) ENGINE=InnoDB; INSERT INTO d.t VALUES (0)",
-    )?;
-    pair.to_the_end(&[])?;
-    let running = pair.begin(&[])?;
-    pair.source.execute("INSERT INTO d.t VALUES (-1)")?;
-    wait_for(&pair, -1)?;
+    let running = keeping_up(&pair, &[])?;
     pair.target.execute("DELETE FROM heddle.progress")?;
-    pair.source.execute("INSERT INTO d.t VALUES (1)")?;
+    pair.source.execute("INSERT INTO d.u VALUES (1)")?;
     let run = running.wait()?;
     ensure!(run.stderr.contains("in heddle.progress is gone"), "{run}");
     run.failed_with("restore it")

@@ -27,10 +27,7 @@ pub fn run(
     reread: &Reread,
     range: Range<'_>,
 ) -> Result<(), Failure> {
-    // Refuses a GTID that the target can not take, or could not tell from its own.
-    session.shared.set_gtid(transaction.gtid.as_ref())?;
-    if session.shared.sets_gtid()
-        && let Some(gtid) = &transaction.gtid
+    if let Some(gtid) = session.shared.kept_gtid(transaction.gtid.as_ref())?
         && executed::is_executed(&mut session.connection, gtid)?
     {
         // By an earlier run, which did not come to note it.

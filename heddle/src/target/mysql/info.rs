@@ -59,13 +59,13 @@ impl TargetInfo {
             Err(error) if error.is_connection_lost() => return Err(failed(error)),
             format => format.ok().flatten().is_none_or(|format| format == "ROW"),
         };
-        let encrypts_tables = flavour == Flavour::MySql
-            && server.version >= (8, 0, 16)
-            && connection.scalar("SELECT @@session.default_table_encryption").map_err(failed)?.as_deref() == Some("1");
-        let adds_primary_keys = flavour == Flavour::MySql
-            && server.version >= (8, 0, 30)
-            && connection.scalar("SELECT @@session.sql_generate_invisible_primary_key").map_err(failed)?.as_deref()
-                == Some("1");
+        let mut is_on = |since: (u16, u16, u16), variable: &str| {
+            let is_there = flavour == Flavour::MySql && server.version >= since;
+            let value = is_there.then(|| connection.scalar(format!("SELECT @@session.{variable}")).map_err(failed));
+            Ok::<_, Failure>(value.transpose()?.flatten().as_deref() == Some("1"))
+        };
+        let encrypts_tables = is_on((8, 0, 16), "default_table_encryption")?;
+        let adds_primary_keys = is_on((8, 0, 30), "sql_generate_invisible_primary_key")?;
         Ok(Self {
             flavour,
             version: server.version,

@@ -150,7 +150,7 @@ impl MySqlSession {
     /// The statement has ended the transaction that was open, if any.
     pub(super) fn after_own_commit(&mut self) -> Result<(), Failure> {
         self.open = false;
-        if self.shared.sets_gtid() && self.shared.info.flavour == Flavour::MySql {
+        if self.shared.sets_gtid_next() {
             self.connection.execute("SET SESSION gtid_next='AUTOMATIC'").map_err(failed)?;
         }
         Ok(())

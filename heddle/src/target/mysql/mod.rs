@@ -44,6 +44,7 @@ use self::failures::{code, failed};
 use self::info::TargetInfo;
 use self::intent::{Intent, OWN_DOMAIN};
 use self::lookup::Lookups;
+use self::note::ProgressTable;
 use self::progress::{SCHEMA, Statements};
 use self::session::MySqlSession;
 use self::sql::quote;
@@ -61,6 +62,8 @@ pub struct Shared {
     pub(self) logged: bool,
     /// Number of the lease that this process holds.
     epoch: AtomicU64,
+    /// How its progress is noted as a row, once the channel is opened; `None`: only by statements.
+    progress_table: Mutex<Option<Arc<ProgressTable>>>,
     /// Connection id of each worker; 0 while it has none.
     connections: Mutex<Vec<u64>>,
     /// Left by an earlier run or connection, until its transaction comes by.
@@ -78,7 +81,11 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 impl Shared {
     fn statements(&self) -> Statements {
-        Statements { channel: self.channel.clone(), epoch: self.epoch.load(Ordering::SeqCst) }
+        Statements { channel: self.channel.clone(), epoch: self.epoch() }
+    }
+
+    fn epoch(&self) -> u64 {
+        self.epoch.load(Ordering::SeqCst)
     }
 
     fn register(&self, worker: usize, connection: u64) {
@@ -129,9 +136,7 @@ impl MySqlTarget {
     ) -> Result<Self, Failure> {
         let mut control = Connection::connect(&options).map_err(failed)?;
         let info = TargetInfo::read(&mut control)?;
-        for statement in session::set_up_for(&info, logged) {
-            control.execute(&statement).map_err(failed)?;
-        }
+        session::set_up(&mut control, &info, logged)?;
         let shared = Shared {
             options,
             info,
@@ -139,6 +144,7 @@ impl MySqlTarget {
             preserve_gtids,
             logged,
             epoch: AtomicU64::new(0),
+            progress_table: Mutex::new(None),
             connections: Mutex::new(Vec::new()),
             intent: Mutex::new(None),
             alone: Mutex::new(None),
@@ -287,6 +293,7 @@ impl Target for MySqlTarget {
             found.opened.executed = executed::of_others(&mut control)?;
         }
         self.shared.epoch.store(found.epoch, Ordering::SeqCst);
+        *locked(&self.shared.progress_table) = ProgressTable::read(&mut control)?.map(Arc::new);
         *locked(&self.shared.intent) = found.intent;
         Ok(found.opened)
     }

@@ -22,16 +22,18 @@ use crate::target::Range;
 const CHANNEL_BYTES: u16 = 256;
 /// `VARCHAR(512)` in characters.
 const FILE_CHARACTERS: usize = 512;
-/// Columns of `heddle.progress` up to the last that a row changes, as [`super::progress::create`] makes them.
-const PROGRESS: [(&str, &str); 8] = [
-    ("channel", "varchar(64)"),
-    (FENCE_COLUMN, "bigint"),
-    ("seq", "bigint"),
-    ("source_file", "varchar(512)"),
-    ("source_position", "bigint"),
-    ("gtids", "longtext"),
-    ("commit_time_us", "bigint"),
-    ("applied_at", "timestamp(6)"),
+/// Columns of `heddle.progress` up to the last that a row changes, as [`super::progress::create`] makes them: name, type, and what a table
+/// map says of it.
+const PROGRESS: [(&str, &str, ColumnKind, u16); 8] = [
+    ("channel", "varchar(64)", ColumnKind::VARCHAR, CHANNEL_BYTES),
+    (FENCE_COLUMN, "bigint", ColumnKind::LONGLONG, 0),
+    ("seq", "bigint", ColumnKind::LONGLONG, 0),
+    // Its length in bytes depends on the character set.
+    ("source_file", "varchar(512)", ColumnKind::VARCHAR, 0),
+    ("source_position", "bigint", ColumnKind::LONGLONG, 0),
+    ("gtids", "longtext", ColumnKind::BLOB, 4),
+    ("commit_time_us", "bigint", ColumnKind::LONGLONG, 0),
+    ("applied_at", "timestamp(6)", ColumnKind::TIMESTAMP2, 6),
 ];
 /// The first that changes.
 const SEQ: usize = 2;
@@ -86,7 +88,7 @@ impl OwnTable {
 #[derive(Debug)]
 pub struct Notes {
     islands: OwnTable,
-    progress: Option<ProgressTable>,
+    progress: Option<Arc<ProgressTable>>,
     /// The channel as a key, and the row after.
     before: Vec<u8>,
     after: Vec<u8>,
@@ -101,18 +103,14 @@ pub struct By<'a> {
 }
 
 impl Notes {
-    pub fn read(connection: &mut Connection) -> Result<Self, Failure> {
+    pub fn new(progress: Option<Arc<ProgressTable>>) -> Self {
         let number = Column::new(ColumnKind::LONGLONG, 0, false);
         let channel = Column::new(ColumnKind::VARCHAR, CHANNEL_BYTES, false);
         let worker = Column::new(ColumnKind::SHORT, 0, false);
         let columns = [channel, number.clone(), number.clone(), number, worker];
         let all = || Bitmap::full(columns.len());
-        Ok(Self {
-            islands: OwnTable::new("islands", &columns, all(), all()),
-            progress: ProgressTable::read(connection)?,
-            before: Vec::new(),
-            after: Vec::new(),
-        })
+        let islands = OwnTable::new("islands", &columns, all(), all());
+        Self { islands, progress, before: Vec::new(), after: Vec::new() }
     }
 
     /// The row that says that the range is committed. `None`: it has to be a statement.
@@ -157,14 +155,15 @@ fn put_island(by: By<'_>, range: Range<'_>, out: &mut Vec<u8>) {
 
 /// `heddle.progress`, if it is laid out as this version makes it.
 #[derive(Debug)]
-struct ProgressTable {
+pub struct ProgressTable {
     table: OwnTable,
     /// How far the target's clock is ahead of ours, in µs.
     ahead_us: i64,
 }
 
 impl ProgressTable {
-    fn read(connection: &mut Connection) -> Result<Option<Self>, Failure> {
+    /// `None`: it is laid out otherwise, and is changed by statements only.
+    pub fn read(connection: &mut Connection) -> Result<Option<Self>, Failure> {
         let columns = connection
             .rows(format!(
                 "SELECT COLUMN_NAME,COLUMN_TYPE,CHARACTER_OCTET_LENGTH,CHARACTER_SET_NAME,\
@@ -208,7 +207,7 @@ fn us(time: SystemTime) -> u64 {
 
 /// How long the column `source_file` is at most, in bytes. `None`: the table is not as this version makes it.
 fn file_bytes(columns: &[Row]) -> Result<Option<u16>, Failure> {
-    for (row, (name, kind)) in columns.iter().zip(PROGRESS) {
+    for (row, (name, kind, ..)) in columns.iter().zip(PROGRESS) {
         // Older servers say how wide a number is shown.
         let is_kind = |text: &str| text == kind || (kind == "bigint" && text.starts_with(kind));
         let text = |at: usize| row.text(at).map_err(failed);
@@ -224,15 +223,10 @@ fn file_bytes(columns: &[Row]) -> Result<Option<u16>, Failure> {
 }
 
 fn table(file_bytes: u16) -> OwnTable {
-    let kinds = PROGRESS.map(|(name, kind)| match (name, kind) {
-        ("channel", _) => Column::new(ColumnKind::VARCHAR, CHANNEL_BYTES, false),
-        ("source_file", _) => Column::new(ColumnKind::VARCHAR, file_bytes, false),
-        (_, "longtext") => Column::new(ColumnKind::BLOB, 4, false),
-        (_, "timestamp(6)") => Column::new(ColumnKind::TIMESTAMP2, 6, false),
-        _ => Column::new(ColumnKind::LONGLONG, 0, false),
-    });
+    let mut columns = PROGRESS.map(|(_, _, kind, meta)| Column::new(kind, meta, false));
+    columns[FILE].meta = file_bytes;
     let width = PROGRESS.len();
-    OwnTable::new("progress", &kinds, Bitmap::from_fn(width, |at| at == 0), Bitmap::from_fn(width, |at| at >= SEQ))
+    OwnTable::new("progress", &columns, Bitmap::from_fn(width, |at| at == 0), Bitmap::from_fn(width, |at| at >= SEQ))
 }
 
 #[cfg(test)]

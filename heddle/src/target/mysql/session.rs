@@ -33,6 +33,8 @@ pub(super) const XA: usize = 4097;
 const TAKE_OVER_S: u32 = 2;
 /// A `KILL QUERY` hits one statement, and few are under way at once.
 const INTERRUPTIONS_MAX: usize = 20;
+/// The lock monitor ends waits that would not end by themselves; this bounds the rest.
+const LOCK_WAIT_MAX_S: u32 = 300;
 const SWEEP_PAUSE: Duration = Duration::from_millis(20);
 const TELL_EVERY: Duration = Duration::from_secs(10);
 
@@ -53,57 +55,47 @@ pub struct MySqlSession {
     pub(super) gtids_from: Option<(u32, u32)>,
 }
 
-/// Statements that make a session independent of the target's settings.
-pub(super) fn set_up(shared: &Shared) -> Vec<String> {
-    set_up_for(&shared.info, shared.logged)
-}
-
-/// `logged`: what the session changes goes into the target's own binary log, if it has one.
-pub(super) fn set_up_for(info: &TargetInfo, logged: bool) -> Vec<String> {
-    let mut statements = vec![
-        "SET NAMES utf8mb4".to_owned(),
-        "SET SESSION sql_mode='STRICT_ALL_TABLES,ERROR_FOR_DIVISION_BY_ZERO,NO_ENGINE_SUBSTITUTION'".to_owned(),
-        "SET SESSION autocommit=1, foreign_key_checks=1, unique_checks=1".to_owned(),
-        // The lock monitor ends waits that would not end by themselves; this bounds the rest.
-        "SET SESSION innodb_lock_wait_timeout=300".to_owned(),
-        "SET SESSION wait_timeout=86400".to_owned(),
-        // A COMMIT begins nothing: the statement after it may be one that commits by itself.
-        "SET SESSION completion_type='NO_CHAIN'".to_owned(),
-        // Definitions are asked for with SELECT: all of them.
-        format!("SET SESSION sql_select_limit={}", u64::MAX),
-        "SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED".to_owned(),
-    ];
+/// Makes a session independent of the target's settings. `logged`: what it changes goes into the target's own binary log, if it has one.
+pub(super) fn set_up(connection: &mut Connection, info: &TargetInfo, logged: bool) -> Result<(), Failure> {
+    // These end an open transaction or are not allowed inside it, and nothing that is executed later changes them.
+    let mut once = String::from(
+        "SET SESSION autocommit=1, foreign_key_checks=1, unique_checks=1;SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED",
+    );
     if info.log_bin && !info.binlog_format_is_row {
         // Read committed needs it, and so does a replica of this target.
-        statements.push("SET SESSION binlog_format='ROW'".to_owned());
+        once.push_str(";SET SESSION binlog_format='ROW'");
     }
-    if info.flavour == Flavour::MariaDb && info.version >= (10, 3, 4) {
-        // Whatever the source did it was allowed to do, and the servers' own appliers do not ask either.
-        statements.push("SET SESSION system_versioning_alter_history=KEEP".to_owned());
-    }
-    statements.extend(without_limits(info).map(|variable| format!("SET SESSION {variable}")));
     if info.log_bin && !logged {
-        statements.push("SET SESSION sql_log_bin=0".to_owned());
+        once.push_str(";SET SESSION sql_log_bin=0");
     }
-    statements
+    connection.execute(format!("{};{once}", settings(info))).map(|_| ()).map_err(failed)
 }
 
-/// What a server may be set to do to its clients, and never does to its own applier: end what takes long, add columns to tables.
-fn without_limits(info: &TargetInfo) -> impl Iterator<Item = &'static str> {
-    const VARIABLES: [(Flavour, (u16, u16, u16), &str); 4] = [
-        (Flavour::MySql, (5, 7, 8), "max_execution_time=0"),
-        (Flavour::MariaDb, (10, 1, 1), "max_statement_time=0"),
-        (Flavour::MariaDb, (10, 3, 0), "idle_transaction_timeout=0"),
-        (Flavour::MariaDb, (10, 3, 0), "idle_write_transaction_timeout=0"),
-    ];
-    let (flavour, version) = (info.flavour, info.version);
-    // Not every account may set it.
-    let own_keys = info.adds_primary_keys.then_some("sql_generate_invisible_primary_key=OFF");
-    VARIABLES
-        .into_iter()
-        .filter(move |(of, since, _)| *of == flavour && version >= *since)
-        .map(|(_, _, set)| set)
-        .chain(own_keys)
+/// The part that also holds inside a transaction, for after a statement with its own context.
+pub(super) fn settings(info: &TargetInfo) -> String {
+    let mut settings = format!(
+        "SET NAMES utf8mb4;SET SESSION sql_mode='STRICT_ALL_TABLES,ERROR_FOR_DIVISION_BY_ZERO,NO_ENGINE_SUBSTITUTION', \
+         innodb_lock_wait_timeout={LOCK_WAIT_MAX_S}, wait_timeout=86400, completion_type='NO_CHAIN', sql_select_limit={all}",
+        all = u64::MAX,
+    );
+    let (mysql, version) = (info.flavour == Flavour::MySql, info.version);
+    for (setting, is_there) in [
+        // What a server may be set to do to its clients, and never does to its own applier: end what takes long, add columns to tables.
+        ("max_execution_time=0", mysql && version >= (5, 7, 8)),
+        ("max_statement_time=0", !mysql && version >= (10, 1, 1)),
+        ("idle_transaction_timeout=0", !mysql && version >= (10, 3, 0)),
+        ("idle_write_transaction_timeout=0", !mysql && version >= (10, 3, 0)),
+        // Not every account may set it.
+        ("sql_generate_invisible_primary_key=OFF", info.adds_primary_keys),
+        // Whatever the source did it was allowed to do, and the servers' own appliers do not ask either.
+        ("system_versioning_alter_history=KEEP", !mysql && version >= (10, 3, 4)),
+    ] {
+        if is_there {
+            settings.push_str(", ");
+            settings.push_str(setting);
+        }
+    }
+    settings
 }
 
 /// Keeps the text of `BINLOG` statements, which is longer than the rows in it, out of the target's binary log: MariaDB
@@ -139,9 +131,7 @@ fn without_annotations(connection: &mut Connection, info: &TargetInfo) -> Result
 
 pub fn connect(shared: &Shared) -> Result<Connection, Failure> {
     let mut connection = Connection::connect(&shared.options).map_err(failed)?;
-    for statement in set_up(shared) {
-        connection.execute(&statement).map_err(failed)?;
-    }
+    set_up(&mut connection, &shared.info, shared.logged)?;
     without_annotations(&mut connection, &shared.info)?;
     Ok(connection)
 }
@@ -283,8 +273,8 @@ pub(super) fn introduce_format(shared: &Shared, connection: &mut Connection) -> 
 
 impl MySqlSession {
     pub fn open(shared: Arc<Shared>, number: usize) -> Result<Self, Failure> {
-        let mut connection = connect_as(&shared, number)?;
-        let notes = Notes::read(&mut connection)?;
+        let connection = connect_as(&shared, number)?;
+        let notes = Notes::new(locked(&shared.progress_table).clone());
         let mariadb = shared.info.flavour == Flavour::MariaDb;
         let dialect = Dialect { mariadb, sql_foreign_keys: !mariadb && shared.info.version >= (9, 6, 0) };
         let script = Script::new(shared.info.packet_bytes_max);
@@ -371,12 +361,13 @@ impl MySqlSession {
     pub(super) fn finish(&mut self, range: Range<'_>) -> Result<(), Failure> {
         self.script.statement(self.shared.statements().note(range));
         self.script.statement("COMMIT");
-        if self.shared.sets_gtid() && self.shared.info.flavour == Flavour::MySql {
+        let sets_gtid_next = self.shared.sets_gtid_next();
+        if sets_gtid_next {
             self.script.statement("SET SESSION gtid_next='AUTOMATIC'");
         }
         let results = self.script.send(&mut self.connection)?;
         self.open = false;
-        let trailing = if self.shared.sets_gtid() && self.shared.info.flavour == Flavour::MySql { 3 } else { 2 };
+        let trailing = if sets_gtid_next { 3 } else { 2 };
         let noted = results.len().checked_sub(trailing).and_then(|at| results.get(at));
         match noted.map(|result| result.ok.affected) {
             Some(1) => Ok(()),
@@ -446,7 +437,7 @@ impl Session for MySqlSession {
     fn rollback(&mut self) -> Result<(), Failure> {
         self.begin_anew();
         self.surely("ROLLBACK")?;
-        if self.shared.sets_gtid() && self.shared.info.flavour == Flavour::MySql {
+        if self.shared.sets_gtid_next() {
             self.surely("SET SESSION gtid_next='AUTOMATIC'")?;
         }
         Ok(())
@@ -486,6 +477,11 @@ impl Session for MySqlSession {
     }
 }
 
+/// MySQL's.
+pub(super) fn set_gtid_next(gtid: &Gtid) -> String {
+    format!("SET SESSION gtid_next='{gtid}'")
+}
+
 impl Shared {
     /// The row that the progress goes into is not there.
     pub(super) fn not_noted(&self, range: Range<'_>) -> Failure {
@@ -502,9 +498,14 @@ impl Shared {
         self.preserve_gtids
     }
 
+    /// MySQL's `gtid_next`, which has to be set back after each transaction.
+    pub(super) fn sets_gtid_next(&self) -> bool {
+        self.preserve_gtids && self.info.flavour == Flavour::MySql
+    }
+
     /// Single transactions in relaxed order need no other note than their GTIDs.
     pub(super) fn gtids_are_progress(&self) -> bool {
-        self.preserve_gtids && self.info.flavour == Flavour::MySql && self.info.durable_gtids
+        self.sets_gtid_next() && self.info.durable_gtids
     }
 
     /// MariaDB's GTIDs have the server's number: of two servers with one number, and one domain, nobody could tell the transactions apart.
@@ -522,14 +523,24 @@ impl Shared {
 
     /// The statement that gives the next transaction the source's GTID.
     pub(super) fn set_gtid(&self, gtid: Option<&Gtid>) -> Result<Option<String>, Failure> {
+        Ok(self.kept_gtid(gtid)?.map(|gtid| match gtid {
+            Gtid::MySql { .. } => set_gtid_next(gtid),
+            Gtid::MariaDb { domain, server, seq } => {
+                format!("SET SESSION gtid_domain_id={domain}, server_id={server}, gtid_seq_no={seq}")
+            }
+        }))
+    }
+
+    /// The source's GTID, if the next transaction is to have it; refuses one that the target can not take, or could not tell from its own.
+    pub(super) fn kept_gtid<'a>(&self, gtid: Option<&'a Gtid>) -> Result<Option<&'a Gtid>, Failure> {
         if !self.preserve_gtids {
             return Ok(None);
         }
         match (gtid, self.info.flavour) {
-            (Some(gtid @ Gtid::MySql { .. }), Flavour::MySql) => Ok(Some(format!("SET SESSION gtid_next='{gtid}'"))),
-            (Some(gtid @ Gtid::MariaDb { domain, server, seq }), Flavour::MariaDb) => {
-                self.check_not_own(*server, gtid)?;
-                Ok(Some(format!("SET SESSION gtid_domain_id={domain}, server_id={server}, gtid_seq_no={seq}")))
+            (Some(Gtid::MySql { .. }), Flavour::MySql) => Ok(gtid),
+            (Some(this @ Gtid::MariaDb { server, .. }), Flavour::MariaDb) => {
+                self.check_not_own(*server, this)?;
+                Ok(gtid)
             }
             (None, _) => {
                 Err(Failure::new(FailureKind::Refused, "--gtids preserve, but the source's transaction has no GTID")

@@ -4,7 +4,7 @@
 //! progress is a row like the others (`note`); in relaxed order there is none where the target has the source's GTIDs. What does not
 //! fit goes the long way, after what was gathered before it.
 
-use binlog::{Flavour, RowsKind};
+use binlog::RowsKind;
 use engine::Seq;
 use engine::compact::Batch;
 use engine::failure::Failure;
@@ -15,7 +15,7 @@ use super::Shared;
 use super::failures::failed;
 use super::note::By;
 use super::script::Script;
-use super::session::MySqlSession;
+use super::session::{MySqlSession, set_gtid_next};
 use crate::target::{Commit, Range, Single};
 
 /// The most bytes of text in a packet.
@@ -92,7 +92,7 @@ fn encode(
     let MySqlSession { shared, encoder, notes, events, number, .. } = session;
     let mut batches = batches.to_vec();
     if !(range.island && shared.gtids_are_progress()) {
-        let by = By { channel: &shared.channel, worker: *number, epoch: shared.statements().epoch };
+        let by = By { channel: &shared.channel, worker: *number, epoch: shared.epoch() };
         let Some(note) = notes.row(by, range, like) else { return Ok(None) };
         batches.push(note);
     }
@@ -117,21 +117,25 @@ fn settings(
     script: &mut Script,
     from: &mut Option<(u32, u32)>,
 ) -> Result<String, Failure> {
-    let Some(alone) = shared.set_gtid(gtid)? else { return Ok(String::new()) };
-    let Some(&Gtid::MariaDb { domain, server, seq }) = gtid else {
-        script.statement(alone);
-        return Ok(String::new());
-    };
-    if from.replace((domain, server)) != Some((domain, server)) {
-        script.statement(format!("SET SESSION gtid_domain_id={domain}, server_id={server}"));
+    match shared.kept_gtid(gtid)? {
+        None => Ok(String::new()),
+        Some(&Gtid::MariaDb { domain, server, seq }) => {
+            if from.replace((domain, server)) != Some((domain, server)) {
+                script.statement(format!("SET SESSION gtid_domain_id={domain}, server_id={server}"));
+            }
+            Ok(format!("SET STATEMENT gtid_seq_no={seq} FOR "))
+        }
+        Some(gtid) => {
+            script.statement(set_gtid_next(gtid));
+            Ok(String::new())
+        }
     }
-    Ok(format!("SET STATEMENT gtid_seq_no={seq} FOR "))
 }
 
 /// Sends what was gathered, if anything, and notes up to where it is committed.
 fn send(session: &mut MySqlSession, ends: &mut Ends, committed_to: &mut Seq) -> Result<(), Failure> {
     let Some(&(_, last)) = ends.last() else { return Ok(()) };
-    if session.shared.sets_gtid() && session.shared.info.flavour == Flavour::MySql {
+    if session.shared.sets_gtid_next() {
         session.script.statement("SET SESSION gtid_next='AUTOMATIC'");
     }
     let sent = session.script.send_many(&mut session.connection);

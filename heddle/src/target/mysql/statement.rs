@@ -10,7 +10,7 @@ use engine::transaction::{Item, LoadFile, StatementItem, Transaction};
 use super::context;
 use super::failures::{code, failed};
 use super::info::TargetInfo;
-use super::session::{MySqlSession, set_up};
+use super::session::{MySqlSession, settings};
 use super::sql::identifier;
 
 pub(super) fn commits_by_itself(statement: &StatementItem) -> bool {
@@ -177,7 +177,7 @@ fn with_invoker<'a>(statement: &StatementItem, sql: &'a [u8]) -> Result<Cow<'a, 
     Ok(text.into())
 }
 
-/// What the contexts of statements change, and [`set_up`] does not: the server's own settings again.
+/// What the contexts of statements change, and [`settings`] does not: the server's own settings again.
 fn defaults(info: &TargetInfo) -> String {
     let mut sets = String::from(
         "SET SESSION foreign_key_checks=1, unique_checks=1, sql_auto_is_null=0, timestamp=DEFAULT, \
@@ -204,23 +204,13 @@ fn defaults(info: &TargetInfo) -> String {
 impl MySqlSession {
     /// After a statement with its own context: the session's settings again.
     pub(super) fn reset_after(&mut self, statement: &StatementItem) -> Result<(), Failure> {
-        for statement in set_up(&self.shared) {
-            // These end an open transaction or are not allowed inside it, and no statement's context changes them.
-            if statement.contains("autocommit=1")
-                || statement.contains("ISOLATION")
-                || statement.contains("binlog_format")
-                || statement.contains("sql_log_bin")
-            {
-                continue;
-            }
-            self.connection.execute(&statement).map_err(failed)?;
-        }
         let mut defaults = defaults(&self.shared.info);
         let encrypted = statement.query.vars.default_table_encryption;
         if encrypted.is_some_and(|encrypted| encrypted != u8::from(self.shared.info.encrypts_tables)) {
             defaults.push_str(", default_table_encryption=DEFAULT");
         }
-        self.connection.execute(&defaults).map(|_| ()).map_err(failed)
+        let settings = settings(&self.shared.info);
+        self.connection.execute(format!("{settings};{defaults}")).map(|_| ()).map_err(failed)
     }
 }
 
