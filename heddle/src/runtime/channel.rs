@@ -19,7 +19,8 @@ use engine::scheduler::{CommitOrder, Config, Scheduler};
 use relay::{FileOptions, FilesReader, LogReader, RealFs, RelayLog};
 
 use super::budget::Budget;
-use super::coordinator::{Coordinator, Outcome};
+use super::coordinator::{self, Coordinator, Outcome};
+use super::desk::Desk;
 use super::feeder::{At, Batch, Feeder, SPILL_BYTES};
 use super::housekeeper::{Housekeeper, Purge};
 use super::reread::{Reread, relay_position};
@@ -296,7 +297,6 @@ fn run_threads(
     if !executed.is_empty() {
         tracing::info!("the target has executed {executed}, ahead of the channel: not applied again");
     }
-    let scheduler = Scheduler::new(config, feed.start.mark.clone(), islands);
     let reread = Reread::default();
     let budget = Arc::new(Budget::new(spec.memory_bytes));
     let (send_fed, fed) = bounded(FED_MAX);
@@ -306,22 +306,44 @@ fn run_threads(
     // The receiver ends when the run does, for whatever reason.
     let receiving = Arc::new(AtomicBool::new(false));
 
-    let mut workers = Vec::new();
+    let (workers, orders): (Vec<_>, Vec<_>) = (0..spec.workers).map(|_| unbounded()).unzip();
+    let sessions: Vec<_> =
+        (0..spec.workers).map(|number| target.session(number)).collect::<Result<_, _>>().map_err(anyhow::Error::new)?;
+    let catalogue = target.catalogue().map_err(anyhow::Error::new)?;
+    let desk = Arc::new(Desk::new(Coordinator {
+        scheduler: Scheduler::new(config, feed.start.mark.clone(), islands),
+        fed,
+        reports,
+        running: vec![None; workers.len()],
+        pace,
+        suspected: (GroupId(0), Duration::ZERO),
+        dispatched: Instant::now(),
+        low_water: None,
+        told: Instant::now(),
+        draining: None,
+        stopped: false,
+        ended: None,
+        workers,
+        chores: send_chores,
+        news,
+        budget: Arc::clone(&budget),
+        stats: Arc::clone(stats),
+        stop: Arc::clone(stop),
+    }));
     let mut threads: Vec<JoinHandle<()>> = Vec::new();
-    for number in 0..spec.workers {
-        let (send, orders) = unbounded();
+    for (number, (session, orders)) in sessions.into_iter().zip(orders).enumerate() {
         let task = WorkerTask {
             number,
-            session: target.session(number).map_err(anyhow::Error::new)?,
+            session,
             orders,
             reports: send_reports.clone(),
+            desk: Arc::clone(&desk),
             reread: reread.clone(),
             merge: spec.grouping != Grouping::Off,
             relaxed,
             apart,
             stats: Arc::clone(stats),
         };
-        workers.push(send);
         threads.push(spawn(&format!("worker-{number}"), move || task.run())?);
     }
     drop(send_reports);
@@ -329,6 +351,7 @@ fn run_threads(
         target: Arc::clone(&target),
         chores,
         news: send_news,
+        desk: Arc::clone(&desk),
         reread: reread.clone(),
         purge: feed.purge,
         checkpoints: relaxed,
@@ -340,10 +363,11 @@ fn run_threads(
             Some(generation) => Keying::new(key_seed()).for_tags(generation),
             None => Keying::new(key_seed()),
         },
-        catalogue: target.catalogue().map_err(anyhow::Error::new)?,
+        catalogue,
         policy: spec.policy.make(spec.order, locks_rows, &spec.policy_options),
         out: send_fed.clone(),
-        budget: Arc::clone(&budget),
+        desk: Arc::clone(&desk),
+        budget,
         stats: Arc::clone(stats),
         reread,
         until: feed.until,
@@ -374,25 +398,7 @@ fn run_threads(
     };
     drop(send_fed);
 
-    let coordinator = Coordinator {
-        scheduler,
-        fed,
-        reports,
-        running: vec![None; workers.len()],
-        pace,
-        suspected: (GroupId(0), Duration::ZERO),
-        dispatched: Instant::now(),
-        low_water: None,
-        told: Instant::now(),
-        broken: None,
-        workers,
-        chores: send_chores,
-        news,
-        budget,
-        stats: Arc::clone(stats),
-        stop: Arc::clone(stop),
-    };
-    let (mut outcome, _) = coordinator.run();
+    let mut outcome = coordinator::run(&desk);
     receiving.store(true, Ordering::Relaxed);
     stop.store(true, Ordering::Relaxed);
     for thread in threads.into_iter().chain(receiver) {

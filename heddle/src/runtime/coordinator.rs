@@ -1,18 +1,21 @@
-//! The shell around the engine's scheduler: channels in, channels out. Decides nothing itself.
+//! The shell around the engine's scheduler: channels in, channels out. Decides nothing itself, and never waits: whoever has something for
+//! it may run it (`desk`).
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, select};
+use crossbeam_channel::{Receiver, Sender, TryRecvError};
 use engine::failure::{Failure, FailureKind};
 use engine::group::{Group, GroupId};
 use engine::pace::Pace;
+use engine::policy::Placement;
 use engine::progress::Mark;
 use engine::scheduler::{Output, Scheduler};
 use engine::transaction::Transaction;
 
 use super::budget::Budget;
+use super::desk::{Desk, Then, Turn};
 use super::feeder::{Fed, memory};
 use super::housekeeper::{Chore, News};
 use super::stats::Stats;
@@ -55,8 +58,11 @@ pub struct Coordinator {
     /// What the housekeeper is still to be told, and when it last was told something.
     pub low_water: Option<Mark>,
     pub told: Instant,
-    /// The channel can not go on: a worker has panicked, or the housekeeper has said so.
-    pub broken: Option<Failure>,
+    /// Why to end once everything that is there is applied: the log can not be read on.
+    pub draining: Option<Failure>,
+    pub stopped: bool,
+    /// How the run has ended, if it has.
+    pub ended: Option<Result<(), Failure>>,
 }
 
 /// How the run ended, with everything dispatched either committed or rolled back.
@@ -67,40 +73,60 @@ pub struct Outcome {
     pub applying: Duration,
 }
 
-impl Coordinator {
-    pub fn run(mut self) -> (Outcome, Scheduler) {
-        let began = Instant::now();
-        let mut failure = None;
-        let mut stopped = false;
-        loop {
-            if self.stop.load(Ordering::Relaxed) && !stopped {
-                stopped = true;
-                self.scheduler.stop();
-            }
-            let mut finished = false;
-            while let Some(output) = self.scheduler.poll() {
-                match self.act(output) {
-                    Acted::On => {}
-                    Acted::Finished => finished = true,
-                    Acted::Failed(why) => failure = Some(why),
-                }
-            }
-            let (counters, idle) = (self.scheduler.counters(), self.scheduler.idle_because().as_str());
-            self.stats.set_counters(counters, idle);
-            if finished || failure.is_some() {
-                break;
-            }
-            if let Some(why) = self.wait() {
-                failure = Some(why);
-                break;
-            }
-            self.keep_time();
+/// The coordinator's own thread.
+pub fn run(desk: &Desk<Coordinator>) -> Outcome {
+    let began = Instant::now();
+    let (failure, stopped) = match desk.attend() {
+        Some(mut coordinator) => (coordinator.ended.take().and_then(Result::err), coordinator.stopped),
+        None => (Some(silent("the scheduling of transactions")), false),
+    };
+    Outcome { failure, stopped, applying: began.elapsed() }
+}
+
+impl Turn for Coordinator {
+    fn turn(&mut self) -> Then {
+        if self.ended.is_some() {
+            return Then::End;
         }
+        if self.stop.load(Ordering::Relaxed) && !std::mem::replace(&mut self.stopped, true) {
+            self.scheduler.stop();
+        }
+        match self.take_in() {
+            Ok(()) => self.act_on_all(),
+            Err(failure) => self.ended = Some(Err(self.draining.take().unwrap_or(failure))),
+        }
+        self.stats.set_counters(self.scheduler.counters(), self.scheduler.idle_because().as_str());
+        self.keep_time();
+        match self.ended {
+            Some(_) => Then::End,
+            None if self.has_more() => Then::Again,
+            None => Then::Sleep,
+        }
+    }
+
+    fn tick(&self) -> Duration {
+        TICK
+    }
+}
+
+/// Lets everybody go who waits for it, also after a panic.
+impl Drop for Coordinator {
+    fn drop(&mut self) {
         self.tell_low_water();
         self.budget.close();
         self.stats.give_up();
-        self.workers.clear();
-        (Outcome { failure, stopped, applying: began.elapsed() }, self.scheduler)
+    }
+}
+
+impl Coordinator {
+    fn act_on_all(&mut self) {
+        while let Some(output) = self.scheduler.poll() {
+            match self.act(output) {
+                Acted::On => {}
+                Acted::Finished => self.ended = Some(self.draining.take().map_or(Ok(()), Err)),
+                Acted::Failed(failure) => self.ended = Some(Err(failure)),
+            }
+        }
     }
 
     fn act(&mut self, output: Output) -> Acted {
@@ -149,92 +175,69 @@ impl Coordinator {
         }
     }
 
-    /// Sleeps until something happens, then takes in all that has.
-    fn wait(&mut self) -> Option<Failure> {
-        let wants_more = self.scheduler.queued().0 < QUEUED_TRANSACTIONS_MAX
-            && self.scheduler.outstanding() < OUTSTANDING_TRANSACTIONS_MAX;
-        let never = crossbeam_channel::never();
-        let fed = if wants_more { &self.fed } else { &never };
-        let (first_report, first_fed) = select! {
-            recv(self.reports) -> report => match report {
-                Ok(report) => (Some(report), None),
-                Err(_) => return Some(silent("every worker")),
-            },
-            recv(fed) -> fed => match fed {
-                Ok(fed) => (None, Some(fed)),
-                Err(_) => return self.feeder_has_gone(),
-            },
-            recv(self.news) -> news => match news {
-                Ok(news) => {
-                    self.hear(news);
-                    (None, None)
-                }
-                Err(_) => return Some(silent("the housekeeper")),
-            },
-            default(TICK) => (None, None),
-        };
-        let reports: Vec<Report> = first_report.into_iter().chain(self.reports.try_iter().take(REPORTS_MAX)).collect();
-        for report in reports {
-            self.report(report);
-        }
-        if self.broken.is_some() {
-            return self.broken.take();
-        }
-        if wants_more {
-            let arrived: Vec<Fed> = first_fed.into_iter().chain(self.fed.try_iter().take(BATCHES_MAX)).collect();
-            for fed in arrived {
-                match fed {
-                    Fed::Transactions(batch) => {
-                        for (transaction, placement) in batch {
-                            let bytes = memory(&transaction);
-                            if !self.scheduler.enqueue(transaction, placement) {
-                                self.budget.release(bytes, 1);
-                            }
-                        }
-                    }
-                    Fed::End => self.scheduler.end(),
-                    Fed::Failed(failure) => return self.drain(failure),
-                }
+    fn wants_more(&self) -> bool {
+        self.draining.is_none()
+            && self.scheduler.queued().0 < QUEUED_TRANSACTIONS_MAX
+            && self.scheduler.outstanding() < OUTSTANDING_TRANSACTIONS_MAX
+    }
+
+    fn has_more(&self) -> bool {
+        !self.reports.is_empty() || !self.news.is_empty() || (self.wants_more() && !self.fed.is_empty())
+    }
+
+    /// Everything that has come; or so much that the scheduler should be asked.
+    fn take_in(&mut self) -> Result<(), Failure> {
+        for _ in 0..REPORTS_MAX {
+            match self.reports.try_recv() {
+                Ok(report) => self.report(report)?,
+                Err(TryRecvError::Empty) => break,
+                Err(TryRecvError::Disconnected) => return Err(silent("every worker")),
             }
         }
-        None
+        loop {
+            match self.news.try_recv() {
+                Ok(News::LockWait { waiting, blocking }) => self.lock_wait(waiting, blocking),
+                Ok(News::Failed(failure)) => return Err(failure),
+                Err(TryRecvError::Empty) => break,
+                Err(TryRecvError::Disconnected) => return Err(silent("the housekeeper")),
+            }
+        }
+        if !self.wants_more() {
+            return Ok(());
+        }
+        for _ in 0..BATCHES_MAX {
+            match self.fed.try_recv() {
+                Ok(Fed::Transactions(batch)) => self.enqueue(batch),
+                Ok(Fed::End) => self.scheduler.end(),
+                Ok(Fed::Failed(failure)) => {
+                    self.draining = Some(failure);
+                    self.scheduler.end();
+                    break;
+                }
+                Err(TryRecvError::Empty) => break,
+                Err(TryRecvError::Disconnected) => return self.feeder_has_gone(),
+            }
+        }
+        Ok(())
+    }
+
+    fn enqueue(&mut self, batch: Vec<(Arc<Transaction>, Placement)>) {
+        for (transaction, placement) in batch {
+            let bytes = memory(&transaction);
+            if !self.scheduler.enqueue(transaction, placement) {
+                self.budget.release(bytes, 1);
+            }
+        }
     }
 
     /// After its last word, or because it is told to stop, that is as it should be.
-    fn feeder_has_gone(&mut self) -> Option<Failure> {
+    fn feeder_has_gone(&mut self) -> Result<(), Failure> {
         self.fed = crossbeam_channel::never();
         let expected = self.scheduler.has_ended() || self.stop.load(Ordering::Relaxed);
-        (!expected).then(|| silent("the thread that reads the log"))
+        if expected { Ok(()) } else { Err(silent("the thread that reads the log")) }
     }
 
-    /// The log can not be read on: what is there is applied, then the channel stops.
-    fn drain(&mut self, failure: Failure) -> Option<Failure> {
-        self.scheduler.end();
-        loop {
-            while let Some(output) = self.scheduler.poll() {
-                self.stats.set_counters(self.scheduler.counters(), self.scheduler.idle_because().as_str());
-                match self.act(output) {
-                    Acted::On => {}
-                    Acted::Finished => return Some(failure),
-                    Acted::Failed(earlier) => return Some(earlier),
-                }
-            }
-            match self.reports.recv_timeout(TICK) {
-                Ok(report) => self.report(report),
-                Err(RecvTimeoutError::Timeout) => {}
-                Err(RecvTimeoutError::Disconnected) => return Some(failure),
-            }
-            if self.broken.is_some() {
-                return Some(failure);
-            }
-            while let Ok(news) = self.news.try_recv() {
-                self.hear(news);
-            }
-            self.keep_time();
-        }
-    }
-
-    fn report(&mut self, report: Report) {
+    fn report(&mut self, report: Report) -> Result<(), Failure> {
         match report {
             Report::Applied(group) => self.scheduler.applied(group),
             Report::Ordered(group) => self.scheduler.ordered(group),
@@ -242,12 +245,13 @@ impl Coordinator {
                 self.released(group);
                 self.scheduler.committed(group);
             }
-            Report::Panicked(worker) => self.broken = Some(silent(&format!("worker {worker}"))),
+            Report::Panicked(worker) => return Err(silent(&format!("worker {worker}"))),
             Report::Failed { group, failure, committed_to } => {
                 tracing::debug!(group = group.0, "failed: {failure}");
                 self.scheduler.failed(group, failure, committed_to);
             }
         }
+        Ok(())
     }
 
     fn released(&mut self, id: GroupId) {
@@ -262,13 +266,6 @@ impl Coordinator {
     fn free<'a>(&self, transactions: impl Iterator<Item = &'a Arc<Transaction>>) {
         let (bytes, count) = transactions.fold((0, 0), |(bytes, count), one| (bytes + memory(one), count + 1));
         self.budget.release(bytes, count);
-    }
-
-    fn hear(&mut self, news: News) {
-        match news {
-            News::LockWait { waiting, blocking } => self.lock_wait(waiting, blocking),
-            News::Failed(failure) => self.broken = Some(failure),
-        }
     }
 
     fn lock_wait(&mut self, waiting: usize, blocking: usize) {

@@ -21,6 +21,8 @@ use engine::transaction::{BarrierCause, Body, Transaction};
 use relay::{Located, LogReader, Place, Read};
 
 use super::budget::Budget;
+use super::coordinator::Coordinator;
+use super::desk::Desk;
 use super::reread::{Reread, Spill, engine_position};
 use super::stats::Stats;
 use super::until::Until;
@@ -50,6 +52,7 @@ pub struct Feeder {
     pub catalogue: Box<dyn Catalogue + Send>,
     pub policy: Box<dyn Policy>,
     pub out: Sender<Fed>,
+    pub desk: Arc<Desk<Coordinator>>,
     pub budget: Arc<Budget>,
     pub stats: Arc<Stats>,
     pub reread: Reread,
@@ -136,6 +139,7 @@ impl Feeder {
         }
         // A coordinator that has gone does not need to know.
         let _ = self.out.send(last);
+        self.desk.ring();
     }
 
     fn feed(&mut self, reader: &mut dyn LogReader) -> Ended {
@@ -295,18 +299,31 @@ impl Feeder {
         }
         self.batch.bytes += bytes;
         self.batch.transactions.push((Arc::new(transaction), placement));
-        if self.batch.is_full() { self.hand_over() } else { Ok(()) }
+        if self.batch.is_full() && self.send()? {
+            self.desk.ring();
+        }
+        Ok(())
     }
 
+    /// What there is, with nothing else to do meanwhile.
     fn hand_over(&mut self) -> Result<(), Gone> {
+        if self.send()? {
+            self.desk.turn();
+        }
+        Ok(())
+    }
+
+    /// False: there was nothing to send.
+    fn send(&mut self) -> Result<bool, Gone> {
         let Batch { transactions, read_to, .. } = std::mem::take(&mut self.batch);
-        if !transactions.is_empty() {
+        let is_any = !transactions.is_empty();
+        if is_any {
             self.out.send(Fed::Transactions(transactions)).map_err(|_| Gone)?;
         }
         if let Some(end) = read_to {
             self.stats.set_read_to(end, self.applied.seq);
         }
-        Ok(())
+        Ok(is_any)
     }
 
     /// Only then is the target's schema the one of the next event.

@@ -7,6 +7,8 @@ use crossbeam_channel::{Receiver, RecvTimeoutError, Sender};
 use engine::failure::{Failure, FailureKind};
 use engine::progress::Mark;
 
+use super::coordinator::Coordinator;
+use super::desk::Desk;
 use super::reread::Reread;
 use crate::target::Target;
 
@@ -39,6 +41,7 @@ pub struct Housekeeper {
     pub target: Arc<dyn Target>,
     pub chores: Receiver<Chore>,
     pub news: Sender<News>,
+    pub desk: Arc<Desk<Coordinator>>,
     pub reread: Reread,
     pub purge: Option<Purge>,
     /// Relaxed order: the low water is not written with the rows, so it is noted here.
@@ -52,6 +55,7 @@ impl Housekeeper {
         if let Err(failure) = &done {
             // Nobody listens any more when the run is over.
             let _ = self.news.send(News::Failed(failure.clone()));
+            self.desk.ring();
         }
         done
     }
@@ -138,6 +142,7 @@ impl Housekeeper {
         for (waiting, blocking) in self.target.lock_waits()? {
             // The coordinator ends before this thread does.
             let _ = self.news.send(News::LockWait { waiting, blocking });
+            self.desk.ring();
         }
         Ok(())
     }

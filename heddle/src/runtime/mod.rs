@@ -1,6 +1,6 @@
 //! Threads and queues: one direction, every queue bounded.
 //!
-//! `channel` puts a run together · `feeder` log → placements · `coordinator` around the scheduler · `worker` one session ·
+//! `channel` puts a run together · `feeder` log → placements · `coordinator` around the scheduler, `desk` who runs it · `worker` one session ·
 //! `housekeeper` chores beside the hot path · `patience` tries to get a target back · `reread` large transactions · `budget` memory ·
 //! `until` where to end ·
 //! `stats` numbers for observers.
@@ -8,6 +8,7 @@
 pub mod budget;
 pub mod channel;
 pub mod coordinator;
+pub mod desk;
 mod feeder;
 mod housekeeper;
 pub mod patience;

@@ -13,6 +13,8 @@ use engine::group::{Group, GroupId};
 use engine::scheduler::{Run, Worker};
 use engine::transaction::Transaction;
 
+use super::coordinator::Coordinator;
+use super::desk::Desk;
 use super::patience::{back_off, until_reached};
 use super::reread::Reread;
 use super::stats::Stats;
@@ -60,6 +62,7 @@ pub struct WorkerTask {
     pub session: Box<dyn Session>,
     pub orders: Receiver<Order>,
     pub reports: Sender<Report>,
+    pub desk: Arc<Desk<Coordinator>>,
     pub reread: Reread,
     pub merge: bool,
     pub relaxed: bool,
@@ -102,7 +105,10 @@ impl WorkerTask {
     }
 
     fn report(&self, report: Report) -> Result<(), Gone> {
-        self.reports.send(report).map_err(|_| Gone)
+        self.reports.send(report).map_err(|_| Gone)?;
+        // Usually it has this worker's next order for an answer.
+        self.desk.turn();
+        Ok(())
     }
 
     fn group(&mut self, group: &Group, run: Run) -> Result<(), Gone> {

@@ -1,7 +1,7 @@
 //! The receiver: a live source's events into the relay log.
 //!
-//! Two threads: one reads the socket, one appends what has come and publishes it; a third one makes it durable beside that (`sync`). After a
-//! lost connection it goes on behind the last whole transaction that was received. Never parses more of an event than it
+//! Two threads: one reads the socket, one appends what has come and publishes it, unless it is little (`append`); a third one makes it durable
+//! beside that (`sync`). After a lost connection it goes on behind the last whole transaction that was received. Never parses more of an event than it
 //! takes to know files and formats; never applies anything.
 
 use std::sync::Arc;
@@ -9,16 +9,18 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use binlog::{Checksum, Event, Flavour, FormatDescription, Kind};
-use crossbeam_channel::{Receiver as Channel, RecvTimeoutError, Sender, bounded};
+use crossbeam_channel::{Sender, bounded};
 use engine::failure::{Failure, FailureKind};
 use engine::gtid::GtidState;
 use engine::position::LogPosition;
 use relay::RelayWriter;
 use wire::{BinlogStream, ConnectOptions, Connection, DumpOptions, DumpRequest};
 
+use super::append::{Appending, Received};
 use super::intake::{Intake, relay_failure};
 use super::sync::{Publisher, RelaySync};
 use crate::runtime::budget::Budget;
+use crate::runtime::desk::Desk;
 use crate::runtime::reread::{engine_position, relay_position};
 use crate::runtime::stats::Stats;
 
@@ -50,44 +52,15 @@ pub struct Receiver {
 /// Batches between the two threads, and bytes in them; an event that is larger is alone.
 const QUEUE_BATCHES: usize = 256;
 const QUEUE_BYTES: u64 = 16 << 20;
-/// What the socket has given is handed on once it is so much.
-const HAND_ON_EVENTS: usize = 512;
-const HAND_ON_BYTES: usize = 256 << 10;
-/// Appended at most before it is published.
-const BATCH_BYTES: usize = 4 << 20;
+/// So much is appended by the thread that has read it, when nothing more has come: the other one need not be woken.
+const LITTLE_BYTES: usize = 16 << 10;
 const POLL: Duration = Duration::from_millis(100);
 const HEARTBEAT: Duration = Duration::from_secs(2);
 const BACK_OFF_FIRST: Duration = Duration::from_millis(100);
 const BACK_OFF_MAX: Duration = Duration::from_secs(10);
 
-/// Events that came together, between the two threads.
-#[derive(Default)]
-struct Received {
-    events: Vec<Event>,
-    /// Of the events.
-    bytes: usize,
-    /// After them nothing more comes.
-    ended: Option<Ended>,
-}
-
-impl Received {
-    fn push(&mut self, event: Event) {
-        self.bytes += event.bytes().len();
-        self.events.push(event);
-    }
-
-    fn is_full(&self) -> bool {
-        self.ended.is_some() || self.bytes >= HAND_ON_BYTES || self.events.len() >= HAND_ON_EVENTS
-    }
-
-    /// Memory that it holds, in bytes.
-    fn memory(&self) -> u64 {
-        (self.bytes + self.events.len() * size_of::<Event>()) as u64
-    }
-}
-
 /// Why one connection's stream ended.
-enum Ended {
+pub enum Ended {
     Stopped,
     /// Worth another try.
     Lost(String),
@@ -182,17 +155,28 @@ impl Receiver {
             Err(error) => return ended(&error),
         };
         let shutdown = stream.shutdown_handle();
-        let (send, receive) = bounded(QUEUE_BATCHES);
+        let (send, received) = bounded(QUEUE_BATCHES);
         let room = Budget::new(QUEUE_BYTES);
-        let stop = Arc::clone(&self.stop);
+        let desk = Desk::new(Appending {
+            received,
+            room: &room,
+            writer: &mut self.writer,
+            publisher,
+            intake: Intake::default(),
+            stats: &self.stats,
+            stop: &self.stop,
+            is_full: false,
+            ended: None,
+        });
         std::thread::scope(|scope| {
-            scope.spawn(|| read_socket(stream, checksum, send, &room, &stop));
-            let ended = self.append(&receive, &room, publisher);
+            scope.spawn(|| read_socket(stream, checksum, send, &room, &desk, &self.stop));
+            let appending = desk.attend();
             shutdown.shutdown();
             // Lets the reader out of a full queue.
             room.close();
-            drop(receive);
-            ended
+            appending.and_then(|appending| appending.ended).unwrap_or_else(|| {
+                Ended::Failed(Failure::new(FailureKind::Refused, "the receiver has panicked: this is a bug in heddle"))
+            })
         })
     }
 
@@ -238,58 +222,6 @@ impl Receiver {
         let (file, position) = position.map_or((String::new(), 4), |at| (at.file.to_string(), at.offset));
         Ok(DumpRequest::FilePosition { file, position, server_id, flags: 0 })
     }
-
-    /// Appends what comes, publishes when nothing more is there or enough has gathered.
-    fn append(&mut self, batches: &Channel<Received>, room: &Budget, publisher: &mut Publisher) -> Ended {
-        let mut intake = Intake::default();
-        loop {
-            if self.stop.load(Ordering::Relaxed) {
-                return Ended::Stopped;
-            }
-            let first = match batches.recv_timeout(POLL) {
-                Ok(first) => first,
-                Err(RecvTimeoutError::Timeout) => match publisher.sync_when_due(&mut self.writer) {
-                    Ok(()) => continue,
-                    Err(error) => return Ended::Failed(relay_failure(&error)),
-                },
-                Err(RecvTimeoutError::Disconnected) => return Ended::Lost("the reading thread ended".to_owned()),
-            };
-            let (mut bytes, mut memory, mut count) = (0, 0, 0);
-            let mut last = None;
-            for received in std::iter::once(first).chain(batches.try_iter()) {
-                bytes += received.bytes;
-                memory += received.memory();
-                count += 1;
-                let appended = received.events.iter().try_for_each(|event| intake.append(&mut self.writer, event));
-                last = appended.err().map(Ended::Failed).or(received.ended);
-                if last.is_some() || bytes >= BATCH_BYTES {
-                    break;
-                }
-            }
-            if let Err(error) = publisher.publish(&mut self.writer, bytes) {
-                return Ended::Failed(relay_failure(&error));
-            }
-            room.release(memory, count);
-            self.stats.received_bytes.fetch_add(bytes as u64, Ordering::Relaxed);
-            if let Some(ended) = last {
-                return ended;
-            }
-            if let Some(ended) = self.wait_for_room() {
-                return ended;
-            }
-        }
-    }
-
-    fn wait_for_room(&mut self) -> Option<Ended> {
-        loop {
-            match self.writer.wait_for_room(POLL) {
-                Ok(true) => return None,
-                Ok(false) if self.stop.load(Ordering::Relaxed) => return Some(Ended::Stopped),
-                Ok(false) => {}
-                Err(error) => return Some(Ended::Failed(relay_failure(&error))),
-            }
-        }
-    }
 }
 
 /// `ER_SLAVE_SAME_ID` of MariaDB's.
@@ -326,6 +258,7 @@ fn read_socket(
     mut checksum: Checksum,
     batches: Sender<Received>,
     room: &Budget,
+    desk: &Desk<Appending<'_>>,
     stop: &AtomicBool,
 ) {
     while !stop.load(Ordering::Relaxed) {
@@ -343,8 +276,16 @@ fn read_socket(
                 break;
             }
         }
-        let is_last = received.ended.is_some();
-        if !room.acquire(received.memory()) || batches.send(received).is_err() || is_last {
+        let (is_last, is_little) = (received.ended.is_some(), received.bytes <= LITTLE_BYTES);
+        if !room.acquire(received.memory()) || batches.send(received).is_err() {
+            return;
+        }
+        if is_little {
+            desk.turn();
+        } else {
+            desk.ring();
+        }
+        if is_last {
             return;
         }
     }

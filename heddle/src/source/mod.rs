@@ -1,5 +1,6 @@
 //! Where transactions come from: a live server through the relay log, or binary log files in place.
 
+mod append;
 pub mod intake;
 pub mod live;
 pub mod state;
