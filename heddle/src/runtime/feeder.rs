@@ -43,6 +43,8 @@ pub const SPILL_BYTES: u64 = 16 << 20;
 /// looking at a transaction does.
 const BATCH_TRANSACTIONS: usize = 256;
 const BATCH_BYTES: u64 = 256 << 10;
+/// So many are seen to by the thread that has read them, when nothing more is there.
+const FEW: usize = 8;
 /// How long to sleep at most when nothing new is there.
 const WAIT: Duration = Duration::from_millis(100);
 
@@ -307,8 +309,9 @@ impl Feeder {
 
     /// What there is, with nothing else to do meanwhile.
     fn hand_over(&mut self) -> Result<(), Gone> {
+        let few = self.batch.transactions.len() <= FEW;
         if self.send()? {
-            self.desk.turn();
+            if few { self.desk.turn() } else { self.desk.ring() }
         }
         Ok(())
     }

@@ -53,7 +53,7 @@ pub struct Receiver {
 const QUEUE_BATCHES: usize = 256;
 const QUEUE_BYTES: u64 = 16 << 20;
 /// So much is appended by the thread that has read it, when nothing more has come: the other one need not be woken.
-const LITTLE_BYTES: usize = 16 << 10;
+const LITTLE_BYTES: usize = 4 << 10;
 const POLL: Duration = Duration::from_millis(100);
 const HEARTBEAT: Duration = Duration::from_secs(2);
 const BACK_OFF_FIRST: Duration = Duration::from_millis(100);
