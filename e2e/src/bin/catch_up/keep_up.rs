@@ -13,7 +13,6 @@ use e2e::sysbench::{self, Load};
 use std::fmt::Write;
 use std::time::Duration;
 
-const RATES: [u32; 2] = [1_000, 3_000];
 const TIME: Duration = Duration::from_secs(15);
 /// Until the load and the replica have settled.
 const SETTLE: Duration = Duration::from_secs(3);
@@ -69,18 +68,22 @@ pub fn section(arguments: &Arguments) -> Result<String> {
         let stage = Stage::new(kind, &workload)?;
         stage.source.execute(TABLE)?;
         let version = version(&stage.source)?;
-        for rate in RATES {
-            for (name, contender) in arguments.of(contenders(kind)) {
+        for &rate in &arguments.rates {
+            let mut contenders: Vec<(Named, Vec<(f64, f64)>)> =
+                arguments.of(contenders(kind)).into_iter().map(|named| (named, Vec::new())).collect();
+            // In turn, so that a slow moment of the machine is not one contender's alone.
+            for _ in 0..arguments.repeat {
+                for ((_, contender), runs) in &mut contenders {
+                    let found = latencies(&stage, *contender, workload.load, rate)?;
+                    runs.push((percentile(found.iter().copied(), 50), percentile(found, 99)));
+                }
+            }
+            for ((name, _), mut runs) in contenders {
                 // The middle one of several runs, by its median.
-                let mut runs: Vec<(f64, f64)> = (0..arguments.repeat)
-                    .map(|_| {
-                        let found = latencies(&stage, contender, workload.load, rate)?;
-                        Ok((percentile(found.iter().copied(), 50), percentile(found, 99)))
-                    })
-                    .collect::<Result<_>>()?;
                 runs.sort_by(|a, b| a.0.total_cmp(&b.0));
                 let (p50, p99) = runs.get(runs.len() / 2).copied().unwrap_or((f64::NAN, f64::NAN));
-                eprintln!("{kind}: {rate}/s: {name}: p50 {:.2} ms, p99 {:.2} ms", 1e3 * p50, 1e3 * p99);
+                let medians = runs.iter().map(|(p50, _)| format!("{:.2}", 1e3 * p50)).collect::<Vec<_>>().join(", ");
+                eprintln!("{kind}: {rate}/s: {name}: p50 {:.2} ms ({medians}), p99 {:.2} ms", 1e3 * p50, 1e3 * p99);
                 writeln!(text, "| {version} | {rate} | {name} | {:.2} ms | {:.2} ms |", 1e3 * p50, 1e3 * p99)?;
             }
         }

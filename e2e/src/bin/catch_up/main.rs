@@ -3,7 +3,7 @@
 //!
 //! Arguments: `--sections NAME,…` (catch-up, settings, workloads, slow-disk, keep-up, shapes, tables, growth, receive; default all),
 //! `--transactions N` (default 20000, a short look), `--repeat N` (1; the median counts), `--sessions N` (16), `--servers NAME,…`,
-//! `--only TEXT[|TEXT…]` (contenders whose name holds one of these), `--workloads TEXT[|TEXT…]` (likewise), `--output FILE`.
+//! `--rates N,…` (keep-up: transactions per second; 1000,3000), `--only TEXT[|TEXT…]` (contenders whose name holds one of these), `--workloads TEXT[|TEXT…]` (likewise), `--output FILE`.
 
 mod contenders;
 mod keep_up;
@@ -23,6 +23,8 @@ use std::path::PathBuf;
 const SECTIONS: [&str; 9] =
     ["catch-up", "settings", "workloads", "slow-disk", "keep-up", "shapes", "tables", "growth", "receive"];
 
+const RATES: [u32; 2] = [1_000, 3_000];
+
 pub struct Arguments {
     sections: Vec<String>,
     transactions: u64,
@@ -31,6 +33,7 @@ pub struct Arguments {
     only: String,
     workloads: String,
     repeat: usize,
+    rates: Vec<u32>,
     output: PathBuf,
 }
 
@@ -43,6 +46,7 @@ fn arguments() -> Result<Arguments> {
         only: String::new(),
         workloads: String::new(),
         repeat: 1,
+        rates: RATES.to_vec(),
         output: e2e::repository().join("docs/benchmarks.md"),
     };
     each(|name, value| {
@@ -54,6 +58,7 @@ fn arguments() -> Result<Arguments> {
             "--only" => parsed.only = value.to_owned(),
             "--workloads" => parsed.workloads = value.to_owned(),
             "--repeat" => parsed.repeat = value.parse()?,
+            "--rates" => parsed.rates = list(value)?,
             "--output" => parsed.output = value.into(),
             _ => return Ok(false),
         }
@@ -83,10 +88,15 @@ impl Arguments {
             "" => String::new(),
             _ => format!(" --{name} '{value}'"),
         };
+        let rates = match section {
+            "keep-up" if self.rates != RATES => self.rates.iter().map(u32::to_string).collect::<Vec<_>>().join(","),
+            _ => String::new(),
+        };
         format!(
-            "bench/catch-up --sections {section} --transactions {} --repeat {}{}{}",
+            "bench/catch-up --sections {section} --transactions {} --repeat {}{}{}{}",
             self.transactions,
             self.repeat,
+            option("rates", &rates),
             option("only", &self.only),
             option("workloads", &self.workloads)
         )
