@@ -8,6 +8,9 @@ use std::time::Duration;
 
 use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, bounded};
 
+/// Transactions that whoever brings them sees to himself; more are worth waking the other thread for, and going on beside it.
+pub const FEW: usize = 8;
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Then {
     /// Nothing is left in the queues.

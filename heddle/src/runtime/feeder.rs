@@ -22,7 +22,7 @@ use relay::{Located, LogReader, Place, Read};
 
 use super::budget::Budget;
 use super::coordinator::Coordinator;
-use super::desk::Desk;
+use super::desk::{Desk, FEW};
 use super::reread::{Reread, Spill, engine_position};
 use super::stats::Stats;
 use super::until::Until;
@@ -43,8 +43,6 @@ pub const SPILL_BYTES: u64 = 16 << 20;
 /// looking at a transaction does.
 const BATCH_TRANSACTIONS: usize = 256;
 const BATCH_BYTES: u64 = 256 << 10;
-/// So many are seen to by the thread that has read them, when nothing more is there.
-const FEW: usize = 8;
 /// How long to sleep at most when nothing new is there.
 const WAIT: Duration = Duration::from_millis(100);
 

@@ -14,7 +14,7 @@ use engine::scheduler::{Run, Worker};
 use engine::transaction::Transaction;
 
 use super::coordinator::Coordinator;
-use super::desk::Desk;
+use super::desk::{Desk, FEW};
 use super::patience::{back_off, until_reached};
 use super::reread::Reread;
 use super::stats::Stats;
@@ -63,6 +63,8 @@ pub struct WorkerTask {
     pub orders: Receiver<Order>,
     pub reports: Sender<Report>,
     pub desk: Arc<Desk<Coordinator>>,
+    /// The group at hand is a small one.
+    pub few: bool,
     pub reread: Reread,
     pub merge: bool,
     pub relaxed: bool,
@@ -107,11 +109,16 @@ impl WorkerTask {
     fn report(&self, report: Report) -> Result<(), Gone> {
         self.reports.send(report).map_err(|_| Gone)?;
         // Usually it has this worker's next order for an answer.
-        self.desk.turn();
+        if self.few {
+            self.desk.turn()
+        } else {
+            self.desk.ring()
+        }
         Ok(())
     }
 
     fn group(&mut self, group: &Group, run: Run) -> Result<(), Gone> {
+        self.few = group.transactions.len() <= FEW;
         let mut committed_to = 0;
         let outcome = if run.isolate {
             self.isolated(group, &mut committed_to)
