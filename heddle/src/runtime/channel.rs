@@ -338,7 +338,6 @@ fn run_threads(
             orders,
             reports: send_reports.clone(),
             desk: Arc::clone(&desk),
-            few: true,
             reread: reread.clone(),
             merge: spec.grouping != Grouping::Off,
             relaxed,

@@ -92,7 +92,11 @@ impl Turn for Coordinator {
             self.scheduler.stop();
         }
         match self.take_in() {
-            Ok(()) => self.act_on_all(),
+            Ok(()) => {
+                while let Some(output) = self.scheduler.poll() {
+                    self.act(output);
+                }
+            }
             Err(failure) => self.ended = Some(Err(self.draining.take().unwrap_or(failure))),
         }
         self.stats.set_counters(self.scheduler.counters(), self.scheduler.idle_because().as_str());
@@ -119,17 +123,7 @@ impl Drop for Coordinator {
 }
 
 impl Coordinator {
-    fn act_on_all(&mut self) {
-        while let Some(output) = self.scheduler.poll() {
-            match self.act(output) {
-                Acted::On => {}
-                Acted::Finished => self.ended = Some(self.draining.take().map_or(Ok(()), Err)),
-                Acted::Failed(failure) => self.ended = Some(Err(failure)),
-            }
-        }
-    }
-
-    fn act(&mut self, output: Output) -> Acted {
+    fn act(&mut self, output: Output) {
         match output {
             Output::Dispatch { worker, group, run } => {
                 self.dispatched = Instant::now();
@@ -149,10 +143,9 @@ impl Coordinator {
                 let _ = self.chores.send(Chore::Interrupt(worker));
             }
             Output::LowWater(mark) => self.low_water(mark),
-            Output::Finished => return Acted::Finished,
-            Output::Stop(failure) => return Acted::Failed(failure),
+            Output::Finished => self.ended = Some(self.draining.take().map_or(Ok(()), Err)),
+            Output::Stop(failure) => self.ended = Some(Err(failure)),
         }
-        Acted::On
     }
 
     fn low_water(&mut self, mark: Mark) {
@@ -308,10 +301,4 @@ impl Coordinator {
 fn silent(who: &str) -> Failure {
     Failure::new(FailureKind::Refused, format!("{who} has ended without a word: this is a bug in heddle"))
         .remedy("everything before it is applied; please report it, with the log")
-}
-
-enum Acted {
-    On,
-    Finished,
-    Failed(Failure),
 }

@@ -48,8 +48,13 @@ impl<S: Turn> Desk<S> {
         let _ = self.ring.try_send(());
     }
 
+    /// Something is in a queue. Little: the caller sees to it, as it has nothing else to do.
+    pub fn bring(&self, little: bool) {
+        if little { self.turn() } else { self.ring() }
+    }
+
     /// Something is in a queue, and the caller can see to it.
-    pub fn turn(&self) {
+    fn turn(&self) {
         let then = match self.state.try_lock() {
             Ok(mut state) => state.as_mut().map_or(Then::Sleep, Turn::turn),
             // Whoever is at it may have looked into the queue before; after a panic the own thread has to know.

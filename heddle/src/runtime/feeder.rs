@@ -309,7 +309,7 @@ impl Feeder {
     fn hand_over(&mut self) -> Result<(), Gone> {
         let few = self.batch.transactions.len() <= FEW;
         if self.send()? {
-            if few { self.desk.turn() } else { self.desk.ring() }
+            self.desk.bring(few);
         }
         Ok(())
     }

@@ -53,9 +53,7 @@ impl Housekeeper {
     pub fn run(mut self) -> Result<(), Failure> {
         let done = self.keep_house();
         if let Err(failure) = &done {
-            // Nobody listens any more when the run is over.
-            let _ = self.news.send(News::Failed(failure.clone()));
-            self.desk.ring();
+            self.tell(News::Failed(failure.clone()));
         }
         done
     }
@@ -140,10 +138,14 @@ impl Housekeeper {
 
     fn look_for_lock_waits(&self) -> Result<(), Failure> {
         for (waiting, blocking) in self.target.lock_waits()? {
-            // The coordinator ends before this thread does.
-            let _ = self.news.send(News::LockWait { waiting, blocking });
-            self.desk.ring();
+            self.tell(News::LockWait { waiting, blocking });
         }
         Ok(())
+    }
+
+    fn tell(&self, news: News) {
+        // Nobody listens any more when the run is over: the coordinator ends before this thread does.
+        let _ = self.news.send(news);
+        self.desk.ring();
     }
 }

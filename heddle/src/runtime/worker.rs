@@ -63,8 +63,6 @@ pub struct WorkerTask {
     pub orders: Receiver<Order>,
     pub reports: Sender<Report>,
     pub desk: Arc<Desk<Coordinator>>,
-    /// The group at hand is a small one.
-    pub few: bool,
     pub reread: Reread,
     pub merge: bool,
     pub relaxed: bool,
@@ -106,19 +104,14 @@ impl WorkerTask {
         }
     }
 
-    fn report(&self, report: Report) -> Result<(), Gone> {
+    fn report(&self, group: &Group, report: Report) -> Result<(), Gone> {
         self.reports.send(report).map_err(|_| Gone)?;
         // Usually it has this worker's next order for an answer.
-        if self.few {
-            self.desk.turn()
-        } else {
-            self.desk.ring()
-        }
+        self.desk.bring(group.transactions.len() <= FEW);
         Ok(())
     }
 
     fn group(&mut self, group: &Group, run: Run) -> Result<(), Gone> {
-        self.few = group.transactions.len() <= FEW;
         let mut committed_to = 0;
         let outcome = if run.isolate {
             self.isolated(group, &mut committed_to)
@@ -142,15 +135,15 @@ impl WorkerTask {
         }
         let id = group.id;
         match outcome {
-            Ok(Commit::Durable) => self.report(Report::Committed(id)),
+            Ok(Commit::Durable) => self.report(group, Report::Committed(id)),
             Ok(Commit::Ordered) => {
-                self.report(Report::Ordered(id))?;
+                self.report(group, Report::Ordered(id))?;
                 match self.session.wait_durable() {
-                    Ok(()) => self.report(Report::Committed(id)),
-                    Err(failure) => self.report(Report::Failed { group: id, failure, committed_to: 0 }),
+                    Ok(()) => self.report(group, Report::Committed(id)),
+                    Err(failure) => self.report(group, Report::Failed { group: id, failure, committed_to: 0 }),
                 }
             }
-            Err(failure) => self.report(Report::Failed { group: id, failure, committed_to }),
+            Err(failure) => self.report(group, Report::Failed { group: id, failure, committed_to }),
         }
     }
 
@@ -185,9 +178,9 @@ impl WorkerTask {
         }
         if !at_once && (run.granted || held.is_empty()) {
             self.apply_held(first, &mut held)?;
-            self.announce(group.id, run);
+            self.announce(group, run);
         }
-        if !run.granted && !self.until_granted(group.id, run, first, &mut held)? {
+        if !run.granted && !self.until_granted(group, run, first, &mut held)? {
             return Ok(None);
         }
         let range = self.range(group);
@@ -197,14 +190,14 @@ impl WorkerTask {
     /// False: the coordinator is gone.
     fn until_granted(
         &mut self,
-        group: GroupId,
+        group: &Group,
         run: Run,
         first: &Transaction,
         held: &mut Vec<Batch<'_>>,
     ) -> Result<bool, Failure> {
         loop {
             self.session.waits_for_grant();
-            match self.wait_for_grant(group, run.attempt) {
+            match self.wait_for_grant(group.id, run.attempt) {
                 Some(Granted::Yes) => return Ok(true),
                 Some(Granted::Held) => {
                     self.apply_held(first, held)?;
@@ -229,10 +222,10 @@ impl WorkerTask {
         Ok(())
     }
 
-    fn announce(&self, group: GroupId, run: Run) {
+    fn announce(&self, group: &Group, run: Run) {
         if run.announce {
             // A coordinator that is gone is found out with the next order.
-            let _ = self.report(Report::Applied(group));
+            let _ = self.report(group, Report::Applied(group.id));
         }
     }
 

@@ -280,11 +280,7 @@ fn read_socket(
         if !room.acquire(received.memory()) || batches.send(received).is_err() {
             return;
         }
-        if is_little {
-            desk.turn();
-        } else {
-            desk.ring();
-        }
+        desk.bring(is_little);
         if is_last {
             return;
         }
