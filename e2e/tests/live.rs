@@ -516,6 +516,45 @@ fn status_shows_what_is_in_flight(kind: Kind) -> Result<()> {
     pair.to_the_end(&[]).map(drop)
 }
 
+/// Whatever the target waits for, the source's transactions are soon on this machine.
+fn receives_while_the_target_waits(kind: Kind, held_up: &str) -> Result<()> {
+    const BYTES: u64 = 2 << 20;
+    let pair = Pair::start(kind)?;
+    pair.source.execute(
+        "CREATE DATABASE d; CREATE TABLE d.t (id INT PRIMARY KEY) ENGINE=InnoDB; CREATE TABLE d.u (id INT PRIMARY KEY, v TEXT) ENGINE=InnoDB; \
+         INSERT INTO d.t VALUES (1)",
+    )?;
+    pair.to_the_end(&[])?;
+    let running = pair.begin(&[])?;
+    // Both tables are known, and the channel is idle.
+    pair.source.execute("INSERT INTO d.t VALUES (2); INSERT INTO d.u VALUES (0, '')")?;
+    pair.target.wait_until("SELECT COUNT(*) FROM d.u")?;
+    let mut other = pair.target.connect()?;
+    other.execute("BEGIN")?;
+    other.execute("SELECT id FROM d.t WHERE id = 1 FOR UPDATE")?;
+    pair.source.execute(held_up)?;
+    for row in 1..=BYTES / 8192 {
+        pair.source.execute(&format!("INSERT INTO d.u VALUES ({row}, REPEAT('v', 8192))"))?;
+    }
+    let relay = pair.target.dir().join("relay");
+    let started = Instant::now();
+    loop {
+        let sizes = std::fs::read_dir(&relay)?.map(|entry| entry?.metadata().map(|file| file.len()));
+        let received = sizes.sum::<std::io::Result<u64>>()?;
+        if received > BYTES {
+            break;
+        }
+        ensure!(started.elapsed() < Duration::from_secs(60), "only {received} bytes are received");
+        thread::sleep(Duration::from_millis(100));
+    }
+    ensure!(pair.target.scalar("SELECT COUNT(*) FROM d.u")? == "1", "the target does not wait");
+    other.execute("ROLLBACK")?;
+    pair.target.wait_until(&format!("SELECT COUNT(*) FROM d.u WHERE id = {}", BYTES / 8192))?;
+    running.terminate()?;
+    running.wait()?.successful()?;
+    pair.to_the_end(&[]).map(drop)
+}
+
 fn wrong_password_is_said(kind: Kind) -> Result<()> {
     let pair = Pair::start(kind)?;
     pair.source.execute("SET sql_log_bin = 0; CREATE USER 'nobody'@'%' IDENTIFIED BY 'other'; CREATE USER 'nobody'@'localhost' IDENTIFIED BY 'other'")?;
@@ -641,6 +680,10 @@ tests! {
     mysql_status: status_shows_progress(MYSQL_9_7);
     mariadb_status_in_flight: status_shows_what_is_in_flight(MARIADB_10_11);
     mysql_status_in_flight: status_shows_what_is_in_flight(MYSQL_9_7);
+    mariadb_receives_while_a_statement_waits: receives_while_the_target_waits(MARIADB_10_11, "ALTER TABLE d.t ADD c INT");
+    mysql_receives_while_a_statement_waits: receives_while_the_target_waits(MYSQL_9_7, "ALTER TABLE d.t ADD c INT");
+    mariadb_receives_while_a_row_waits: receives_while_the_target_waits(MARIADB_10_11, "UPDATE d.t SET id = 3 WHERE id = 1");
+    mysql_receives_while_a_row_waits: receives_while_the_target_waits(MYSQL_9_7, "UPDATE d.t SET id = 3 WHERE id = 1");
     mariadb_wrong_password: wrong_password_is_said(MARIADB_10_11);
     mysql_wrong_password: wrong_password_is_said(MYSQL_9_7);
     mariadb_without_stderr: goes_on_without_stderr(MARIADB_10_11);

@@ -123,6 +123,15 @@ impl Keying {
         self.plans.clear();
     }
 
+    /// Whether the definitions of all its tables are known, so that [`Keying::key`] has nothing to ask the catalogue.
+    pub fn knows(&self, transaction: &Transaction) -> bool {
+        let Body::Items(items) = &transaction.body else { return true };
+        items.iter().all(|item| match item {
+            Item::Rows(rows) => self.plans.contains_key(&(Arc::as_ptr(&rows.map) as usize)),
+            _ => true,
+        })
+    }
+
     /// Resolves the tables of a transaction and fills in its write set.
     pub fn key(&mut self, transaction: &mut Transaction, catalogue: &mut dyn Catalogue) -> Result<(), KeyingError> {
         let Transaction { body, write_set, barrier, .. } = transaction;

@@ -32,6 +32,11 @@ impl Budget {
         self.take(&mut self.state(), bytes + TRANSACTION_BYTES)
     }
 
+    /// Whether [`Budget::try_acquire`] would get it now.
+    pub fn has_room(&self, bytes: u64) -> bool {
+        self.fits(&self.state(), bytes + TRANSACTION_BYTES)
+    }
+
     /// Waits for room. False: closed.
     pub fn acquire(&self, bytes: u64) -> bool {
         let mut state = self.state();
@@ -42,11 +47,15 @@ impl Budget {
     }
 
     fn take(&self, state: &mut State, bytes: u64) -> bool {
-        let fits = state.used == 0 || state.used + bytes <= self.bytes_max;
+        let fits = self.fits(state, bytes);
         if fits {
             state.used += bytes;
         }
         fits
+    }
+
+    fn fits(&self, state: &State, bytes: u64) -> bool {
+        state.used == 0 || state.used + bytes <= self.bytes_max
     }
 
     pub fn release(&self, bytes: u64, transactions: u64) {

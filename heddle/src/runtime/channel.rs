@@ -19,15 +19,16 @@ use engine::scheduler::{CommitOrder, Config, Scheduler};
 use relay::{FileOptions, FilesReader, LogReader, RealFs, RelayLog};
 
 use super::budget::Budget;
-use super::coordinator::{self, Coordinator, Outcome};
+use super::coordinator::{self, Coordinator, Outcome, Seat};
 use super::desk::Desk;
 use super::feeder::{At, Batch, Feeder, SPILL_BYTES};
+use super::feeding::{self, Feeding};
 use super::housekeeper::{Housekeeper, Purge};
 use super::reread::{Reread, relay_position};
 use super::start::{self, Start, StartAt};
 use super::stats::Stats;
 use super::until::Until;
-use super::worker::WorkerTask;
+use super::worker::{self, WorkerTask};
 use crate::report::summary::Summary;
 use crate::source::Source;
 use crate::source::live::{Receiver, reader_start};
@@ -306,7 +307,6 @@ fn run_threads(
     // The receiver ends when the run does, for whatever reason.
     let receiving = Arc::new(AtomicBool::new(false));
 
-    let (workers, orders): (Vec<_>, Vec<_>) = (0..spec.workers).map(|_| unbounded()).unzip();
     let sessions: Vec<_> =
         (0..spec.workers).map(|number| target.session(number)).collect::<Result<_, _>>().map_err(anyhow::Error::new)?;
     let catalogue = target.catalogue().map_err(anyhow::Error::new)?;
@@ -314,7 +314,7 @@ fn run_threads(
         scheduler: Scheduler::new(config, feed.start.mark.clone(), islands),
         fed,
         reports,
-        running: vec![None; workers.len()],
+        running: vec![None; spec.workers],
         pace,
         suspected: (GroupId(0), Duration::ZERO),
         dispatched: Instant::now(),
@@ -323,7 +323,7 @@ fn run_threads(
         draining: None,
         stopped: false,
         ended: None,
-        workers,
+        workers: Vec::new(),
         chores: send_chores,
         news,
         budget: Arc::clone(&budget),
@@ -331,7 +331,9 @@ fn run_threads(
         stop: Arc::clone(stop),
     }));
     let mut threads: Vec<JoinHandle<()>> = Vec::new();
-    for (number, (session, orders)) in sessions.into_iter().zip(orders).enumerate() {
+    let mut seats = Vec::new();
+    for (number, session) in sessions.into_iter().enumerate() {
+        let (send_orders, orders) = unbounded();
         let task = WorkerTask {
             number,
             session,
@@ -343,9 +345,14 @@ fn run_threads(
             relaxed,
             apart,
             stats: Arc::clone(stats),
+            next: None,
         };
-        threads.push(spawn(&format!("worker-{number}"), move || task.run())?);
+        let task = Arc::new(Desk::new(task));
+        seats.push(Seat { orders: send_orders, desk: Arc::clone(&task) });
+        let reports = send_reports.clone();
+        threads.push(spawn(&format!("worker-{number}"), move || worker::run(&task, number, &reports))?);
     }
+    desk.prepare(|coordinator| coordinator.workers = seats);
     drop(send_reports);
     let housekeeper = Housekeeper {
         target: Arc::clone(&target),
@@ -380,15 +387,17 @@ fn run_threads(
         first: None,
         at: At::default(),
         batch: Batch::default(),
+        held: None,
     };
-    let reader = feed.reader;
-    threads.push(spawn("feeder", move || feeder.run(reader))?);
+    let feeding = Arc::new(Desk::new(Feeding { reader: feed.reader, feeder, ended: false }));
+    let (own, out) = (Arc::clone(&feeding), send_fed.clone());
+    threads.push(spawn("feeder", move || feeding::run(&own, &out))?);
     let receiver = match feed.receiver {
         Some(receiver) => {
             let receiver = Receiver { stop: Arc::clone(&receiving), ..receiver };
             let failed = send_fed.clone();
             Some(spawn("receiver", move || {
-                if let Err(failure) = receiver.run() {
+                if let Err(failure) = receiver.run(&feeding) {
                     // Nobody listens any more when the run is over.
                     let _ = failed.send(super::feeder::Fed::Failed(failure));
                 }

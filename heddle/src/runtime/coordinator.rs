@@ -1,5 +1,5 @@
 //! The shell around the engine's scheduler: channels in, channels out. Decides nothing itself, and never waits: whoever has something for
-//! it may run it (`desk`).
+//! it may run it (`desk`), and may then see to it that a worker's order is carried out, too.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -15,16 +15,18 @@ use engine::scheduler::{Output, Scheduler};
 use engine::transaction::Transaction;
 
 use super::budget::Budget;
-use super::desk::{Desk, Then, Turn};
+use super::desk::{By, Desk, FEW, Then, Turn};
 use super::feeder::{Fed, memory};
 use super::housekeeper::{Chore, News};
 use super::stats::Stats;
-use super::worker::{Order, Report};
+use super::worker::{Order, Report, WorkerTask};
 
 /// Transactions that may wait in the scheduler; the rest waits in the feeder's queue.
 const QUEUED_TRANSACTIONS_MAX: usize = 50_000;
 /// How far transactions may run ahead of the first that is not committed (relaxed order).
 const OUTSTANDING_TRANSACTIONS_MAX: u64 = 1_000_000;
+/// A group of more is not handed to the target by whoever brings it: its connection might not take so much at once.
+const IN_PERSON_BYTES: u64 = 8 << 10;
 const TICK: Duration = Duration::from_millis(10);
 /// A group that takes longer than this may be waiting for a lock.
 const SUSPECT_AFTER: Duration = Duration::from_millis(10);
@@ -42,7 +44,7 @@ pub struct Coordinator {
     pub scheduler: Scheduler,
     pub fed: Receiver<Fed>,
     pub reports: Receiver<Report>,
-    pub workers: Vec<Sender<Order>>,
+    pub workers: Vec<Seat>,
     pub chores: Sender<Chore>,
     pub news: Receiver<News>,
     pub budget: Arc<Budget>,
@@ -65,6 +67,12 @@ pub struct Coordinator {
     pub ended: Option<Result<(), Failure>>,
 }
 
+/// Where a worker gets its orders.
+pub struct Seat {
+    pub orders: Sender<Order>,
+    pub desk: Arc<Desk<WorkerTask>>,
+}
+
 /// How the run ended, with everything dispatched either committed or rolled back.
 pub struct Outcome {
     pub failure: Option<Failure>,
@@ -84,7 +92,7 @@ pub fn run(desk: &Desk<Coordinator>) -> Outcome {
 }
 
 impl Turn for Coordinator {
-    fn turn(&mut self) -> Then {
+    fn turn(&mut self, by: By) -> Then {
         if self.ended.is_some() {
             return Then::End;
         }
@@ -94,7 +102,7 @@ impl Turn for Coordinator {
         match self.take_in() {
             Ok(()) => {
                 while let Some(output) = self.scheduler.poll() {
-                    self.act(output);
+                    self.act(output, by);
                 }
             }
             Err(failure) => self.ended = Some(Err(self.draining.take().unwrap_or(failure))),
@@ -119,11 +127,16 @@ impl Drop for Coordinator {
         self.tell_low_water();
         self.budget.close();
         self.stats.give_up();
+        for Seat { orders, desk } in self.workers.drain(..) {
+            // Without orders, its bell is the end of its work.
+            drop(orders);
+            desk.ring();
+        }
     }
 }
 
 impl Coordinator {
-    fn act(&mut self, output: Output) {
+    fn act(&mut self, output: Output, by: By) {
         match output {
             Output::Dispatch { worker, group, run } => {
                 self.dispatched = Instant::now();
@@ -133,12 +146,13 @@ impl Coordinator {
                     // What an isolated run has committed is not in it any more.
                     self.free(before.transactions.iter().filter(|transaction| transaction.seq < group.first()));
                 }
-                self.order(worker, Order::Run { group, run });
+                let in_person = by == By::Bringer && self.is_soon_sent(&group);
+                self.order(worker, Order::Run { group, run }, in_person);
             }
-            Output::Release { worker, group } => self.order(worker, Order::Release(group)),
-            Output::Grant { worker, group } => self.order(worker, Order::Grant(group)),
+            Output::Release { worker, group } => self.order(worker, Order::Release(group), false),
+            Output::Grant { worker, group } => self.order(worker, Order::Grant(group), false),
             Output::Abort { worker, group, attempt } => {
-                self.order(worker, Order::Abort { group, attempt });
+                self.order(worker, Order::Abort { group, attempt }, false);
                 // The housekeeper ends only with this coordinator.
                 let _ = self.chores.send(Chore::Interrupt(worker));
             }
@@ -160,12 +174,19 @@ impl Coordinator {
         }
     }
 
-    fn order(&self, worker: usize, order: Order) {
-        let Some(orders) = self.workers.get(worker) else { panic!("there is no worker {worker}") };
-        if orders.send(order).is_err() {
+    fn order(&self, worker: usize, order: Order, in_person: bool) {
+        let Some(seat) = self.workers.get(worker) else { panic!("there is no worker {worker}") };
+        if seat.orders.send(order).is_err() {
             // A worker ends only when its orders do: it has panicked, and its thread's end is reported.
             tracing::error!("worker {worker} is gone");
         }
+        seat.desk.bring(in_person);
+    }
+
+    /// A little one, and nobody else has anything to do: its worker need not be woken first.
+    fn is_soon_sent(&self, group: &Group) -> bool {
+        let bytes: u64 = group.transactions.iter().map(|transaction| transaction.bytes).sum();
+        group.transactions.len() <= FEW && bytes <= IN_PERSON_BYTES && self.scheduler.in_flight() == 1
     }
 
     fn wants_more(&self) -> bool {
@@ -227,7 +248,7 @@ impl Coordinator {
     fn feeder_has_gone(&mut self) -> Result<(), Failure> {
         self.fed = crossbeam_channel::never();
         let expected = self.scheduler.has_ended() || self.stop.load(Ordering::Relaxed);
-        if expected { Ok(()) } else { Err(silent("the thread that reads the log")) }
+        if expected { Ok(()) } else { Err(silent("the reading of the log")) }
     }
 
     fn report(&mut self, report: Report) -> Result<(), Failure> {
@@ -297,8 +318,8 @@ impl Coordinator {
     }
 }
 
-/// A thread that ends without saying why has panicked; its own message came before.
-fn silent(who: &str) -> Failure {
+/// Who ends without saying why has panicked; its own message came before.
+pub fn silent(who: &str) -> Failure {
     Failure::new(FailureKind::Refused, format!("{who} has ended without a word: this is a bug in heddle"))
         .remedy("everything before it is applied; please report it, with the log")
 }

@@ -1,9 +1,11 @@
 //! Who looks after what several threads have work for: whoever brings some and has nothing else to do, if nobody is at it; else its own thread.
 //!
 //! Waking a thread that sleeps takes longer than most of what there is to do when little comes. What is brought goes through queues, which
-//! are emptied under the lock alone: their order is kept whoever empties them.
+//! are emptied under the lock alone: their order is kept whoever empties them. A turn may bring something to the next desk; whoever is at one
+//! waits for no other: it is tried, and rung at if somebody is there.
 
-use std::sync::{Mutex, TryLockError};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::{Mutex, PoisonError, TryLockError};
 use std::time::Duration;
 
 use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, bounded};
@@ -21,9 +23,19 @@ pub enum Then {
     End,
 }
 
+/// Whose thread takes a turn.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum By {
+    /// The desk's own.
+    Own,
+    /// Of one who brings something: it has other things to see to soon.
+    Bringer,
+}
+
 pub trait Turn {
-    /// Takes in what is in the queues and acts on it. Never waits.
-    fn turn(&mut self) -> Then;
+    /// Takes in what is in the queues and acts on it. A bringer's thread never waits in it: what has to wait is left to the own one, with
+    /// [`Then::Again`].
+    fn turn(&mut self, by: By) -> Then;
 
     /// How long its own thread sleeps at most.
     fn tick(&self) -> Duration;
@@ -42,6 +54,13 @@ impl<S: Turn> Desk<S> {
         Self { state: Mutex::new(Some(state)), ring, rung }
     }
 
+    /// Before anything is brought.
+    pub fn prepare(&self, prepare: impl FnOnce(&mut S)) {
+        if let Some(state) = &mut *self.state.lock().unwrap_or_else(PoisonError::into_inner) {
+            prepare(state);
+        }
+    }
+
     /// Something is in a queue: the desk's own thread is to look.
     pub fn ring(&self) {
         // Full: it will look, and has not yet.
@@ -56,7 +75,7 @@ impl<S: Turn> Desk<S> {
     /// Something is in a queue, and the caller can see to it.
     fn turn(&self) {
         let then = match self.state.try_lock() {
-            Ok(mut state) => state.as_mut().map_or(Then::Sleep, Turn::turn),
+            Ok(mut state) => state.as_mut().map_or(Then::Sleep, |state| state.turn(By::Bringer)),
             // Whoever is at it may have looked into the queue before; after a panic the own thread has to know.
             Err(TryLockError::WouldBlock | TryLockError::Poisoned(_)) => Then::Again,
         };
@@ -65,8 +84,8 @@ impl<S: Turn> Desk<S> {
         }
     }
 
-    /// The desk's own thread: a turn when somebody rings, and each tick, until the end. None: a turn has panicked; what it was about is
-    /// dropped.
+    /// The desk's own thread: a turn when somebody rings, and each tick, until the end. None: a turn has panicked, in whatever thread; what it
+    /// was about is dropped.
     pub fn attend(&self) -> Option<S> {
         loop {
             let mut state = match self.state.lock() {
@@ -77,10 +96,15 @@ impl<S: Turn> Desk<S> {
                 }
             };
             let own = state.as_mut()?;
-            match own.turn() {
-                Then::End => return state.take(),
-                Then::Again => {}
-                Then::Sleep => {
+            // What may be left half done is dropped at once.
+            match catch_unwind(AssertUnwindSafe(|| own.turn(By::Own))) {
+                Err(_) => {
+                    drop(state.take());
+                    return None;
+                }
+                Ok(Then::End) => return state.take(),
+                Ok(Then::Again) => {}
+                Ok(Then::Sleep) => {
                     let tick = own.tick();
                     drop(state);
                     match self.rung.recv_timeout(tick) {
@@ -114,7 +138,7 @@ mod tests {
     }
 
     impl Turn for Counter {
-        fn turn(&mut self) -> Then {
+        fn turn(&mut self, _: By) -> Then {
             for (sender, n) in self.queue.try_iter().take(7) {
                 let next = self.next.entry(sender).or_default();
                 assert_eq!(*next, n, "of sender {sender}");
@@ -156,7 +180,7 @@ mod tests {
     struct Panics;
 
     impl Turn for Panics {
-        fn turn(&mut self) -> Then {
+        fn turn(&mut self, _: By) -> Then {
             panic!("on purpose");
         }
 
@@ -173,5 +197,42 @@ mod tests {
             assert!(other.join().is_err());
             assert!(desk.attend().is_none());
         });
+    }
+
+    #[test]
+    fn so_does_one_that_panics_in_it() {
+        let desk = Desk::new(Panics);
+        assert!(desk.attend().is_none());
+        desk.turn();
+        assert!(desk.attend().is_none());
+    }
+
+    /// Says whose turns it had.
+    struct Waits {
+        bys: Sender<By>,
+    }
+
+    impl Turn for Waits {
+        fn turn(&mut self, by: By) -> Then {
+            self.bys.send(by).expect("the test listens");
+            match by {
+                By::Bringer => Then::Again,
+                By::Own => Then::End,
+            }
+        }
+
+        fn tick(&self) -> Duration {
+            NEVER
+        }
+    }
+
+    #[test]
+    fn what_a_bringer_leaves_is_seen_to_by_the_own_thread() {
+        let (bys, seen) = unbounded();
+        let desk = Desk::new(Waits { bys });
+        desk.bring(true);
+        assert_eq!(desk.rung.try_recv(), Ok(()), "the own thread is woken");
+        assert!(desk.attend().is_some());
+        assert_eq!(seen.try_iter().collect::<Vec<_>>(), [By::Bringer, By::Own]);
     }
 }

@@ -1,11 +1,10 @@
-//! Log → transactions → write sets → placements, one thread, in order.
+//! What is made of the log's events, in their order: transactions → write sets → placements. Who reads them says `feeding`.
 //!
 //! Waits at a DDL until it is applied, so that the definitions it then reads are those of the next event. Stops at the end
 //! that the user asked for. Never dispatches anything.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
 
 use crossbeam_channel::Sender;
 use engine::Seq;
@@ -18,11 +17,11 @@ use engine::position::LogPosition;
 use engine::progress::Mark;
 use engine::schema::Catalogue;
 use engine::transaction::{BarrierCause, Body, Transaction};
-use relay::{Located, LogReader, Place, Read};
+use relay::{Located, Place};
 
 use super::budget::Budget;
 use super::coordinator::Coordinator;
-use super::desk::{Desk, FEW};
+use super::desk::{By, Desk, FEW};
 use super::reread::{Reread, Spill, engine_position};
 use super::stats::Stats;
 use super::until::Until;
@@ -43,8 +42,6 @@ pub const SPILL_BYTES: u64 = 16 << 20;
 /// looking at a transaction does.
 const BATCH_TRANSACTIONS: usize = 256;
 const BATCH_BYTES: u64 = 256 << 10;
-/// How long to sleep at most when nothing new is there.
-const WAIT: Duration = Duration::from_millis(100);
 
 pub struct Feeder {
     pub assembler: Assembler,
@@ -72,6 +69,15 @@ pub struct Feeder {
     pub first: Option<(Place, Arc<binlog::FormatDescription>)>,
     pub at: At,
     pub batch: Batch,
+    /// To go on with before anything else is read.
+    pub held: Option<Held>,
+}
+
+/// A transaction that has been read, and where its last event is.
+#[derive(Debug)]
+pub struct Held {
+    transaction: Transaction,
+    last: Place,
 }
 
 /// What is still to be handed over.
@@ -116,10 +122,10 @@ impl Batch {
 }
 
 /// The coordinator is gone.
-struct Gone;
+pub struct Gone;
 
-/// Why the loop ended.
-enum Ended {
+/// Why nothing more is read.
+pub enum Ended {
     /// By itself.
     Finished,
     /// The coordinator is gone or stops.
@@ -127,46 +133,45 @@ enum Ended {
     Failed(Failure),
 }
 
+impl From<Gone> for Ended {
+    fn from(_: Gone) -> Self {
+        Self::Abandoned
+    }
+}
+
 impl Feeder {
-    pub fn run(mut self, mut reader: Box<dyn LogReader>) {
-        let last = match self.feed(&mut *reader) {
-            Ended::Finished => Fed::End,
-            Ended::Failed(failure) => Fed::Failed(failure),
-            Ended::Abandoned => return,
-        };
-        if self.hand_over().is_err() {
-            return;
+    /// Its last word.
+    pub fn end(&mut self, last: Fed) {
+        if self.hand_over().is_ok() {
+            // A coordinator that has gone does not need to know.
+            let _ = self.out.send(last);
+            self.desk.ring();
         }
-        // A coordinator that has gone does not need to know.
-        let _ = self.out.send(last);
-        self.desk.ring();
     }
 
-    fn feed(&mut self, reader: &mut dyn LogReader) -> Ended {
+    /// Before anything is read.
+    pub fn go_on(&mut self, by: By) -> Result<(), Ended> {
         if self.until.is_reached(self.applied.position.as_ref(), &self.applied.gtids) || self.is_last() {
-            return Ended::Finished;
+            return Err(Ended::Finished);
         }
-        while !self.stop.load(Ordering::Relaxed) {
-            let located = match reader.next() {
-                Ok(Read::Event(located)) => located,
-                Ok(Read::CaughtUp) => {
-                    if self.hand_over().is_err() {
-                        return Ended::Abandoned;
-                    }
-                    reader.wait(WAIT);
-                    continue;
-                }
-                Ok(Read::End) => return self.end_of_log(),
-                Err(error) => return Ended::Failed(log_failure(&error)),
-            };
-            if let Some(ended) = self.take(located) {
-                return ended;
+        match self.held.take() {
+            Some(held) if by == By::Own => {
+                self.transaction(held)?;
+                self.read_on()
+            }
+            held => {
+                self.held = held;
+                Ok(())
             }
         }
-        Ended::Abandoned
     }
 
-    fn end_of_log(&self) -> Ended {
+    /// Something may have to be waited for, or there is much to do.
+    pub fn is_for_own_thread(&self) -> bool {
+        self.held.is_some() || self.batch.transactions.len() > FEW
+    }
+
+    pub fn end_of_log(&self) -> Ended {
         if self.assembler.is_between_transactions() {
             return Ended::Finished;
         }
@@ -177,7 +182,7 @@ impl Feeder {
         )
     }
 
-    fn take(&mut self, located: &Located) -> Option<Ended> {
+    pub fn take(&mut self, located: &Located, by: By) -> Result<(), Ended> {
         if located.restarted {
             self.assembler.restart();
         }
@@ -187,17 +192,27 @@ impl Feeder {
             self.first = Some((located.place.clone(), Arc::clone(&located.format)));
         }
         let (start, end) = (&self.at.start, &self.at.end);
-        let transaction = match self.assembler.event(&located.event, &located.format, start, end) {
-            Ok(transaction) => transaction,
-            Err(error) => return Some(Ended::Failed(assemble_failure(&error))),
-        };
-        if let Some(transaction) = transaction
-            && let Some(ended) = self.transaction(transaction, located)
-        {
-            return Some(ended);
+        let transaction = self.assembler.event(&located.event, &located.format, start, end);
+        if let Some(transaction) = transaction.map_err(|error| Ended::Failed(assemble_failure(&error)))? {
+            let held = Held { transaction, last: located.place.clone() };
+            if by == By::Bringer && self.may_wait(&held.transaction) {
+                self.held = Some(held);
+                return Ok(());
+            }
+            self.transaction(held)?;
         }
+        self.read_on()
+    }
+
+    /// For the target's definitions, for a statement to be applied, or for memory.
+    fn may_wait(&self, transaction: &Transaction) -> bool {
+        transaction.barrier.is_some() || !self.keying.knows(transaction) || !self.budget.has_room(memory(transaction))
+    }
+
+    /// An event is done with.
+    fn read_on(&mut self) -> Result<(), Ended> {
         if !self.assembler.is_between_transactions() {
-            return None;
+            return Ok(());
         }
         let end = &self.at.end;
         match &mut self.batch.read_to {
@@ -205,7 +220,7 @@ impl Feeder {
             read_to => *read_to = Some(end.clone()),
         }
         let reached = self.until.is_reached(Some(end), &self.applied.gtids) || self.is_last();
-        reached.then_some(Ended::Finished)
+        if reached { Err(Ended::Finished) } else { Ok(()) }
     }
 
     fn is_last(&self) -> bool {
@@ -225,15 +240,16 @@ impl Feeder {
         transaction.barrier.is_none()
     }
 
-    fn transaction(&mut self, mut transaction: Transaction, located: &Located) -> Option<Ended> {
+    fn transaction(&mut self, held: Held) -> Result<(), Ended> {
+        let Held { mut transaction, last } = held;
         if self.until.is_before(&transaction) {
-            return Some(Ended::Finished);
+            return Err(Ended::Finished);
         }
         if self.is_applied(&transaction) {
-            return None;
+            return Ok(());
         }
         if self.not_from == Some(transaction.server_id) {
-            return Some(Ended::Failed(
+            return Err(Ended::Failed(
                 Failure::new(
                     FailureKind::Refused,
                     "the source sends a transaction that began on the target itself: they replicate in a ring",
@@ -248,7 +264,7 @@ impl Feeder {
             && let Err(mixed) = self.applied.gtids.add(gtid)
         {
             let failure = Failure::new(FailureKind::Refused, mixed.to_string()).at(transaction.place());
-            return Some(Ended::Failed(failure.remedy("use another --channel for another source")));
+            return Err(Ended::Failed(failure.remedy("use another --channel for another source")));
         }
         transaction.seq = self.applied.seq + 1;
         self.applied.seq = transaction.seq;
@@ -259,16 +275,16 @@ impl Feeder {
         let is_executed = self.is_executed(&transaction);
         let is_committed = is_executed || self.islands.iter().any(|&(first, last)| (first..=last).contains(&seq));
         if !is_committed && let Err(error) = self.keying.key(&mut transaction, &mut *self.catalogue) {
-            return Some(Ended::Failed(keying_failure(&error, &transaction)));
+            return Err(Ended::Failed(keying_failure(&error, &transaction)));
         }
         if let (Body::Spilled { .. }, Some((from, format))) = (&transaction.body, &self.first) {
-            let spill = Spill { from: from.clone(), until: located.place.clone(), format: Arc::clone(format) };
+            let spill = Spill { from: from.clone(), until: last, format: Arc::clone(format) };
             self.reread.remember(transaction.seq, spill);
         }
         if let Err(why) = self.policy.accepts(&transaction) {
             let message = format!("--policy {} can not be used: {why}", self.policy.name());
             let failure = Failure::new(FailureKind::Refused, message).at(transaction.place());
-            return Some(Ended::Failed(failure.remedy("take another policy, such as writeset; see heddle policies")));
+            return Err(Ended::Failed(failure.remedy("take another policy, such as writeset; see heddle policies")));
         }
         self.policy.low_water(self.stats.low_water.load(Ordering::Acquire));
         let mut placement = self.policy.place(&transaction);
@@ -279,12 +295,12 @@ impl Feeder {
         );
         let seq = transaction.seq;
         if self.add(transaction, placement).is_err() {
-            return Some(Ended::Abandoned);
+            return Err(Ended::Abandoned);
         }
         if changes_schema {
-            return self.after_schema_change(seq);
+            self.after_schema_change(seq)?;
         }
-        None
+        Ok(())
     }
 
     fn add(&mut self, transaction: Transaction, placement: Placement) -> Result<(), Gone> {
@@ -306,7 +322,7 @@ impl Feeder {
     }
 
     /// What there is, with nothing else to do meanwhile.
-    fn hand_over(&mut self) -> Result<(), Gone> {
+    pub fn hand_over(&mut self) -> Result<(), Gone> {
         let few = self.batch.transactions.len() <= FEW;
         if self.send()? {
             self.desk.bring(few);
@@ -328,13 +344,14 @@ impl Feeder {
     }
 
     /// Only then is the target's schema the one of the next event.
-    fn after_schema_change(&mut self, seq: Seq) -> Option<Ended> {
-        if self.hand_over().is_err() || !self.stats.wait_for(seq) {
-            return Some(Ended::Abandoned);
+    fn after_schema_change(&mut self, seq: Seq) -> Result<(), Gone> {
+        self.hand_over()?;
+        if !self.stats.wait_for(seq) {
+            return Err(Gone);
         }
         self.catalogue.invalidate();
         self.keying.invalidate();
-        None
+        Ok(())
     }
 
     /// Sent again by a source that starts earlier than asked.
@@ -357,7 +374,7 @@ pub fn memory(transaction: &Transaction) -> u64 {
     }
 }
 
-fn log_failure(error: &relay::Error) -> Failure {
+pub fn log_failure(error: &relay::Error) -> Failure {
     Failure::new(FailureKind::Refused, error.to_string())
         .remedy("everything before it is applied; replace or fetch the log again and run the same command again")
 }

@@ -1,15 +1,15 @@
 //! Threads and queues: one direction, every queue bounded.
 //!
-//! `channel` puts a run together · `feeder` log → placements · `coordinator` around the scheduler, `desk` who runs it · `worker` one session ·
-//! `housekeeper` chores beside the hot path · `patience` tries to get a target back · `reread` large transactions · `budget` memory ·
-//! `until` where to end ·
-//! `stats` numbers for observers.
+//! `channel` puts a run together · `feeding` reads the log, `feeder` events → placements · `coordinator` around the scheduler ·
+//! `worker` one session · `desk` whose thread does their work · `housekeeper` chores beside the hot path · `patience` tries to get a target
+//! back · `reread` large transactions · `budget` memory · `until` where to end · `stats` numbers for observers.
 
 pub mod budget;
 pub mod channel;
 pub mod coordinator;
 pub mod desk;
 mod feeder;
+pub mod feeding;
 mod housekeeper;
 pub mod patience;
 pub mod reread;

@@ -3,9 +3,9 @@
 //! Decides nothing about order: it commits when it is granted to, and rolls back when it is told to.
 
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
-use crossbeam_channel::{Receiver, Sender};
+use crossbeam_channel::{Receiver, Sender, TryRecvError};
 use engine::Seq;
 use engine::compact::{Batch, Plan, plan};
 use engine::failure::{Directive, Failure, FailureKind};
@@ -14,7 +14,7 @@ use engine::scheduler::{Run, Worker};
 use engine::transaction::Transaction;
 
 use super::coordinator::Coordinator;
-use super::desk::{Desk, FEW};
+use super::desk::{By, Desk, FEW, Then, Turn};
 use super::patience::{back_off, until_reached};
 use super::reread::Reread;
 use super::stats::Stats;
@@ -48,7 +48,7 @@ pub enum Report {
         failure: Failure,
         committed_to: Seq,
     },
-    /// The worker's thread is ending by a panic: nothing more will come of its group.
+    /// In a turn of the worker's: nothing more will come of its group.
     Panicked(Worker),
 }
 
@@ -69,39 +69,98 @@ pub struct WorkerTask {
     /// Groups only share their packets: each of their transactions commits by itself.
     pub apart: bool,
     pub stats: Arc<Stats>,
+    /// To see to before anything else.
+    pub next: Option<Next>,
+}
+
+/// What a bringer has begun, or left to the worker's own thread.
+#[derive(Debug)]
+pub enum Next {
+    /// A group is on its way to the target, or could not be sent: what became of it is still to be found out.
+    Sent {
+        group: Arc<Group>,
+        run: Run,
+        sent: Result<(), Failure>,
+    },
+    Order(Order),
+}
+
+/// The worker's own thread.
+pub fn run(desk: &Desk<WorkerTask>, worker: Worker, reports: &Sender<Report>) {
+    if desk.attend().is_none() {
+        // If the coordinator has gone nobody waits for this worker.
+        let _ = reports.send(Report::Panicked(worker));
+    }
+}
+
+/// Nothing depends on it: with every order the bell rings.
+const TICK: Duration = Duration::from_secs(60);
+
+impl Turn for WorkerTask {
+    fn turn(&mut self, by: By) -> Then {
+        match by {
+            By::Own => self.work(),
+            By::Bringer => self.begin(),
+        }
+    }
+
+    fn tick(&self) -> Duration {
+        TICK
+    }
 }
 
 /// The coordinator is gone: nothing is left to do.
 struct Gone;
 
-/// Tells of a panic when the thread unwinds.
-struct Farewell {
-    worker: Worker,
-    reports: Sender<Report>,
-}
-
-impl Drop for Farewell {
-    fn drop(&mut self) {
-        if std::thread::panicking() {
-            // If the coordinator has gone nobody waits for this worker.
-            let _ = self.reports.send(Report::Panicked(self.worker));
-        }
-    }
-}
-
 impl WorkerTask {
-    pub fn run(mut self) {
-        let _farewell = Farewell { worker: self.number, reports: self.reports.clone() };
-        while let Ok(order) = self.orders.recv() {
-            let gone = match order {
-                Order::Run { group, run } => self.group(&group, run).is_err(),
+    /// Until there are no more orders.
+    fn work(&mut self) -> Then {
+        loop {
+            let next = self.next.take().map_or_else(|| self.orders.try_recv().map(Next::Order), Ok);
+            let done = match next {
+                Ok(Next::Sent { group, run, sent }) => {
+                    let outcome = sent.and_then(|()| self.session.answer());
+                    self.after(&group, run, outcome, 0)
+                }
+                Ok(Next::Order(Order::Run { group, run })) => self.group(&group, run),
                 // Left over from an attempt that has ended by itself.
-                Order::Release(_) | Order::Grant(_) | Order::Abort { .. } => false,
+                Ok(Next::Order(Order::Release(_) | Order::Grant(_) | Order::Abort { .. })) => Ok(()),
+                Err(TryRecvError::Empty) => return Then::Sleep,
+                Err(TryRecvError::Disconnected) => return Then::End,
             };
-            if gone {
-                return;
+            if done.is_err() {
+                return Then::End;
             }
         }
+    }
+
+    /// Sends a group off if it is one statement; its answer, and any other order, is for the own thread.
+    fn begin(&mut self) -> Then {
+        if self.next.is_some() {
+            return Then::Again;
+        }
+        let order = match self.orders.try_recv() {
+            Ok(order) => order,
+            Err(TryRecvError::Empty) => return Then::Sleep,
+            Err(TryRecvError::Disconnected) => return Then::Again,
+        };
+        self.next = Some(match order {
+            Order::Run { group, run } => match self.send(&group, run) {
+                Ok(false) => Next::Order(Order::Run { group, run }),
+                Ok(true) => Next::Sent { group, run, sent: Ok(()) },
+                Err(failure) => Next::Sent { group, run, sent: Err(failure) },
+            },
+            order => Next::Order(order),
+        });
+        Then::Again
+    }
+
+    fn send(&mut self, group: &Group, run: Run) -> Result<bool, Failure> {
+        let at_once = run.granted && !run.announce && !run.isolate && !self.apart && !group.is_barrier();
+        let Some(first) = group.transactions.first().filter(|_| at_once) else { return Ok(false) };
+        let Plan { free, held } = plan(group, self.merge);
+        let range = self.range(group);
+        self.session.send(first, &[free, held].concat(), range)
     }
 
     fn report(&self, group: &Group, report: Report) -> Result<(), Gone> {
@@ -122,6 +181,16 @@ impl WorkerTask {
                 Err(failure) => Err(failure),
             }
         };
+        self.after(group, run, outcome, committed_to)
+    }
+
+    fn after(
+        &mut self,
+        group: &Group,
+        run: Run,
+        outcome: Result<Commit, Failure>,
+        mut committed_to: Seq,
+    ) -> Result<(), Gone> {
         let outcome = match outcome {
             Err(failure) if failure.kind == FailureKind::ConnectionLost && !run.isolate => {
                 self.after_loss(group, &failure, &mut committed_to)

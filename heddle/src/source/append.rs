@@ -11,7 +11,8 @@ use super::intake::{Intake, relay_failure};
 use super::live::Ended;
 use super::sync::Publisher;
 use crate::runtime::budget::Budget;
-use crate::runtime::desk::{Then, Turn};
+use crate::runtime::desk::{By, Desk, Then, Turn};
+use crate::runtime::feeding::Feeding;
 use crate::runtime::stats::Stats;
 
 /// What the socket has given is handed on once it is so much.
@@ -58,6 +59,8 @@ pub struct Appending<'a> {
     pub writer: &'a mut RelayWriter,
     pub publisher: &'a mut Publisher,
     pub intake: Intake,
+    /// Who reads it.
+    pub feeding: &'a Desk<Feeding>,
     pub stats: &'a Stats,
     pub stop: &'a AtomicBool,
     /// The relay log, as seen last.
@@ -66,9 +69,12 @@ pub struct Appending<'a> {
 }
 
 impl Turn for Appending<'_> {
-    fn turn(&mut self) -> Then {
+    fn turn(&mut self, by: By) -> Then {
         if self.ended.is_none() {
             self.ended = if self.stop.load(Ordering::Relaxed) { Some(Ended::Stopped) } else { self.take_in().err() };
+            if by == By::Own {
+                self.feeding.ring();
+            }
         }
         match &self.ended {
             Some(_) => Then::End,

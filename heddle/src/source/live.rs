@@ -1,8 +1,8 @@
 //! The receiver: a live source's events into the relay log.
 //!
-//! Two threads: one reads the socket, one appends what has come and publishes it, unless it is little (`append`); a third one makes it durable
-//! beside that (`sync`). After a lost connection it goes on behind the last whole transaction that was received. Never parses more of an event than it
-//! takes to know files and formats; never applies anything.
+//! Two threads: one reads the socket, one appends what has come and publishes it (`append`); a third one makes it durable beside that (`sync`).
+//! What is little the first one appends itself, and sees it on its way to the target (`runtime::desk`). After a lost connection it goes on
+//! behind the last whole transaction that was received. Never parses more of an event than it takes to know files and formats.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -21,6 +21,7 @@ use super::intake::{Intake, relay_failure};
 use super::sync::{Publisher, RelaySync};
 use crate::runtime::budget::Budget;
 use crate::runtime::desk::Desk;
+use crate::runtime::feeding::Feeding;
 use crate::runtime::reread::{engine_position, relay_position};
 use crate::runtime::stats::Stats;
 
@@ -69,20 +70,20 @@ pub enum Ended {
 
 impl Receiver {
     /// Until told to stop, or for good.
-    pub fn run(self) -> Result<(), Failure> {
+    pub fn run(self, feeding: &Desk<Feeding>) -> Result<(), Failure> {
         let (publisher, syncs) = Publisher::new(self.relay_sync);
         std::thread::scope(|scope| {
             scope.spawn(move || syncs.iter().for_each(relay::Syncing::run));
-            self.receive(publisher)
+            self.receive(publisher, feeding)
         })
     }
 
-    fn receive(mut self, mut publisher: Publisher) -> Result<(), Failure> {
+    fn receive(mut self, mut publisher: Publisher, feeding: &Desk<Feeding>) -> Result<(), Failure> {
         let mut back_off = BACK_OFF_FIRST;
         let mut lost_since: Option<Instant> = None;
         loop {
             let received = self.stats.received_bytes.load(Ordering::Relaxed);
-            let ended = self.stream(&mut publisher);
+            let ended = self.stream(&mut publisher, feeding);
             if self.stats.received_bytes.load(Ordering::Relaxed) > received {
                 back_off = BACK_OFF_FIRST;
                 lost_since = None;
@@ -122,7 +123,7 @@ impl Receiver {
         self.stop.load(Ordering::Relaxed)
     }
 
-    fn stream(&mut self, publisher: &mut Publisher) -> Ended {
+    fn stream(&mut self, publisher: &mut Publisher, feeding: &Desk<Feeding>) -> Ended {
         let mut connection = match Connection::connect(&self.options) {
             Ok(connection) => connection,
             Err(error) => return ended(&error),
@@ -163,13 +164,14 @@ impl Receiver {
             writer: &mut self.writer,
             publisher,
             intake: Intake::default(),
+            feeding,
             stats: &self.stats,
             stop: &self.stop,
             is_full: false,
             ended: None,
         });
         std::thread::scope(|scope| {
-            scope.spawn(|| read_socket(stream, checksum, send, &room, &desk, &self.stop));
+            scope.spawn(|| read_socket(stream, checksum, send, &room, &desk, feeding, &self.stop));
             let appending = desk.attend();
             shutdown.shutdown();
             // Lets the reader out of a full queue.
@@ -259,6 +261,7 @@ fn read_socket(
     batches: Sender<Received>,
     room: &Budget,
     desk: &Desk<Appending<'_>>,
+    feeding: &Desk<Feeding>,
     stop: &AtomicBool,
 ) {
     while !stop.load(Ordering::Relaxed) {
@@ -281,6 +284,9 @@ fn read_socket(
             return;
         }
         desk.bring(is_little);
+        if is_little {
+            feeding.bring(true);
+        }
         if is_last {
             return;
         }

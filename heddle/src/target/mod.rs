@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use engine::Seq;
 use engine::compact::Batch;
-use engine::failure::Failure;
+use engine::failure::{Failure, FailureKind};
 use engine::gtid::GtidState;
 use engine::progress::Mark;
 use engine::schema::Catalogue;
@@ -105,6 +105,18 @@ pub trait Session: Send {
     /// Applies the batches (beginning the transaction if `apply` did not), notes the progress in the same transaction
     /// and commits. After an error nothing of the group is applied, except with [`engine::failure::FailureKind::ConnectionLost`].
     fn commit(&mut self, first: &Transaction, batches: &[Batch<'_>], range: Range<'_>) -> Result<Commit, Failure>;
+
+    /// Sends what [`Session::commit`] would have sent, if that is one statement, and does not wait; then [`Session::answer`] comes next. False:
+    /// nothing was sent.
+    fn send(&mut self, first: &Transaction, batches: &[Batch<'_>], range: Range<'_>) -> Result<bool, Failure> {
+        let _ = (first, batches, range);
+        Ok(false)
+    }
+
+    /// What became of what [`Session::send`] has sent: as from [`Session::commit`].
+    fn answer(&mut self) -> Result<Commit, Failure> {
+        Err(Failure::new(FailureKind::Refused, "nothing was sent that could be answered: this is a bug in heddle"))
+    }
 
     fn wait_durable(&mut self) -> Result<(), Failure> {
         Ok(())

@@ -117,14 +117,22 @@ impl Script {
         if self.sql.is_empty() {
             return Ok(Vec::new());
         }
+        self.send_off(connection)?;
+        wait(connection, self.statements);
+        self.answers(connection)
+    }
+
+    /// Sends what has gathered; [`Script::answers`] comes next.
+    pub fn send_off(&mut self, connection: &mut Connection) -> Result<(), wire::Error> {
         // The last semicolon would begin one more, empty, statement.
         let sql = self.sql.strip_suffix(b";").unwrap_or(&self.sql);
-        let results = connection.send_query(sql).and_then(|()| {
-            wait(connection, self.statements);
-            connection.read_statements(self.statements)
-        });
+        let sent = connection.send_query(sql);
         self.sql.clear();
-        self.statements = 0;
-        results
+        sent
+    }
+
+    /// Reads the results of what was sent.
+    pub fn answers(&mut self, connection: &mut Connection) -> Result<Vec<ResultSet>, wire::Error> {
+        connection.read_statements(std::mem::take(&mut self.statements))
     }
 }

@@ -414,6 +414,21 @@ impl Session for MySqlSession {
         Ok(Commit::Durable)
     }
 
+    fn send(&mut self, first: &Transaction, batches: &[Batch<'_>], range: Range<'_>) -> Result<bool, Failure> {
+        if self.stepwise || self.open {
+            return Ok(false);
+        }
+        let sent = single::send_group(self, first, batches, range);
+        self.stepwise = !matches!(sent, Ok(false));
+        sent
+    }
+
+    fn answer(&mut self) -> Result<Commit, Failure> {
+        single::answer(self)?;
+        self.stepwise = false;
+        Ok(Commit::Durable)
+    }
+
     fn commit_each(&mut self, singles: &[Single<'_>], committed_to: &mut Seq) -> Result<Commit, Failure> {
         single::commit_each(self, singles, committed_to)
     }

@@ -61,12 +61,38 @@ pub(super) fn commit_at_once(
     batches: &[Batch<'_>],
     range: Range<'_>,
 ) -> Result<bool, Failure> {
+    let sent = send_group(session, first, batches, range)?;
+    if sent {
+        answer(session)?;
+    }
+    Ok(sent)
+}
+
+/// Sends a whole group. False: it does not fit, and nothing was sent.
+pub(super) fn send_group(
+    session: &mut MySqlSession,
+    first: &Transaction,
+    batches: &[Batch<'_>],
+    range: Range<'_>,
+) -> Result<bool, Failure> {
     let fits = encode(session, first, batches, range)?.is_some_and(|bytes| bytes <= packet_bytes(session));
     if fits {
         add(session, first)?;
-        send(session, &mut vec![(session.script.waiting().0, range.mark.seq)], &mut 0)?;
+        end_packet(session);
+        session.script.send_off(&mut session.connection).map_err(failed)?;
     }
     Ok(fits)
+}
+
+/// What became of it.
+pub(super) fn answer(session: &mut MySqlSession) -> Result<(), Failure> {
+    session.script.answers(&mut session.connection).map(|_| ()).map_err(failed)
+}
+
+fn end_packet(session: &mut MySqlSession) {
+    if session.shared.sets_gtid_next() {
+        session.script.statement("SET SESSION gtid_next='AUTOMATIC'");
+    }
 }
 
 fn packet_bytes(session: &MySqlSession) -> usize {
@@ -135,9 +161,7 @@ fn settings(
 /// Sends what was gathered, if anything, and notes up to where it is committed.
 fn send(session: &mut MySqlSession, ends: &mut Ends, committed_to: &mut Seq) -> Result<(), Failure> {
     let Some(&(_, last)) = ends.last() else { return Ok(()) };
-    if session.shared.sets_gtid_next() {
-        session.script.statement("SET SESSION gtid_next='AUTOMATIC'");
-    }
+    end_packet(session);
     let sent = session.script.send_many(&mut session.connection);
     let ends = std::mem::take(ends);
     match sent {
