@@ -6,10 +6,11 @@
 //!
 //! The relay log keeps the source's events byte for byte, in segments of its own format, each record with where in the
 //! source it comes from and a checksum. When an event is visible to readers is the owner's choice: once it is durable
-//! ([`RelayWriter::sync`]), or once it is in the file ([`RelayWriter::publish`]). The writer and the readers share no lock. A disk that fails is a test's business as well: all access goes through [`fs::Fs`].
+//! ([`RelayWriter::sync`]), or once it is in the file ([`RelayWriter::publish`]). The writer and the readers share no lock.
+//! A disk that fails is a test's business as well: all access goes through [`fs::Fs`].
 //!
 //! This crate never connects to a server, decides what to receive or apply, or alters an event. It has no threads and
-//! no clock of its own; it sleeps only in `wait` and `wait_for_room`, for as long as it is told.
+//! no clock of its own, and never sleeps: its user knows when to look again.
 
 mod active;
 mod beside;
@@ -17,7 +18,6 @@ mod error;
 mod files;
 pub mod fs;
 mod gtids;
-mod park;
 mod place;
 mod position;
 mod reader;

@@ -5,7 +5,6 @@ use crate::place::Place;
 use crate::position::LogPosition;
 use binlog::{Event, FormatDescription};
 use std::sync::Arc;
-use std::time::Duration;
 
 /// Where to start reading.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -48,7 +47,7 @@ impl Located {
 pub enum Read<'a> {
     /// The next event. It stays in the reader, where all that it shares with the one before stays as it is.
     Event(&'a Located),
-    /// Nothing more is durable yet: more may come, [`LogReader::wait`] sleeps until then.
+    /// Nothing more is published yet: more may come.
     CaughtUp,
     /// All is read and no more will come.
     End,
@@ -61,10 +60,4 @@ pub trait LogReader: Send {
     /// # Errors
     /// Damage, or a file that cannot be read. The reader stays where it is.
     fn next(&mut self) -> Result<Read<'_>, Error>;
-
-    /// Sleeps until there may be more after [`Read::CaughtUp`], or for `timeout`; says whether there may be.
-    fn wait(&mut self, timeout: Duration) -> bool {
-        let _ = timeout;
-        true
-    }
 }

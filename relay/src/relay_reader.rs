@@ -6,7 +6,6 @@ use crate::relay_cursor::{RelayCursor, RelayStep};
 use crate::shared::{Inner, Published};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Duration;
 
 /// A reader of a relay log; see [`RelayShared::reader`](crate::RelayShared::reader).
 ///
@@ -172,9 +171,5 @@ impl LogReader for RelayReader {
             self.held = true;
         }
         Ok(self.preamble.as_ref().map_or_else(|| self.read(true), Read::Event))
-    }
-
-    fn wait(&mut self, timeout: Duration) -> bool {
-        self.inner.wait_beyond(self.known, timeout)
     }
 }

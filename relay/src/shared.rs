@@ -5,7 +5,6 @@
 
 use crate::error::{Error, IoContext, Result};
 use crate::fs::Fs;
-use crate::park::Parking;
 use crate::position::LogPosition;
 use crate::reader::Start;
 use crate::relay_reader::RelayReader;
@@ -14,7 +13,6 @@ use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
-use std::time::Duration;
 
 /// Bits of the published word that are the offset in the segment.
 const OFFSET_BITS: u32 = 36;
@@ -40,12 +38,7 @@ pub(crate) struct Inner {
     pub dir: PathBuf,
     published: AtomicU64,
     ended: AtomicBool,
-    woken: AtomicU64,
     bytes: AtomicU64,
-    /// Readers that have caught up sleep here.
-    news: Parking,
-    /// A writer whose log is full sleeps here.
-    room: Parking,
     segments: Mutex<VecDeque<SegmentInfo>>,
     durable: Mutex<Option<LogPosition>>,
     readers: Mutex<Vec<Weak<AtomicU64>>>,
@@ -70,10 +63,7 @@ impl Inner {
             dir: dir.to_path_buf(),
             published: AtomicU64::new(0),
             ended: AtomicBool::new(false),
-            woken: AtomicU64::new(0),
             bytes: AtomicU64::new(0),
-            news: Parking::default(),
-            room: Parking::default(),
             segments: Mutex::default(),
             durable: Mutex::default(),
             readers: Mutex::default(),
@@ -89,7 +79,6 @@ impl Inner {
     pub(crate) fn publish(&self, to: Published) {
         debug_assert!(to >= self.published(), "only what a failed sync has lost is taken back");
         self.store(to);
-        self.news.notify();
     }
 
     /// What was published behind `to` is no more in the file.
@@ -112,7 +101,6 @@ impl Inner {
 
     pub(crate) fn end(&self) {
         self.ended.store(true, Ordering::SeqCst);
-        self.news.notify();
     }
 
     pub(crate) fn bytes(&self) -> u64 {
@@ -164,21 +152,6 @@ impl Inner {
         pin
     }
 
-    /// Sleeps until more is published than `seen`, the writer is gone, or somebody wakes the readers.
-    pub(crate) fn wait_beyond(&self, seen: Published, timeout: Duration) -> bool {
-        let woken = self.woken.load(Ordering::SeqCst);
-        let more = || self.published() > seen;
-        self.news.wait(timeout, || {
-            more() || self.ended.load(Ordering::SeqCst) || self.woken.load(Ordering::SeqCst) != woken
-        });
-        more()
-    }
-
-    /// Sleeps until there is room again under `bytes_max`.
-    pub(crate) fn wait_for_room(&self, bytes_max: u64, timeout: Duration) -> bool {
-        self.room.wait(timeout, || self.bytes() < bytes_max)
-    }
-
     fn purge(&self, up_to: &LogPosition) -> Result<u64> {
         let mut segments = lock(&self.segments);
         let in_use = {
@@ -202,7 +175,6 @@ impl Inner {
             segments.pop_front();
             self.shrink(bytes);
             freed += bytes;
-            self.room.notify();
         }
         Ok(freed)
     }
@@ -249,11 +221,5 @@ impl RelayShared {
     /// Whether the writer is gone: nothing more will come.
     pub fn has_ended(&self) -> bool {
         self.inner.ended.load(Ordering::SeqCst)
-    }
-
-    /// Ends the readers' present waits, for a shutdown.
-    pub fn wake_readers(&self) {
-        self.inner.woken.fetch_add(1, Ordering::SeqCst);
-        self.inner.news.notify();
     }
 }

@@ -19,7 +19,6 @@ use binlog::{Event, FormatDescription, Kind};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::Duration;
 
 /// Buffered bytes that are handed to the system before the next sync asks for it.
 const WRITE_BYTES: usize = 1 << 20;
@@ -32,7 +31,7 @@ pub struct Options {
     pub source: String,
     /// A segment is sealed and the next one begun once it has so many bytes; at most a quarter of `relay_bytes_max`.
     pub segment_bytes_max: u64,
-    /// Above so many bytes [`RelayWriter::wait_for_room`] waits.
+    /// Above so many bytes there is no room: see [`RelayWriter::has_room`].
     pub relay_bytes_max: u64,
     /// For a new log: the GTIDs (in the server's text form) that were applied before the stream starts.
     pub gtids: String,
@@ -454,15 +453,15 @@ impl RelayWriter {
         self.shared.bytes()
     }
 
-    /// Back-pressure: waits until the log is smaller than its limit, or for `timeout`; says whether there is room.
-    /// Call it after [`RelayWriter::sync`], or the readers may wait for what is still buffered.
+    /// Back-pressure: whether the log is smaller than its limit. If it is not, publish what is buffered, so that readers get to its end and the purger
+    /// can free it, and ask again later.
     ///
     /// While a transaction is incomplete there always is room: the purger can only free what lies before it, so the
     /// log may exceed its limit by the size of a transaction.
     ///
     /// # Errors
     /// As [`RelayWriter::rotate`], which it may have to do to let the last segment be purged.
-    pub fn wait_for_room(&mut self, timeout: Duration) -> Result<bool> {
+    pub fn has_room(&mut self) -> Result<bool> {
         self.usable()?;
         let bytes_max = self.options.relay_bytes_max;
         if self.shared.bytes() < bytes_max || self.stream.in_transaction() {
@@ -475,7 +474,7 @@ impl RelayWriter {
                 Err(e) => return Err(e),
             }
         }
-        Ok(self.shared.wait_for_room(bytes_max, timeout))
+        Ok(self.shared.bytes() < bytes_max)
     }
 
     /// Makes everything durable and seals the last segment, so that the next opening finds any damage in it.

@@ -92,7 +92,7 @@ impl Appending<'_> {
     /// Appends what has come, and publishes it when nothing more is there or enough has gathered.
     fn take_in(&mut self) -> Result<(), Ended> {
         let relay = |error: relay::Error| Ended::Failed(relay_failure(&error));
-        self.is_full = !self.writer.wait_for_room(Duration::ZERO).map_err(relay)?;
+        self.is_full = !self.writer.has_room().map_err(relay)?;
         let (mut bytes, mut memory, mut count) = (0, 0, 0);
         let mut appended = Ok(());
         while !self.is_full && bytes < BATCH_BYTES && appended.is_ok() {
