@@ -202,23 +202,19 @@ impl Coordinator {
     /// Everything that has come; or so much that the scheduler should be asked.
     fn take_in(&mut self) -> Result<(), Failure> {
         for _ in 0..REPORTS_MAX {
-            match self.reports.try_recv() {
-                Ok(report) => self.report(report)?,
-                Err(TryRecvError::Empty) => break,
-                Err(TryRecvError::Disconnected) => return Err(silent("every worker")),
+            let Some(report) = next(&self.reports, "every worker")? else { break };
+            self.report(report)?;
+        }
+        while let Some(news) = next(&self.news, "the housekeeper")? {
+            match news {
+                News::LockWait { waiting, blocking } => self.lock_wait(waiting, blocking),
+                News::Failed(failure) => return Err(failure),
             }
         }
-        loop {
-            match self.news.try_recv() {
-                Ok(News::LockWait { waiting, blocking }) => self.lock_wait(waiting, blocking),
-                Ok(News::Failed(failure)) => return Err(failure),
-                Err(TryRecvError::Empty) => break,
-                Err(TryRecvError::Disconnected) => return Err(silent("the housekeeper")),
-            }
-        }
-        if !self.wants_more() {
-            return Ok(());
-        }
+        if self.wants_more() { self.take_in_fed() } else { Ok(()) }
+    }
+
+    fn take_in_fed(&mut self) -> Result<(), Failure> {
         for _ in 0..BATCHES_MAX {
             match self.fed.try_recv() {
                 Ok(Fed::Transactions(batch)) => self.enqueue(batch),
@@ -315,6 +311,15 @@ impl Coordinator {
             self.suspected.1 = time + time.min(SUSPECT_AGAIN_MAX);
             let _ = self.chores.send(Chore::LockWaits);
         }
+    }
+}
+
+/// What comes next in a queue, if anything is there; who fills it must not have gone.
+fn next<T>(queue: &Receiver<T>, who: &str) -> Result<Option<T>, Failure> {
+    match queue.try_recv() {
+        Ok(item) => Ok(Some(item)),
+        Err(TryRecvError::Empty) => Ok(None),
+        Err(TryRecvError::Disconnected) => Err(silent(who)),
     }
 }
 
