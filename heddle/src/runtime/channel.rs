@@ -273,6 +273,20 @@ fn open_relay(spec: &Spec, source: &SourceState, start: &Start) -> Result<(relay
     open(options)
 }
 
+/// How groups are made and ordered, and how large they are at first.
+fn scheduling(spec: &Spec) -> (Config, Pace) {
+    let announce = spec.policy.uses_begun_commits() && spec.target.locks_rows();
+    let limits = Limits::new(spec.grouping);
+    let pace = Pace::new(limits.rows_max);
+    let config = Config {
+        lane_groups_max: spec.policy_options.lane_workers_max.unwrap_or(spec.workers),
+        announce,
+        apart: spec.grouping == Grouping::Off && spec.order == CommitOrder::Relaxed && !announce,
+        ..Config::new(spec.workers, spec.order, Limits { rows_max: pace.rows(), ..limits }, spec.retries_max)
+    };
+    (config, pace)
+}
+
 fn run_threads(
     spec: &Spec,
     feed: Feed,
@@ -282,17 +296,7 @@ fn run_threads(
 ) -> Result<Outcome> {
     let target = Arc::clone(&spec.target);
     let relaxed = spec.order.has_gaps();
-    let locks_rows = target.locks_rows();
-    let announce = spec.policy.uses_begun_commits() && locks_rows;
-    let apart = spec.grouping == Grouping::Off && spec.order == CommitOrder::Relaxed && !announce;
-    let limits = Limits::new(spec.grouping);
-    let pace = Pace::new(limits.rows_max);
-    let config = Config {
-        lane_groups_max: spec.policy_options.lane_workers_max.unwrap_or(spec.workers),
-        announce,
-        apart,
-        ..Config::new(spec.workers, spec.order, Limits { rows_max: pace.rows(), ..limits }, spec.retries_max)
-    };
+    let (config, pace) = scheduling(spec);
     let islands = &opened.islands;
     let executed = start::ahead(&opened.executed, &feed.start, &feed.source_has);
     if !executed.is_empty() {
@@ -343,7 +347,7 @@ fn run_threads(
             reread: reread.clone(),
             merge: spec.grouping != Grouping::Off,
             relaxed,
-            apart,
+            apart: config.apart,
             stats: Arc::clone(stats),
             next: None,
         };
@@ -371,7 +375,7 @@ fn run_threads(
             None => Keying::new(key_seed()),
         },
         catalogue,
-        policy: spec.policy.make(spec.order, locks_rows, &spec.policy_options),
+        policy: spec.policy.make(spec.order, target.locks_rows(), &spec.policy_options),
         out: send_fed.clone(),
         desk: Arc::clone(&desk),
         budget,

@@ -185,8 +185,9 @@ impl Coordinator {
 
     /// A little one, and nobody else has anything to do: its worker need not be woken first.
     fn is_soon_sent(&self, group: &Group) -> bool {
-        let bytes: u64 = group.transactions.iter().map(|transaction| transaction.bytes).sum();
-        group.transactions.len() <= FEW && bytes <= IN_PERSON_BYTES && self.scheduler.in_flight() == 1
+        self.scheduler.in_flight() == 1
+            && group.transactions.len() <= FEW
+            && group.transactions.iter().map(|transaction| transaction.bytes).sum::<u64>() <= IN_PERSON_BYTES
     }
 
     fn wants_more(&self) -> bool {

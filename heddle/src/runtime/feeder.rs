@@ -154,16 +154,13 @@ impl Feeder {
         if self.until.is_reached(self.applied.position.as_ref(), &self.applied.gtids) || self.is_last() {
             return Err(Ended::Finished);
         }
-        match self.held.take() {
-            Some(held) if by == By::Own => {
-                self.transaction(held)?;
-                self.read_on()
-            }
-            held => {
-                self.held = held;
-                Ok(())
-            }
+        if by == By::Own
+            && let Some(held) = self.held.take()
+        {
+            self.transaction(held)?;
+            self.read_on()?;
         }
+        Ok(())
     }
 
     /// Something may have to be waited for, or there is much to do.
@@ -294,9 +291,7 @@ impl Feeder {
             Some(BarrierCause::Ddl | BarrierCause::Unknown | BarrierCause::Statement | BarrierCause::Xa)
         );
         let seq = transaction.seq;
-        if self.add(transaction, placement).is_err() {
-            return Err(Ended::Abandoned);
-        }
+        self.add(transaction, placement)?;
         if changes_schema {
             self.after_schema_change(seq)?;
         }

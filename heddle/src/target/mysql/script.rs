@@ -100,39 +100,32 @@ impl Script {
 
     /// Sends what has gathered and reads all of its results.
     pub fn send(&mut self, connection: &mut Connection) -> Result<Vec<ResultSet>, Failure> {
-        self.try_send(connection, |_, _| {}).map_err(failed)
-    }
-
-    /// The same, for many statements that are not expected to fail; the error knows which of them it is of.
-    pub fn send_many(&mut self, connection: &mut Connection) -> Result<Vec<ResultSet>, wire::Error> {
-        self.try_send(connection, await_answers)
-    }
-
-    fn try_send(
-        &mut self,
-        connection: &mut Connection,
-        wait: fn(&Connection, usize),
-    ) -> Result<Vec<ResultSet>, wire::Error> {
         self.close_events();
         if self.sql.is_empty() {
             return Ok(Vec::new());
         }
-        self.send_off(connection)?;
-        wait(connection, self.statements);
-        self.answers(connection)
+        self.send_off(connection).and_then(|()| self.read(connection)).map_err(failed)
     }
 
-    /// Sends what has gathered; [`Script::answers`] comes next.
+    /// Sends statements that are not expected to fail, one at least; [`Script::answers`] comes next.
     pub fn send_off(&mut self, connection: &mut Connection) -> Result<(), wire::Error> {
         // The last semicolon would begin one more, empty, statement.
         let sql = self.sql.strip_suffix(b";").unwrap_or(&self.sql);
         let sent = connection.send_query(sql);
         self.sql.clear();
+        if sent.is_err() {
+            self.statements = 0;
+        }
         sent
     }
 
-    /// Reads the results of what was sent.
+    /// The results of what was sent, once all are there; an error knows which of the statements it is of.
     pub fn answers(&mut self, connection: &mut Connection) -> Result<Vec<ResultSet>, wire::Error> {
+        await_answers(connection, self.statements);
+        self.read(connection)
+    }
+
+    fn read(&mut self, connection: &mut Connection) -> Result<Vec<ResultSet>, wire::Error> {
         connection.read_statements(std::mem::take(&mut self.statements))
     }
 }

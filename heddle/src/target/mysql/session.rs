@@ -406,10 +406,11 @@ impl Session for MySqlSession {
     }
 
     fn commit(&mut self, first: &Transaction, batches: &[Batch<'_>], range: Range<'_>) -> Result<Commit, Failure> {
-        let stepwise = std::mem::replace(&mut self.stepwise, true) || self.open;
-        if stepwise || !single::commit_at_once(self, first, batches, range)? {
-            self.commit_stepwise(first, batches, range)?;
+        if self.send(first, batches, range)? {
+            return self.answer();
         }
+        self.stepwise = true;
+        self.commit_stepwise(first, batches, range)?;
         self.stepwise = false;
         Ok(Commit::Durable)
     }

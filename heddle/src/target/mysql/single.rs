@@ -54,20 +54,6 @@ pub(super) fn commit_each(
     Ok(Commit::Durable)
 }
 
-/// A whole group. False: it does not fit, and nothing was sent.
-pub(super) fn commit_at_once(
-    session: &mut MySqlSession,
-    first: &Transaction,
-    batches: &[Batch<'_>],
-    range: Range<'_>,
-) -> Result<bool, Failure> {
-    let sent = send_group(session, first, batches, range)?;
-    if sent {
-        answer(session)?;
-    }
-    Ok(sent)
-}
-
 /// Sends a whole group. False: it does not fit, and nothing was sent.
 pub(super) fn send_group(
     session: &mut MySqlSession,
@@ -162,7 +148,8 @@ fn settings(
 fn send(session: &mut MySqlSession, ends: &mut Ends, committed_to: &mut Seq) -> Result<(), Failure> {
     let Some(&(_, last)) = ends.last() else { return Ok(()) };
     end_packet(session);
-    let sent = session.script.send_many(&mut session.connection);
+    let MySqlSession { script, connection, .. } = session;
+    let sent = script.send_off(connection).and_then(|()| script.answers(connection));
     let ends = std::mem::take(ends);
     match sent {
         Ok(_) => {
