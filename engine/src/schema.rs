@@ -29,7 +29,7 @@ pub struct KeyPart {
     pub prefix: Option<u32>,
 }
 
-/// A unique index, the primary key included.
+/// A unique index, the primary key included; or the columns whose equal values may keep two rows out of one table (MariaDB's `WITHOUT OVERLAPS`).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UniqueKey {
     pub name: String,

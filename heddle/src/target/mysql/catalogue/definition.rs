@@ -7,6 +7,9 @@ use engine::keys::{self, KeyClass};
 use engine::schema::{Column, KeyPart, TableOrderCause, UniqueKey};
 use wire::Row;
 
+use super::periods;
+use crate::target::mysql::sql::identifier;
+
 /// One table, without its relations.
 #[derive(Debug, Default)]
 pub struct Definition {
@@ -20,6 +23,8 @@ pub struct Definition {
     pub hidden_columns: usize,
     /// TIME, DATETIME and TIMESTAMP columns with digits behind the point.
     pub fractions: Vec<usize>,
+    /// DATE, DATETIME and TIMESTAMP columns without NULLs.
+    instants: Vec<usize>,
     /// A unique key can not be expressed in columns.
     functional: bool,
     /// Changing or deleting a row may take more of it than its primary key and what the log has of it afterwards: an engine that is not
@@ -27,10 +32,11 @@ pub struct Definition {
     takes_whole_rows: bool,
 }
 
-/// The tables at `place`, a condition on `TABLE_SCHEMA` and `TABLE_NAME`, by schema and name.
+/// The tables at `place`, a condition on `TABLE_SCHEMA` and `TABLE_NAME`, by schema and name. `periods`: there may be keys `WITHOUT OVERLAPS`.
 pub fn read(
     rows: &mut dyn FnMut(&str) -> Result<Vec<Row>, String>,
     place: &str,
+    periods: bool,
 ) -> Result<HashMap<(String, String), Definition>, String> {
     let mut found: HashMap<(String, String), Definition> = HashMap::new();
     let tables =
@@ -56,6 +62,9 @@ pub fn read(
             if has_fraction(required(row, 2)?) {
                 definition.fractions.push(definition.columns.len());
             }
+            if is_instant(required(row, 2)?) && required(row, 3)? == "NO" {
+                definition.instants.push(definition.columns.len());
+            }
             definition.takes_whole_rows |= is_worked_out(row.text(7).map_err(|error| error.to_string())?.unwrap_or(""));
             definition.columns.push(column(row)?);
         }
@@ -74,8 +83,21 @@ pub fn read(
             }
         }
     }
-    found.values_mut().for_each(Definition::judge);
+    for (name, definition) in &mut found {
+        definition.judge();
+        if periods && definition.may_have_periods() && declares_periods(rows, name)? {
+            definition.add_equalities();
+        }
+    }
     Ok(found)
+}
+
+fn declares_periods(
+    rows: &mut dyn FnMut(&str) -> Result<Vec<Row>, String>,
+    (schema, table): &(String, String),
+) -> Result<bool, String> {
+    let rows = rows(&format!("SHOW CREATE TABLE {}.{}", identifier(schema), identifier(table)))?;
+    rows.first().map_or(Ok(false), |row| Ok(periods::are_declared(required(row, 1)?)))
 }
 
 /// A table's name is in the first column.
@@ -91,6 +113,12 @@ fn required(row: &Row, index: usize) -> Result<&str, String> {
 fn has_fraction(column_type: &str) -> bool {
     let lower = column_type.to_ascii_lowercase();
     ["time(", "datetime(", "timestamp("].iter().any(|name| lower.starts_with(name)) && !lower.contains("(0)")
+}
+
+/// `column_type` as `information_schema` has it.
+fn is_instant(column_type: &str) -> bool {
+    let lower = column_type.to_ascii_lowercase();
+    lower.starts_with("date") || lower.starts_with("timestamp")
 }
 
 /// `extra` as `information_schema` has it: also MySQL's `DEFAULT_GENERATED`, which is a default.
@@ -138,6 +166,21 @@ impl Definition {
             return None;
         }
         Some(Bitmap::from_fn(self.columns.len(), |column| key.parts.iter().any(|part| part.column == column)))
+    }
+
+    fn may_have_periods(&self) -> bool {
+        self.unique_keys.iter().any(|key| self.before_period(key).is_some())
+    }
+
+    fn before_period<'a>(&self, key: &'a UniqueKey) -> Option<&'a [KeyPart]> {
+        periods::before_period(&key.parts, |column| self.instants.contains(&column))
+    }
+
+    /// Behind all others, as none of them identifies a row.
+    fn add_equalities(&mut self) {
+        let equality = |key: &UniqueKey| Some(periods::equality(key, self.before_period(key)?));
+        let equalities: Vec<UniqueKey> = self.unique_keys.iter().filter_map(equality).collect();
+        self.unique_keys.extend(equalities);
     }
 
     /// Which key identifies a row, and whether keys tell who may run beside whom.

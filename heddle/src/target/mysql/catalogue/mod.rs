@@ -2,6 +2,7 @@
 
 mod definition;
 mod held;
+mod periods;
 mod relations;
 
 use std::collections::HashMap;
@@ -154,6 +155,11 @@ impl MySqlCatalogue {
         Ok(())
     }
 
+    fn read(&mut self, place: &str) -> Result<HashMap<Name, Definition>, String> {
+        let periods = self.connection.server().flavour == wire::Flavour::MariaDb;
+        definition::read(&mut |sql| self.rows(sql), place, periods)
+    }
+
     /// `None`: there is no such table.
     fn definition(&mut self, name: &Name) -> Result<Option<Arc<Definition>>, String> {
         if let Some(found) = self.definitions.get(name) {
@@ -163,14 +169,14 @@ impl MySqlCatalogue {
         if at_once > 1 {
             // Where many tables are in use, their neighbours will be.
             let place = self.neighbours(name, at_once)?;
-            let read = definition::read(&mut |sql| self.rows(sql), &place)?;
+            let read = self.read(&place)?;
             read.into_iter().for_each(|(name, read)| self.definitions.add(name, Arc::new(read)));
             if let Some(found) = self.definitions.get(name) {
                 return Ok(Some(Arc::clone(found)));
             }
         }
         let place = format!("TABLE_SCHEMA={} AND TABLE_NAME={}", quote(&name.0), quote(&name.1));
-        let mut read = definition::read(&mut |sql| self.rows(sql), &place)?;
+        let mut read = self.read(&place)?;
         // A server that does not tell upper from lower case may spell it in another way.
         let found = read.remove(name).or_else(|| read.into_values().next()).map(Arc::new);
         if let Some(found) = &found {
