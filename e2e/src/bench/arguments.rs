@@ -12,6 +12,9 @@ pub fn each(set: impl FnMut(&str, &str) -> Result<bool>) -> Result<()> {
 
 fn pairs(mut given: impl Iterator<Item = String>, mut set: impl FnMut(&str, &str) -> Result<bool>) -> Result<()> {
     while let Some(name) = given.next() {
+        if name == "--help" || name == "-h" {
+            bail!("the script of this program's name in bench/ says what there is: bench/NAME --help");
+        }
         let value = given.next().with_context(|| format!("{name} needs a value"))?;
         if !set(&name, &value).with_context(|| format!("{name} {value}"))? {
             bail!("unknown option {name}");
@@ -69,6 +72,7 @@ mod tests {
             (["--workers", "1,x"].as_slice(), "--workers 1,x"),
             (&["--worker", "1"], "unknown option --worker"),
             (&["--rows"], "--rows needs a value"),
+            (&["--help"], "the script of this program's name in bench/ says what there is: bench/NAME --help"),
         ] {
             let error = parse(given).map(|_| ()).expect_err("a mistake");
             assert_eq!(error.to_string(), message);

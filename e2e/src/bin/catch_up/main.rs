@@ -2,8 +2,9 @@
 //! same start, all fully durable; contents are compared at the end. Sections that are not measured stay in the page as they are.
 //!
 //! Arguments: `--sections NAME,…` (catch-up, settings, workloads, slow-disk, keep-up, shapes, tables, growth, receive; default all),
-//! `--transactions N` (default 20000, a short look), `--repeat N` (1; the median counts), `--sessions N` (16), `--servers NAME,…`,
-//! `--rates N,…` (keep-up: transactions per second; 1000,3000), `--only TEXT[|TEXT…]` (contenders whose name holds one of these), `--workloads TEXT[|TEXT…]` (likewise), `--output FILE`.
+//! `--transactions N` (default 20000, a short look), `--repeat N` (1; in turn, the median counts), `--sessions N` (16), `--servers NAME,…`,
+//! `--rates N,…` (keep-up: transactions per second; 1000,3000), `--only TEXT[|TEXT…]` (contenders whose name holds one of these),
+//! `--workloads TEXT[|TEXT…]` (likewise), `--output FILE`.
 
 mod contenders;
 mod keep_up;
@@ -23,6 +24,7 @@ use std::path::PathBuf;
 const SECTIONS: [&str; 9] =
     ["catch-up", "settings", "workloads", "slow-disk", "keep-up", "shapes", "tables", "growth", "receive"];
 
+const KINDS: [Kind; 2] = [MYSQL_9_7, MARIADB_10_11];
 const RATES: [u32; 2] = [1_000, 3_000];
 
 pub struct Arguments {
@@ -42,7 +44,7 @@ fn arguments() -> Result<Arguments> {
         sections: SECTIONS.map(str::to_owned).to_vec(),
         transactions: 20_000,
         sessions: 16,
-        kinds: vec![MYSQL_9_7, MARIADB_10_11],
+        kinds: KINDS.to_vec(),
         only: String::new(),
         workloads: String::new(),
         repeat: 1,
@@ -88,14 +90,19 @@ impl Arguments {
             "" => String::new(),
             _ => format!(" --{name} '{value}'"),
         };
+        let servers = match self.kinds == KINDS {
+            true => String::new(),
+            false => self.kinds.iter().map(Kind::to_string).collect::<Vec<_>>().join(","),
+        };
         let rates = match section {
             "keep-up" if self.rates != RATES => self.rates.iter().map(u32::to_string).collect::<Vec<_>>().join(","),
             _ => String::new(),
         };
         format!(
-            "bench/catch-up --sections {section} --transactions {} --repeat {}{}{}{}",
+            "bench/catch-up --sections {section} --transactions {} --repeat {}{}{}{}{}",
             self.transactions,
             self.repeat,
+            option("servers", &servers),
             option("rates", &rates),
             option("only", &self.only),
             option("workloads", &self.workloads)

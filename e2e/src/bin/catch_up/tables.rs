@@ -29,26 +29,31 @@ struct Table {
 impl Table {
     /// `options`: of the targets.
     fn measure(arguments: &Arguments, stage: &Stage, list: &[Named], options: &[&str]) -> Result<Self> {
-        let mut lines = Vec::new();
-        for &(name, contender) in list {
-            let runs: Vec<Measured> = (0..arguments.repeat)
-                .map(|_| measure(stage, contender, options))
-                .collect::<Result<_>>()
-                .with_context(|| name.to_owned())?;
+        let mut runs: Vec<Vec<Measured>> = list.iter().map(|_| Vec::new()).collect();
+        // In turn: a slow minute of the machine is one for all of them.
+        for _ in 0..arguments.repeat {
+            for (&(name, contender), runs) in list.iter().zip(&mut runs) {
+                runs.push(measure(stage, contender, options).with_context(|| name.to_owned())?);
+            }
+        }
+        let line = |(&(name, _), runs): (&Named, Vec<Measured>)| {
             let rate = stage.transactions as f64 / median(runs.iter().map(|run| run.seconds));
             eprintln!("{}: {name}: {} trx/s", stage.source.kind, amount(rate));
-            lines.push(Line { name, rate, runs });
-        }
+            Line { name, rate, runs }
+        };
+        let lines = list.iter().zip(runs).map(line).collect();
         Ok(Self { version: version(&stage.source)?, transactions: stage.transactions, lines })
     }
 
-    fn best_native(&self) -> f64 {
+    /// How many times as fast as the best native replica, if there was one.
+    fn times_native(&self, rate: f64, digits: usize) -> String {
         let natives = self.lines.iter().filter(|line| line.name.starts_with("native"));
-        natives.map(|line| line.rate).fold(f64::NAN, f64::max)
+        let best = natives.map(|line| line.rate).max_by(f64::total_cmp);
+        best.map_or("–".to_owned(), |best| format!("{:.digits$}", rate / best))
     }
 
     fn text(&self) -> Result<String> {
-        let (best, serial) = (self.best_native(), self.lines.first().map_or(f64::NAN, |line| line.rate));
+        let first = self.lines.first().map_or(f64::NAN, |line| line.rate);
         let mut text = "| | transactions/s | × the first | × best native | target's CPU, µs/transaction | heddle's CPU, share of the \
              target's | heddle's memory |\n|---|---:|---:|---:|---:|---:|---:|\n"
             .to_owned();
@@ -64,11 +69,11 @@ impl Table {
             };
             writeln!(
                 text,
-                "| {} | {} | {:.2} | {:.2} | {:.0} | {share} | {memory} |",
+                "| {} | {} | {:.2} | {} | {:.0} | {share} | {memory} |",
                 line.name,
                 amount(line.rate),
-                line.rate / serial,
-                line.rate / best,
+                line.rate / first,
+                self.times_native(line.rate, 2),
                 1e6 * cpu / self.transactions as f64
             )?;
         }
@@ -135,11 +140,11 @@ fn several(
             let table = Table::measure(arguments, &stage, &list, options).with_context(|| workload.title)?;
             let rates: Vec<String> = table.lines.iter().map(|line| amount(line.rate)).collect();
             let ours = table.lines.iter().rfind(|line| is_ours(line.name));
-            let times = ours.map_or(f64::NAN, |line| line.rate / table.best_native());
+            let times = ours.map_or("–".to_owned(), |line| table.times_native(line.rate, 1));
             let memory =
                 ours.and_then(|line| line.runs.iter().filter_map(|run| run.heddle).map(|(_, memory)| memory).max());
             let memory = memory.unwrap_or(0) >> 20;
-            writeln!(rows, "| {} | {} | **{times:.1}** | {memory} MiB |", workload.title, rates.join(" | "))?;
+            writeln!(rows, "| {} | {} | **{times}** | {memory} MiB |", workload.title, rates.join(" | "))?;
             version = table.version;
         }
         write!(
