@@ -17,7 +17,7 @@ use super::look::Server;
 use super::run::Request;
 use super::state::Place;
 use super::status::{Positioning, ReplicaStatus};
-use crate::runtime::channel::relay_options;
+use crate::runtime::feed::relay_options;
 use crate::runtime::reread::{engine_position, relay_position};
 use crate::source::intake::{Intake, is_made_up, relay_failure};
 

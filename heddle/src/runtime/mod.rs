@@ -1,13 +1,15 @@
 //! Threads and queues: one direction, every queue bounded.
 //!
-//! `channel` puts a run together · `feeding` reads the log, `feeder` events → placements · `coordinator` around the scheduler ·
-//! `worker` one session · `desk` whose thread does their work · `housekeeper` chores beside the hot path · `patience` tries to get a target
-//! back · `reread` large transactions · `budget` memory · `until` where to end · `stats` numbers for observers.
+//! `channel` one run from start to end · `feed` where its events come from · `threads` starts all others and waits for them ·
+//! `feeding` reads the log, `feeder` events → placements · `coordinator` around the scheduler · `worker` one session · `desk` whose thread does
+//! their work · `housekeeper` chores beside the hot path · `patience` tries to get a target back · `reread` large transactions ·
+//! `budget` memory · `until` where to end · `stats` numbers for observers.
 
 pub mod budget;
 pub mod channel;
 pub mod coordinator;
 pub mod desk;
+pub mod feed;
 mod feeder;
 pub mod feeding;
 mod housekeeper;
@@ -15,5 +17,6 @@ pub mod patience;
 pub mod reread;
 pub mod start;
 pub mod stats;
+mod threads;
 pub mod until;
 mod worker;

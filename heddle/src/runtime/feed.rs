@@ -1,0 +1,147 @@
+//! Where a run's events come from, and where it starts there: binary log files, or a live server through the relay log.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use anyhow::{Context, Result, bail};
+use engine::gtid::GtidState;
+use relay::{FileOptions, FilesReader, LogReader, RealFs, RelayLog};
+
+use super::channel::Spec;
+use super::housekeeper::Purge;
+use super::reread::relay_position;
+use super::start::{self, Start};
+use super::stats::Stats;
+use super::until::Until;
+use crate::source::live::{Receiver, reader_start};
+use crate::source::state::SourceState;
+use crate::target::Opened;
+
+/// Where the events come from in this run.
+pub struct Feed {
+    pub reader: Box<dyn LogReader>,
+    pub receiver: Option<Receiver>,
+    pub purge: Option<Purge>,
+    pub until: Until,
+    pub start: Start,
+    pub identity: String,
+    /// What a live source has executed.
+    pub source_has: GtidState,
+}
+
+pub fn of_files(spec: &Spec, files: &[PathBuf], opened: &Opened) -> Result<Feed> {
+    let names = start::names(files)?;
+    let (start, at) = start::files(opened, &names, &spec.start)?;
+    let reader = FilesReader::open_with(Arc::new(RealFs), files.to_vec(), at, FileOptions::default())?;
+    Ok(Feed {
+        reader: Box::new(reader),
+        receiver: None,
+        purge: None,
+        // A channel that reads files from their beginning has noted all of theirs; one that began at a position has not.
+        until: Until { gtids_incomplete: true, ..spec.until.clone() },
+        start,
+        identity: "files".to_owned(),
+        source_has: GtidState::None,
+    })
+}
+
+pub fn live_state(options: &wire::ConnectOptions) -> Result<SourceState> {
+    let mut connection = wire::Connection::connect(options).context("source")?;
+    let source = SourceState::read(&mut connection).context("source")?;
+    connection.close();
+    Ok(source)
+}
+
+pub fn of_server(
+    spec: &Spec,
+    options: &wire::ConnectOptions,
+    source: SourceState,
+    opened: &Opened,
+    stats: &Arc<Stats>,
+    stop: &Arc<AtomicBool>,
+) -> Result<Feed> {
+    let start = start::live(opened, &source, &spec.start, spec.on_target.clone(), spec.relay_filled)?;
+    let mut until = Until { gtids_incomplete: !start.by_gtid, ..spec.until.clone() };
+    if spec.until_end {
+        until.no_further_than(&source.end);
+        if start.by_gtid && !source.executed.is_empty() {
+            until.source_end = Some(source.executed.clone());
+        }
+    }
+    let (writer, shared) = open_relay(spec, &source, &start)?;
+    let reader = shared.reader(match shared.first() {
+        Some(_) => reader_start(start.mark.position.as_ref()),
+        None => relay::Start::Beginning,
+    })?;
+    let receiver = Receiver {
+        options: options.clone(),
+        flavour: source.flavour,
+        identity: source.identity.clone(),
+        by_gtid: start.by_gtid,
+        start: start.stream.clone(),
+        server_id: spec.server_id,
+        writer,
+        relay_sync: spec.relay_sync,
+        stats: Arc::clone(stats),
+        stop: Arc::clone(stop),
+        retry_for: spec.source_retry,
+    };
+    let purge: Purge = Box::new(move |mark| {
+        if let Some(position) = &mark.position
+            && let Err(error) = shared.purge(&relay_position(position))
+        {
+            tracing::warn!("purging the relay log: {error}");
+        }
+    });
+    Ok(Feed {
+        reader: Box::new(reader),
+        receiver: Some(receiver),
+        purge: Some(purge),
+        until,
+        identity: source.identity,
+        source_has: source.executed,
+        start,
+    })
+}
+
+/// `gtids`: what is applied before a new relay log begins.
+pub fn relay_options(identity: &str, bytes_max: u64, gtids: &engine::gtid::GtidState) -> relay::Options {
+    relay::Options {
+        source: identity.to_owned(),
+        relay_bytes_max: bytes_max,
+        segment_bytes_max: (bytes_max / 8).clamp(1 << 20, 256 << 20),
+        gtids: gtids.to_string(),
+    }
+}
+
+/// The relay log, emptied when it does not hold what comes next.
+fn open_relay(spec: &Spec, source: &SourceState, start: &Start) -> Result<(relay::RelayWriter, relay::RelayShared)> {
+    let options = relay_options(&source.identity, spec.relay_bytes_max, &start.mark.gtids);
+    let open = |options| RelayLog::open(Arc::new(RealFs), &spec.relay_dir, options).context("relay log");
+    let opened = match RelayLog::open(Arc::new(RealFs), &spec.relay_dir, options.clone()) {
+        Err(relay::Error::OtherSource { .. }) if start.is_new => None,
+        other => Some(other.context("relay log")?),
+    };
+    if let Some((writer, shared)) = opened {
+        let position = start.mark.position.as_ref().map(relay_position);
+        let covered = match (&position, shared.first(), shared.durable()) {
+            _ if start.is_new && !spec.relay_filled => false,
+            (None, Some(_), Some(_)) => spec.relay_filled,
+            (Some(position), Some(first), Some(durable)) => first <= *position && *position <= durable,
+            _ => false,
+        };
+        if covered || shared.first().is_none() && !spec.relay_filled {
+            return Ok((writer, shared));
+        }
+        if spec.relay_filled {
+            bail!(
+                "the relay log in {} does not hold what comes next, and the source has it no more",
+                spec.relay_dir.display()
+            );
+        }
+        tracing::info!("the relay log in {} does not hold what comes next; it begins anew", spec.relay_dir.display());
+    }
+    RelayLog::clear(&RealFs, &spec.relay_dir).context("relay log")?;
+    open(options)
+}
