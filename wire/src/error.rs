@@ -210,9 +210,14 @@ pub(crate) fn without_secrets(code: u16, message: &str, sensitive: bool) -> Stri
 
 /// True when the text has a word after which statements have passwords, in any case.
 pub(crate) fn mentions_password(text: &[u8]) -> bool {
-    ["password", "identified"]
-        .iter()
-        .any(|word| text.windows(word.len()).any(|window| window.eq_ignore_ascii_case(word.as_bytes())))
+    text.iter().enumerate().any(|(at, first)| {
+        let word: &[u8] = match first {
+            b'p' | b'P' => b"password",
+            b'i' | b'I' => b"identified",
+            _ => return false,
+        };
+        text.get(at..at + word.len()).is_some_and(|found| found.eq_ignore_ascii_case(word))
+    })
 }
 
 #[cfg(test)]
@@ -232,6 +237,16 @@ mod tests {
         check(1064, "error near 'SELEC' at line 1", false, true);
         check(1062, "Duplicate entry '1' for key 'PRIMARY'", true, true);
         check(1524, "Plugin 'mysql_native_password' is not loaded", false, true);
+    }
+
+    #[test]
+    fn words_before_passwords() {
+        for text in ["x IDENTIFIED BY", "Identified", "ipassword", "PASSWORD", "pPassWord='"] {
+            assert!(mentions_password(text.as_bytes()), "{text}");
+        }
+        for text in ["", "p", "passwor", "pass word", "identifie", "BINLOG 'cGFzc3dvcmQ='"] {
+            assert!(!mentions_password(text.as_bytes()), "{text}");
+        }
     }
 
     #[test]
