@@ -1,7 +1,11 @@
 //! Every folder of `cases/`, on every server it names, in every way it is to be replicated.
 //! `HEDDLE_E2E_NATIVE=1` replicates with the servers' own replication instead, to test the cases themselves.
+//! `HEDDLE_E2E_SERVERS=NAME,…` takes these servers instead of those that a case names, each for cases of its flavour: other versions. What such a
+//! version does not know yet, or not any more, makes its case fail on the source.
 
-use e2e::case::{NATIVE, cases};
+use anyhow::Result;
+use e2e::case::{Case, NATIVE, cases};
+use e2e::server::Kind;
 use libtest_mimic::{Arguments, Trial};
 
 fn main() {
@@ -10,8 +14,8 @@ fn main() {
     arguments.test_threads = arguments.test_threads.or(Some(3));
     let native = std::env::var_os("HEDDLE_E2E_NATIVE").is_some();
     let folder = e2e::repository().join("e2e/cases");
-    let cases = match cases(&folder) {
-        Ok(cases) => cases,
+    let (cases, servers) = match cases(&folder).and_then(|cases| Ok((cases, servers()?))) {
+        Ok(found) => found,
         Err(error) => {
             eprintln!("{error:#}");
             std::process::exit(2);
@@ -26,7 +30,7 @@ fn main() {
         } else {
             Vec::new()
         };
-        for &kind in &case.kinds {
+        for kind in kinds(&case, &servers) {
             for run in &runs {
                 let (case, run) = (case.clone(), run.clone());
                 trials.push(Trial::test(format!("{} · {kind} · {run}", case.name), move || {
@@ -36,4 +40,18 @@ fn main() {
         }
     }
     libtest_mimic::run(&arguments, trials).exit();
+}
+
+/// None: those that the cases name.
+fn servers() -> Result<Vec<Kind>> {
+    let Ok(names) = std::env::var("HEDDLE_E2E_SERVERS") else { return Ok(Vec::new()) };
+    names.split(',').map(str::parse).collect()
+}
+
+fn kinds(case: &Case, servers: &[Kind]) -> Vec<Kind> {
+    if servers.is_empty() {
+        return case.kinds.clone();
+    }
+    let of_its_flavour = |server: &&Kind| case.kinds.iter().any(|kind| kind.is_mariadb() == server.is_mariadb());
+    servers.iter().filter(of_its_flavour).copied().collect()
 }

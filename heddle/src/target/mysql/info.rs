@@ -103,11 +103,19 @@ impl TargetInfo {
     }
 
     /// Rows (waiting connection id, blocking connection id) of InnoDB's row lock waits.
+    ///
+    /// In MySQL 8 and 9 the thread of a row lock is not who holds it or waits for it but who made it (`RecLock::lock_add` in `lock0lock.cc`): of a row
+    /// that a transaction has inserted, that is whoever waits for it first; of rows on a page that was reorganised, whoever did that. The
+    /// lock on the table, which each transaction makes for itself, tells whose a transaction is.
     pub fn lock_waits_sql(&self) -> &'static str {
         if self.reads_lock_waits_live() {
-            "SELECT w.PROCESSLIST_ID, b.PROCESSLIST_ID FROM performance_schema.data_lock_waits l \
-             JOIN performance_schema.threads w ON w.THREAD_ID=l.REQUESTING_THREAD_ID \
-             JOIN performance_schema.threads b ON b.THREAD_ID=l.BLOCKING_THREAD_ID"
+            "SELECT STRAIGHT_JOIN DISTINCT w.PROCESSLIST_ID, b.PROCESSLIST_ID FROM performance_schema.data_lock_waits l \
+             JOIN performance_schema.data_locks r \
+             ON r.ENGINE_TRANSACTION_ID=l.REQUESTING_ENGINE_TRANSACTION_ID AND r.LOCK_TYPE='TABLE' \
+             JOIN performance_schema.data_locks o \
+             ON o.ENGINE_TRANSACTION_ID=l.BLOCKING_ENGINE_TRANSACTION_ID AND o.LOCK_TYPE='TABLE' \
+             JOIN performance_schema.threads w ON w.THREAD_ID=r.THREAD_ID \
+             JOIN performance_schema.threads b ON b.THREAD_ID=o.THREAD_ID"
         } else {
             "SELECT w.trx_mysql_thread_id, b.trx_mysql_thread_id FROM information_schema.innodb_lock_waits l \
              JOIN information_schema.innodb_trx w ON w.trx_id=l.requesting_trx_id \
