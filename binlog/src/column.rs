@@ -4,6 +4,8 @@ use std::fmt;
 
 use bytes::Bytes;
 
+use crate::event::Flavour;
+
 /// A column type code (`MYSQL_TYPE_*`).
 #[derive(Copy, Clone, Eq, PartialEq, Hash)]
 pub struct ColumnKind(pub u8);
@@ -209,8 +211,14 @@ impl Column {
         )
     }
 
-    /// Whether the optional metadata counts the column as one with a character set (ENUM and SET have their own).
-    pub(crate) fn is_character(&self) -> bool {
+    /// Whether the optional metadata counts the column as one with a character set (ENUM and SET have their own). MariaDB's counts GEOMETRY, as
+    /// binary (seen: 10.11, 11.4, 11.8); MySQL's does not.
+    pub(crate) fn is_character(&self, flavour: Flavour) -> bool {
+        let geometry = self.kind == ColumnKind::GEOMETRY && flavour == Flavour::MariaDb;
+        geometry || self.is_text_or_bytes()
+    }
+
+    fn is_text_or_bytes(&self) -> bool {
         matches!(
             self.real_kind(),
             ColumnKind::STRING

@@ -105,7 +105,7 @@ impl TableMap {
             let kind = r.u8("optional metadata type")?;
             let base = r.offset();
             let value = r.lenenc_bytes("optional metadata")?;
-            map.read_optional(kind, Reader::new(value, base), event, year_has_sign(format))?;
+            map.read_optional(kind, Reader::new(value, base), event, format)?;
         }
         Ok(map)
     }
@@ -120,15 +120,20 @@ impl TableMap {
         kind: u8,
         mut r: Reader<'_>,
         event: &Event,
-        year_has_sign: Option<bool>,
+        format: &FormatDescription,
     ) -> Result<(), Corrupt> {
+        let flavour = format.flavour;
         match kind {
-            meta::SIGNEDNESS => self.read_signedness(r.rest(), year_has_sign),
-            meta::DEFAULT_CHARSET => default_charset(&mut r, self.columns.iter_mut().filter(|c| c.is_character()))?,
+            meta::SIGNEDNESS => self.read_signedness(r.rest(), year_has_sign(format)),
+            meta::DEFAULT_CHARSET => {
+                default_charset(&mut r, self.columns.iter_mut().filter(|c| c.is_character(flavour)))?
+            }
             meta::ENUM_AND_SET_DEFAULT_CHARSET => {
                 default_charset(&mut r, self.columns.iter_mut().filter(|c| c.is_enum_or_set()))?;
             }
-            meta::COLUMN_CHARSET => column_charset(&mut r, self.columns.iter_mut().filter(|c| c.is_character()))?,
+            meta::COLUMN_CHARSET => {
+                column_charset(&mut r, self.columns.iter_mut().filter(|c| c.is_character(flavour)))?
+            }
             meta::ENUM_AND_SET_COLUMN_CHARSET => {
                 column_charset(&mut r, self.columns.iter_mut().filter(|c| c.is_enum_or_set()))?;
             }

@@ -3,6 +3,7 @@
 use bytes::Bytes;
 
 use crate::column::{Column, ColumnKind};
+use crate::event::Flavour;
 use crate::kind::Kind;
 use crate::table_map::{KeyPart, TableMap, meta};
 
@@ -89,12 +90,11 @@ fn write_metadata(out: &mut Vec<u8>, spec: &TableMapSpec<'_>) {
         write_msb_bits(&mut bits, numeric().map(|column| column.unsigned == Some(true)));
         field(out, meta::SIGNEDNESS, &bits);
     }
-    write_charsets(
-        out,
-        columns.iter().filter(|column| column.is_character()),
-        meta::DEFAULT_CHARSET,
-        meta::COLUMN_CHARSET,
-    );
+    // A GEOMETRY column has a collation where its log was MariaDB's.
+    let is_geometry_with_one = |column: &Column| column.kind == ColumnKind::GEOMETRY && column.collation.is_some();
+    let characters =
+        columns.iter().filter(|column| column.is_character(Flavour::MySql) || is_geometry_with_one(column));
+    write_charsets(out, characters, meta::DEFAULT_CHARSET, meta::COLUMN_CHARSET);
     let geometry = || columns.iter().filter(|column| column.kind == ColumnKind::GEOMETRY);
     if geometry().next().is_some() && geometry().all(|column| column.geometry_type.is_some()) {
         let mut types = Vec::new();

@@ -58,3 +58,7 @@ CALL swap(100);
 CREATE TABLE kinds (id INT UNSIGNED PRIMARY KEY, e ENUM('a', 'b'), s SET('x', 'y'), c VARCHAR(20) CHARACTER SET latin1, g POINT, t TEXT);
 INSERT INTO kinds VALUES (1, 'a', 'x,y', 'é', ST_GeomFromText('POINT(1 1)'), 't');
 UPDATE kinds SET e = 'b', t = NULL;
+CREATE TABLE places (id INT PRIMARY KEY, c VARCHAR(9) CHARACTER SET utf8mb4, g POINT, t TEXT CHARACTER SET latin1, h GEOMETRY, v CHAR(2) CHARACTER SET ascii, UNIQUE (c), UNIQUE (v)) DEFAULT CHARSET = latin1;
+INSERT INTO places VALUES (1, 'ä', ST_GeomFromText('POINT(1 1)'), 'ä', NULL, 'a'), (2, 'b', NULL, NULL, ST_GeomFromText('POINT(2 2)'), 'b');
+UPDATE places SET c = CONCAT(c, 'x'), v = 'c' WHERE id = 1;
+DELETE FROM places WHERE c = 'b';
