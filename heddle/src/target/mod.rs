@@ -69,7 +69,7 @@ pub trait Target: Send + Sync {
     /// Pairs (waiting worker, blocking worker) among this channel's sessions, from the target's own lock information.
     fn lock_waits(&self) -> Result<Vec<(usize, usize)>, Failure>;
 
-    /// Ends what the worker's session is executing, if anything; its transaction then fails with a conflict.
+    /// Ends the rows that the worker's session is applying ahead of its turn, if any; its transaction then fails with a conflict.
     fn interrupt(&self, worker: usize) -> Result<(), Failure>;
 
     /// Whether sessions lock the rows that they change until they commit, and wait for each other's locks.

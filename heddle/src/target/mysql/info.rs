@@ -102,6 +102,12 @@ impl TargetInfo {
         self.flavour == Flavour::MySql && self.version >= (8, 0, 0)
     }
 
+    /// Whether `KILL QUERY` can end the server: where it meets a `BINLOG` statement that opens its tables. Seen: MySQL 5.7.22 and 8.0.15 (a segmentation
+    /// fault in `table_def::compatible_with`), not 9.7; since when is not known. One that waits for a row lock has opened them.
+    pub fn dies_of_interruptions(&self) -> bool {
+        self.flavour == Flavour::MySql && self.version < (9, 0, 0)
+    }
+
     /// Rows (waiting connection id, blocking connection id) of InnoDB's row lock waits.
     ///
     /// In MySQL 8 and 9 the thread of a row lock is not who holds it or waits for it but who made it (`RecLock::lock_add` in `lock0lock.cc`): of a row

@@ -29,6 +29,7 @@ mod statement;
 pub mod status;
 mod xa;
 
+use std::collections::HashSet;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
@@ -66,6 +67,8 @@ pub struct Shared {
     progress_table: Mutex<Option<Arc<ProgressTable>>>,
     /// Connection id of each worker; 0 while it has none.
     connections: Mutex<Vec<u64>>,
+    /// Workers whose sessions apply rows of a group that may not commit yet: nobody else is interrupted.
+    interruptible: Mutex<HashSet<usize>>,
     /// Left by an earlier run or connection, until its transaction comes by.
     intent: Mutex<Option<Intent>>,
     /// Statements of all workers run here, so that temporary tables find their session.
@@ -115,6 +118,8 @@ pub struct MySqlTarget {
     control: Mutex<Connection>,
     /// When the lock information was last read.
     lock_waits_read: Mutex<Option<Instant>>,
+    /// Workers that waited for a lock then.
+    waiting: Mutex<HashSet<usize>>,
 }
 
 impl MySqlTarget {
@@ -146,11 +151,17 @@ impl MySqlTarget {
             epoch: AtomicU64::new(0),
             progress_table: Mutex::new(None),
             connections: Mutex::new(Vec::new()),
+            interruptible: Mutex::default(),
             intent: Mutex::new(None),
             alone: Mutex::new(None),
             lookups: Lookups::default(),
         };
-        Ok(Self { shared: Arc::new(shared), control: Mutex::new(control), lock_waits_read: Mutex::new(None) })
+        Ok(Self {
+            shared: Arc::new(shared),
+            control: Mutex::new(control),
+            lock_waits_read: Mutex::new(None),
+            waiting: Mutex::default(),
+        })
     }
 
     fn lock_name(&self) -> String {
@@ -350,16 +361,26 @@ impl Target for MySqlTarget {
         let worker =
             |id: Option<u64>| connections.iter().position(|&connection| Some(connection) == id && connection != 0);
         let mut waits = Vec::new();
+        let mut all = HashSet::new();
         for row in rows {
             let (waiting, blocking) = (row.parse(0).map_err(failed)?, row.parse(1).map_err(failed)?);
-            if let (Some(waiting), Some(blocking)) = (worker(waiting), worker(blocking)) {
+            let Some(waiting) = worker(waiting) else { continue };
+            all.insert(waiting);
+            if let Some(blocking) = worker(blocking) {
                 waits.push((waiting, blocking));
             }
         }
+        *locked(&self.waiting) = all;
         Ok(waits)
     }
 
     fn interrupt(&self, worker: usize) -> Result<(), Failure> {
+        // Held until the server has answered: what the session does after these rows is not hit any more, but for a rollback.
+        let interruptible = locked(&self.shared.interruptible);
+        let may_be_opening = self.shared.info.dies_of_interruptions() && !locked(&self.waiting).contains(&worker);
+        if !interruptible.contains(&worker) || may_be_opening {
+            return Ok(());
+        }
         let Some(id) = locked(&self.shared.connections).get(worker).copied().filter(|&id| id != 0) else {
             return Ok(());
         };

@@ -323,6 +323,12 @@ impl MySqlSession {
         Ok(())
     }
 
+    fn apply_rows(&mut self, first: &Transaction, batches: &[Batch<'_>]) -> Result<(), Failure> {
+        self.begin(first)?;
+        self.push(batches)?;
+        self.script.send(&mut self.connection).map(|_| ())
+    }
+
     pub(super) fn push(&mut self, batches: &[Batch<'_>]) -> Result<(), Failure> {
         let Self { shared, encoder, script, connection, .. } = self;
         for batch in batches {
@@ -400,9 +406,11 @@ impl MySqlSession {
 
 impl Session for MySqlSession {
     fn apply(&mut self, first: &Transaction, batches: &[Batch<'_>]) -> Result<(), Failure> {
-        self.begin(first)?;
-        self.push(batches)?;
-        self.script.send(&mut self.connection).map(|_| ())
+        locked(&self.shared.interruptible).insert(self.number);
+        let done = self.apply_rows(first, batches);
+        // Waits for an interruption that is under way.
+        locked(&self.shared.interruptible).remove(&self.number);
+        done
     }
 
     fn commit(&mut self, first: &Transaction, batches: &[Batch<'_>], range: Range<'_>) -> Result<Commit, Failure> {
