@@ -107,7 +107,7 @@ pub fn run(spec: &Spec, stats: &Arc<Stats>, stop: &Arc<AtomicBool>) -> Result<Su
         (Source::Live(options), Some(_)) => {
             // Anew: a predecessor may have applied more until it gave the channel up.
             let source = feed::live_state(options)?;
-            feed::of_server(spec, options, source, &opened, stats, stop)?
+            feed::of_server(spec, options, source, &opened, stats)?
         }
         (Source::Live(_), None) => bail!("the state of the live source was not read"),
         (Source::Files(files), _) => feed::of_files(spec, files, &opened)?,

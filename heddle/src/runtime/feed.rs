@@ -2,7 +2,6 @@
 
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 
 use anyhow::{Context, Result, bail};
 use engine::gtid::GtidState;
@@ -59,7 +58,6 @@ pub fn of_server(
     source: SourceState,
     opened: &Opened,
     stats: &Arc<Stats>,
-    stop: &Arc<AtomicBool>,
 ) -> Result<Feed> {
     let start = start::live(opened, &source, &spec.start, spec.on_target.clone(), spec.relay_filled)?;
     let mut until = Until { gtids_incomplete: !start.by_gtid, ..spec.until.clone() };
@@ -84,7 +82,7 @@ pub fn of_server(
         writer,
         relay_sync: spec.relay_sync,
         stats: Arc::clone(stats),
-        stop: Arc::clone(stop),
+        stop: Arc::default(),
         retry_for: spec.source_retry,
     };
     let purge: Purge = Box::new(move |mark| {
@@ -106,7 +104,7 @@ pub fn of_server(
 }
 
 /// `gtids`: what is applied before a new relay log begins.
-pub fn relay_options(identity: &str, bytes_max: u64, gtids: &engine::gtid::GtidState) -> relay::Options {
+pub fn relay_options(identity: &str, bytes_max: u64, gtids: &GtidState) -> relay::Options {
     relay::Options {
         source: identity.to_owned(),
         relay_bytes_max: bytes_max,

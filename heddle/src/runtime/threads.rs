@@ -100,10 +100,8 @@ pub fn run(spec: &Spec, feed: Feed, opened: &Opened, stats: &Arc<Stats>, stop: &
     let feeding = Arc::new(Desk::new(Feeding { reader: feed.reader, feeder, ended: false }));
     let (own, out) = (Arc::clone(&feeding), send_fed.clone());
     threads.push(spawn("feeder", move || feeding::run(&own, &out))?);
-    // The receiver ends when the run does, for whatever reason.
-    let receiving = Arc::new(AtomicBool::new(false));
+    let receiving = feed.receiver.as_ref().map(|receiver| Arc::clone(&receiver.stop));
     if let Some(receiver) = feed.receiver {
-        let receiver = crate::source::live::Receiver { stop: Arc::clone(&receiving), ..receiver };
         threads.push(spawn("receiver", move || {
             if let Err(failure) = receiver.run(&feeding) {
                 // Nobody listens any more when the run is over.
@@ -115,8 +113,9 @@ pub fn run(spec: &Spec, feed: Feed, opened: &Opened, stats: &Arc<Stats>, stop: &
     }
 
     let mut outcome = coordinator::run(&desk);
-    receiving.store(true, Ordering::Relaxed);
-    stop.store(true, Ordering::Relaxed);
+    for stop in receiving.iter().chain([stop]) {
+        stop.store(true, Ordering::Relaxed);
+    }
     for thread in threads {
         join(thread, &mut outcome);
     }
