@@ -4,6 +4,7 @@
 
 use std::sync::Arc;
 
+use super::collisions::{Keys, KnownKeys};
 use super::{CommitOrder, Flight, Output, Queued, Run, Scheduler};
 use crate::Seq;
 use crate::group::{Group, GroupId, Held, Limits, Taken};
@@ -103,6 +104,7 @@ impl Scheduler {
         let mut transactions = Vec::new();
         let mut held = Vec::new();
         let mut held_for = HeldFor::default();
+        let mut speculative = false;
         for seq in first..=last {
             let index = (seq - self.queue_first) as usize;
             let Some(Queued { transaction, placement }) = self.queue.get_mut(index).and_then(Option::take) else {
@@ -113,6 +115,7 @@ impl Scheduler {
             let in_sequence = self.config.order == CommitOrder::Preserve;
             let rows = if granted || !in_sequence { Held::Nothing } else { self.held(first, &placement, begun) };
             held_for.add(first, &placement);
+            speculative |= placement.speculative;
             self.counters.speculative += u64::from(placement.speculative);
             if let Held::Rows(rows) = &rows {
                 self.counters.rows_held += rows.iter().filter(|&&held| held).count() as u64;
@@ -121,6 +124,11 @@ impl Scheduler {
             self.ready.remove(seq);
             self.lanes.launch(lane, seq);
             transactions.push(transaction);
+        }
+        let keys = KnownKeys::new();
+        if speculative && !granted && self.would_be_in_the_way(keys.get_or_init(|| Keys::of(&transactions))) {
+            held.fill(Held::Everything);
+            held_for.committed = first - 1;
         }
         self.drop_front();
         self.overdue = false;
@@ -140,7 +148,8 @@ impl Scheduler {
         self.next_group += 1;
         let group = Arc::new(Group { id, transactions, held, before, mark });
         let Some(worker) = self.idle.pop() else { panic!("no idle worker to launch group {} on", id.0) };
-        let run = Run { attempt: 1, granted, isolate: false, announce: self.config.announce && !group.is_barrier() };
+        let announce = (self.config.announce || (speculative && !granted)) && !group.is_barrier();
+        let run = Run { attempt: 1, granted, isolate: false, announce };
         let is_held = group.held.iter().any(|held| *held != Held::Nothing);
         self.lanes.took_off(lane);
         let flight = Flight {
@@ -152,6 +161,8 @@ impl Scheduler {
             retry: None,
             lane,
             held_for: is_held.then_some(held_for),
+            speculative,
+            keys,
         };
         self.flights.insert(id, flight);
         Output::Dispatch { worker, group, run }

@@ -6,8 +6,8 @@
 //! With preserved order groups are formed in sequence and may run before earlier ones have committed: they apply the rows that
 //! depend on nothing uncommitted, then wait for their grant, which comes when all before them have committed. So
 //! the group at the head can always finish, and with it all others: no cycle among our own waits. A lock that a
-//! later group holds and an earlier one needs is reported by [`Scheduler::lock_wait`]: the later is aborted and runs
-//! again as the head.
+//! later group holds and an earlier one needs is reported by [`Scheduler::lock_wait`], or seen before that in what both of them
+//! change ([`collisions`]): the later is aborted and runs again as the head.
 //!
 //! A few transactions are not worth a group that waits for its grant: while another is under way they gather in the queue, and go together
 //! once it has its place, or before, when there are enough of them ([`crate::group::Limits`], [`Scheduler::overdue`]). So when the
@@ -19,6 +19,7 @@
 //! With relaxed order a group runs when everything that it depends on has committed, and commits at once. With an order per
 //! lane it waits for its grant, too, which comes when all before it in its lane have their places ([`lanes`]).
 
+mod collisions;
 mod forming;
 mod lanes;
 mod ready;
@@ -34,6 +35,7 @@ use crate::group::{Group, GroupId, Limits};
 use crate::policy::{Lane, Placement, Watermark};
 use crate::progress::{Committed, Mark, Marker};
 use crate::transaction::{BarrierCause, Transaction};
+use collisions::KnownKeys;
 use forming::HeldFor;
 use lanes::Lanes;
 use ready::ReadySet;
@@ -98,7 +100,7 @@ pub struct Run {
     pub granted: bool,
     /// Apply each transaction by itself, so that a failure names its culprit.
     pub isolate: bool,
-    /// Say when all rows are applied and only the commit is left.
+    /// Say when all rows are applied and only the commit is left, or the grant and the commit.
     pub announce: bool,
 }
 
@@ -193,6 +195,9 @@ struct Flight {
     lane: Lane,
     /// What its held rows wait for; `None`: nothing is held, or it has been released.
     held_for: Option<HeldFor>,
+    /// Its rows may be those that an earlier one needs.
+    speculative: bool,
+    keys: KnownKeys,
 }
 
 pub struct Scheduler {
@@ -361,6 +366,7 @@ impl Scheduler {
         if flight.retry.is_none() {
             self.applied.insert(flight.group.first(), flight.group.last());
             self.progressed();
+            self.end_collisions();
         }
     }
 
@@ -519,16 +525,21 @@ impl Scheduler {
         let Some(waiting) = self.flights.get(&waiter).filter(|_| waiter != blocker) else { return };
         // One that may commit goes before one that may not, whatever its lane.
         let (goes_first, first) = (waiting.run.granted, waiting.group.first());
-        let Some(flight) = self.flights.get_mut(&blocker) else { return };
-        if !goes_first && flight.group.first() < first {
-            return;
+        let Some(flight) = self.flights.get(&blocker) else { return };
+        if goes_first || flight.group.first() >= first {
+            self.abort(blocker);
         }
+    }
+
+    /// Unless it may commit already, or is not running.
+    fn abort(&mut self, group: GroupId) {
+        let Some(flight) = self.flights.get_mut(&group) else { return };
         if flight.run.granted || flight.retry.is_some() {
             return;
         }
         self.counters.aborts += u64::from(!std::mem::replace(&mut flight.aborting, true));
         let (worker, attempt) = (flight.worker, flight.run.attempt);
-        self.outputs.push_back(Output::Abort { worker, group: blocker, attempt });
+        self.outputs.push_back(Output::Abort { worker, group, attempt });
     }
 
     /// Hands the grant on to the first group whose place is not taken, if all before it have theirs.

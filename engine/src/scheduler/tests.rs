@@ -1,3 +1,4 @@
+mod collisions;
 mod directed;
 mod keeping_up;
 

@@ -1,5 +1,6 @@
 //! The threads of one run and the queues between them: starts them, waits until the coordinator has done its work, then for all others.
 
+use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
@@ -186,6 +187,7 @@ impl Common<'_> {
             apart,
             stats: Arc::clone(self.stats),
             next: None,
+            early: VecDeque::new(),
         };
         (send_orders, task)
     }

@@ -2,6 +2,7 @@
 //!
 //! Decides nothing about order: it commits when it is granted to, and rolls back when it is told to.
 
+use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -71,6 +72,8 @@ pub struct WorkerTask {
     pub stats: Arc<Stats>,
     /// To see to before anything else.
     pub next: Option<Next>,
+    /// Orders for the group under way that have come before it could do anything about them.
+    pub early: VecDeque<Order>,
 }
 
 /// What a bringer has begun, or left to the worker's own thread.
@@ -116,7 +119,8 @@ impl WorkerTask {
     /// Until there are no more orders.
     fn work(&mut self) -> Then {
         loop {
-            let next = self.next.take().map_or_else(|| self.orders.try_recv().map(Next::Order), Ok);
+            let next = self.next.take().or_else(|| self.early.pop_front().map(Next::Order));
+            let next = next.map_or_else(|| self.orders.try_recv().map(Next::Order), Ok);
             let done = match next {
                 Ok(Next::Sent { group, run, sent }) => {
                     let outcome = sent.and_then(|()| self.session.answer());
@@ -243,6 +247,10 @@ impl WorkerTask {
         let at_once = run.granted && !run.announce;
         let (free, mut held) = if run.granted { (Vec::new(), [free, held].concat()) } else { (free, held) };
         if !free.is_empty() {
+            // An interruption only meets what has begun.
+            if self.is_aborted(group.id, run.attempt) {
+                return Err(in_the_way());
+            }
             self.session.apply(first, &free)?;
         }
         if !at_once && (run.granted || held.is_empty()) {
@@ -272,12 +280,7 @@ impl WorkerTask {
                     self.apply_held(first, held)?;
                     self.announce(group, run);
                 }
-                Some(Granted::Aborted) => {
-                    return Err(Failure::new(
-                        FailureKind::Conflict,
-                        "an earlier group needs a lock that this one holds",
-                    ));
-                }
+                Some(Granted::Aborted) => return Err(in_the_way()),
                 None => return Ok(false),
             }
         }
@@ -306,10 +309,16 @@ impl WorkerTask {
         }
     }
 
-    fn wait_for_grant(&self, group: GroupId, attempt: u32) -> Option<Granted> {
+    fn is_aborted(&mut self, group: GroupId, attempt: u32) -> bool {
+        self.early.extend(self.orders.try_iter());
+        let is_abort = |order: &Order| matches!(order, Order::Abort { group: id, attempt: tried } if *id == group && *tried == attempt);
+        self.early.iter().any(is_abort)
+    }
+
+    fn wait_for_grant(&mut self, group: GroupId, attempt: u32) -> Option<Granted> {
         let since = Instant::now();
         let granted = loop {
-            match self.orders.recv() {
+            match self.early.pop_front().map_or_else(|| self.orders.recv(), Ok) {
                 Ok(Order::Grant(id)) if id == group => break Some(Granted::Yes),
                 Ok(Order::Release(id)) if id == group => break Some(Granted::Held),
                 Ok(Order::Abort { group: id, attempt: tried }) if id == group && tried == attempt => {
@@ -448,6 +457,10 @@ impl WorkerTask {
         let message = format!("{} (connected again; the rest of the group was not committed)", failure.message);
         Err(Failure::new(FailureKind::Conflict, message))
     }
+}
+
+fn in_the_way() -> Failure {
+    Failure::new(FailureKind::Conflict, "an earlier group needs a lock that this one holds")
 }
 
 enum Granted {

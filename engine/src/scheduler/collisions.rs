@@ -1,0 +1,138 @@
+//! Speculative groups that are in the way: seen in the write sets, at once, where asking the target who waits for whose lock takes long.
+//!
+//! A group that has applied its rows holds their locks until it commits, and it may not commit before an earlier one that is still applying.
+//! If that one needs one of the same keys, it waits for the later one, and will not come to its end. (Or it has had the row first, and its
+//! commit is not reported yet: then the later one is run again in vain, which is seldom.) The same holds for one that is stuck: it waits
+//! for a lock of one that has applied, with locks that it has taken before.
+//!
+//! ```text
+//! T1 ─?7               ? waits for the row's lock
+//! T2 ─9·               · done, waits for its turn
+//! T3 ─7─?9             stuck behind T2, and T1 behind it
+//! ```
+//!
+//! Locks that the write sets do not show are for [`Scheduler::lock_wait`].
+
+use std::cell::OnceCell;
+use std::sync::Arc;
+
+use super::{Flight, Scheduler};
+use crate::group::GroupId;
+use crate::transaction::Transaction;
+
+/// Hashes of a group's keys, each list ascending and without repetitions.
+#[derive(Debug, Default)]
+pub(super) struct Keys {
+    written: Vec<u64>,
+    /// Parents' keys.
+    referred: Vec<u64>,
+}
+
+/// The same of a group in flight, from the first time that somebody asks.
+pub(super) type KnownKeys = OnceCell<Keys>;
+
+impl Keys {
+    pub(super) fn of(transactions: &[Arc<Transaction>]) -> Self {
+        let mut keys = Self::default();
+        for set in transactions.iter().map(|transaction| &transaction.write_set) {
+            for row in &set.rows {
+                keys.written.extend(set.unique_hashes(row));
+                keys.referred.extend(set.reference_hashes(row));
+            }
+        }
+        for list in [&mut keys.written, &mut keys.referred] {
+            // No image, or NULL in it.
+            list.retain(|&hash| hash != 0);
+            list.sort_unstable();
+            list.dedup();
+        }
+        keys
+    }
+
+    /// Two may read a parent's key at the same time.
+    fn meets(&self, other: &Self) -> bool {
+        have_common(&self.written, &other.written)
+            || have_common(&self.written, &other.referred)
+            || have_common(&self.referred, &other.written)
+    }
+}
+
+/// Two ascending lists. The longer one is searched, so that a few keys beside many cost little.
+fn have_common(one: &[u64], other: &[u64]) -> bool {
+    let (few, mut many) = if one.len() <= other.len() { (one, other) } else { (other, one) };
+    for key in few {
+        many = &many[many.partition_point(|at| at < key)..];
+        if many.first() == Some(key) {
+            return true;
+        }
+    }
+    false
+}
+
+impl Scheduler {
+    /// A group has applied its rows: who is in the way of an earlier one now?
+    pub(super) fn end_collisions(&mut self) {
+        for id in self.stuck() {
+            let gives_way = |flight: &Flight| flight.may_give_way() && self.is_needed(flight.keys(), id);
+            if self.flights.get(&id).is_some_and(gives_way) {
+                self.abort(id);
+            }
+        }
+    }
+
+    /// Whether the next group would be in the way: all that it could do now is to wait.
+    pub(super) fn would_be_in_the_way(&self, keys: &Keys) -> bool {
+        self.meets_any(keys, &self.stuck()) && self.is_needed(keys, GroupId(self.next_group))
+    }
+
+    /// Those whose locks will not be free before an earlier one has committed: they have applied, or meet one that is stuck.
+    fn stuck(&self) -> Vec<GroupId> {
+        let mut stuck = Vec::new();
+        for (&id, flight) in self.flights.iter().filter(|(_, flight)| flight.speculative) {
+            if !self.is_applying(id) || self.meets_any(flight.keys(), &stuck) {
+                stuck.push(id);
+            }
+        }
+        stuck
+    }
+
+    fn meets_any(&self, keys: &Keys, others: &[GroupId]) -> bool {
+        others.iter().any(|other| self.flights.get(other).is_some_and(|other| other.keys().meets(keys)))
+    }
+
+    /// One before it is still applying, and uses one of these keys.
+    fn is_needed(&self, keys: &Keys, id: GroupId) -> bool {
+        self.flights.range(..id).any(|(&earlier, flight)| self.is_applying(earlier) && flight.keys().meets(keys))
+    }
+
+    /// In flight, and not all of its locks are known to be taken.
+    fn is_applying(&self, group: GroupId) -> bool {
+        self.flights
+            .get(&group)
+            .is_some_and(|flight| !flight.ordered && !self.applied.contains_key(&flight.group.first()))
+    }
+}
+
+impl Flight {
+    fn may_give_way(&self) -> bool {
+        self.speculative && !self.run.granted && self.retry.is_none() && !self.aborting
+    }
+
+    fn keys(&self) -> &Keys {
+        self.keys.get_or_init(|| Keys::of(&self.group.transactions))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn common_keys() {
+        assert!(!have_common(&[], &[1]));
+        assert!(!have_common(&[2, 4, 6], &[1, 3, 5, 7, 9]));
+        assert!(have_common(&[9], &[1, 3, 5, 7, 9]));
+        assert!(have_common(&[1, 3, 5, 7, 9], &[0, 1]));
+        assert!(!have_common(&[8, 10], &[1, 3, 5, 7, 9]));
+    }
+}
