@@ -2,8 +2,10 @@
 //!
 //! - `source.sql`: the workload, run by the stock client on a fresh source. `source.mariadb.sql` and
 //!   `source.mysql.sql` are run after it (or alone) on that flavour only.
-//! - `options`: lines `servers: NAME…` (default: both of `make test`), `source: OPTION…` and `target: OPTION…` for the
-//!   servers, `source.mariadb:`, `target.mysql:` and so on for one flavour, `run: files|live [HEDDLE OPTION…]`, one
+//! - `options`: lines `servers: NAME…` (default: both of `make test`); `since: NAME` and `until: NAME`, the first and the last
+//!   version that knows what the case needs (`mariadb-10.6`, `mysql-8.0.21`), one line for each flavour that has a limit, and
+//!   `except: NAME`, a server that can not be a source or a target of it for a reason of its own; `source: OPTION…` and
+//!   `target: OPTION…` for the servers, `source.mariadb:`, `target.mysql:` and so on for one flavour, `run: files|live [HEDDLE OPTION…]`, one
 //!   line per way to replicate (default: [`DEFAULT_RUNS`]).
 //! - `expect`: lines `error: TEXT` (heddle must stop with a message that holds TEXT), or `equal` (the default: the
 //!   target then holds what the source holds, and the same command again finds nothing to do).
@@ -11,6 +13,7 @@
 use crate::server::{Kind, MARIADB_10_11, MYSQL_9_7, Server};
 use crate::{checksum, heddle, native};
 use anyhow::{Context, Result, bail, ensure};
+use std::cmp::Ordering;
 use std::path::{Path, PathBuf};
 
 /// How a case is replicated unless its options say otherwise: grouped from files, and live one by one in order.
@@ -27,7 +30,33 @@ pub struct Case {
     pub runs: Vec<String>,
     folder: PathBuf,
     options: Vec<(String, String)>,
+    limits: Vec<Limit>,
     error: Option<String>,
+}
+
+/// A version that the servers for a case must have at least, or at most; or one that they must not have.
+#[derive(Clone, Debug)]
+struct Limit {
+    mariadb: bool,
+    version: Vec<u32>,
+    wrong: Ordering,
+}
+
+impl Limit {
+    /// `name`: as those of the servers, also of versions that nobody has here.
+    fn read(name: &str, wrong: Ordering) -> Result<Self> {
+        let read = || {
+            let (flavour, version) = name.split_once('-')?;
+            let mariadb = ["mysql", "mariadb"].iter().position(|known| *known == flavour)? == 1;
+            let version: Result<Vec<u32>, _> = version.split('.').map(str::parse).collect();
+            Some(Self { mariadb, version: version.ok()?, wrong })
+        };
+        read().with_context(|| format!("options: expected mysql-8.0.21, mariadb-10.6 and the like, not '{name}'"))
+    }
+
+    fn allows(&self, kind: Kind) -> bool {
+        kind.is_mariadb() != self.mariadb || kind.version().cmp(&self.version) != self.wrong
+    }
 }
 
 /// All cases below a folder, by name.
@@ -51,6 +80,7 @@ fn read(folder: &Path) -> Result<Case> {
         runs: Vec::new(),
         folder: folder.to_path_buf(),
         options: Vec::new(),
+        limits: Vec::new(),
         error: None,
     };
     for line in content_lines(&text("options")) {
@@ -58,6 +88,9 @@ fn read(folder: &Path) -> Result<Case> {
         let value = value.trim();
         match key {
             "servers" => case.kinds = value.split_whitespace().map(str::parse).collect::<Result<_>>()?,
+            "since" => case.limits.push(Limit::read(value, Ordering::Less)?),
+            "except" => case.limits.push(Limit::read(value, Ordering::Equal)?),
+            "until" => case.limits.push(Limit::read(value, Ordering::Greater)?),
             "run" => case.runs.push(value.to_owned()),
             "source" | "source.mariadb" | "source.mysql" | "target" | "target.mariadb" | "target.mysql" => {
                 case.options.push((key.to_owned(), value.to_owned()));
@@ -99,6 +132,12 @@ impl Case {
             names.iter().map(|name| self.folder.join(name)).filter(|path| path.exists()).collect();
         ensure!(!files.is_empty(), "no source.sql for {kind}");
         files.iter().map(|path| Ok(std::fs::read(path)?)).collect()
+    }
+
+    /// Whether such a server can run it: it has the flavour of one that the case names, and a version that knows what the case needs.
+    pub fn suits(&self, kind: Kind) -> bool {
+        self.kinds.iter().any(|own| own.is_mariadb() == kind.is_mariadb())
+            && self.limits.iter().all(|limit| limit.allows(kind))
     }
 
     /// Whether the target is to hold what the source holds in the end.

@@ -45,8 +45,13 @@ impl Kind {
 
     /// First number of the version.
     pub fn major(self) -> u32 {
-        let version = self.0.split('-').nth(1).and_then(|version| version.split('.').next());
-        version.and_then(|number| number.parse().ok()).unwrap_or(0)
+        self.version().first().copied().unwrap_or(0)
+    }
+
+    /// As many numbers of the version as its name has.
+    pub fn version(self) -> Vec<u32> {
+        let version = self.0.split('-').nth(1).unwrap_or_default();
+        version.split('.').map_while(|number| number.parse().ok()).collect()
     }
 
     /// MySQL's binary JSON; MariaDB's is text.
