@@ -54,6 +54,7 @@ fn catalogue() -> OneTable {
         has_relations: false,
         is_referenced: false,
         transactional: true,
+        runs_alone: false,
         lookup_columns: None,
         order_by_table: None,
     }))

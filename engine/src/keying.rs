@@ -144,7 +144,7 @@ impl Keying {
         for (index, item) in items.iter_mut().enumerate() {
             let Item::Rows(rows) = item else { continue };
             let plan = self.plan(&rows.map, catalogue)?;
-            if !plan.table.transactional {
+            if !plan.table.transactional || plan.table.runs_alone {
                 barrier.get_or_insert(BarrierCause::NonTransactional);
             }
             rows.table = Some(Arc::clone(&plan.table));

@@ -103,6 +103,8 @@ pub struct Table {
     /// It is a parent: foreign keys of some table refer to it.
     pub is_referenced: bool,
     pub transactional: bool,
+    /// Its rows share a target transaction with nothing but those of their own.
+    pub runs_alone: bool,
     /// The primary key's columns, where the target needs no others of a full before image to find a row, to change or to delete it.
     pub lookup_columns: Option<Bitmap>,
     pub order_by_table: Option<TableOrderCause>,
@@ -151,6 +153,7 @@ impl Table {
             has_relations: true,
             is_referenced: true,
             transactional: true,
+            runs_alone: false,
             lookup_columns: None,
             order_by_table: Some(cause),
         }

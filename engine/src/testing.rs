@@ -89,6 +89,7 @@ impl TestTable {
             has_relations: false,
             is_referenced: false,
             transactional: true,
+            runs_alone: false,
             lookup_columns: None,
             order_by_table,
         };

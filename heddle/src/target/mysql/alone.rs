@@ -4,6 +4,7 @@
 //! they are executed once. The rest of their transaction follows with the progress.
 
 use binlog::Flavour;
+use engine::compact::{Batch, whole_event};
 use engine::failure::{Failure, FailureKind};
 use engine::sql::{Class, DdlKind, Xid};
 use engine::transaction::{BarrierCause, Body, Item, StatementItem, Transaction};
@@ -14,6 +15,7 @@ use super::fingerprint;
 use super::intent::{Intent, Once};
 use super::progress;
 use super::session::MySqlSession;
+use super::single;
 use super::statement::{
     at_statement, commits_by_itself, execute, execute_text, is_temporary_ddl, starts_transaction, text,
 };
@@ -76,7 +78,7 @@ fn spilled_xid(transaction: &Transaction, reread: &Reread) -> Result<Xid, Failur
 /// The rows of one item, in their order.
 fn apply_rows(session: &mut MySqlSession, transaction: &Transaction, index: usize) -> Result<(), Failure> {
     let Some(Item::Rows(rows)) = transaction.items().get(index) else { return Ok(()) };
-    session.push(&[engine::compact::whole_event(rows)])
+    session.push(&[whole_event(rows)])
 }
 
 fn run_items(
@@ -87,6 +89,9 @@ fn run_items(
 ) -> Result<(), Failure> {
     if session.shared.sets_gtid() && session.shared.info.log_bin {
         executed::check_not_mixed(transaction, items)?;
+    }
+    if has_sequences(items) {
+        return with_sequences(session, transaction, range);
     }
     let mut steps = Steps::new(session, transaction, range);
     match xa::prepared_by(items) {
@@ -105,6 +110,32 @@ fn run_items(
         },
     }
     steps.note_progress(session)
+}
+
+/// Where GTIDs are kept.
+fn has_sequences(items: &[Item]) -> bool {
+    let is_one =
+        |item: &Item| matches!(item, Item::Rows(rows) if rows.table.as_ref().is_some_and(|table| table.runs_alone));
+    items.iter().any(is_one)
+}
+
+/// One statement that commits by itself: the target logs a sequence's row with the others of the statement, under one GTID. Between `BEGIN` and
+/// `COMMIT` it would be logged at once, and the rest under a second one.
+fn with_sequences(session: &mut MySqlSession, transaction: &Transaction, range: Range<'_>) -> Result<(), Failure> {
+    let batches: Vec<Batch<'_>> = transaction
+        .items()
+        .iter()
+        .filter_map(|item| if let Item::Rows(rows) = item { Some(whole_event(rows)) } else { None })
+        .collect();
+    if batches.len() == transaction.items().len() && single::send_whole(session, transaction, &batches, range)? {
+        return single::answer(session).map_err(|failure| at_transaction(failure, transaction));
+    }
+    Err(Failure::new(
+        FailureKind::Refused,
+        "a transaction that changes a sequence does not fit into one statement: the target would log it under two GTIDs",
+    )
+    .at(transaction.place())
+    .remedy("use --gtids local, or raise max_allowed_packet on the target"))
 }
 
 /// How far the items of one transaction are, which may come in pieces.

@@ -61,7 +61,27 @@ pub(super) fn send_group(
     batches: &[Batch<'_>],
     range: Range<'_>,
 ) -> Result<bool, Failure> {
-    let fits = encode(session, first, batches, range)?.is_some_and(|bytes| bytes <= packet_bytes(session));
+    send_up_to(packet_bytes(session), session, first, batches, range)
+}
+
+/// The same for what can only be one statement: as many bytes as the server takes.
+pub(super) fn send_whole(
+    session: &mut MySqlSession,
+    transaction: &Transaction,
+    batches: &[Batch<'_>],
+    range: Range<'_>,
+) -> Result<bool, Failure> {
+    send_up_to(server_packet_bytes(session), session, transaction, batches, range)
+}
+
+fn send_up_to(
+    bytes_max: usize,
+    session: &mut MySqlSession,
+    first: &Transaction,
+    batches: &[Batch<'_>],
+    range: Range<'_>,
+) -> Result<bool, Failure> {
+    let fits = encode(session, first, batches, range)?.is_some_and(|bytes| bytes <= bytes_max);
     if fits {
         add(session, first)?;
         end_packet(session);
@@ -82,7 +102,11 @@ fn end_packet(session: &mut MySqlSession) {
 }
 
 fn packet_bytes(session: &MySqlSession) -> usize {
-    PACKET_BYTES.min(session.shared.info.packet_bytes_max.saturating_sub(SPARE_BYTES))
+    PACKET_BYTES.min(server_packet_bytes(session))
+}
+
+fn server_packet_bytes(session: &MySqlSession) -> usize {
+    session.shared.info.packet_bytes_max.saturating_sub(SPARE_BYTES)
 }
 
 /// Rows of tables with transactions only, so that one error undoes all, and which need no questions.

@@ -17,6 +17,8 @@ pub struct Definition {
     /// The one that identifies a row first.
     pub unique_keys: Vec<UniqueKey>,
     pub transactional: bool,
+    /// MariaDB's.
+    pub is_sequence: bool,
     pub cause: Option<TableOrderCause>,
     /// Columns of the row image that `information_schema.COLUMNS` does not show: MariaDB's hidden hash for each unique key that
     /// is too long for an index, and the two ends of a row's time with system versioning.
@@ -47,7 +49,9 @@ pub fn read(
         let transactional = matches!(engine.as_str(), "INNODB" | "ROCKSDB" | "TOKUDB" | "NDBCLUSTER" | "BLACKHOLE");
         let hidden_columns = if kind == "SYSTEM VERSIONED" { 2 } else { 0 };
         let takes_whole_rows = engine != "INNODB" || kind != "BASE TABLE";
-        let definition = Definition { transactional, hidden_columns, takes_whole_rows, ..Definition::default() };
+        let is_sequence = kind == "SEQUENCE";
+        let definition =
+            Definition { transactional, is_sequence, hidden_columns, takes_whole_rows, ..Definition::default() };
         found.insert(name(row, 3)?, definition);
     }
     if found.is_empty() {

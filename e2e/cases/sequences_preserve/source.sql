@@ -1,0 +1,22 @@
+-- A sequence's row is logged at once, and under a GTID of its own: the progress must not take the next one of the source.
+CREATE DATABASE d;
+USE d;
+CREATE SEQUENCE s NOCACHE;
+CREATE TABLE t (id INT PRIMARY KEY DEFAULT NEXTVAL(s), a INT) ENGINE=InnoDB;
+CREATE TABLE big (id INT PRIMARY KEY, v VARCHAR(200)) ENGINE=InnoDB;
+CREATE TABLE plain (id INT PRIMARY KEY) ENGINE=Aria;
+INSERT INTO big SELECT seq, REPEAT('x', 200) FROM seq_1_to_5000;
+SELECT NEXTVAL(s);
+INSERT INTO plain VALUES (1);
+INSERT INTO big SELECT seq, REPEAT('x', 200) FROM seq_5001_to_10000;
+SELECT NEXTVAL(s);
+CREATE TABLE lost (id INT PRIMARY KEY);
+BEGIN;
+INSERT INTO t (a) VALUES (1), (2);
+INSERT INTO t (a) VALUES (3);
+COMMIT;
+INSERT INTO t (a) VALUES (4);
+SELECT NEXTVAL(s);
+CREATE USER lost_user@localhost;
+INSERT INTO big VALUES (-1, 'x');
+DROP USER lost_user@localhost;
