@@ -663,7 +663,7 @@ fn is_plain_savepoint(item: &Item) -> bool {
 }
 
 fn classify(query: &Query) -> sql::Statement {
-    let mode = SqlMode::from_bits(query.vars.sql_mode.unwrap_or(0));
+    let mode = SqlMode::of(&query.vars);
     sql::classify(&query.sql, &String::from_utf8_lossy(&query.schema), mode)
 }
 

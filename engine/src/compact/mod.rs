@@ -16,6 +16,7 @@
 
 mod entity;
 mod identity;
+mod scan;
 #[cfg(test)]
 mod tests;
 
@@ -29,6 +30,7 @@ use crate::group::Group;
 use crate::schema::{Table, TableId};
 use crate::transaction::{Item, Row, RowsItem, Transaction, WriteSet};
 use entity::Entities;
+use scan::Scan;
 
 /// What to apply, in order, first the rows that need not wait for an earlier group's commit.
 #[derive(Debug, Default)]
@@ -192,25 +194,22 @@ fn emit_ordered<'a>(changes: &[Change<'a>], plan: &mut Plan<'a>) {
     let any_held = changes.iter().any(|change| change.held);
     let batches = if any_held { &mut plan.held } else { &mut plan.free };
     let mut open: Option<Batch<'a>> = None;
+    let mut scan = Scan::default();
     for change in changes {
-        match open.take() {
-            Some(mut batch) if continues(&batch, change) => {
-                batch.rows.push(change.images);
-                open = Some(batch);
-            }
-            other => {
-                batches.extend(other);
+        match &mut open {
+            Some(batch) if continues(batch, change) && scan.takes(change) => batch.rows.push(change.images),
+            _ => {
+                scan = Scan::default();
+                scan.takes(change);
                 let mut batch = batch_like(change, change.item.event.kind);
                 batch.rows.push(change.images);
-                open = Some(batch);
+                batches.extend(open.replace(batch));
             }
         }
     }
     batches.extend(open);
 }
 
-/// Also updates of a table without a key share an event when one depends on another: MySQL, which then looks for all rows of
-/// an event in one scan, scans again for those that it finds only after others (seen with 9.7).
 fn continues(batch: &Batch<'_>, change: &Change<'_>) -> bool {
     let item = change.item;
     batch.kind == item.event.kind

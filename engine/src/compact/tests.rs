@@ -438,9 +438,20 @@ fn rows_without_a_key_share_events_in_their_order() {
     check(
         &keyless,
         &[vec![update(r(1, 1), r(1, 2))], vec![update(r(1, 2), r(1, 3))], vec![insert(r(1, 1))]],
-        "1,1>1,2 1,2>1,3 | +1,1",
+        "1,1>1,2 | 1,2>1,3 | +1,1",
     );
+    // Those that have nothing to do with each other are found in one scan.
+    check(&keyless, &[vec![update(r(1, 1), r(1, 2))], vec![update(r(2, 1), r(1, 1))]], "1,1>1,2 2,1>1,1");
     check(&keyless, &[vec![insert(r(1, 1))], vec![insert(r(1, 1))]], "+1,1 +1,1");
+}
+
+/// The target looks for the rows of an event in its own order: a value must be free before that.
+#[test]
+fn unique_values_with_nulls_are_passed_on_from_event_to_event() {
+    let unique = TestTable::new(6, "unique", "u:int? b:int", &[&[0]]);
+    let r = |u, b| row(&[u, b]);
+    check(&unique, &[vec![update(r(5, 2), r(6, 2)), update(r(4, 1), r(5, 1))]], "5,2>6,2 | 4,1>5,1");
+    check(&unique, &[vec![update(r(5, 2), r(5, 3)), update(r(4, 1), r(7, 1))]], "5,2>5,3 4,1>7,1");
 }
 
 /// `unique_checks=0` of one session must not reach the rows of another.

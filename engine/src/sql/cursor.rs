@@ -1,8 +1,8 @@
 //! One token of look-ahead over a statement, and the pieces that all statements are made of.
 
-use super::SqlMode;
 use super::lexer::{Kind, Lexer, Token};
 use super::statement::ObjectName;
+use super::{Charset, SqlMode};
 
 /// A place in a statement. Copy it to look further ahead.
 #[derive(Clone, Copy, Debug)]
@@ -11,13 +11,14 @@ pub(super) struct Cursor<'a> {
     token: Token<'a>,
     /// Where the last token that was taken ends.
     end: usize,
+    charset: Charset,
 }
 
 impl<'a> Cursor<'a> {
     pub fn new(sql: &'a [u8], mode: SqlMode) -> Self {
         let mut lexer = Lexer::new(sql, mode);
         let token = lexer.next();
-        Self { lexer, token, end: 0 }
+        Self { lexer, token, end: 0, charset: mode.charset }
     }
 
     pub fn peek(&self) -> Token<'a> {
@@ -82,16 +83,16 @@ impl<'a> Cursor<'a> {
         found
     }
 
-    /// An identifier; `None` when there is none, or when its bytes are not UTF-8.
+    /// An identifier; `None` when there is none, or when its bytes are neither UTF-8 nor known to be latin1.
     pub fn ident(&mut self) -> Option<String> {
         self.ident_of(false)
     }
 
     fn ident_of(&mut self, digits: bool) -> Option<String> {
         let name = match self.token.kind {
-            Kind::Word => text(self.token.text)?.to_owned(),
-            Kind::Number if digits => text(self.token.text)?.to_owned(),
-            Kind::Quoted(quote) => unquote(self.token.text, quote)?,
+            Kind::Word => self.charset.decode(self.token.text)?,
+            Kind::Number if digits => self.charset.decode(self.token.text)?,
+            Kind::Quoted(quote) => unquote(&self.charset.decode(self.token.text)?, quote)?,
             _ => return None,
         };
         self.take();
@@ -129,9 +130,8 @@ pub(super) fn text(bytes: &[u8]) -> Option<&str> {
     std::str::from_utf8(bytes).ok()
 }
 
-fn unquote(bytes: &[u8], quote: u8) -> Option<String> {
-    let inner = bytes.get(1..bytes.len().checked_sub(1)?)?;
-    let quote = [quote];
-    let quote = text(&quote)?;
-    Some(text(inner)?.replace(&[quote, quote].concat(), quote))
+fn unquote(text: &str, quote: u8) -> Option<String> {
+    let inner = text.get(1..text.len().checked_sub(1)?)?;
+    let quote = char::from(quote).to_string();
+    Some(inner.replace(&quote.repeat(2), &quote))
 }

@@ -1,4 +1,4 @@
-//! Statements that change rows: their kind, and the table when there is just one.
+//! Statements that change rows: their kind, and the table when there is just one, and its name is UTF-8.
 
 use super::cursor::Cursor;
 use super::lexer::Kind;
@@ -10,7 +10,7 @@ pub(super) fn classify(verb: &str, cursor: &mut Cursor<'_>, schema: &str) -> Opt
         "INSERT" | "REPLACE" => {
             while cursor.eat_any(&["LOW_PRIORITY", "DELAYED", "HIGH_PRIORITY", "IGNORE"]).is_some() {}
             cursor.eat("INTO");
-            tables.push(cursor.object(schema)?);
+            tables.extend(cursor.object(schema));
             if verb == "INSERT" { DmlKind::Insert } else { DmlKind::Replace }
         }
         "UPDATE" => {
@@ -39,7 +39,7 @@ pub(super) fn classify(verb: &str, cursor: &mut Cursor<'_>, schema: &str) -> Opt
                     return None;
                 }
             }
-            tables.push(cursor.object(schema)?);
+            tables.extend(cursor.object(schema));
             DmlKind::LoadData
         }
         _ => DmlKind::Other,

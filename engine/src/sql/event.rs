@@ -38,7 +38,13 @@ pub fn enabled_at(sql: &[u8], mode: SqlMode) -> Option<Range<usize>> {
             cursor.eat("IF");
             cursor.eat("NOT");
             cursor.eat("EXISTS");
-            cursor.object("")?;
+            // In whatever character set.
+            if !matches!(cursor.take().kind, Kind::Word | Kind::Quoted(_)) {
+                return None;
+            }
+            if cursor.eat_punct(b'.') {
+                cursor.take();
+            }
             is_event = true;
             continue;
         }
@@ -55,6 +61,24 @@ pub fn enabled_at(sql: &[u8], mode: SqlMode) -> Option<Range<usize>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::sql::{Charset, Class, DdlKind};
+
+    /// The session's character set may be another.
+    #[test]
+    fn names_that_are_not_utf8() {
+        for charset in [Charset::Latin1, Charset::AsciiAlone] {
+            let mode = SqlMode { charset, ..SqlMode::default() };
+            for (sql, expected) in [
+                (b"CREATE EVENT `\xe9` ON SCHEDULE EVERY 1 DAY DO SELECT 1".as_slice(), Some(41..41)),
+                (b"CREATE DEFINER=`\xe9`@`\xe9` EVENT e ON SCHEDULE EVERY 1 DAY DO SELECT 1", Some(55..55)),
+                (b"ALTER EVENT `\xe9`.`\xe9` ENABLE", Some(20..26)),
+                (b"ALTER EVENT e RENAME TO `\xe9` ENABLE", Some(28..34)),
+            ] {
+                assert_eq!(enabled_at(sql, mode), expected, "{}", sql.escape_ascii());
+                assert_eq!(crate::sql::classify(sql, "d", mode).class, Class::Ddl { kind: DdlKind::Event });
+            }
+        }
+    }
 
     #[test]
     fn what_makes_an_event_run() {

@@ -1,6 +1,6 @@
 //! Splits a statement into tokens. Knows quotes and comments of both servers, no grammar.
 
-use super::SqlMode;
+use super::{Charset, SqlMode};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
@@ -33,12 +33,14 @@ pub(super) struct Lexer<'a> {
     mode: SqlMode,
     /// In how many `/*!` comments: their content is code.
     conditional: u32,
-    is_utf8: bool,
+    /// An ASCII byte may be the second half of a character.
+    pairs: bool,
 }
 
 impl<'a> Lexer<'a> {
     pub fn new(sql: &'a [u8], mode: SqlMode) -> Self {
-        Self { sql, at: 0, mode, conditional: 0, is_utf8: std::str::from_utf8(sql).is_ok() }
+        let pairs = mode.charset == Charset::Unknown && std::str::from_utf8(sql).is_err();
+        Self { sql, at: 0, mode, conditional: 0, pairs }
     }
 
     fn byte(&self, ahead: usize) -> Option<u8> {
@@ -85,7 +87,7 @@ impl<'a> Lexer<'a> {
                 at += 2;
             } else if byte == b'\\' && escapes {
                 at += 2;
-            } else if byte >= 0x80 && !self.is_utf8 && (next == Some(b'`') || escapes && next == Some(b'\\')) {
+            } else if byte >= 0x80 && self.pairs && (next == Some(b'`') || escapes && next == Some(b'\\')) {
                 // In GBK, Big5 and Shift-JIS such a byte can be the second half of a character.
                 break;
             } else {

@@ -20,7 +20,7 @@ pub use classify::classify;
 pub use current_user::current_user_at;
 pub use ddl::start_transaction_at;
 pub use event::enabled_at;
-pub use mode::SqlMode;
+pub use mode::{Charset, SqlMode};
 pub use statement::{Class, DdlKind, DmlKind, Guards, ObjectName, Statement};
 pub use xa::Xid;
 

@@ -3,7 +3,8 @@ use proptest::prelude::*;
 use super::create_table::{Generated, KeyPartDefinition, ReferenceAction, TableDefinition};
 use super::*;
 
-const PLAIN: SqlMode = SqlMode { ansi_quotes: false, no_backslash_escapes: false, real_as_float: false };
+const PLAIN: SqlMode =
+    SqlMode { ansi_quotes: false, no_backslash_escapes: false, real_as_float: false, charset: Charset::Unknown };
 
 fn at(sql: &str) -> Statement {
     classify(sql.as_bytes(), "d", PLAIN)
@@ -420,4 +421,26 @@ proptest! {
         prop_assert_eq!(&statement.tables[0], &ObjectName { schema, name });
         prop_assert_eq!(statement.tables.len(), 2);
     }
+}
+
+/// Latin1 is decoded; of another character set a statement that changes rows is one all the same.
+#[test]
+fn names_in_the_character_set_of_the_session() {
+    let latin1 = SqlMode { charset: Charset::Latin1, ..SqlMode::default() };
+    let other = SqlMode { charset: Charset::AsciiAlone, ..SqlMode::default() };
+    for sql in [b"INSERT INTO `\xe9\x80` VALUES ('\xe9\\')".as_slice(), b"REPLACE `\xe9\x80` (a) SELECT 1"] {
+        let known = classify(sql, "d", latin1);
+        let tables: Vec<String> = known.tables.iter().map(|table| format!("{}.{}", table.schema, table.name)).collect();
+        assert_eq!(tables, ["d.é€"]);
+        for mode in [latin1, other] {
+            assert!(matches!(classify(sql, "d", mode).class, Class::Dml { .. }), "{}", sql.escape_ascii());
+        }
+    }
+    let table = classify(b"CREATE TABLE `t\xe9` (a INT)", "d", latin1).tables;
+    assert_eq!(table.first().map(|table| table.name.as_str()), Some("té"));
+    // Whatever they are in: the servers' own words.
+    assert_eq!(
+        classify("DROP TABLE `té`".as_bytes(), "d", latin1).tables.first().map(|table| table.name.as_str()),
+        Some("té")
+    );
 }

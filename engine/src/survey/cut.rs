@@ -362,7 +362,7 @@ impl Cutter {
             let Ok(event) = Event::parse(event, piece.format.checksum) else { continue };
             let Ok(query) = Query::decode(&event, &piece.format) else { continue };
             if query.error_code == 0 {
-                let mode = SqlMode::from_bits(query.vars.sql_mode.unwrap_or(0));
+                let mode = SqlMode::of(&query.vars);
                 let schema = String::from_utf8_lossy(&query.schema);
                 Arc::make_mut(&mut self.definitions).execute(&query.sql, &schema, mode);
             }

@@ -405,7 +405,7 @@ impl Scan<'_> {
         } else {
             (Query::decode(event, format).map_err(|corrupt| corrupt.to_string())?, false)
         };
-        let mode = SqlMode::from_bits(query.vars.sql_mode.unwrap_or(0));
+        let mode = SqlMode::of(&query.vars);
         let class = sql::classify(&query.sql, &String::from_utf8_lossy(&query.schema), mode).class;
         if self.current.is_none() {
             if self.lost || matches!(class, Class::Commit | Class::Rollback) {

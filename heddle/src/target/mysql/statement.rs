@@ -104,7 +104,7 @@ fn is_kill(code: u16) -> bool {
 /// A scheduled event does not run here: what it does on the source is in the source's log.
 pub(super) fn text(statement: &StatementItem, atomic: bool) -> Cow<'_, [u8]> {
     let sql: &[u8] = &statement.query.sql;
-    let mode = SqlMode::from_bits(statement.query.vars.sql_mode.unwrap_or(0));
+    let mode = SqlMode::of(&statement.query.vars);
     let (at, instead) = match &statement.class.class {
         Class::Ddl { kind: DdlKind::Event } => (engine::sql::enabled_at(sql, mode), b" DISABLE ON SLAVE ".as_slice()),
         _ if starts_transaction(statement) && !atomic => (engine::sql::start_transaction_at(sql, mode), b"".as_slice()),
@@ -146,7 +146,7 @@ fn with_invoker<'a>(statement: &StatementItem, sql: &'a [u8]) -> Result<Cow<'a, 
         Class::Dml { .. } => false,
         _ => return Ok(sql.into()),
     };
-    let mode = SqlMode::from_bits(statement.query.vars.sql_mode.unwrap_or(0));
+    let mode = SqlMode::of(&statement.query.vars);
     let places = engine::sql::current_user_at(sql, mode);
     if places.is_empty() {
         return Ok(sql.into());

@@ -129,7 +129,7 @@ impl<'a> Change<'a> {
 }
 
 fn text<'a>(statement: &'a StatementItem) -> (&'a [u8], std::borrow::Cow<'a, str>, SqlMode) {
-    let mode = SqlMode::from_bits(statement.query.vars.sql_mode.unwrap_or(0));
+    let mode = SqlMode::of(&statement.query.vars);
     (&statement.query.sql, String::from_utf8_lossy(&statement.query.schema), mode)
 }
 
