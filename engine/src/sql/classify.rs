@@ -2,7 +2,7 @@
 
 use super::cursor::Cursor;
 use super::lexer::Kind;
-use super::statement::{Class, DdlKind, Statement};
+use super::statement::{Class, DdlKind, DmlKind, Statement};
 use super::{SqlMode, ddl, dml, xa};
 
 /// Says what a statement is. `default_schema` is that of the session (the query event's); `mode` likewise.
@@ -60,8 +60,18 @@ fn statement(cursor: &mut Cursor<'_>, schema: &str) -> Option<Statement> {
         "INSERT" | "REPLACE" | "UPDATE" | "DELETE" | "LOAD" | "WITH" | "CALL" | "DO" | "SELECT" => {
             dml::classify(&verb, cursor, schema)
         }
+        "ANALYZE" if explains(*cursor) => Some(Statement::of(Class::Dml { kind: DmlKind::Other })),
         _ => ddl::classify(&verb, cursor, schema),
     }
+}
+
+/// MariaDB's `ANALYZE [FORMAT=JSON] statement` changes what the statement changes.
+fn explains(mut cursor: Cursor<'_>) -> bool {
+    if cursor.eat("FORMAT") {
+        cursor.eat_punct(b'=');
+        cursor.take();
+    }
+    cursor.eat_any(&["INSERT", "REPLACE", "UPDATE", "DELETE", "WITH", "SELECT"]).is_some()
 }
 
 fn set(cursor: &mut Cursor<'_>, schema: &str) -> Option<Statement> {

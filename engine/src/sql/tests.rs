@@ -436,6 +436,9 @@ fn names_in_the_character_set_of_the_session() {
             assert!(matches!(classify(sql, "d", mode).class, Class::Dml { .. }), "{}", sql.escape_ascii());
         }
     }
+    for sql in ["ANALYZE INSERT INTO t VALUES (1)", "ANALYZE FORMAT=JSON UPDATE t SET a=1"] {
+        assert!(matches!(classify(sql.as_bytes(), "d", latin1).class, Class::Dml { .. }), "{sql}");
+    }
     let table = classify(b"CREATE TABLE `t\xe9` (a INT)", "d", latin1).tables;
     assert_eq!(table.first().map(|table| table.name.as_str()), Some("té"));
     // Whatever they are in: the servers' own words.

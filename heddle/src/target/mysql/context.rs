@@ -8,6 +8,7 @@ use engine::failure::{Failure, FailureKind};
 use engine::sql::Class;
 use engine::transaction::{Context, StatementItem};
 
+use super::charsets;
 use super::info::TargetInfo;
 use super::sql::{hex, identifier, quote};
 
@@ -27,6 +28,11 @@ const MYSQL8_GONE_MODES: u64 = 0x1000_0000
     | 0x0001_0000
     | 0x0002_0000;
 
+/// MySQL rounds fractions of seconds unless it is told to cut them off, MariaDB the other way round: bits of `sql_mode`. MySQL's is
+/// EMPTY_STRING_IS_NULL in MariaDB.
+const MYSQL_TIME_TRUNCATE_FRACTIONAL: u64 = 1 << 32;
+const MARIADB_TIME_ROUND_FRACTIONAL: u64 = 1 << 34;
+
 /// The SET statements, one for each group of variables, and the USE; to be sent before the statement itself.
 pub fn statements(item: &StatementItem, target: &TargetInfo) -> Result<Vec<String>, Failure> {
     let vars = &item.query.vars;
@@ -35,10 +41,6 @@ pub fn statements(item: &StatementItem, target: &TargetInfo) -> Result<Vec<Strin
     sets.push(format!("timestamp={}.{micros:06}", item.timestamp));
     sets.push(format!("pseudo_thread_id={}", item.query.thread_id));
     flags(vars, &mut sets);
-    if let Some(mode) = vars.sql_mode {
-        let gone = target.flavour == Flavour::MySql && target.version >= (8, 0, 0);
-        sets.push(format!("sql_mode={}", if gone { mode & !MYSQL8_GONE_MODES } else { mode }));
-    }
     if let Some((increment, offset)) = vars.auto_increment {
         sets.push(format!("auto_increment_increment={increment}, @@session.auto_increment_offset={offset}"));
     }
@@ -79,20 +81,34 @@ pub fn statements(item: &StatementItem, target: &TargetInfo) -> Result<Vec<Strin
     if !item.query.schema.is_empty() && !item.suppress_use {
         statements.push(format!("USE {}", identifier(&String::from_utf8_lossy(&item.query.schema))));
     }
+    // Behind what is written here: it may change what a literal is.
+    if let Some(mode) = vars.sql_mode {
+        statements.push(format!("SET @@session.sql_mode={}", sql_mode(mode, vars, target)));
+    }
     // Last: from here on the text is in the client's character set of the source.
     if let Some((client, connection, server)) = vars.charset {
         let [client, connection, server] = [client, connection, server].map(|number| known_collation(number, target));
-        // MariaDB takes the numbers of its UCA 14.0.0 collations for collations only.
-        let client = match uca1400_charset(client.into()) {
-            Some(name) => name.to_owned(),
-            None => client.to_string(),
-        };
+        let client = charsets::client(client, target);
         statements.push(format!(
             "SET @@session.character_set_client={client}, @@session.collation_connection={connection}, \
              @@session.collation_server={server}"
         ));
     }
     Ok(statements)
+}
+
+/// As the target has its bits.
+fn sql_mode(mode: u64, vars: &StatusVars, target: &TargetInfo) -> u64 {
+    if target.flavour == Flavour::MySql {
+        return if target.version >= (8, 0, 0) { mode & !MYSQL8_GONE_MODES } else { mode };
+    }
+    // Only MySQL 8 has this variable.
+    let is_of_mysql8 = vars.default_collation_for_utf8mb4.is_some();
+    match is_of_mysql8 && target.version >= (10, 4, 0) {
+        true if mode & MYSQL_TIME_TRUNCATE_FRACTIONAL == 0 => mode | MARIADB_TIME_ROUND_FRACTIONAL,
+        true => mode & !MYSQL_TIME_TRUNCATE_FRACTIONAL,
+        false => mode,
+    }
 }
 
 fn flags(vars: &StatusVars, sets: &mut Vec<String>) {
@@ -188,7 +204,7 @@ fn user_variable(variable: &binlog::user_var::UserVar) -> Result<String, Failure
     let eight = || value.bytes.first_chunk::<8>().copied().ok_or_else(bad);
     let text = match value.result_type {
         0 => {
-            let charset = charset_of(value.collation).ok_or_else(|| {
+            let charset = charsets::of_collation(value.collation).ok_or_else(|| {
                 Failure::new(
                     FailureKind::Refused,
                     format!(
@@ -197,10 +213,10 @@ fn user_variable(variable: &binlog::user_var::UserVar) -> Result<String, Failure
                     ),
                 )
             })?;
-            // The collation is given by number through the connection's collation, as the name is not in the event.
+            // The collation is given by number, as the name is not in the event: CHAR is in the connection's.
             return Ok(format!(
-                "SET @@session.collation_connection={collation}; SET @{name}=CONVERT(_{charset} {hex} USING {charset}) \
-                 ; SET NAMES utf8mb4",
+                "SET @@session.collation_connection={collation}; SET @{name}=CAST(_{charset} {hex} AS CHAR); \
+                 SET NAMES utf8mb4",
                 collation = value.collation,
                 hex = hex(&value.bytes)
             ));
@@ -233,34 +249,4 @@ fn known_collation(number: u16, target: &TargetInfo) -> u16 {
         Flavour::MariaDb if (255..=323).contains(&number) => UTF8MB4_GENERAL_CI,
         _ => number,
     }
-}
-
-/// Character set of MariaDB's UCA 14.0.0 collations: bits 8 to 10 of a number from 2048 on (`strings/ctype-uca1400.h`).
-fn uca1400_charset(collation: u32) -> Option<&'static str> {
-    if !(2048..4096).contains(&collation) {
-        return None;
-    }
-    Some(match collation >> 8 & 7 {
-        0 => "utf8",
-        1 => "utf8mb4",
-        2 => "ucs2",
-        3 => "utf16",
-        4 => "utf32",
-        _ => return None,
-    })
-}
-
-/// Character set of a collation number, for those that sessions have.
-fn charset_of(collation: u32) -> Option<&'static str> {
-    if let Some(name) = uca1400_charset(collation) {
-        return Some(name);
-    }
-    Some(match collation {
-        63 => "binary",
-        8 | 5 | 15 | 31 | 47 | 48 | 49 | 94 => "latin1",
-        11 | 65 => "ascii",
-        33 | 76 | 83 | 192..=215 | 223 => "utf8",
-        45 | 46 | 224..=247 | 255..=323 | 576..=608 => "utf8mb4",
-        _ => return None,
-    })
 }

@@ -75,7 +75,8 @@ pub(super) fn set_up(connection: &mut Connection, info: &TargetInfo, logged: boo
 pub(super) fn settings(info: &TargetInfo) -> String {
     let mut settings = format!(
         "SET NAMES utf8mb4;SET SESSION sql_mode='STRICT_ALL_TABLES,ERROR_FOR_DIVISION_BY_ZERO,NO_ENGINE_SUBSTITUTION', \
-         innodb_lock_wait_timeout={LOCK_WAIT_MAX_S}, wait_timeout=86400, completion_type='NO_CHAIN', sql_select_limit={all}",
+         innodb_lock_wait_timeout={LOCK_WAIT_MAX_S}, wait_timeout=86400, completion_type='NO_CHAIN', sql_select_limit={all}, \
+         sql_big_selects=1, max_join_size={all}",
         all = u64::MAX,
     );
     let (mysql, version) = (info.flavour == Flavour::MySql, info.version);
@@ -85,8 +86,10 @@ pub(super) fn settings(info: &TargetInfo) -> String {
         ("max_statement_time=0", !mysql && version >= (10, 1, 1)),
         ("idle_transaction_timeout=0", !mysql && version >= (10, 3, 0)),
         ("idle_write_transaction_timeout=0", !mysql && version >= (10, 3, 0)),
+        ("alter_algorithm='DEFAULT'", !mysql && version >= (10, 3, 7)),
         // Not every account may set it.
         ("sql_generate_invisible_primary_key=OFF", info.adds_primary_keys),
+        ("show_gipk_in_create_table_and_information_schema=ON", mysql && version >= (8, 0, 30)),
         // Whatever the source did it was allowed to do, and the servers' own appliers do not ask either.
         ("system_versioning_alter_history=KEEP", !mysql && version >= (10, 3, 4)),
     ] {

@@ -1,0 +1,11 @@
+CREATE DATABASE d;
+USE d;
+CREATE TABLE t (id INT PRIMARY KEY, a INT, b VARCHAR(20)) ENGINE=InnoDB;
+INSERT INTO t VALUES (1, 1, 'x'), (2, 2, 'y'), (3, 3, 'z'), (4, 4, 'z'), (5, 5, 'z');
+INSERT INTO t SELECT id + 10, a, b FROM t;
+INSERT INTO t SELECT id + 100, a, b FROM t;
+ALTER TABLE t MODIFY a BIGINT, DROP PRIMARY KEY, ADD PRIMARY KEY (id, a);
+SET SESSION binlog_format = STATEMENT;
+INSERT INTO t SELECT x.id + 1000, x.a, y.b FROM t x JOIN t y ON y.id = x.id;
+UPDATE t x JOIN t y ON y.id = x.id SET x.b = CONCAT(y.b, '!');
+ALTER TABLE t MODIFY b TEXT;

@@ -1,0 +1,25 @@
+-- Values of statements in other character sets than the usual ones, and modes that change what a literal is.
+CREATE DATABASE d CHARACTER SET utf8mb4;
+USE d;
+CREATE TABLE t (id INT PRIMARY KEY AUTO_INCREMENT, a VARCHAR(50) CHARACTER SET utf8mb4, b VARBINARY(50), d DECIMAL(30, 10), x DOUBLE) ENGINE=InnoDB;
+SET SESSION binlog_format = STATEMENT;
+SET @v = _cp1251 X'E0E1E2'; INSERT INTO t (a, b) VALUES (CONVERT(@v USING utf8mb4), @v);
+SET @v = _ucs2 X'04300431'; INSERT INTO t (a, b) VALUES (CONVERT(@v USING utf8mb4), @v);
+SET @v = _utf16 X'04300431'; INSERT INTO t (a, b) VALUES (CONVERT(@v USING utf8mb4), @v);
+SET @v = _utf16le X'30043104'; INSERT INTO t (a, b) VALUES (CONVERT(@v USING utf8mb4), @v);
+SET @v = _utf32 X'00000430'; INSERT INTO t (a, b) VALUES (CONVERT(@v USING utf8mb4), @v);
+SET @v = _sjis X'82A0'; INSERT INTO t (a, b) VALUES (CONVERT(@v USING utf8mb4), @v);
+SET @v = _gbk X'B0A1'; INSERT INTO t (a, b) VALUES (CONVERT(@v USING utf8mb4), @v);
+SET @v = _big5 X'A440'; INSERT INTO t (a, b) VALUES (CONVERT(@v USING utf8mb4), @v);
+SET @v = _latin2 X'E6' COLLATE latin2_czech_cs; INSERT INTO t (a, b) VALUES (CONVERT(@v USING utf8mb4), @v);
+SET @v = _koi8r X'C1C2'; INSERT INTO t (a, b) VALUES (CONVERT(@v USING utf8mb4), @v);
+SET @v = _cp1250 X''; INSERT INTO t (a, b) VALUES (CONVERT(@v USING utf8mb4), @v);
+SET @v = _binary X'00FF'; INSERT INTO t (b) VALUES (@v);
+SET @v = _utf8mb4 'Straße' COLLATE utf8mb4_german2_ci; INSERT INTO t (x) VALUES (@v = 'STRASSE');
+SET @d = 12345678901234567890.1234567890; INSERT INTO t (d) VALUES (@d);
+SET @x = 1e-300; INSERT INTO t (x) VALUES (@x);
+SET @n = NULL; INSERT INTO t (d) VALUES (@n);
+SET @`we ird``v` = 'q'; INSERT INTO t (a) VALUES (@`we ird``v`);
+SET SESSION time_zone = '+05:30', sql_mode = 'ANSI_QUOTES,NO_BACKSLASH_ESCAPES,PIPES_AS_CONCAT';
+SET @v = 'a\'; INSERT INTO t (a) VALUES (@v || '\n');
+CREATE TABLE made (id INT PRIMARY KEY, a VARCHAR(5) DEFAULT '\') ENGINE=InnoDB;

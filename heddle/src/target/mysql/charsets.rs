@@ -1,0 +1,77 @@
+//! Which character set a collation of the log belongs to: the log has numbers, statements need names.
+//!
+//! Source: `information_schema.COLLATIONS` of MySQL 9.7, MariaDB 10.11 and 11.8, which agree where both have a number.
+
+use binlog::Flavour;
+
+use super::info::TargetInfo;
+
+/// MariaDB numbers the NO PAD variant of a collation so much higher.
+const NO_PAD: u32 = 1024;
+/// MariaDB's UCA 14.0.0 collations begin here; bits 8 to 10 tell the character set (`strings/ctype-uca1400.h`).
+const UCA1400: std::ops::Range<u32> = 2048..4096;
+
+/// `None`: no server is known to have such a collation.
+pub fn of_collation(number: u32) -> Option<&'static str> {
+    if UCA1400.contains(&number) {
+        return ["utf8", "utf8mb4", "ucs2", "utf16", "utf32"].get((number >> 8 & 7) as usize).copied();
+    }
+    let base = if (NO_PAD..2 * NO_PAD).contains(&number) { number - NO_PAD } else { number };
+    Some(match base {
+        1 | 84 => "big5",
+        2 | 9 | 21 | 27 | 77 => "latin2",
+        3 | 69 => "dec8",
+        4 | 80 => "cp850",
+        5 | 8 | 15 | 31 | 47..=49 | 94 => "latin1",
+        6 | 72 => "hp8",
+        7 | 74 => "koi8r",
+        10 | 82 => "swe7",
+        11 | 65 => "ascii",
+        12 | 91 => "ujis",
+        13 | 88 => "sjis",
+        14 | 23 | 50..=52 => "cp1251",
+        16 | 71 => "hebrew",
+        18 | 89 => "tis620",
+        19 | 85 => "euckr",
+        20 | 41 | 42 | 79 => "latin7",
+        22 | 75 => "koi8u",
+        24 | 86 => "gb2312",
+        25 | 70 => "greek",
+        26 | 34 | 44 | 66 | 99 => "cp1250",
+        28 | 87 => "gbk",
+        29 | 58 | 59 => "cp1257",
+        30 | 78 => "latin5",
+        32 | 64 => "armscii8",
+        33 | 76 | 83 | 192..=215 | 223 | 576..=607 => "utf8",
+        35 | 90 | 128..=151 | 159 | 640..=671 => "ucs2",
+        36 | 68 => "cp866",
+        37 | 73 => "keybcs2",
+        38 | 43 => "macce",
+        39 | 53 => "macroman",
+        40 | 81 => "cp852",
+        45 | 46 | 224..=247 | 255..=323 | 608..=639 => "utf8mb4",
+        54 | 55 | 101..=124 | 672..=703 => "utf16",
+        56 | 62 => "utf16le",
+        57 | 67 => "cp1256",
+        60 | 61 | 160..=183 | 736..=767 => "utf32",
+        63 => "binary",
+        92 | 93 => "geostd8",
+        95 | 96 => "cp932",
+        97 | 98 => "eucjpms",
+        248..=250 => "gb18030",
+        _ => return None,
+    })
+}
+
+/// As `character_set_client` takes it: MariaDB the number of a default collation only (a client may begin with another), so there it is a name.
+pub fn client(number: u16, target: &TargetInfo) -> String {
+    if target.flavour == Flavour::MySql {
+        return number.to_string();
+    }
+    match of_collation(number.into()) {
+        // Which of the two `utf8` is can be chosen there.
+        Some("utf8") if target.version >= (10, 6, 0) => "utf8mb3".to_owned(),
+        Some(name) => name.to_owned(),
+        None => number.to_string(),
+    }
+}
