@@ -463,6 +463,17 @@ fn preserving_gtids_of_the_targets_number() -> Result<()> {
     pair.to_the_end(&["--gtids", "preserve", "--server-id", "4321"]).map(drop)
 }
 
+/// Out of order a target that is strict about it would stop in the middle, with gaps.
+fn strict_gtids_in_relaxed_order() -> Result<()> {
+    let pair = Pair::start_with(MARIADB_10_11, &[], &["--gtid-strict-mode=ON"])?;
+    pair.source.execute(TABLE)?;
+    pair.source.execute("INSERT INTO d.t VALUES (1, 'a')")?;
+    let relaxed = ["--until-end", "--gtids", "preserve", "--commit-order", "relaxed"];
+    refused_with_remedy(&pair.begin(&relaxed)?.wait()?, &["gtid_strict_mode"])?;
+    ensure!(!pair.begin(&[&relaxed[..], &["--dry-run"]].concat())?.wait()?.status.success());
+    pair.to_the_end(&["--gtids", "preserve"]).map(drop)
+}
+
 /// The source gets another server_id. MySQL's servers have a UUID; MariaDB's could be another one, so its relay log is not gone on with.
 fn other_server_id(kind: Kind) -> Result<()> {
     let pair = begun(kind, &[])?;
@@ -669,6 +680,7 @@ tests! {
     mysql_clock_jumps: clock_jumps(MYSQL_9_7);
     mariadb_two_on_one_channel: two_on_one_channel(MARIADB_10_11);
     mysql_two_on_one_channel: two_on_one_channel(MYSQL_9_7);
+    mariadb_strict_gtids_in_relaxed_order: strict_gtids_in_relaxed_order();
     mariadb_preserving_gtids_of_the_targets_number: preserving_gtids_of_the_targets_number();
     mysql_same_server_id: same_server_id(MYSQL_9_7);
     mariadb_same_server_id: same_server_id(MARIADB_10_11);

@@ -55,6 +55,9 @@ pub fn run(spec: &Spec, json: bool) -> Result<ExitCode> {
         }
     };
     spec.target.check(live.as_ref(), &mut report);
+    if let Err(refused) = spec.target.takes_order(spec.order) {
+        report.problems.push(refused.to_string());
+    }
     match where_from(spec, live.as_ref().map(|facts| &facts.state)) {
         Ok(Some(start)) => report.start = start,
         Ok(None) => {}

@@ -97,6 +97,7 @@ pub fn run(spec: &Spec, stats: &Arc<Stats>, stop: &Arc<AtomicBool>) -> Result<Su
         start::two_servers(source, target.machine().map_err(anyhow::Error::new)?.as_deref())?;
     }
     spec.policy.check(spec.order, target.locks_rows())?;
+    target.takes_order(spec.order).map_err(anyhow::Error::new)?;
     let opened = target.open().map_err(anyhow::Error::new)?;
     if let Some(intent) = &opened.intent {
         tracing::info!(

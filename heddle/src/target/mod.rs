@@ -14,6 +14,7 @@ use engine::compact::Batch;
 use engine::failure::{Failure, FailureKind};
 use engine::gtid::GtidState;
 use engine::progress::Mark;
+use engine::scheduler::CommitOrder;
 use engine::schema::Catalogue;
 use engine::transaction::Transaction;
 
@@ -74,6 +75,11 @@ pub trait Target: Send + Sync {
 
     /// Whether sessions lock the rows that they change until they commit, and wait for each other's locks.
     fn locks_rows(&self) -> bool;
+
+    /// Whether transactions may commit in this order: a failure says what keeps the target from it.
+    fn takes_order(&self, _: CommitOrder) -> Result<(), Failure> {
+        Ok(())
+    }
 
     /// Whether this process still has the channel: [`engine::failure::FailureKind::Fenced`] if another Heddle has taken it over.
     fn still_held(&self) -> Result<(), Failure>;

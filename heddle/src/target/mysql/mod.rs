@@ -39,6 +39,7 @@ use binlog::Flavour;
 use engine::failure::{Failure, FailureKind};
 use engine::gtid::GtidState;
 use engine::progress::Mark;
+use engine::scheduler::CommitOrder;
 use engine::schema::Catalogue;
 use wire::{ConnectOptions, Connection};
 
@@ -394,6 +395,21 @@ impl Target for MySqlTarget {
 
     fn locks_rows(&self) -> bool {
         true
+    }
+
+    fn takes_order(&self, order: CommitOrder) -> Result<(), Failure> {
+        let info = &self.shared.info;
+        if !(self.shared.preserve_gtids && info.flavour == Flavour::MariaDb && info.log_bin && order.has_gaps()) {
+            return Ok(());
+        }
+        match self.with_control(|control| control.scalar("SELECT @@global.gtid_strict_mode"))?.as_deref() {
+            Some("1") => Err(Failure::new(
+                FailureKind::Refused,
+                "gtid_strict_mode is on at the target: it refuses a source's GTID once a later one has committed",
+            )
+            .remedy("keep the source's order (--commit-order preserve), use --gtids local, or switch gtid_strict_mode off there")),
+            _ => Ok(()),
+        }
     }
 
     fn still_held(&self) -> Result<(), Failure> {
