@@ -58,6 +58,14 @@ pub fn enabled_at(sql: &[u8], mode: SqlMode) -> Option<Range<usize>> {
     }
 }
 
+/// Where a `DEFINER` clause would stand in an `ALTER EVENT` that has none.
+pub fn alters_event_at(sql: &[u8], mode: SqlMode) -> Option<usize> {
+    let mut cursor = Cursor::new(sql, mode);
+    cursor.eat("ALTER").then_some(())?;
+    let at = cursor.end();
+    cursor.is("EVENT").then_some(at)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -78,6 +86,16 @@ mod tests {
                 assert_eq!(crate::sql::classify(sql, "d", mode).class, Class::Ddl { kind: DdlKind::Event });
             }
         }
+    }
+
+    #[test]
+    fn where_a_definer_would_stand() {
+        let at = |sql: &str| alters_event_at(sql.as_bytes(), SqlMode::default());
+        assert_eq!(at("ALTER EVENT e ENABLE"), Some(5));
+        assert_eq!(at("/* x */ alter\nevent e ENABLE"), Some(13));
+        assert_eq!(at("ALTER DEFINER=u EVENT e ENABLE"), None);
+        assert_eq!(at("ALTER TABLE event ADD a INT"), None);
+        assert_eq!(at("CREATE EVENT e ON SCHEDULE EVERY 1 DAY DO SELECT 1"), None);
     }
 
     #[test]

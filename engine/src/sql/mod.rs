@@ -19,7 +19,7 @@ mod xa;
 pub use classify::classify;
 pub use current_user::current_user_at;
 pub use ddl::start_transaction_at;
-pub use event::enabled_at;
+pub use event::{alters_event_at, enabled_at};
 pub use mode::{Charset, SqlMode};
 pub use statement::{Class, DdlKind, DmlKind, Guards, ObjectName, Statement};
 pub use xa::Xid;

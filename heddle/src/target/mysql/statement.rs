@@ -4,12 +4,13 @@ use std::borrow::Cow;
 
 use binlog::Flavour;
 use engine::failure::{Failure, FailureKind};
-use engine::sql::{Class, DdlKind, SqlMode};
+use engine::sql::{Class, DdlKind, SqlMode, Statement};
 use engine::transaction::{Item, LoadFile, StatementItem, Transaction};
 
 use super::context;
 use super::failures::{code, failed};
 use super::info::TargetInfo;
+use super::progress::SCHEMA;
 use super::session::{MySqlSession, settings};
 use super::sql::identifier;
 
@@ -57,7 +58,12 @@ pub(super) fn execute_text(session: &mut MySqlSession, statement: &StatementItem
     let sql = with_invoker(statement, sql)?;
     let sql = sql.as_ref();
     for set in context::statements(statement, &session.shared.info)? {
-        session.connection.query(&set).map_err(failed)?;
+        match session.connection.query(&set) {
+            Err(error) if error.code() == Some(code::BAD_DB) && !needs_schema(statement) => {
+                session.connection.query(format!("USE {}", identifier(SCHEMA))).map_err(failed)?
+            }
+            done => done.map_err(failed)?,
+        };
     }
     let outcome = match &statement.file {
         None => session.connection.query(sql).map(|_| ()),
@@ -77,6 +83,33 @@ pub(super) fn execute_text(session: &mut MySqlSession, statement: &StatementItem
         .remedy("compare the tables of this statement on source and target")),
         other => other.map_err(failed),
     }
+}
+
+/// Whether it may name something of its session's default schema. If it does not, that schema may have been dropped by another session before it
+/// ran on the source, and any other does as well.
+fn needs_schema(statement: &StatementItem) -> bool {
+    let schema = String::from_utf8_lossy(&statement.query.schema);
+    let Statement { class, tables, schemas, homes, .. } = &statement.class;
+    let names = || tables.iter().map(|table| &table.schema).chain(schemas).chain(homes);
+    let is_known = match class {
+        Class::Ddl { kind: DdlKind::Account } => !is_grant_on(&statement.query.sql),
+        Class::Ddl { .. } | Class::Dml { .. } => names().next().is_some(),
+        _ => false,
+    };
+    !is_known || names().any(|name| name.eq_ignore_ascii_case(&schema))
+}
+
+/// What a GRANT is about may be named without its schema: then the word behind ON has no dot.
+fn is_grant_on(sql: &[u8]) -> bool {
+    let mut words = sql.split(u8::is_ascii_whitespace).filter(|word| !word.is_empty());
+    let is_qualified =
+        words.any(|word| word.eq_ignore_ascii_case(b"ON")) && words.next().is_some_and(|object| object.contains(&b'.'));
+    if is_qualified {
+        return false;
+    }
+    let begins =
+        |word: &[u8]| sql.trim_ascii_start().get(..word.len()).is_some_and(|start| start.eq_ignore_ascii_case(word));
+    begins(b"GRANT") || begins(b"REVOKE")
 }
 
 /// What to do about error 1146.
@@ -141,6 +174,9 @@ const BY_HAND: &str = "make the change by hand on the target, with the account's
 /// `CURRENT_USER` in an account statement is whoever ran it on the source, not our account on the target. In other statements the servers
 /// call it unsafe, and log rows unless the source is told not to.
 fn with_invoker<'a>(statement: &StatementItem, sql: &'a [u8]) -> Result<Cow<'a, [u8]>, Failure> {
+    if let Class::Ddl { kind: DdlKind::Event } = &statement.class.class {
+        return Ok(with_definer(statement, sql));
+    }
     let accounts = match &statement.class.class {
         Class::Ddl { kind } if kind.is_account() => true,
         Class::Dml { .. } => false,
@@ -158,13 +194,8 @@ fn with_invoker<'a>(statement: &StatementItem, sql: &'a [u8]) -> Result<Cow<'a, 
     let Some((user, host)) = &statement.query.vars.invoker else {
         return refused("the statement names CURRENT_USER, and the source did not log who that was");
     };
-    let (Ok(user), Ok(host)) = (std::str::from_utf8(user), std::str::from_utf8(host)) else {
+    let Some(account) = account(user, host) else {
         return refused("the statement names CURRENT_USER, whose name is not UTF-8");
-    };
-    // A role has no host.
-    let account = match host {
-        "" => identifier(user),
-        host => format!("{}@{}", identifier(user), identifier(host)),
     };
     let mut text = Vec::with_capacity(sql.len() + account.len());
     let mut end = 0;
@@ -175,6 +206,24 @@ fn with_invoker<'a>(statement: &StatementItem, sql: &'a [u8]) -> Result<Cow<'a, 
     }
     text.extend_from_slice(sql.get(end..).unwrap_or_default());
     Ok(text.into())
+}
+
+/// `ALTER EVENT` makes who runs it the event's definer.
+fn with_definer<'a>(statement: &StatementItem, sql: &'a [u8]) -> Cow<'a, [u8]> {
+    let at = engine::sql::alters_event_at(sql, SqlMode::of(&statement.query.vars));
+    let invoker = statement.query.vars.invoker.as_ref().and_then(|(user, host)| account(user, host));
+    let edited = at.zip(invoker).and_then(|(at, invoker)| {
+        let definer = format!(" DEFINER={invoker}");
+        Some([sql.get(..at)?, definer.as_bytes(), sql.get(at..)?].concat())
+    });
+    edited.map_or(sql.into(), Into::into)
+}
+
+/// `None`: not UTF-8.
+fn account(user: &[u8], host: &[u8]) -> Option<String> {
+    let (user, host) = (std::str::from_utf8(user).ok()?, std::str::from_utf8(host).ok()?);
+    // A role has no host.
+    Some(if host.is_empty() { identifier(user) } else { format!("{}@{}", identifier(user), identifier(host)) })
 }
 
 /// What the contexts of statements change, and [`settings`] does not: the server's own settings again.
