@@ -463,6 +463,23 @@ fn preserving_gtids_of_the_targets_number() -> Result<()> {
     pair.to_the_end(&["--gtids", "preserve", "--server-id", "4321"]).map(drop)
 }
 
+/// What the source does not have can be asked for again, rightly, as long as nothing is applied.
+fn wrong_start(kind: Kind, from_files: bool) -> Result<()> {
+    let mut pair = Pair::start(kind)?;
+    if from_files {
+        pair = pair.with_files();
+    }
+    pair.source.execute(TABLE)?;
+    pair.source.execute("INSERT INTO d.t VALUES (1, 'a')")?;
+    let at = |place: &'static str| ["--until-end", "--start", place];
+    for wrong in ["binlog.000001:77777", "binlog.000001:5"] {
+        let run = pair.begin(&at(wrong))?.wait()?;
+        ensure!(!run.status.success(), "{run}");
+    }
+    pair.to_the_end(&["--start", "binlog.000001:4"])?;
+    refused(&pair.begin(&at("binlog.000001:4"))?.wait()?, &["has been started already"])
+}
+
 /// Out of order a target that is strict about it would stop in the middle, with gaps.
 fn strict_gtids_in_relaxed_order() -> Result<()> {
     let pair = Pair::start_with(MARIADB_10_11, &[], &["--gtid-strict-mode=ON"])?;
@@ -680,6 +697,10 @@ tests! {
     mysql_clock_jumps: clock_jumps(MYSQL_9_7);
     mariadb_two_on_one_channel: two_on_one_channel(MARIADB_10_11);
     mysql_two_on_one_channel: two_on_one_channel(MYSQL_9_7);
+    mariadb_wrong_start: wrong_start(MARIADB_10_11, false);
+    mysql_wrong_start: wrong_start(MYSQL_9_7, false);
+    mariadb_wrong_start_in_files: wrong_start(MARIADB_10_11, true);
+    mysql_wrong_start_in_files: wrong_start(MYSQL_9_7, true);
     mariadb_strict_gtids_in_relaxed_order: strict_gtids_in_relaxed_order();
     mariadb_preserving_gtids_of_the_targets_number: preserving_gtids_of_the_targets_number();
     mysql_same_server_id: same_server_id(MYSQL_9_7);

@@ -114,6 +114,7 @@ pub fn run(spec: &Spec, stats: &Arc<Stats>, stop: &Arc<AtomicBool>) -> Result<Su
         (Source::Files(files), _) => feed::of_files(spec, files, &opened)?,
     };
     if feed.start.is_new {
+        tracing::info!("a new channel: it begins {}", start::described(&feed.start.mark));
         let text = start::source_text(&feed.identity, feed.start.by_gtid);
         target.start_at(&feed.start.mark, &text).map_err(anyhow::Error::new)?;
     }

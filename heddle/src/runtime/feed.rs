@@ -138,7 +138,12 @@ fn open_relay(spec: &Spec, source: &SourceState, start: &Start) -> Result<(relay
                 spec.relay_dir.display()
             );
         }
-        tracing::info!("the relay log in {} does not hold what comes next; it begins anew", spec.relay_dir.display());
+        if !start.is_new {
+            tracing::info!(
+                "the relay log in {} does not hold what comes next; it begins anew",
+                spec.relay_dir.display()
+            );
+        }
     }
     RelayLog::clear(&RealFs, &spec.relay_dir).context("relay log")?;
     open(options)

@@ -50,6 +50,15 @@ pub fn source_text(identity: &str, by_gtid: bool) -> String {
     format!("{identity} by {}", if by_gtid { "gtid" } else { "position" })
 }
 
+/// Where a new channel begins, for people.
+pub fn described(mark: &Mark) -> String {
+    match &mark.position {
+        Some(position) => format!("at {position}"),
+        None if mark.gtids.is_empty() => "with the oldest log".to_owned(),
+        None => format!("after the GTIDs {}", mark.gtids),
+    }
+}
+
 fn split_source(text: &str) -> (&str, bool) {
     match text.rsplit_once(" by ") {
         Some((identity, how)) => (identity, how == "gtid"),
@@ -73,7 +82,7 @@ pub fn live(
     on_target: GtidState,
     received: bool,
 ) -> Result<Start> {
-    if let Some(mark) = &opened.mark {
+    if let Some(mark) = begun(opened, asked) {
         return go_on(opened, mark, source, asked);
     }
     let (mark, by_gtid, stream) = match asked {
@@ -84,6 +93,9 @@ pub fn live(
                     source.logs.first().map_or("none", String::as_str),
                     source.logs.last().map_or("none", String::as_str)
                 );
+            }
+            if !received && position.file == source.end.file && position.offset > source.end.offset {
+                bail!("--start {position}: the source's log ends at {}", source.end);
             }
             let mark = Mark { position: Some(position.clone()), gtids: asked.gtids(), ..Mark::default() };
             (mark, false, StreamStart::Position(position.clone()))
@@ -105,6 +117,13 @@ pub fn live(
         }
     };
     Ok(Start { mark, is_new: true, by_gtid, stream })
+}
+
+/// What the channel has come to. A start that was asked for in vain, as the source does not have it, may be asked for otherwise.
+fn begun<'a>(opened: &'a Opened, asked: &StartAt) -> Option<&'a Mark> {
+    let is_asked = !matches!(asked, StartAt::Default);
+    let has_nothing = |mark: &Mark| mark.seq == 0 && opened.islands.is_empty() && opened.intent.is_none();
+    opened.mark.as_ref().filter(|mark| !(is_asked && has_nothing(mark)))
 }
 
 fn go_on(opened: &Opened, mark: &Mark, source: &SourceState, asked: &StartAt) -> Result<Start> {
@@ -225,7 +244,7 @@ fn same_kind(gtids: &GtidState, source: &SourceState) -> Result<()> {
 pub fn files(opened: &Opened, names: &[String], asked: &StartAt) -> Result<(Start, relay::Start)> {
     let at = |position: &LogPosition| relay::Start::At(crate::runtime::reread::relay_position(position));
     let there = |position: &LogPosition| names.iter().any(|name| **name == *position.file);
-    let (mark, is_new, start) = match (&opened.mark, asked) {
+    let (mark, is_new, start) = match (begun(opened, asked), asked) {
         (Some(_), StartAt::Position(_) | StartAt::Gtids(_) | StartAt::PositionAndGtids(..)) => {
             bail!(
                 "the channel has been started already and goes on by itself; leave --start out, or use another --channel"
