@@ -3,7 +3,9 @@
 //! Statements that commit by themselves (DDL, account statements) can not share a transaction with the progress: `intent` sees to it that
 //! they are executed once. The rest of their transaction follows with the progress.
 
-use binlog::Flavour;
+use std::sync::Arc;
+
+use binlog::{Flavour, TableMap};
 use engine::compact::{Batch, whole_event};
 use engine::failure::{Failure, FailureKind};
 use engine::sql::{Class, DdlKind, Xid};
@@ -16,6 +18,7 @@ use super::intent::{Intent, Once};
 use super::progress;
 use super::session::MySqlSession;
 use super::single;
+use super::sql::quote;
 use super::statement::{
     at_statement, commits_by_itself, execute, execute_text, is_temporary_ddl, starts_transaction, text,
 };
@@ -130,12 +133,29 @@ fn with_sequences(session: &mut MySqlSession, transaction: &Transaction, range: 
     if batches.len() == transaction.items().len() && single::send_whole(session, transaction, &batches, range)? {
         return single::answer(session).map_err(|failure| at_transaction(failure, transaction));
     }
-    Err(Failure::new(
+    Err(too_large_for_a_sequence(transaction))
+}
+
+fn too_large_for_a_sequence(transaction: &Transaction) -> Failure {
+    Failure::new(
         FailureKind::Refused,
         "a transaction that changes a sequence does not fit into one statement: the target would log it under two GTIDs",
     )
     .at(transaction.place())
-    .remedy("use --gtids local, or raise max_allowed_packet on the target"))
+    .remedy("use --gtids local, or raise --memory and max_allowed_packet on the target")
+}
+
+/// A sequence's row has this many columns.
+const SEQUENCE_COLUMNS: usize = 8;
+
+/// Of a piece, whose tables nobody has looked up.
+fn is_sequence(session: &mut MySqlSession, map: &TableMap) -> Result<bool, Failure> {
+    let sql = format!(
+        "SELECT COUNT(*) FROM information_schema.TABLES WHERE TABLE_SCHEMA={} AND TABLE_NAME={} AND TABLE_TYPE='SEQUENCE'",
+        quote(&map.schema),
+        quote(&map.table)
+    );
+    Ok(session.connection.scalar(sql).map_err(failed)?.as_deref() == Some("1"))
 }
 
 /// How far the items of one transaction are, which may come in pieces.
@@ -150,12 +170,22 @@ struct Steps<'a> {
     commits_by_itself: bool,
     /// One of them may be logged before the end, see `executed`.
     may_be_logged_early: bool,
+    /// Tables that might have been sequences, and are none.
+    seen: Vec<Arc<TableMap>>,
 }
 
 impl<'a> Steps<'a> {
     fn new(session: &MySqlSession, transaction: &'a Transaction, range: Range<'a>) -> Self {
         let done_before = session.shared.take_intent(transaction.seq);
-        Self { transaction, range, done_before, next: 0, commits_by_itself: false, may_be_logged_early: false }
+        Self {
+            transaction,
+            range,
+            done_before,
+            next: 0,
+            commits_by_itself: false,
+            may_be_logged_early: false,
+            seen: Vec::new(),
+        }
     }
 
     fn once(&self) -> Once<'_> {
@@ -253,9 +283,29 @@ impl<'a> Steps<'a> {
             .at(self.transaction.place())
             .remedy("use --gtids local, or create the table by hand and go on after it"));
         }
+        if !alone && session.shared.sets_gtid() && session.shared.info.flavour == Flavour::MariaDb {
+            self.refuse_sequences(session, items)?;
+        }
         for (index, item) in items.iter().enumerate() {
             self.item(session, piece, index, item).map_err(|failure| at_statement(failure, self.transaction, item))?;
             self.next += 1;
+        }
+        Ok(())
+    }
+
+    /// What fits into memory goes [`with_sequences`].
+    fn refuse_sequences(&mut self, session: &mut MySqlSession, items: &[Item]) -> Result<(), Failure> {
+        for item in items {
+            let Item::Rows(rows) = item else { continue };
+            let is_seen = self.seen.iter().any(|seen| Arc::ptr_eq(seen, &rows.map));
+            if is_seen || rows.map.columns.len() != SEQUENCE_COLUMNS {
+                continue;
+            }
+            session.script.send(&mut session.connection)?;
+            if is_sequence(session, &rows.map)? {
+                return Err(too_large_for_a_sequence(self.transaction));
+            }
+            self.seen.push(Arc::clone(&rows.map));
         }
         Ok(())
     }

@@ -1,0 +1,7 @@
+-- Too large for memory, let alone for one statement.
+CREATE DATABASE d;
+USE d;
+CREATE SEQUENCE s NOCACHE;
+CREATE TABLE t (id INT PRIMARY KEY DEFAULT NEXTVAL(s), v VARCHAR(1000)) ENGINE=InnoDB;
+INSERT INTO t (v) SELECT REPEAT('x', 1000) FROM seq_1_to_4000;
+CREATE TABLE lost (id INT PRIMARY KEY);
