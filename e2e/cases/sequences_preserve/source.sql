@@ -16,6 +16,8 @@ INSERT INTO t (a) VALUES (1), (2);
 INSERT INTO t (a) VALUES (3);
 COMMIT;
 INSERT INTO t (a) VALUES (4);
+INSERT INTO t (a) SELECT seq FROM seq_1_to_20000;
+CREATE TABLE lost_too (id INT PRIMARY KEY);
 SELECT NEXTVAL(s);
 CREATE USER lost_user@localhost;
 INSERT INTO big VALUES (-1, 'x');

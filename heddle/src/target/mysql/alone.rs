@@ -142,7 +142,7 @@ fn too_large_for_a_sequence(transaction: &Transaction) -> Failure {
         "a transaction that changes a sequence does not fit into one statement: the target would log it under two GTIDs",
     )
     .at(transaction.place())
-    .remedy("use --gtids local, or raise --memory and max_allowed_packet on the target")
+    .remedy("use --gtids local; a transaction of up to 16 MiB also goes where max_allowed_packet is raised on the target")
 }
 
 /// A sequence's row has this many columns.

@@ -92,7 +92,7 @@ const TABLE_ID: u8 = 1;
 const TABLE_ID_BYTES: usize = 6;
 /// Tables of one statement, and their rows in bytes.
 const STATEMENT_TABLES_MAX: usize = 100;
-const STATEMENT_ROWS_BYTES: usize = 64 << 10;
+pub const STATEMENT_ROWS_BYTES: usize = 64 << 10;
 const TABLE_MAP_FLAGS: u16 = 1;
 
 impl Encoder {
@@ -149,11 +149,11 @@ impl Encoder {
     }
 
     /// Whether the batches can be one statement: its flags and tables are those of its first rows event.
-    pub fn is_one_statement(&self, batches: &[Batch<'_>]) -> bool {
+    pub fn is_one_statement(&self, batches: &[Batch<'_>], rows_bytes_max: usize) -> bool {
         let Some(first) = batches.first() else { return false };
         let flags = self.dialect.rows_flags(first.flags);
-        batches.len() <= STATEMENT_TABLES_MAX
-            && batches.iter().map(Batch::bytes).sum::<usize>() <= STATEMENT_ROWS_BYTES
+        has_few_tables(batches)
+            && batches.iter().map(Batch::bytes).sum::<usize>() <= rows_bytes_max
             && batches.iter().all(|batch| self.dialect.rows_flags(batch.flags) == flags)
     }
 
@@ -216,6 +216,17 @@ fn put_row(batch: &Batch<'_>, row: &Images<'_>, out: &mut Vec<u8>) -> Result<(),
     }
     out.extend_from_slice(row.after);
     Ok(())
+}
+
+fn has_few_tables(batches: &[Batch<'_>]) -> bool {
+    let mut tables: Vec<&Arc<TableMap>> = Vec::new();
+    batches.len() <= STATEMENT_TABLES_MAX
+        || batches.iter().all(|batch| {
+            if !tables.iter().any(|map| same_table(map, batch.map)) {
+                tables.push(batch.map);
+            }
+            tables.len() <= STATEMENT_TABLES_MAX
+        })
 }
 
 /// A table's maps differ only by their numbers as long as nothing but rows comes between them.

@@ -14,6 +14,7 @@ use engine::transaction::Transaction;
 use super::Shared;
 use super::failures::failed;
 use super::note::By;
+use super::rows::STATEMENT_ROWS_BYTES;
 use super::script::Script;
 use super::session::{MySqlSession, set_gtid_next};
 use crate::target::{Commit, Range, Single};
@@ -38,7 +39,7 @@ pub(super) fn commit_each(
     let packet_bytes = packet_bytes(session);
     let mut ends = Ends::new();
     for Single { transaction, batches, range } in singles {
-        let text_bytes = encode(session, transaction, batches, *range)?.unwrap_or(usize::MAX);
+        let text_bytes = encode(session, transaction, batches, *range, STATEMENT_ROWS_BYTES)?.unwrap_or(usize::MAX);
         if session.script.waiting().1.saturating_add(text_bytes) > packet_bytes {
             send(session, &mut ends, committed_to)?;
         }
@@ -61,7 +62,7 @@ pub(super) fn send_group(
     batches: &[Batch<'_>],
     range: Range<'_>,
 ) -> Result<bool, Failure> {
-    send_up_to(packet_bytes(session), session, first, batches, range)
+    send_up_to((packet_bytes(session), STATEMENT_ROWS_BYTES), session, first, batches, range)
 }
 
 /// The same for what can only be one statement: as many bytes as the server takes.
@@ -71,17 +72,19 @@ pub(super) fn send_whole(
     batches: &[Batch<'_>],
     range: Range<'_>,
 ) -> Result<bool, Failure> {
-    send_up_to(server_packet_bytes(session), session, transaction, batches, range)
+    let bytes_max = server_packet_bytes(session);
+    send_up_to((bytes_max, bytes_max), session, transaction, batches, range)
 }
 
+/// Bytes of the packet, and of the rows in it, come first.
 fn send_up_to(
-    bytes_max: usize,
+    (bytes_max, rows_bytes_max): (usize, usize),
     session: &mut MySqlSession,
     first: &Transaction,
     batches: &[Batch<'_>],
     range: Range<'_>,
 ) -> Result<bool, Failure> {
-    let fits = encode(session, first, batches, range)?.is_some_and(|bytes| bytes <= bytes_max);
+    let fits = encode(session, first, batches, range, rows_bytes_max)?.is_some_and(|bytes| bytes <= bytes_max);
     if fits {
         add(session, first)?;
         end_packet(session);
@@ -110,9 +113,9 @@ fn server_packet_bytes(session: &MySqlSession) -> usize {
 }
 
 /// Rows of tables with transactions only, so that one error undoes all, and which need no questions.
-fn is_one_statement(session: &MySqlSession, batches: &[Batch<'_>]) -> bool {
+fn is_one_statement(session: &MySqlSession, batches: &[Batch<'_>], rows_bytes_max: usize) -> bool {
     let asks = |batch: &Batch<'_>| batch.kind != RowsKind::Write && session.shared.lookups.get(batch.map).is_some();
-    session.encoder.is_one_statement(batches)
+    session.encoder.is_one_statement(batches, rows_bytes_max)
         && batches.iter().all(|batch| batch.table.is_some_and(|table| table.transactional) && !asks(batch))
 }
 
@@ -123,8 +126,11 @@ fn encode(
     first: &Transaction,
     batches: &[Batch<'_>],
     range: Range<'_>,
+    rows_bytes_max: usize,
 ) -> Result<Option<usize>, Failure> {
-    let Some(like) = batches.last().filter(|_| is_one_statement(session, batches)) else { return Ok(None) };
+    let Some(like) = batches.last().filter(|_| is_one_statement(session, batches, rows_bytes_max)) else {
+        return Ok(None);
+    };
     let MySqlSession { shared, encoder, notes, events, number, .. } = session;
     let mut batches = batches.to_vec();
     if !(range.island && shared.gtids_are_progress()) {
