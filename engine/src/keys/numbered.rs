@@ -83,6 +83,14 @@ mod tests {
     use super::*;
 
     #[test]
+    fn the_numbers_tell_the_character_sets() {
+        for &(number, charset, name) in NAMES {
+            let told = crate::charsets::of_collation(number.into());
+            assert_eq!(told, Some(if charset == "utf8mb3" { "utf8" } else { charset }), "{number} {name}");
+        }
+    }
+
+    #[test]
     fn sorted_for_the_search() {
         assert!(NAMES.is_sorted_by_key(|(number, _, _)| *number));
         assert_eq!(name(45), Some(("utf8mb4", "utf8mb4_general_ci")));

@@ -7,8 +7,8 @@ use super::{SqlMode, ddl, dml, xa};
 
 /// Says what a statement is. `default_schema` is that of the session (the query event's); `mode` likewise.
 ///
-/// The statement's text is taken for UTF-8 or a superset of ASCII; where its meaning could depend on another
-/// character set, and for any name that is not UTF-8, the result is [`Class::Unknown`].
+/// The statement's text is taken for UTF-8 or a superset of ASCII, as `mode` says. Where its meaning could depend on another
+/// character set the result is [`Class::Unknown`], and for names of a definition that can not be read; changes of rows then only lack the table.
 pub fn classify(sql: &[u8], default_schema: &str, mode: SqlMode) -> Statement {
     let mut cursor = Cursor::new(sql, mode);
     statement(&mut cursor, default_schema).unwrap_or_else(|| Statement::of(Class::Unknown))

@@ -1,4 +1,4 @@
-//! Statements that change rows: their kind, and the table when there is just one, and its name is UTF-8.
+//! Statements that change rows: their kind, and the table when there is just one, and its name can be read.
 
 use super::cursor::Cursor;
 use super::lexer::Kind;

@@ -2,6 +2,8 @@
 
 use binlog::StatusVars;
 
+use crate::charsets;
+
 /// The parts of `sql_mode`, and the character set of the text.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SqlMode {
@@ -26,13 +28,6 @@ pub enum Charset {
     AsciiAlone,
 }
 
-/// Collations of latin1.
-const LATIN1: [u16; 8] = [5, 8, 15, 31, 47, 48, 49, 94];
-/// Of big5, sjis, cp932, gbk and gb18030.
-const ASCII_IN_PAIRS: [u16; 11] = [1, 84, 13, 88, 95, 96, 28, 87, 248, 249, 250];
-/// MariaDB numbers the NO PAD variant of a collation so much higher.
-const NO_PAD: u16 = 1024;
-
 impl SqlMode {
     /// The bits that both servers write into query events (`Q_SQL_MODE_CODE`).
     pub fn from_bits(bits: u64) -> Self {
@@ -53,13 +48,10 @@ impl SqlMode {
 
 impl Charset {
     fn of_collation(number: u16) -> Self {
-        let base = if (NO_PAD..2 * NO_PAD).contains(&number) { number - NO_PAD } else { number };
-        if LATIN1.contains(&base) {
-            Self::Latin1
-        } else if ASCII_IN_PAIRS.contains(&base) {
-            Self::Unknown
-        } else {
-            Self::AsciiAlone
+        match charsets::of_collation(number.into()) {
+            Some("latin1") => Self::Latin1,
+            Some("big5" | "sjis" | "cp932" | "gbk" | "gb18030") => Self::Unknown,
+            _ => Self::AsciiAlone,
         }
     }
 

@@ -17,7 +17,7 @@ use super::fingerprint;
 use super::intent::{Intent, Once};
 use super::progress;
 use super::session::MySqlSession;
-use super::single;
+use super::single::{self, Room};
 use super::sql::quote;
 use super::statement::{
     at_statement, commits_by_itself, execute, execute_text, is_temporary_ddl, starts_transaction, text,
@@ -130,7 +130,8 @@ fn with_sequences(session: &mut MySqlSession, transaction: &Transaction, range: 
         .iter()
         .filter_map(|item| if let Item::Rows(rows) = item { Some(whole_event(rows)) } else { None })
         .collect();
-    if batches.len() == transaction.items().len() && single::send_whole(session, transaction, &batches, range)? {
+    let room = Room::of_server(session);
+    if batches.len() == transaction.items().len() && single::send_group(session, transaction, &batches, range, &room)? {
         return single::answer(session).map_err(|failure| at_transaction(failure, transaction));
     }
     Err(too_large_for_a_sequence(transaction))

@@ -4,11 +4,11 @@
 //! `mysqlbinlog`'s output for them).
 
 use binlog::{Flavour, StatusVars};
+use engine::charsets;
 use engine::failure::{Failure, FailureKind};
 use engine::sql::Class;
 use engine::transaction::{Context, StatementItem};
 
-use super::charsets;
 use super::info::TargetInfo;
 use super::sql::{hex, identifier, quote};
 
@@ -88,7 +88,7 @@ pub fn statements(item: &StatementItem, target: &TargetInfo) -> Result<Vec<Strin
     // Last: from here on the text is in the client's character set of the source.
     if let Some((client, connection, server)) = vars.charset {
         let [client, connection, server] = [client, connection, server].map(|number| known_collation(number, target));
-        let client = charsets::client(client, target);
+        let client = client_charset(client, target);
         statements.push(format!(
             "SET @@session.character_set_client={client}, @@session.collation_connection={connection}, \
              @@session.collation_server={server}"
@@ -248,5 +248,18 @@ fn known_collation(number: u16, target: &TargetInfo) -> u16 {
     match target.flavour {
         Flavour::MariaDb if (255..=323).contains(&number) => UTF8MB4_GENERAL_CI,
         _ => number,
+    }
+}
+
+/// As `character_set_client` takes it: MariaDB the number of a default collation only (a client may begin with another), so there it is a name.
+fn client_charset(number: u16, target: &TargetInfo) -> String {
+    if target.flavour == Flavour::MySql {
+        return number.to_string();
+    }
+    match charsets::of_collation(number.into()) {
+        // Which of the two `utf8` is can be chosen there.
+        Some("utf8") if target.version >= (10, 6, 0) => "utf8mb3".to_owned(),
+        Some(name) => name.to_owned(),
+        None => number.to_string(),
     }
 }

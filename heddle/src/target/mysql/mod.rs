@@ -7,7 +7,6 @@
 mod alone;
 mod answers;
 mod catalogue;
-mod charsets;
 mod check;
 mod check_schema;
 mod context;

@@ -19,8 +19,9 @@ use super::note::Notes;
 use super::progress::{SCHEMA, Statements};
 use super::rows::{Dialect, Encoder};
 use super::script::Script;
+use super::single::{self, Room};
 use super::sql::quote;
-use super::{Shared, executed, locked, single};
+use super::{Shared, executed, locked};
 use crate::runtime::reread::Reread;
 use crate::target::{Commit, Range, Session, Single, WORKERS_MAX};
 
@@ -430,7 +431,8 @@ impl Session for MySqlSession {
         if self.stepwise || self.open {
             return Ok(false);
         }
-        let sent = single::send_group(self, first, batches, range);
+        let room = Room::usual(self);
+        let sent = single::send_group(self, first, batches, range, &room);
         self.stepwise = !matches!(sent, Ok(false));
         sent
     }

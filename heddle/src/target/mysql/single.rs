@@ -55,36 +55,34 @@ pub(super) fn commit_each(
     Ok(Commit::Durable)
 }
 
+/// How many bytes one statement may have.
+pub(super) struct Room {
+    packet: usize,
+    rows: usize,
+}
+
+impl Room {
+    /// Worth being one statement.
+    pub fn usual(session: &MySqlSession) -> Self {
+        Self { packet: packet_bytes(session), rows: STATEMENT_ROWS_BYTES }
+    }
+
+    /// As many as the server takes: for what can only be one statement.
+    pub fn of_server(session: &MySqlSession) -> Self {
+        let packet = server_packet_bytes(session);
+        Self { packet, rows: packet }
+    }
+}
+
 /// Sends a whole group. False: it does not fit, and nothing was sent.
 pub(super) fn send_group(
     session: &mut MySqlSession,
     first: &Transaction,
     batches: &[Batch<'_>],
     range: Range<'_>,
+    room: &Room,
 ) -> Result<bool, Failure> {
-    send_up_to((packet_bytes(session), STATEMENT_ROWS_BYTES), session, first, batches, range)
-}
-
-/// The same for what can only be one statement: as many bytes as the server takes.
-pub(super) fn send_whole(
-    session: &mut MySqlSession,
-    transaction: &Transaction,
-    batches: &[Batch<'_>],
-    range: Range<'_>,
-) -> Result<bool, Failure> {
-    let bytes_max = server_packet_bytes(session);
-    send_up_to((bytes_max, bytes_max), session, transaction, batches, range)
-}
-
-/// Bytes of the packet, and of the rows in it, come first.
-fn send_up_to(
-    (bytes_max, rows_bytes_max): (usize, usize),
-    session: &mut MySqlSession,
-    first: &Transaction,
-    batches: &[Batch<'_>],
-    range: Range<'_>,
-) -> Result<bool, Failure> {
-    let fits = encode(session, first, batches, range, rows_bytes_max)?.is_some_and(|bytes| bytes <= bytes_max);
+    let fits = encode(session, first, batches, range, room.rows)?.is_some_and(|bytes| bytes <= room.packet);
     if fits {
         add(session, first)?;
         end_packet(session);

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use binlog::Flavour;
 use engine::failure::{Failure, FailureKind};
-use engine::sql::{Class, DdlKind, SqlMode, Statement};
+use engine::sql::{Class, DdlKind, SqlMode, Statement, grants_in_default_schema};
 use engine::transaction::{Item, LoadFile, StatementItem, Transaction};
 
 use super::context;
@@ -92,24 +92,13 @@ fn needs_schema(statement: &StatementItem) -> bool {
     let Statement { class, tables, schemas, homes, .. } = &statement.class;
     let names = || tables.iter().map(|table| &table.schema).chain(schemas).chain(homes);
     let is_known = match class {
-        Class::Ddl { kind: DdlKind::Account } => !is_grant_on(&statement.query.sql),
+        Class::Ddl { kind: DdlKind::Account } => {
+            !grants_in_default_schema(&statement.query.sql, SqlMode::of(&statement.query.vars))
+        }
         Class::Ddl { .. } | Class::Dml { .. } => names().next().is_some(),
         _ => false,
     };
     !is_known || names().any(|name| name.eq_ignore_ascii_case(&schema))
-}
-
-/// What a GRANT is about may be named without its schema: then the word behind ON has no dot.
-fn is_grant_on(sql: &[u8]) -> bool {
-    let mut words = sql.split(u8::is_ascii_whitespace).filter(|word| !word.is_empty());
-    let is_qualified =
-        words.any(|word| word.eq_ignore_ascii_case(b"ON")) && words.next().is_some_and(|object| object.contains(&b'.'));
-    if is_qualified {
-        return false;
-    }
-    let begins =
-        |word: &[u8]| sql.trim_ascii_start().get(..word.len()).is_some_and(|start| start.eq_ignore_ascii_case(word));
-    begins(b"GRANT") || begins(b"REVOKE")
 }
 
 /// What to do about error 1146.

@@ -121,14 +121,14 @@ impl MySqlCatalogue {
             cascades_to,
             cascade_columns,
             transactional: definition.transactional,
+            // Its row is logged beside the transaction, and would take its GTID, but for a statement that commits by itself. (Where there are no
+            // GTIDs to keep it may share a transaction, although it stays where that is rolled back: to apply it again sets the same values.)
             runs_alone: definition.is_sequence && self.keeps_gtids(),
             lookup_columns: definition.lookup_columns().filter(|_| !has_relations),
             order_by_table: cause,
         })
     }
 
-    /// A sequence's row is logged beside the transaction, and would take its GTID, but for a statement that commits by itself. (Where there are no
-    /// GTIDs to keep it may share a transaction, although it stays where that is rolled back: to apply it again sets the same values.)
     fn keeps_gtids(&self) -> bool {
         self.shared.as_ref().is_some_and(|shared| shared.sets_gtid())
     }

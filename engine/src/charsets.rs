@@ -2,10 +2,6 @@
 //!
 //! Source: `information_schema.COLLATIONS` of MySQL 9.7, MariaDB 10.11 and 11.8, which agree where both have a number.
 
-use binlog::Flavour;
-
-use super::info::TargetInfo;
-
 /// MariaDB numbers the NO PAD variant of a collation so much higher.
 const NO_PAD: u32 = 1024;
 /// MariaDB's UCA 14.0.0 collations begin here; bits 8 to 10 tell the character set (`strings/ctype-uca1400.h`).
@@ -61,17 +57,4 @@ pub fn of_collation(number: u32) -> Option<&'static str> {
         248..=250 => "gb18030",
         _ => return None,
     })
-}
-
-/// As `character_set_client` takes it: MariaDB the number of a default collation only (a client may begin with another), so there it is a name.
-pub fn client(number: u16, target: &TargetInfo) -> String {
-    if target.flavour == Flavour::MySql {
-        return number.to_string();
-    }
-    match of_collation(number.into()) {
-        // Which of the two `utf8` is can be chosen there.
-        Some("utf8") if target.version >= (10, 6, 0) => "utf8mb3".to_owned(),
-        Some(name) => name.to_owned(),
-        None => number.to_string(),
-    }
 }
