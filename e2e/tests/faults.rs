@@ -260,6 +260,29 @@ fn definition_outlives_heddle(kind: Kind) -> Result<()> {
     Ok(())
 }
 
+/// All are killed when a definition has been executed, and its note has not been written: executed again it would be undone.
+fn swap_before_its_note(kind: Kind, schema: &str) -> Result<()> {
+    let pair = Pair::start_with(kind, &["--sync-binlog=1", "--innodb-flush-log-at-trx-commit=1"], &[])?;
+    pair.source.execute(&format!(
+        "CREATE DATABASE `{schema}`; USE `{schema}`; CREATE TABLE a (id INT PRIMARY KEY); CREATE TABLE b LIKE a; INSERT INTO a VALUES (1)"
+    ))?;
+    pair.to_the_end(&[])?;
+    // The definition waits for the table, its note for the row of the progress.
+    let on_the_table = hold(&pair.target, &format!("SELECT * FROM `{schema}`.a; SELECT SLEEP(4)"))?;
+    pair.source.execute(&format!("USE `{schema}`; RENAME TABLE a TO t, b TO a, t TO b"))?;
+    let running = pair.begin(&["--until-end"])?;
+    wait_for(&pair.target, "RENAME TABLE%")?;
+    let on_the_note = hold(&pair.target, "SELECT seq FROM heddle.progress FOR UPDATE; SELECT SLEEP(100)")?;
+    on_the_table.join().map_err(|_| anyhow::anyhow!("the blocking session ended"))??;
+    pair.target.wait_until(&format!("SELECT COUNT(*) FROM `{schema}`.b"))?;
+    pair.target.kill()?;
+    running.kill()?;
+    running.wait()?;
+    on_the_note.join().map_err(|_| anyhow::anyhow!("the blocking session ended"))??;
+    pair.target.restart(&[])?;
+    pair.to_the_end(&[]).map(drop)
+}
+
 /// Prepared XA transactions outlive restarts of heddle, the target and the source; some are too large to be held in memory.
 fn prepared_outlives_all(kind: Kind) -> Result<()> {
     let durable = ["--sync-binlog=1", "--innodb-flush-log-at-trx-commit=1"];
@@ -406,6 +429,8 @@ tests! {
     mysql_crashes_of_all: crashes(MYSQL_9_7, Victim::All, 10, &["--grouping", "off", "--workers", "4"]);
     mariadb_store_crashes: store_crashes(MARIADB_10_11, &[]);
     mysql_store_crashes: store_crashes(MYSQL_9_7, &["--grouping", "5", "--workers", "4", "--commit-order", "relaxed"]);
+    mariadb_swap_before_its_note: swap_before_its_note(MARIADB_10_11, "my-db é");
+    mysql_swap_before_its_note: swap_before_its_note(MYSQL_9_7, "my-db é");
     mariadb_prepared_outlives_all: prepared_outlives_all(MARIADB_10_11);
     mysql_prepared_outlives_all: prepared_outlives_all(MYSQL_9_7);
     mariadb_random: random_workloads(MARIADB_10_11, "mariadb_random");
