@@ -14,7 +14,7 @@ use smallvec::{SmallVec, smallvec};
 use twox_hash::XxHash64;
 
 use crate::keys::{KeyClass, Known, append_key};
-use crate::schema::{Catalogue, CatalogueError, ForeignKey, Table, TableId, TableOrderCause};
+use crate::schema::{Catalogue, CatalogueError, Table, TableId, TableOrderCause};
 use crate::tags::Generation;
 use crate::transaction::{BarrierCause, Body, Item, Row, RowsItem, TableAccess, Transaction, WriteSet};
 
@@ -174,7 +174,7 @@ impl Keying {
         }
         let mut table = catalogue.table(map)?;
         if table.columns.len() != map.columns.len() && !table.columns.is_empty() {
-            table = Arc::new(without_columns(&table));
+            table = Arc::new(table.without_columns());
         }
         let plan = Arc::new(KeyPlan::new(table, map));
         if self.plans.len() >= PLANS_MAX {
@@ -382,20 +382,6 @@ fn changed(slot: usize, before: &[Value<'_>], after: &[Value<'_>]) -> bool {
     match after.get(slot) {
         None | Some(Value::Absent) => false,
         after => before.get(slot) != after,
-    }
-}
-
-/// The table as one whose columns are not those of the log: no position in it means anything.
-fn without_columns(table: &Table) -> Table {
-    let foreign_keys = table.foreign_keys.iter().map(|key| ForeignKey { parent_key: None, ..key.clone() }).collect();
-    Table {
-        columns: Vec::new(),
-        unique_keys: Vec::new(),
-        foreign_keys,
-        has_relations: true,
-        lookup_columns: None,
-        order_by_table: Some(TableOrderCause::ColumnsDiffer),
-        ..table.clone()
     }
 }
 

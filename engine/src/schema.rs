@@ -159,6 +159,21 @@ impl Table {
         }
     }
 
+    /// The table as one whose columns are not those of the log: no position in it means anything. What it refers to, and what refers to it, still counts.
+    #[must_use]
+    pub fn without_columns(&self) -> Self {
+        let foreign_keys = self.foreign_keys.iter().map(|key| ForeignKey { parent_key: None, ..key.clone() }).collect();
+        Self {
+            columns: Vec::new(),
+            unique_keys: Vec::new(),
+            foreign_keys,
+            has_relations: true,
+            lookup_columns: None,
+            order_by_table: Some(TableOrderCause::ColumnsDiffer),
+            ..self.clone()
+        }
+    }
+
     /// Whether rows can be told apart by key, so that a group may merge and reorder them.
     pub fn is_keyed(&self) -> bool {
         self.order_by_table.is_none() && !self.unique_keys.is_empty()

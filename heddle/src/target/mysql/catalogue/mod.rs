@@ -93,9 +93,6 @@ impl MySqlCatalogue {
             ));
         }
         self.note_lookup(name, &definition, width)?;
-        if definition.columns.len() != width {
-            return Ok(Table::unknown(id, schema, table, TableOrderCause::ColumnsDiffer));
-        }
         let relations = self.relations()?;
         let mut cause = definition.cause;
         let mut foreign_keys = Vec::new();
@@ -109,7 +106,7 @@ impl MySqlCatalogue {
         let cascade_columns = relations.cascade_columns(name, &definition.columns);
         let is_referenced = relations.of_parent(name).next().is_some();
         let has_relations = is_referenced || relations.of_child(name).next().is_some();
-        Ok(Table {
+        let known = Table {
             id,
             schema: schema.clone(),
             name: table.clone(),
@@ -126,7 +123,8 @@ impl MySqlCatalogue {
             runs_alone: definition.is_sequence && self.keeps_gtids(),
             lookup_columns: definition.lookup_columns().filter(|_| !has_relations),
             order_by_table: cause,
-        })
+        };
+        Ok(if definition.columns.len() == width { known } else { known.without_columns() })
     }
 
     fn keeps_gtids(&self) -> bool {
