@@ -44,9 +44,8 @@ pub fn target(shared: &Shared, control: &mut Connection, report: &mut DryRun) {
                     ));
                 }
             }
-            // MySQL 8 keeps lock waits in performance_schema, which needs SELECT only.
-            let in_process_list = info.flavour == Flavour::MariaDb || info.version < (8, 0, 0);
-            if in_process_list && !has("PROCESS") && !has("SUPER") {
+            // MySQL 8's performance schema needs SELECT only.
+            if !info.shows_lock_holders && !has("PROCESS") && !has("SUPER") {
                 report.warnings.push(format!(
                     "target: GRANT PROCESS ON *.* TO {user} is missing: conflicts between workers last until the lock wait times out"
                 ));

@@ -223,6 +223,7 @@ mod tests {
             server_id: 0,
             encrypts_tables: false,
             adds_primary_keys: false,
+            shows_lock_holders: true,
         };
         let asks = |sql: &str, info: &TargetInfo, text: &str| {
             let statement = engine::sql::classify(sql.as_bytes(), "d", engine::sql::SqlMode::from_bits(0));

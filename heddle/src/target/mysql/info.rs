@@ -28,6 +28,8 @@ pub struct TargetInfo {
     pub encrypts_tables: bool,
     /// `sql_generate_invisible_primary_key` of MySQL 8.0.30 and later: tables without a primary key get a further column.
     pub adds_primary_keys: bool,
+    /// MySQL 8 and later: its performance schema is on, and shows who holds the lock that somebody waits for.
+    pub shows_lock_holders: bool,
 }
 
 impl TargetInfo {
@@ -61,7 +63,7 @@ impl TargetInfo {
         };
         let mut is_on = |since: (u16, u16, u16), variable: &str| {
             let is_there = flavour == Flavour::MySql && server.version >= since;
-            let value = is_there.then(|| connection.scalar(format!("SELECT @@session.{variable}")).map_err(failed));
+            let value = is_there.then(|| connection.scalar(format!("SELECT @@{variable}")).map_err(failed));
             Ok::<_, Failure>(value.transpose()?.flatten().as_deref() == Some("1"))
         };
         let encrypts_tables = is_on((8, 0, 16), "default_table_encryption")?;
@@ -80,6 +82,7 @@ impl TargetInfo {
             server_id: number(4)?,
             encrypts_tables,
             adds_primary_keys,
+            shows_lock_holders: is_on((8, 0, 0), "performance_schema")?,
         })
     }
 
@@ -92,14 +95,10 @@ impl TargetInfo {
     /// cache that is filled anew only when nobody has read it for 100 ms (`CACHE_MIN_IDLE_TIME` in `trx0i_s.cc` of
     /// both servers): who asks more often is shown the same answer for ever.
     pub fn lock_waits_pause(&self) -> Duration {
-        match self.reads_lock_waits_live() {
+        match self.shows_lock_holders {
             true => Duration::ZERO,
             false => Duration::from_millis(110),
         }
-    }
-
-    fn reads_lock_waits_live(&self) -> bool {
-        self.flavour == Flavour::MySql && self.version >= (8, 0, 0)
     }
 
     /// Whether `KILL QUERY` can end the server: where it meets a `BINLOG` statement that opens its tables. Seen: MySQL 5.7.22 and 8.0.15 (a segmentation
@@ -113,8 +112,10 @@ impl TargetInfo {
     /// In MySQL 8 and 9 the thread of a row lock is not who holds it or waits for it but who made it (`RecLock::lock_add` in `lock0lock.cc`): of a row
     /// that a transaction has inserted, that is whoever waits for it first; of rows on a page that was reorganised, whoever did that. The
     /// lock on the table, which each transaction makes for itself, tells whose a transaction is.
+    ///
+    /// Without its performance schema nothing says who holds a lock: then everybody who has one is in the way of who waits.
     pub fn lock_waits_sql(&self) -> &'static str {
-        if self.reads_lock_waits_live() {
+        if self.shows_lock_holders {
             "SELECT STRAIGHT_JOIN DISTINCT w.PROCESSLIST_ID, b.PROCESSLIST_ID FROM performance_schema.data_lock_waits l \
              JOIN performance_schema.data_locks r \
              ON r.ENGINE_TRANSACTION_ID=l.REQUESTING_ENGINE_TRANSACTION_ID AND r.LOCK_TYPE='TABLE' \
@@ -122,6 +123,9 @@ impl TargetInfo {
              ON o.ENGINE_TRANSACTION_ID=l.BLOCKING_ENGINE_TRANSACTION_ID AND o.LOCK_TYPE='TABLE' \
              JOIN performance_schema.threads w ON w.THREAD_ID=r.THREAD_ID \
              JOIN performance_schema.threads b ON b.THREAD_ID=o.THREAD_ID"
+        } else if self.flavour == Flavour::MySql && self.version >= (8, 0, 0) {
+            "SELECT w.trx_mysql_thread_id, b.trx_mysql_thread_id FROM information_schema.innodb_trx w \
+             JOIN information_schema.innodb_trx b ON b.trx_id<>w.trx_id AND b.trx_lock_structs>0 WHERE w.trx_state='LOCK WAIT'"
         } else {
             "SELECT w.trx_mysql_thread_id, b.trx_mysql_thread_id FROM information_schema.innodb_lock_waits l \
              JOIN information_schema.innodb_trx w ON w.trx_id=l.requesting_trx_id \
