@@ -161,6 +161,29 @@ pub enum Error {
         /// The file given instead.
         found: PathBuf,
     },
+    /// A file says that there were transactions before it which the file before does not have.
+    #[error(
+        "{path} ends before transactions that {next} begins after ({missing}). The copy of {path} is incomplete: copy it again"
+    )]
+    Unfinished {
+        /// The file that ends too early.
+        path: PathBuf,
+        /// The next one.
+        next: PathBuf,
+        /// Their GTIDs; of MariaDB's the last of each domain and server.
+        missing: String,
+    },
+    /// The copy of a file that its server still wrote, and another file follows.
+    #[error(
+        "{path} was copied while its server still wrote it, so transactions may be missing before {next} (the log has no GTIDs that would tell): \
+         copy it again"
+    )]
+    StillWritten {
+        /// The file that may end too early.
+        path: PathBuf,
+        /// The next one.
+        next: PathBuf,
+    },
     /// A number is missing in a series of binary logs.
     #[error("binary log {missing} is missing: it belongs between {before} and {after}")]
     Gap {

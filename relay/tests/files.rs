@@ -194,3 +194,76 @@ fn a_server_that_crashed_names_no_successor() {
     let (_dir, paths) = write(&source.files());
     assert_same(&read_files(&paths, Start::Beginning, false).unwrap(), &source.sent);
 }
+
+/// Where each transaction of a file begins.
+fn transactions(source: &Source, file: &str) -> Vec<LogPosition> {
+    let begins = |sent: &&Sent| sent.file == file && matches!(sent.event.kind(), Kind::GTID | Kind::MARIADB_GTID);
+    source.sent.iter().filter(begins).map(Sent::position).collect()
+}
+
+#[test]
+fn a_copy_that_ends_between_two_transactions() {
+    for flavour in [Flavour::MySql, Flavour::MariaDb] {
+        let mut source = Source::new(flavour, Checksum::Crc32);
+        source.gtid_list();
+        for _ in 0..2 {
+            (0..5).for_each(|_| source.transaction(&[100]));
+            source.rotate();
+            source.gtid_list();
+        }
+        let (dir, paths) = write(&source.files());
+        assert_same(&read_files(&paths, Start::Beginning, false).unwrap(), &source.sent);
+        let begins = transactions(&source, "bin.000002");
+        let length = begins[3].offset as usize;
+        let cut = std::fs::read(&paths[1]).unwrap().into_iter().take(length).collect::<Vec<u8>>();
+        std::fs::write(dir.path().join("bin.000002"), cut).unwrap();
+        let mut starts = vec![Start::Beginning];
+        starts.extend(transactions(&source, "bin.000001").into_iter().map(Start::At));
+        starts.extend(begins.into_iter().take(3).map(Start::At));
+        for start in starts {
+            let mut reader = FilesReader::open(paths.clone(), start.clone()).unwrap();
+            let failed = |reader: &mut FilesReader| loop {
+                match reader.next() {
+                    Ok(Read::Event(_)) => {}
+                    Ok(other) => panic!("{start:?}: {other:?}"),
+                    Err(error) => return error,
+                }
+            };
+            for _ in 0..2 {
+                match failed(&mut reader) {
+                    Error::Unfinished { path, next, missing } => {
+                        assert_eq!((path, next), (paths[1].clone(), paths[2].clone()));
+                        let text =
+                            if flavour == Flavour::MySql { format!("{UUID_TEXT}:9-10") } else { "up to 0-1-10".into() };
+                        assert_eq!(missing, text);
+                    }
+                    other => panic!("{other}"),
+                }
+            }
+        }
+    }
+}
+
+/// The mark of a file that its server has not closed, in the format description's flags.
+const IN_USE: usize = 4 + 17;
+
+#[test]
+fn a_copy_without_gtids_of_a_file_in_use() {
+    let mut source = Source::new(Flavour::MySql, Checksum::Off);
+    source.query("CREATE TABLE t (id INT)");
+    let end = source.offset as usize;
+    source.rotate();
+    source.query("CREATE TABLE u (id INT)");
+    let mut files = source.files();
+    let mark = |files: &mut Vec<(String, Vec<u8>)>, file: usize| files[file].1[IN_USE] |= 1;
+    mark(&mut files, 1);
+    let (_dir, paths) = write(&files);
+    read_files(&paths, Start::Beginning, false).expect("the last file may be one that is written");
+    mark(&mut files, 0);
+    let (_dir, paths) = write(&files);
+    read_files(&paths, Start::Beginning, false).expect("its last event says that it is whole");
+    files[0].1.truncate(end);
+    let (_dir, paths) = write(&files);
+    let error = read_files(&paths, Start::Beginning, false).unwrap_err();
+    assert!(matches!(&error, Error::StillWritten { path, .. } if *path == paths[0]), "{error}");
+}

@@ -7,7 +7,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use binlog::{
-    Event, Header, Kind, MariaDbGtid, MySqlGtid, Query, RowsEvent, RowsKind, TableMap, TransactionPayload, XaPrepare,
+    Event, Header, Kind, LoggedGtids, MariaDbGtid, MySqlGtid, Query, RowsEvent, RowsKind, TableMap, TransactionPayload,
+    XaPrepare,
 };
 use bytes::Bytes;
 use foldhash::fast::FixedState;
@@ -64,6 +65,10 @@ pub struct Scanned {
     pub format_descriptions: u64,
     /// The last event is a ROTATE, and names this file.
     pub next_file: Option<String>,
+    /// At the begin of a file: what it says of those before.
+    pub list: Option<LoggedGtids>,
+    /// Of the transactions that begin here.
+    pub gtids: LoggedGtids,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -323,6 +328,13 @@ impl Scan<'_> {
                 self.out.format_descriptions += 1;
                 self.maps.clear();
             }
+            // Elsewhere it is one that a replica was sent.
+            Kind::PREVIOUS_GTIDS | Kind::MARIADB_GTID_LIST
+                if self.out.events == 2 && self.out.format_descriptions == 1 =>
+            {
+                let list = LoggedGtids::of_list(event, &self.piece.format).map_err(|corrupt| corrupt.to_string())?;
+                self.out.list = list;
+            }
             Kind::INCIDENT => {
                 self.problem(offset, "the source wrote an incident: it may have lost events here".to_owned());
             }
@@ -350,6 +362,7 @@ impl Scan<'_> {
     fn mysql(&mut self, event: &Event, offset: u64) -> Result<(), Failed> {
         let gtid = MySqlGtid::decode(event, &self.piece.format).map_err(|corrupt| corrupt.to_string())?;
         let length = event.bytes().len() as u64;
+        self.out.gtids.insert_mysql(&gtid);
         let record = &mut self.begin(event, offset, Open::Statement).record;
         (record.bytes, record.unpacked_bytes) = (length, length);
         record.gtid = Gtid::of_mysql(&gtid);
@@ -366,6 +379,7 @@ impl Scan<'_> {
     fn mariadb(&mut self, event: &Event, offset: u64) -> Result<(), Failed> {
         let gtid = MariaDbGtid::decode(event, &self.piece.format).map_err(|corrupt| corrupt.to_string())?;
         let length = event.bytes().len() as u64;
+        self.out.gtids.insert_mariadb(&gtid);
         let single = gtid.flags & (MariaDbGtid::FL_STANDALONE | MariaDbGtid::FL_COMPLETED_XA) != 0;
         let current = self.begin(event, offset, if single { Open::Statement } else { Open::Block });
         let record = &mut current.record;

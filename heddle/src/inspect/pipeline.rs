@@ -9,6 +9,7 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
+use binlog::LoggedGtids;
 use bytes::Bytes;
 use engine::survey::{Definitions, Problem, Scanned, Sink, Totals, scan};
 
@@ -63,6 +64,8 @@ struct Sums<'s> {
     more_troubles: u64,
     place: Option<Place>,
     next_file: Option<String>,
+    /// GTIDs up to here, once a file has said which were before it.
+    logged: Option<LoggedGtids>,
     paths: Vec<PathBuf>,
 }
 
@@ -86,6 +89,7 @@ pub fn run(
         more_troubles: 0,
         place: None,
         next_file: None,
+        logged: None,
         paths: paths.clone(),
     });
     let feed = Mutex::new((0_u64, Feed::new(paths, definitions)));
@@ -203,6 +207,7 @@ impl Sums<'_> {
         match done {
             Done::Scanned(place, mut scanned) => {
                 self.begin(place);
+                self.go_on(place, &mut scanned);
                 for problem in scanned.problems.drain(..) {
                     self.problem(place, problem);
                 }
@@ -234,6 +239,25 @@ impl Sums<'_> {
         }
         self.totals.begin_file(place, &name.into(), self.place.is_some());
         self.place = Some(place);
+    }
+
+    /// A copy of the file before that was made while its server wrote it may end early, between two transactions. (Of one that has a problem of its
+    /// own that is enough.)
+    fn go_on(&mut self, place: Place, scanned: &mut Scanned) {
+        if let Some(list) = scanned.list.take() {
+            let missing = self.logged.take().map(|logged| list.without(&logged)).unwrap_or_default();
+            let is_damaged = self.troubles.last().is_some_and(|(trouble, _)| *trouble + 1 >= place);
+            if !missing.is_empty() && !is_damaged {
+                let what = format!(
+                    "the file before ends before transactions that this one begins after ({missing}): its copy is incomplete"
+                );
+                self.problem(place, Problem { offset: 0, what });
+            }
+            self.logged = Some(list);
+        }
+        if let Some(logged) = &mut self.logged {
+            logged.merge(&scanned.gtids);
+        }
     }
 
     fn problem(&mut self, place: Place, problem: Problem) {

@@ -2,6 +2,7 @@
 //!
 //! It never writes, copies or locks them.
 
+mod continuity;
 pub(crate) mod cursor;
 mod discover;
 mod reader;

@@ -3,6 +3,7 @@
 //! A file ends with the event that names its successor (ROTATE), with STOP, or, when its server crashed, with neither.
 //! Only the very last file may end inside an event, and only if that was allowed.
 
+use super::continuity::Continuity;
 use super::cursor::{FileCursor, FileStep};
 use crate::error::{Error, Result};
 use crate::fs::{Fs, RealFs};
@@ -31,6 +32,9 @@ pub struct FilesReader {
     cursor: Option<FileCursor>,
     /// What the last event of the file says about the next file.
     successor: Option<String>,
+    continuity: Continuity,
+    /// The event in the cursor has not passed `continuity`.
+    unobserved: bool,
     /// The first event waits in the cursor while the format description that precedes it is delivered.
     held: bool,
     /// The wanted position, until the first event from there was read.
@@ -64,6 +68,8 @@ impl FilesReader {
             files: files.into(),
             cursor: None,
             successor: None,
+            continuity: Continuity::default(),
+            unobserved: false,
             held: false,
             wanted: None,
             preamble: None,
@@ -116,6 +122,7 @@ impl FilesReader {
             return Err(missing("the file is shorter than that"));
         }
         let format = Some(FormatDescription::clone(&first.format));
+        self.continuity = Continuity::starting_at(&path, wanted.offset, first.format.in_use);
         self.cursor = Some(FileCursor::open_at(self.fs.clone(), &path, name, format, wanted.offset)?);
         self.preamble = Some(first);
         self.wanted = Some(wanted);
@@ -138,6 +145,7 @@ impl FilesReader {
                 return Err(Error::WrongNextFile { path, expected, found: next.clone() });
             }
         }
+        self.continuity.end(cursor.path(), next)?;
         self.cursor = Some(FileCursor::open(self.fs.clone(), next, source_name(next))?);
         self.files.pop_front();
         self.successor = None;
@@ -150,13 +158,16 @@ impl FilesReader {
             let Some(cursor) = &mut self.cursor else {
                 return Ok(false);
             };
+            if let Some(located) = cursor.located().filter(|_| self.unobserved) {
+                self.continuity.observe(&self.fs, cursor.path(), located)?;
+                self.unobserved = false;
+                let rotate = Some(located).filter(|located| located.event.kind() == Kind::ROTATE);
+                self.successor =
+                    rotate.and_then(|located| Rotate::decode_any(&located.event).ok()).map(|rotate| rotate.file);
+                return Ok(true);
+            }
             match cursor.next()? {
-                FileStep::Event => {
-                    let rotate = cursor.located().filter(|located| located.event.kind() == Kind::ROTATE);
-                    self.successor =
-                        rotate.and_then(|located| Rotate::decode_any(&located.event).ok()).map(|rotate| rotate.file);
-                    return Ok(true);
-                }
+                FileStep::Event => self.unobserved = true,
                 FileStep::Clean => {
                     if !self.advance()? {
                         return Ok(false);

@@ -2,7 +2,7 @@
 #![allow(dead_code)] // each test binary uses a part of it
 
 use binlog::encode::{self, FormatSpec, Head};
-use binlog::{Checksum, Event, Flavour, FormatDescription, Kind, MariaDbGtid, MySqlGtid};
+use binlog::{Checksum, Event, Flavour, FormatDescription, Kind, MariaDbGtid, MariaDbGtidList, MySqlGtid};
 use bytes::Bytes;
 use relay::fs::{FaultyFs, Fs};
 use relay::{LogPosition, LogReader, Options, Read, RelayLog, RelayShared, RelayWriter, Result, Start};
@@ -102,6 +102,22 @@ impl Source {
     pub fn previous_gtids(&mut self) {
         let set = binlog::PreviousGtids { entries: Vec::new() };
         self.push(encode::previous_gtids(&self.head(), &set));
+    }
+
+    /// What a file begins with: all GTIDs so far.
+    pub fn gtid_list(&mut self) {
+        let bytes = match self.flavour {
+            Flavour::MySql => {
+                let intervals = if self.gno > 0 { vec![(1, self.gno + 1)] } else { Vec::new() };
+                let entry = binlog::previous_gtids::GtidSetEntry { uuid: UUID, tag: String::new(), intervals };
+                encode::previous_gtids(&self.head(), &binlog::PreviousGtids { entries: vec![entry] })
+            }
+            Flavour::MariaDb => {
+                let entry = binlog::gtid_list::MariaDbGtidEntry { domain_id: 0, server_id: 1, seq_no: self.gno };
+                encode::mariadb_gtid_list(&self.head(), &MariaDbGtidList { flags: 0, entries: vec![entry] })
+            }
+        };
+        self.push(bytes);
     }
 
     pub fn query(&mut self, sql: &str) {
