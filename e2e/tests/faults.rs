@@ -260,6 +260,30 @@ fn definition_outlives_heddle(kind: Kind) -> Result<()> {
     Ok(())
 }
 
+/// Heddle is killed again and again while it ends branches that changed nothing, of which the target has no trace but heddle's own.
+fn empty_branches_survive_kills(options: &[&str]) -> Result<()> {
+    let pair = Pair::start(MARIADB_10_11)?;
+    pair.source.execute("CREATE DATABASE d; CREATE TABLE d.t (id INT PRIMARY KEY); INSERT INTO d.t VALUES (1)")?;
+    let mut sql = String::new();
+    for number in 0..3000 {
+        let end = if number % 2 == 0 { "ROLLBACK" } else { "COMMIT" };
+        sql += &format!(
+            "XA START 'x{number}'; INSERT IGNORE INTO d.t VALUES (1); XA END 'x{number}'; XA PREPARE 'x{number}'; XA {end} 'x{number}';"
+        );
+    }
+    pair.source.run_script(sql.as_bytes())?;
+    pair.source.execute("INSERT INTO d.t VALUES (2)")?;
+    let mut line = vec!["--until-end"];
+    line.extend(options);
+    for wait in (0..30).map(|round| 100 + round * 37 % 150) {
+        let running = pair.begin(&line)?;
+        thread::sleep(Duration::from_millis(wait));
+        running.kill()?;
+        running.wait()?;
+    }
+    pair.to_the_end(options).map(drop)
+}
+
 /// All are killed when a definition has been executed, and its note has not been written: executed again it would be undone.
 fn swap_before_its_note(kind: Kind, schema: &str) -> Result<()> {
     let pair = Pair::start_with(kind, &["--sync-binlog=1", "--innodb-flush-log-at-trx-commit=1"], &[])?;
@@ -431,6 +455,8 @@ tests! {
     mysql_store_crashes: store_crashes(MYSQL_9_7, &["--grouping", "5", "--workers", "4", "--commit-order", "relaxed"]);
     mariadb_swap_before_its_note: swap_before_its_note(MARIADB_10_11, "my-db é");
     mysql_swap_before_its_note: swap_before_its_note(MYSQL_9_7, "my-db é");
+    mariadb_empty_branches: empty_branches_survive_kills(&["--gtids", "preserve"]);
+    mariadb_empty_branches_relaxed: empty_branches_survive_kills(&["--gtids", "preserve", "--commit-order", "relaxed"]);
     mariadb_prepared_outlives_all: prepared_outlives_all(MARIADB_10_11);
     mysql_prepared_outlives_all: prepared_outlives_all(MYSQL_9_7);
     mariadb_random: random_workloads(MARIADB_10_11, "mariadb_random");

@@ -171,6 +171,8 @@ struct Steps<'a> {
     commits_by_itself: bool,
     /// One of them may be logged before the end, see `executed`.
     may_be_logged_early: bool,
+    /// Statements of our own for after the progress: it can not be committed together with them.
+    afterwards: Vec<String>,
     /// Tables that might have been sequences, and are none.
     seen: Vec<Arc<TableMap>>,
 }
@@ -185,6 +187,7 @@ impl<'a> Steps<'a> {
             next: 0,
             commits_by_itself: false,
             may_be_logged_early: false,
+            afterwards: Vec::new(),
             seen: Vec::new(),
         }
     }
@@ -213,7 +216,7 @@ impl<'a> Steps<'a> {
             session.bookkeeping(&progress::create_branches()).map_err(|failure| at_transaction(failure, place))?;
         }
         if content == xa::Content::Nothing {
-            return self.beside_progress(session, &mark).map_err(|failure| at_transaction(failure, place));
+            return self.beside_progress(session, mark).map_err(|failure| at_transaction(failure, place));
         }
         self.commits_by_itself = true;
         let mark = (content == xa::Content::Unknown).then_some(mark);
@@ -232,10 +235,12 @@ impl<'a> Steps<'a> {
             .map_err(|failure| at_transaction(failure, place))
     }
 
-    /// A statement of our own that is committed with the progress, or right before it.
-    fn beside_progress(&self, session: &mut MySqlSession, statement: &str) -> Result<(), Failure> {
+    /// A statement of our own that is committed with the progress, or right after it: before it, a crash in between would let the transaction be
+    /// done again without what the statement takes away.
+    fn beside_progress(&mut self, session: &mut MySqlSession, statement: String) -> Result<(), Failure> {
         if session.shared.sets_gtid() && self.commits_by_itself {
-            return session.bookkeeping(statement).map(|_| ());
+            self.afterwards.push(statement);
+            return Ok(());
         }
         session.begin(self.transaction)?;
         session.script.statement(statement);
@@ -244,7 +249,10 @@ impl<'a> Steps<'a> {
 
     /// Commits what is open together with the progress.
     fn note_progress(&self, session: &mut MySqlSession) -> Result<(), Failure> {
-        self.progress(session).map_err(|failure| at_transaction(failure, self.transaction))
+        let done = self
+            .progress(session)
+            .and_then(|()| self.afterwards.iter().try_for_each(|statement| session.bookkeeping(statement).map(|_| ())));
+        done.map_err(|failure| at_transaction(failure, self.transaction))
     }
 
     fn progress(&self, session: &mut MySqlSession) -> Result<(), Failure> {
@@ -332,7 +340,7 @@ impl<'a> Steps<'a> {
                 match &statement.class.xid {
                     Some(xid) if xa::is_marked(session, xid)? => {
                         let statement = session.shared.statements().forget_branch(&xa::text(xid));
-                        self.beside_progress(session, &statement)
+                        self.beside_progress(session, statement)
                     }
                     _ => Ok(()),
                 }

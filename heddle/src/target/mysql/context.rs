@@ -41,9 +41,9 @@ pub fn statements(item: &StatementItem, target: &TargetInfo) -> Result<Vec<Strin
     sets.push(format!("timestamp={}.{micros:06}", item.timestamp));
     sets.push(format!("pseudo_thread_id={}", item.query.thread_id));
     flags(vars, &mut sets);
-    if let Some((increment, offset)) = vars.auto_increment {
-        sets.push(format!("auto_increment_increment={increment}, @@session.auto_increment_offset={offset}"));
-    }
+    // What is left out is 1, whatever the target's own are.
+    let (increment, offset) = vars.auto_increment.unwrap_or((1, 1));
+    sets.push(format!("auto_increment_increment={increment}, @@session.auto_increment_offset={offset}"));
     if let Some(zone) = &vars.time_zone
         && !zone.is_empty()
     {

@@ -1,0 +1,17 @@
+CREATE DATABASE d;
+USE d;
+CREATE TABLE t (id INT AUTO_INCREMENT PRIMARY KEY, a INT) ENGINE=InnoDB;
+INSERT INTO t (a) VALUES (1), (2), (3);
+INSERT INTO t (a) VALUES (4);
+BEGIN;
+INSERT INTO t (a) VALUES (5), (6);
+INSERT INTO t (a) VALUES (7), (8);
+COMMIT;
+SET SESSION auto_increment_increment = 10, auto_increment_offset = 5;
+INSERT INTO t (a) VALUES (9), (10);
+SET SESSION auto_increment_increment = 1, auto_increment_offset = 1;
+INSERT INTO t (a) VALUES (11), (12);
+ALTER TABLE t ADD COLUMN b INT;
+CREATE TABLE u (a INT);
+INSERT INTO u VALUES (1), (2), (3);
+ALTER TABLE u ADD COLUMN id INT AUTO_INCREMENT PRIMARY KEY;
