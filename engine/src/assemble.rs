@@ -60,15 +60,17 @@ struct Building {
 }
 
 impl Building {
-    /// XA COMMIT … ONE PHASE is a commit like any other: what is left of XA in it goes.
+    /// XA COMMIT … ONE PHASE is a commit like any other: what is left of XA in it goes. So is any other end but a prepare (MySQL 5.7 logs a change
+    /// after a deadlock in a branch, which it commits by itself, behind the XA START).
     fn make_one_phase(&mut self) {
+        if self.barrier != Some(BarrierCause::Xa) {
+            return;
+        }
         self.items.retain(|item| {
             !matches!(item, Item::Statement(statement)
                 if matches!(statement.class.class, Class::XaStart { .. } | Class::XaEnd))
         });
-        if self.barrier == Some(BarrierCause::Xa) {
-            self.barrier = None;
-        }
+        self.barrier = None;
     }
 }
 
@@ -186,7 +188,12 @@ impl Assembler {
         match kind {
             Kind::TABLE_MAP => self.table_map(event, format).map_err(corrupt)?,
             kind if kind.is_rows() => return self.rows(event, format, at),
-            Kind::XID => return self.end_of_transaction(at),
+            Kind::XID => {
+                if let Some(building) = &mut self.building {
+                    building.make_one_phase();
+                }
+                return self.end_of_transaction(at);
+            }
             Kind::GTID | Kind::ANONYMOUS_GTID | Kind::GTID_TAGGED => {
                 let gtid = MySqlGtid::decode(event, format).map_err(corrupt)?;
                 self.begin_mysql(event, &gtid, at)?;
@@ -497,8 +504,12 @@ impl Assembler {
         match &class.class {
             Class::Begin => self.opens(event, at)?,
             // COMMIT of a non-transactional change, or of an old server; ROLLBACK when only such changes remain.
-            Class::Commit if building.open => return Ok(true),
+            Class::Commit if building.open => {
+                building.make_one_phase();
+                return Ok(true);
+            }
             Class::Rollback if building.open => {
+                building.make_one_phase();
                 self.push_statement(event, query, class, None);
                 return Ok(true);
             }

@@ -180,6 +180,7 @@ fn xa() {
         log.gtid().query("XA START X'78',X'',1").rows(&t, &[one()]).query("XA END X'78',X'',1");
         xa_prepare(&mut log, one_phase);
     }
+    log.gtid().query("XA START X'78',X'',1").rows(&t, &[one()]).query("COMMIT");
     log.gtid().query("XA COMMIT X'78',X'',1");
     log.gtid().query("XA ROLLBACK X'78',X'',1");
     log.transaction(&[(&t, one())]);
@@ -188,9 +189,10 @@ fn xa() {
         &[
             "1 [-] Write t",
             "2 [xa] XA START X'78',X'',1; Write t; XA END X'78',X'',1",
-            "3 [xa] XA COMMIT X'78',X'',1",
-            "4 [xa] XA ROLLBACK X'78',X'',1",
-            "5 [-] Write t",
+            "3 [-] Write t",
+            "4 [xa] XA COMMIT X'78',X'',1",
+            "5 [xa] XA ROLLBACK X'78',X'',1",
+            "6 [-] Write t",
         ],
     );
 }

@@ -87,6 +87,13 @@ pub struct Record {
 }
 
 impl Record {
+    /// XA COMMIT … ONE PHASE is a commit like any other; so is any other end of a branch but a prepare.
+    pub(super) fn no_branch(&mut self) {
+        if self.barrier == Some(Cause::Xa) {
+            (self.barrier, self.text, self.prepares) = (None, None, false);
+        }
+    }
+
     pub fn rows(&self) -> u64 {
         self.inserts + self.updates + self.deletes
     }

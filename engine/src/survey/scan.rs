@@ -314,10 +314,9 @@ impl Scan<'_> {
                 let prepare = XaPrepare::decode(event, &self.piece.format).map_err(|corrupt| corrupt.to_string())?;
                 if let Some(current) = &mut self.current {
                     let record = &mut current.record;
-                    // XA COMMIT … ONE PHASE is a commit like any other.
-                    if prepare.one_phase && record.barrier == Some(Cause::Xa) {
-                        (record.barrier, record.text, record.prepares) = (None, None, false);
-                    } else if !prepare.one_phase {
+                    if prepare.one_phase {
+                        record.no_branch();
+                    } else {
                         record.barrier = record.barrier.or(Some(Cause::Xa));
                     }
                 }
@@ -440,6 +439,7 @@ impl Scan<'_> {
                 return Ok(());
             }
             Class::Commit | Class::Rollback => {
+                record.no_branch();
                 self.end(offset + length, false);
                 return Ok(());
             }
