@@ -62,7 +62,8 @@ pub fn replica(
     if status.channel.starts_with("group_replication_") {
         refused.push("the channel is Group Replication's own: let the group recover its member".to_owned());
     }
-    for (name, value) in &status.filters {
+    let skips_marked = server.skips_marked.as_ref().map(|value| ("replicate_events_marked_for_skip", value));
+    for (name, value) in status.filters.iter().map(|(name, value)| (name.as_str(), value)).chain(skips_marked) {
         refused.push(format!(
             "the filter {name} = {value} is set, and heddle has no filters: every change would be applied. Remove it if it is not needed"
         ));
@@ -392,6 +393,27 @@ mod tests {
         check("ROW", 1, false, true);
         check("MIXED", 1, true, false);
         check("MIXED", 0, false, false);
+    }
+
+    #[test]
+    fn filters() {
+        let check = |alter: &dyn Fn(&mut Server), change: (&str, &str), expected: &[&str]| {
+            let (mut server, status) = (server(), status(change));
+            alter(&mut server);
+            let mut findings = Findings::default();
+            replica(&server, std::slice::from_ref(&status), &status, false, &mut findings);
+            assert_eq!(findings.refused.len(), expected.len(), "{findings:?}");
+            for (found, expected) in findings.refused.iter().zip(expected) {
+                assert!(found.contains(expected), "{found}");
+            }
+        };
+        check(&|_| {}, ("", ""), &[]);
+        check(&|_| {}, ("Replicate_Do_DB:", "Replicate_Do_DB: shop"), &["replicate_do_db = shop"]);
+        check(
+            &|server| server.skips_marked = Some("FILTER_ON_MASTER".to_owned()),
+            ("", ""),
+            &["replicate_events_marked_for_skip = FILTER_ON_MASTER"],
+        );
     }
 
     #[test]

@@ -43,6 +43,8 @@ pub struct Server {
     pub not_transactional: u64,
     /// Settings that `BINLOG` statements obey, too, and that would hide a divergence; and how to end them.
     pub lenient: Vec<(String, String)>,
+    /// MariaDB's `replicate_events_marked_for_skip`, where it leaves something out: a filter that `SHOW REPLICA STATUS` does not name.
+    pub skips_marked: Option<String>,
     /// Those that decide how fast an applier is, as far as this server has them.
     pub speed: Vec<(String, String)>,
 }
@@ -97,6 +99,7 @@ impl Server {
         }
         let value = |name: &str| variables.get(name).cloned();
         server.lenient = lenient::settings(server.flavour(), server.version, &value);
+        server.skips_marked = value("replicate_events_marked_for_skip").filter(|value| value != "REPLICATE");
         let workers = ["replica_parallel_workers", "slave_parallel_workers", "slave_parallel_threads"];
         server.workers = text(&workers).parse().unwrap_or(0);
         server.open_temp_tables = status.values().filter_map(|value| value.parse::<u64>().ok()).max().unwrap_or(0);
