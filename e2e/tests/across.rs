@@ -1,6 +1,7 @@
 //! A few pairs of the matrix of servers (`torture matrix` has them all): from one flavour to the other.
 
 use e2e::matrix::check;
+use e2e::pair::Pair;
 use e2e::server::{MARIADB_10_11, MYSQL_9_7};
 
 #[test]
@@ -11,4 +12,21 @@ fn mariadb_to_mysql() {
 #[test]
 fn mysql_to_mariadb() {
     check(MYSQL_9_7, MARIADB_10_11).unwrap_or_else(|error| panic!("{error:#}"));
+}
+
+/// Sessions with collations that only MariaDB has, as all of MariaDB 11.5 and later are: their statements need none of them.
+#[test]
+fn collations_of_mariadb_alone_into_mysql() {
+    let check = || -> anyhow::Result<()> {
+        let pair = Pair::start_two((MARIADB_10_11, &["--collation-server=utf8mb4_thai_520_w2"]), (MYSQL_9_7, &[]))?;
+        pair.source.execute(
+            "SET NAMES utf8mb4 COLLATE utf8mb4_nopad_bin; CREATE DATABASE d; USE d; CREATE TABLE t (id INT PRIMARY KEY, v VARCHAR(20)) CHARACTER SET utf8mb4; \
+             DROP DATABASE IF EXISTS nowhere; SET collation_connection = utf8mb4_uca1400_ai_ci; INSERT INTO t VALUES (1, 'ä'); SET @name = 'ö'; \
+             SET SESSION TRANSACTION ISOLATION LEVEL REPEATABLE READ; SET binlog_format = STATEMENT; INSERT INTO t VALUES (2, @name); \
+             UPDATE t SET v = CONCAT(v, 'x') WHERE id = 1; SET collation_connection = utf8mb3_uca1400_german2_as_cs; INSERT INTO t VALUES (3, 'ß')",
+        )?;
+        pair.run_to_the_end(&[])?;
+        pair.assert_same_rows()
+    };
+    check().unwrap_or_else(|error| panic!("{error:#}"));
 }

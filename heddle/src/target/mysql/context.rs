@@ -75,7 +75,7 @@ pub fn statements(item: &StatementItem, target: &TargetInfo) -> Result<Vec<Strin
     let mut statements: Vec<String> = sets.into_iter().map(|set| format!("SET @@session.{set}")).collect();
     for context in &item.context {
         if let Context::UserVariable(variable) = context {
-            statements.push(user_variable(variable)?);
+            statements.push(user_variable(variable, target)?);
         }
     }
     if !item.query.schema.is_empty() && !item.suppress_use {
@@ -134,7 +134,12 @@ fn has_explicit_defaults(target: &TargetInfo) -> bool {
 /// What only MySQL's sessions have. A collation that is not in the event is that of a source before 8.0.
 fn mysql_options(vars: &StatusVars, target: &TargetInfo, sets: &mut Vec<String>) {
     if target.version >= (8, 0, 11) {
-        let collation = vars.default_collation_for_utf8mb4.unwrap_or(UTF8MB4_GENERAL_CI);
+        // MariaDB's, if its session had one, is in another variable; MySQL takes two.
+        let of_mariadb =
+            vars.character_set_collations.iter().flatten().map(|(_, collation)| known_collation(*collation, target));
+        let collation =
+            vars.default_collation_for_utf8mb4.or(of_mariadb.into_iter().find(|number| *number == UTF8MB4_0900_AI_CI));
+        let collation = collation.unwrap_or(UTF8MB4_GENERAL_CI);
         sets.push(format!("default_collation_for_utf8mb4={collation}"));
     }
     if let Some(required) = vars.sql_require_primary_key
@@ -196,7 +201,7 @@ fn collations_of_character_sets(vars: &StatusVars) -> Option<String> {
 }
 
 /// Types of `Item_result` in the event: string 0, real 1, integer 2, row 3, decimal 4.
-fn user_variable(variable: &binlog::user_var::UserVar) -> Result<String, Failure> {
+fn user_variable(variable: &binlog::user_var::UserVar, target: &TargetInfo) -> Result<String, Failure> {
     let name = identifier(&String::from_utf8_lossy(&variable.name));
     let Some(value) = &variable.value else { return Ok(format!("SET @{name}=NULL")) };
     let bad =
@@ -217,7 +222,8 @@ fn user_variable(variable: &binlog::user_var::UserVar) -> Result<String, Failure
             return Ok(format!(
                 "SET @@session.collation_connection={collation}; SET @{name}=CAST(_{charset} {hex} AS CHAR); \
                  SET NAMES utf8mb4",
-                collation = value.collation,
+                collation = u16::try_from(value.collation)
+                    .map_or(value.collation, |number| known_collation(number, target).into()),
                 hex = hex(&value.bytes)
             ));
         }
@@ -242,12 +248,15 @@ fn decimal(bytes: &[u8]) -> Option<String> {
 }
 
 const UTF8MB4_GENERAL_CI: u16 = 45;
+const UTF8MB4_0900_AI_CI: u16 = 255;
 
-/// MySQL 8's collations of utf8mb4 (255 to 323) are not MariaDB's: there a statement of theirs runs with utf8mb4's default.
+/// A collation that only the other vendor has stands in a session for what its literals and new schemas are compared with: there the nearest one of the target.
 fn known_collation(number: u16, target: &TargetInfo) -> u16 {
     match target.flavour {
+        // MySQL 8's of utf8mb4: utf8mb4's default.
         Flavour::MariaDb if (255..=323).contains(&number) => UTF8MB4_GENERAL_CI,
-        _ => number,
+        Flavour::MySql => charsets::known_to_mysql(number, target.version >= (8, 0, 1)),
+        Flavour::MariaDb => number,
     }
 }
 
