@@ -18,7 +18,10 @@ fn mysql_to_mariadb() {
 #[test]
 fn collations_of_mariadb_alone_into_mysql() {
     let check = || -> anyhow::Result<()> {
-        let pair = Pair::start_two((MARIADB_10_11, &["--collation-server=utf8mb4_thai_520_w2"]), (MYSQL_9_7, &[]))?;
+        let pair = Pair::start_two(
+            (MARIADB_10_11, &["--character-set-server=utf8mb4", "--collation-server=utf8mb4_thai_520_w2"]),
+            (MYSQL_9_7, &[]),
+        )?;
         pair.source.execute(
             "SET NAMES utf8mb4 COLLATE utf8mb4_nopad_bin; CREATE DATABASE d; USE d; CREATE TABLE t (id INT PRIMARY KEY, v VARCHAR(20)) CHARACTER SET utf8mb4; \
              DROP DATABASE IF EXISTS nowhere; SET collation_connection = utf8mb4_uca1400_ai_ci; INSERT INTO t VALUES (1, 'ä'); SET @name = 'ö'; \
