@@ -33,3 +33,19 @@ fn collations_of_mariadb_alone_into_mysql() {
     };
     check().unwrap_or_else(|error| panic!("{error:#}"));
 }
+
+/// A definition that both understand makes a column of another type.
+#[test]
+fn json_of_mariadb_into_mysql() {
+    let check = || -> anyhow::Result<()> {
+        let pair = Pair::start_two((MARIADB_10_11, &[]), (MYSQL_9_7, &[]))?;
+        pair.source.execute("CREATE DATABASE d; CREATE TABLE d.t (id INT PRIMARY KEY, j JSON); INSERT INTO d.t VALUES (1, '{\"a\": 1}')")?;
+        let run = pair.begin(&["--until-end"])?.wait()?;
+        let message = run.to_string();
+        anyhow::ensure!(!run.status.success() && message.contains("column j is JSON on the target"), "{message}");
+        pair.target.execute("ALTER TABLE d.t MODIFY j LONGTEXT")?;
+        pair.run_to_the_end(&[])?;
+        pair.assert_same_rows()
+    };
+    check().unwrap_or_else(|error| panic!("{error:#}"));
+}

@@ -25,6 +25,8 @@ pub struct Definition {
     pub hidden_columns: usize,
     /// TIME, DATETIME and TIMESTAMP columns with digits behind the point.
     pub fractions: Vec<usize>,
+    /// MySQL's JSON columns.
+    pub json: Vec<usize>,
     /// DATE, DATETIME and TIMESTAMP columns without NULLs.
     instants: Vec<usize>,
     /// A unique key can not be expressed in columns.
@@ -65,6 +67,9 @@ pub fn read(
         if let Some(definition) = found.get_mut(&name(row, 6)?) {
             if has_fraction(required(row, 2)?) {
                 definition.fractions.push(definition.columns.len());
+            }
+            if required(row, 2)?.eq_ignore_ascii_case("json") {
+                definition.json.push(definition.columns.len());
             }
             if is_instant(required(row, 2)?) && required(row, 3)? == "NO" {
                 definition.instants.push(definition.columns.len());

@@ -146,6 +146,18 @@ impl MySqlCatalogue {
         ))
     }
 
+    /// MariaDB's JSON is a LONGTEXT, and `BINLOG` says no more than "unknown error" when it is to become MySQL's.
+    fn check_json(&self, name: &Name, map: &TableMap) -> Result<(), String> {
+        let Some(definition) = self.definitions.get(name) else { return Ok(()) };
+        let other = |at: &&usize| map.columns.get(**at).is_some_and(|column| column.kind != ColumnKind::JSON);
+        let Some(found) = definition.json.iter().find(other) else { return Ok(()) };
+        let column = definition.columns.get(*found).map_or("", |column| column.name.as_str());
+        Err(format!(
+            "column {column} is JSON on the target and is not on the source (MariaDB's JSON is a LONGTEXT), whose values can not be applied: \
+             ALTER TABLE … MODIFY {column} LONGTEXT on the target, and run the same command again"
+        ))
+    }
+
     fn note_lookup(&mut self, name: &Name, definition: &Definition, width: usize) -> Result<(), String> {
         let Some(shared) = self.shared.clone() else { return Ok(()) };
         let uncertain = |key: &UniqueKey| {
@@ -288,7 +300,11 @@ impl Catalogue for MySqlCatalogue {
         }
         let known = self.load(&name, map.columns.len());
         let table = known
-            .and_then(|table| self.check_fractions(&name, map).map(|()| table))
+            .and_then(|table| {
+                self.check_fractions(&name, map)?;
+                self.check_json(&name, map)?;
+                Ok(table)
+            })
             .map_err(|why| CatalogueError { schema: name.0, table: name.1, why })?;
         if let Some(cause) = table.order_by_table {
             tracing::info!("{}.{} is ordered by table: {}", table.schema, table.name, cause.as_str());
