@@ -3,7 +3,7 @@
 
 use anyhow::{Context, Result, ensure};
 use e2e::checksum::{contents, differences};
-use e2e::heddle::{Heddle, Run, heddle};
+use e2e::heddle::{Heddle, Run, binary, heddle};
 use e2e::pair::Pair;
 use e2e::server::{Kind, MARIADB_10_11, MYSQL_9_7, PASSWORD, Server};
 use std::ops::Range;
@@ -609,6 +609,19 @@ fn cut_transaction(bytes: &mut Vec<u8>) {
     bytes.truncate(bytes.len() / 2);
 }
 
+/// The copy of a file that its server still wrote: without its last transaction and what follows, all events whole.
+fn cut_between_transactions(bytes: &mut Vec<u8>) {
+    const GTIDS: [u8; 3] = [33, 42, 162];
+    let (mut at, mut last) = (4, 0);
+    while let Some(header) = bytes.get(at..at + 19) {
+        if GTIDS.contains(&header[4]) {
+            last = at;
+        }
+        at += u32::from_le_bytes([header[9], header[10], header[11], header[12]]) as usize;
+    }
+    bytes.truncate(last);
+}
+
 #[allow(clippy::ptr_arg)] // One of several ways to spoil a file.
 fn flip(bytes: &mut Vec<u8>) {
     let middle = bytes.len() * 2 / 3;
@@ -621,6 +634,15 @@ fn foreign(bytes: &mut Vec<u8>) {
 
 fn empty(bytes: &mut Vec<u8>) {
     bytes.clear();
+}
+
+/// A report that can not be written is none.
+fn full_disk_of_a_report() -> Result<()> {
+    let full = std::fs::OpenOptions::new().write(true).open("/dev/full")?;
+    let run = std::process::Command::new(binary()?).args(["policies", "--json"]).stdout(full).output()?;
+    let said = String::from_utf8_lossy(&run.stderr);
+    ensure!(run.status.code() == Some(1) && said.contains("standard output is not whole"), "{:?}: {said}", run.status);
+    Ok(())
 }
 
 /// One test per line: name, what it does.
@@ -691,6 +713,7 @@ tests! {
     mysql_gtid_mode_changes: gtid_mode_changes();
     mariadb_shared_index: shared_index();
     cascade_triggers_into_mariadb: not_in_mariadb(CHILDREN, CASCADE, &["enable_cascade_triggers"]);
+    report_on_a_full_disk: full_disk_of_a_report();
     mariadb_large_row: large_row(MARIADB_10_11);
     mysql_large_row: large_row(MYSQL_9_7);
     mariadb_clock_jumps: clock_jumps(MARIADB_10_11);
@@ -708,6 +731,8 @@ tests! {
     mariadb_truncated_file: spoiled_file(MARIADB_10_11, truncate, &["binlog.000002"]);
     mysql_truncated_file: spoiled_file(MYSQL_9_7, truncate, &["binlog.000002"]);
     mariadb_cut_file: spoiled_file(MARIADB_10_11, cut_transaction, &["binlog.000002"]);
+    mariadb_file_cut_between: spoiled_file(MARIADB_10_11, cut_between_transactions, &["binlog.000002 ends before transactions that", "binlog.000003"]);
+    mysql_file_cut_between: spoiled_file(MYSQL_9_7, cut_between_transactions, &["binlog.000002 ends before transactions that", "binlog.000003"]);
     mysql_flipped_file: spoiled_file(MYSQL_9_7, flip, &["binlog.000002", "corrupt"]);
     mariadb_flipped_file: spoiled_file(MARIADB_10_11, flip, &["binlog.000002", "corrupt"]);
     mariadb_foreign_file: spoiled_file(MARIADB_10_11, foreign, &["binlog.000002", "not a binary log"]);

@@ -17,7 +17,7 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
-use crate::report::out::{chain, complain};
+use crate::report::out::{chain, complain, is_whole};
 
 /// The channel went on to where it was told to.
 pub const EXIT_OK: u8 = 0;
@@ -74,10 +74,15 @@ pub fn run() -> ExitCode {
         Command::Policies(args) => policies::run(&args),
         Command::Store(args) => store::run(&args),
     };
-    done.unwrap_or_else(|error| {
-        complain!("heddle: {}", chain(&error));
-        ExitCode::from(EXIT_FAILED)
-    })
+    match done {
+        // What was done is done; whoever reads the report must not take it for one.
+        Ok(code) if code == ExitCode::SUCCESS && !is_whole() => ExitCode::from(EXIT_FAILED),
+        Ok(code) => code,
+        Err(error) => {
+            complain!("heddle: {}", chain(&error));
+            ExitCode::from(EXIT_FAILED)
+        }
+    }
 }
 
 /// Log lines go to standard error: standard output is for results.

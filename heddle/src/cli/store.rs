@@ -7,7 +7,7 @@ use std::process::ExitCode;
 use anyhow::{Context, Result};
 use clap::{Args, Subcommand};
 
-use crate::report::out::say;
+use crate::report::out::{Pipe, say};
 use crate::target::store;
 
 /// Look into an embedded store
@@ -55,9 +55,12 @@ pub fn run(args: &StoreArgs) -> Result<ExitCode> {
             }
         }
         StoreCommand::Dump { path, table } => {
-            let mut out = std::io::BufWriter::new(std::io::stdout().lock());
-            store::dump(path, table, &mut out).map_err(anyhow::Error::new)?;
-            out.flush().context("writing the rows")?;
+            let mut out = std::io::BufWriter::new(Pipe::new(std::io::stdout().lock()));
+            let done = store::dump(path, table, &mut out).map_err(anyhow::Error::new);
+            let done = done.and_then(|()| out.flush().context("writing the rows"));
+            if !out.get_ref().gone {
+                done?;
+            }
         }
     }
     Ok(ExitCode::from(super::EXIT_OK))

@@ -3,13 +3,52 @@
 
 use std::fmt::Arguments;
 use std::io::{ErrorKind, IsTerminal, Write};
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// Something was said that could not be written, and not because nobody reads it.
+static LOST: AtomicBool = AtomicBool::new(false);
 
 pub fn line(text: Arguments<'_>) {
     let written = writeln!(std::io::stdout().lock(), "{text}");
     if let Err(error) = written
         && error.kind() != ErrorKind::BrokenPipe
+        && !LOST.swap(true, Ordering::Relaxed)
     {
-        tracing::error!("writing to standard output: {error}");
+        complaint(format_args!("heddle: standard output is not whole, writing it failed: {error}"));
+    }
+}
+
+/// Whether all that was said on standard output has been written: a report on a full disk is none.
+pub fn is_whole() -> bool {
+    !LOST.load(Ordering::Relaxed)
+}
+
+/// Writes through, and remembers whether its reader has gone.
+pub struct Pipe<W> {
+    to: W,
+    pub gone: bool,
+}
+
+impl<W: Write> Pipe<W> {
+    pub fn new(to: W) -> Self {
+        Self { to, gone: false }
+    }
+
+    fn note<T>(&mut self, done: std::io::Result<T>) -> std::io::Result<T> {
+        self.gone |= done.as_ref().is_err_and(|error| error.kind() == ErrorKind::BrokenPipe);
+        done
+    }
+}
+
+impl<W: Write> Write for Pipe<W> {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        let done = self.to.write(bytes);
+        self.note(done)
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        let done = self.to.flush();
+        self.note(done)
     }
 }
 
