@@ -247,6 +247,30 @@ fn a_copy_that_ends_between_two_transactions() {
 /// The mark of a file that its server has not closed, in the format description's flags.
 const IN_USE: usize = 4 + 17;
 
+/// MariaDB leaves the mark on a file when it crashes; a MySQL source may have been copied when it had nothing more to write there.
+#[test]
+fn a_whole_file_that_looks_in_use() {
+    for flavour in [Flavour::MySql, Flavour::MariaDb] {
+        let mut source = Source::new(flavour, Checksum::Off);
+        source.gtid_list();
+        (0..3).for_each(|_| source.transaction(&[100]));
+        let end = source.offset;
+        source.number += 1;
+        source.offset = 4;
+        source.format();
+        source.gtid_list();
+        source.transaction(&[100]);
+        let mut files = source.files();
+        files[0].1[IN_USE] |= 1;
+        let (_dir, paths) = write(&files);
+        let mut starts = vec![Start::Beginning, Start::At(LogPosition::new("bin.000001", end))];
+        starts.extend(transactions(&source, "bin.000001").into_iter().map(Start::At));
+        for start in starts {
+            read_files(&paths, start.clone(), false).unwrap_or_else(|error| panic!("{flavour:?} {start:?}: {error}"));
+        }
+    }
+}
+
 #[test]
 fn a_copy_without_gtids_of_a_file_in_use() {
     let mut source = Source::new(Flavour::MySql, Checksum::Off);

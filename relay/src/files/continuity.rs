@@ -39,7 +39,6 @@ impl Continuity {
     /// Reading starts in the middle of a file.
     pub(crate) fn starting_at(path: &Path, offset: u64, in_use: bool) -> Self {
         let skipped = Some(Skipped { path: path.to_owned(), to: offset });
-        // It has begun: a list that comes now is none of its own.
         Self { skipped, in_use, complete: true, events: 1, ..Self::default() }
     }
 
@@ -74,8 +73,9 @@ impl Continuity {
     }
 
     /// The file at `path` has ended, that at `next` comes.
-    pub(crate) fn end(&mut self, path: &Path, next: &Path) -> Result<()> {
-        if self.in_use && !self.closed && !self.has_gtids {
+    pub(crate) fn end(&mut self, fs: &Arc<dyn Fs>, path: &Path, next: &Path) -> Result<()> {
+        let is_open = self.in_use && !self.closed;
+        if is_open && !self.has_gtids && self.add_skipped(fs) != Some(true) {
             return Err(Error::StillWritten { path: path.to_owned(), next: next.to_owned() });
         }
         self.before = Some(path.to_owned());
@@ -85,7 +85,7 @@ impl Continuity {
 
     fn begin(&mut self, fs: &Arc<dyn Fs>, path: &Path, list: LoggedGtids, server_version: &str) -> Result<()> {
         if let Some(before) = self.before.clone().filter(|_| self.complete && !list.without(&self.gtids).is_empty()) {
-            let whole = self.add_skipped(fs);
+            let whole = self.add_skipped(fs).is_some();
             let missing = list.without(&self.gtids);
             if whole && !missing.is_empty() && !(self.gtids.is_empty() && lists_purged(server_version)) {
                 let missing = if self.has_gtids { format!("up to {missing}") } else { missing.to_string() };
@@ -96,12 +96,13 @@ impl Continuity {
         Ok(())
     }
 
-    /// The GTIDs before the place where reading began, if it began in the middle. False: they can not be had, and nobody has asked for what is there.
-    fn add_skipped(&mut self, fs: &Arc<dyn Fs>) -> bool {
-        let Some(skipped) = &self.skipped else { return true };
-        let read = || -> Result<Option<LoggedGtids>> {
+    /// The GTIDs before the place where reading began, if it began in the middle of this or the last file; says whether that file has such. `None`: they can
+    /// not be had, and nobody has asked for what is there.
+    fn add_skipped(&mut self, fs: &Arc<dyn Fs>) -> Option<bool> {
+        let Some(skipped) = &self.skipped else { return Some(false) };
+        let read = || -> Result<Option<(LoggedGtids, bool)>> {
             let mut cursor = FileCursor::open(fs.clone(), &skipped.path, "".into())?;
-            let (mut gtids, mut has_list) = (LoggedGtids::default(), false);
+            let (mut gtids, mut list_kind) = (LoggedGtids::default(), None);
             loop {
                 match (cursor.next()?, cursor.located()) {
                     (FileStep::Event, Some(located)) if located.position.offset < skipped.to => {
@@ -109,21 +110,20 @@ impl Continuity {
                         match LoggedGtids::of_list(event, format) {
                             Ok(Some(list)) => {
                                 gtids.merge(&list);
-                                has_list = true;
+                                list_kind = Some(event.kind());
                             }
                             Ok(None) if gtids.observe(event, format).is_ok() => {}
                             _ => return Ok(None),
                         }
                     }
-                    _ => return Ok(has_list.then_some(gtids)),
+                    _ => return Ok(list_kind.map(|kind| (gtids, kind == Kind::MARIADB_GTID_LIST))),
                 }
             }
         };
-        let found = read().ok().flatten();
-        if let Some(found) = &found {
-            self.gtids.merge(found);
-        }
-        found.is_some()
+        let Some((gtids, is_mariadb)) = read().ok().flatten() else { return None };
+        let has_gtids = is_mariadb || !gtids.is_empty();
+        self.gtids.merge(&gtids);
+        Some(has_gtids)
     }
 }
 

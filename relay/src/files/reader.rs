@@ -145,7 +145,7 @@ impl FilesReader {
                 return Err(Error::WrongNextFile { path, expected, found: next.clone() });
             }
         }
-        self.continuity.end(cursor.path(), next)?;
+        self.continuity.end(&self.fs, cursor.path(), next)?;
         self.cursor = Some(FileCursor::open(self.fs.clone(), next, source_name(next))?);
         self.files.pop_front();
         self.successor = None;

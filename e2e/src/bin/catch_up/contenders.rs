@@ -92,6 +92,13 @@ pub fn best(kind: Kind) -> Vec<Named> {
     )
 }
 
+/// The same, and heddle with more connections: each waits for the disk by itself.
+pub fn cold(kind: Kind) -> Vec<Named> {
+    let mut list = best(kind);
+    list.push(("heddle, 16 workers", Contender::Heddle(&["--workers", "16"])));
+    list
+}
+
 /// The native settings that do well on most workloads.
 pub fn few(kind: Kind) -> Vec<Named> {
     beside(

@@ -1,7 +1,7 @@
 //! The benchmarks of docs/benchmarks.md: a source makes a workload, then native replicas and heddle apply it in turn, each on a fresh copy of the
 //! same start, all fully durable; contents are compared at the end. Sections that are not measured stay in the page as they are.
 //!
-//! Arguments: `--sections NAME,…` (catch-up, settings, workloads, slow-disk, keep-up, shapes, tables, growth, receive; default all),
+//! Arguments: `--sections NAME,…` (catch-up, settings, workloads, slow-disk, cold, keep-up, shapes, tables, growth, receive; default all),
 //! `--transactions N` (default 20000, a short look), `--repeat N` (1; in turn, the median counts), `--sessions N` (16), `--servers NAME,…`,
 //! `--rates N,…` (keep-up: transactions per second; 1000,3000), `--only TEXT[|TEXT…]` (contenders whose name holds one of these),
 //! `--workloads TEXT[|TEXT…]` (likewise), `--output FILE`.
@@ -21,8 +21,8 @@ use e2e::server::{Kind, MARIADB_10_11, MYSQL_9_7};
 use e2e::sysbench::{Load, Script};
 use std::path::PathBuf;
 
-const SECTIONS: [&str; 9] =
-    ["catch-up", "settings", "workloads", "slow-disk", "keep-up", "shapes", "tables", "growth", "receive"];
+const SECTIONS: [&str; 10] =
+    ["catch-up", "settings", "workloads", "slow-disk", "cold", "keep-up", "shapes", "tables", "growth", "receive"];
 
 const KINDS: [Kind; 2] = [MYSQL_9_7, MARIADB_10_11];
 const RATES: [u32; 2] = [1_000, 3_000];
@@ -134,6 +134,7 @@ fn main() -> Result<()> {
             "settings" => tables::settings(&arguments, &page)?,
             "workloads" => tables::workloads(&arguments)?,
             "slow-disk" => tables::slow_disk(&arguments)?,
+            "cold" => tables::cold(&arguments)?,
             "keep-up" => keep_up::section(&arguments)?,
             "receive" => receive::section(&arguments)?,
             "tables" => tables::many_tables(&arguments)?,

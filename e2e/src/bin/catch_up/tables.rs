@@ -186,6 +186,21 @@ pub fn slow_disk(arguments: &Arguments) -> Result<String> {
     ))
 }
 
+const COLD_ROWS: u32 = 4_000_000;
+const COLD_POOL: &str = "--innodb-buffer-pool-size=64M";
+
+/// Rows that are mostly not in memory.
+pub fn cold(arguments: &Arguments) -> Result<String> {
+    const UNIFORM: Script<'static> = Script { name: "oltp_update_non_index", options: &["--rand-type=uniform"] };
+    let list = [arguments.workload("updates of rows anywhere", UNIFORM, 1, COLD_ROWS, 1)];
+    Ok(format!(
+        "## Data larger than the buffer pool\n\nA table of {} rows (0.9 GB) that are updated one by one, evenly, on targets with 64 MiB for them: almost every row is read from the disk. {} transactions.\n{}",
+        amount(f64::from(COLD_ROWS)),
+        amount(arguments.transactions as f64),
+        several(arguments, &list, contenders::cold, &[COLD_POOL])?
+    ))
+}
+
 macro_rules! shape {
     ($name:literal) => {
         Script { name: "bench/workloads/shapes.lua", options: &[concat!("--shape=", $name)] }

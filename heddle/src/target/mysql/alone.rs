@@ -140,7 +140,8 @@ fn with_sequences(session: &mut MySqlSession, transaction: &Transaction, range: 
 fn too_large_for_a_sequence(transaction: &Transaction) -> Failure {
     Failure::new(
         FailureKind::Refused,
-        "a transaction that changes a sequence does not fit into one statement: the target would log it under two GTIDs",
+        "a transaction that changes a sequence can not be one statement (it is too large for that, or the sequence is in an engine without \
+         transactions): the target would log it under two GTIDs",
     )
     .at(transaction.place())
     .remedy("use --gtids local; a transaction of up to 16 MiB also goes where max_allowed_packet is raised on the target")

@@ -30,6 +30,7 @@ pub(super) mod code {
     pub const LOCK_WAIT_TIMEOUT: u16 = 1205;
     pub const LOCK_DEADLOCK: u16 = 1213;
     pub const SPECIFIC_ACCESS_DENIED: u16 = 1227;
+    pub const ACCESS_DENIED_NO_PASSWORD: u16 = 1698;
     pub const OPTION_PREVENTS_STATEMENT: u16 = 1290;
     pub const TOO_MANY_USER_CONNECTIONS: u16 = 1203;
     pub const QUERY_INTERRUPTED: u16 = 1317;
@@ -87,12 +88,17 @@ pub fn failure(error: &wire::Error) -> Failure {
         }
         code::OPTION_PREVENTS_STATEMENT | code::SUPER_READ_ONLY | code::READ_ONLY_TRANSACTION => (
             FailureKind::Refused,
-            "the target is read-only: SET GLOBAL read_only=OFF (and super_read_only=OFF), or grant the account the privilege to \
-             write to a read-only server",
+            "the target is read-only: SET GLOBAL read_only=OFF (super_read_only=OFF and transaction_read_only=OFF, too), or grant the account the \
+             privilege to write to a read-only server",
         ),
         code::ACCESS_DENIED | code::ACCESS_DENIED_DB | code::TABLEACCESS_DENIED | code::SPECIFIC_ACCESS_DENIED => {
             (FailureKind::Refused, "grant the privilege named in the message to heddle's account (docs/privileges.md)")
         }
+        code::ACCESS_DENIED_NO_PASSWORD => (
+            FailureKind::Refused,
+            "at an account statement: heddle's account may not hand on the right of proxies, GRANT PROXY ON ''@'' TO it WITH GRANT OPTION \
+             (docs/privileges.md); else: the account needs a password",
+        ),
         code::NO_SUCH_TABLE | code::BAD_TABLE | code::BAD_DB => (
             FailureKind::Refused,
             "the target lacks a table or schema that the source has: load the source's schema and data as of the start position \
