@@ -157,6 +157,7 @@ impl Common<'_> {
             running: vec![None; self.spec.workers],
             pace,
             suspected: (GroupId(0), Duration::ZERO),
+            slow: (GroupId(0), Duration::MAX),
             dispatched: Instant::now(),
             low_water: None,
             told: Instant::now(),

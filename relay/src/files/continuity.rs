@@ -120,7 +120,7 @@ impl Continuity {
                 }
             }
         };
-        let Some((gtids, is_mariadb)) = read().ok().flatten() else { return None };
+        let (gtids, is_mariadb) = read().ok().flatten()?;
         let has_gtids = is_mariadb || !gtids.is_empty();
         self.gtids.merge(&gtids);
         Some(has_gtids)
