@@ -15,4 +15,4 @@ BEGIN
   END WHILE;
 END //
 DELIMITER ;
-CALL rounds(150);
+CALL rounds(50);

@@ -92,7 +92,15 @@ fn directory(dir: &Path) -> Result<(Vec<PathBuf>, Vec<Error>)> {
     if files.is_empty() {
         return Err(compressed.next().unwrap_or(Error::NoLogs { path: dir.to_path_buf() }));
     }
-    let (files, mut missing) = series(dir, files)?;
+    let (files, missing) = series(dir, files)?;
+    // Whoever sees it there would look for the wrong thing.
+    let is_there = |error| match error {
+        Error::Gap { missing, .. } if dir.join(&missing).is_file() => {
+            Error::NotABinaryLog { path: dir.join(missing), reason: "it is empty, or something else".to_owned() }
+        }
+        other => other,
+    };
+    let mut missing: Vec<Error> = missing.into_iter().map(is_there).collect();
     missing.extend(compressed);
     Ok((files, missing))
 }
@@ -197,6 +205,8 @@ mod tests {
         check(&logs, &[""], Ok(&["bin.000009", "bin.000010"]));
         check(&[("bin.999999", LOG), ("bin.1000000", LOG)], &[""], Ok(&["bin.999999", "bin.1000000"]));
         check(&[("bin.000001", LOG), ("bin.000003", LOG)], &[""], Err("bin.000002 is missing"));
+        let empty = [("bin.000001", LOG), ("bin.000002", b"".as_slice()), ("bin.000003", LOG)];
+        check(&empty, &[""], Err("bin.000002 is not a binary log: it is empty"));
         check(&[("bin.000001", LOG), ("relay.000001", LOG)], &[""], Err("(bin, relay)"));
         check(&[("readme", b"")], &[""], Err("no binary logs"));
         check(&[("bin.000001.gz", b"")], &[""], Err("bin.000001.gz is compressed"));
