@@ -63,14 +63,17 @@ impl Building {
     /// XA COMMIT … ONE PHASE is a commit like any other: what is left of XA in it goes. So is any other end but a prepare (MySQL 5.7 logs a change
     /// after a deadlock in a branch, which it commits by itself, behind the XA START).
     fn make_one_phase(&mut self) {
-        if self.barrier != Some(BarrierCause::Xa) {
+        // What is of XA is a barrier; most transactions are none.
+        if self.barrier.is_none() {
             return;
         }
         self.items.retain(|item| {
             !matches!(item, Item::Statement(statement)
                 if matches!(statement.class.class, Class::XaStart { .. } | Class::XaEnd))
         });
-        self.barrier = None;
+        if self.barrier == Some(BarrierCause::Xa) {
+            self.barrier = None;
+        }
     }
 }
 

@@ -183,6 +183,11 @@ fn xa() {
     log.gtid().query("XA START X'78',X'',1").rows(&t, &[one()]).query("COMMIT");
     log.gtid().query("XA COMMIT X'78',X'',1");
     log.gtid().query("XA ROLLBACK X'78',X'',1");
+    // Another cause that it is alone does not keep the branch.
+    for statement in ["INSERT INTO t VALUES (1,2)", "A STATEMENT OF TOMORROW"] {
+        log.gtid().query("XA START X'78',X'',1").query(statement).query("XA END X'78',X'',1");
+        xa_prepare(&mut log, true);
+    }
     log.transaction(&[(&t, one())]);
     check(
         &log,
@@ -192,7 +197,9 @@ fn xa() {
             "3 [-] Write t",
             "4 [xa] XA COMMIT X'78',X'',1",
             "5 [xa] XA ROLLBACK X'78',X'',1",
-            "6 [-] Write t",
+            "6 [statement] INSERT INTO t VALUES (1,2)",
+            "7 [unknown] A STATEMENT OF TOMORROW",
+            "8 [-] Write t",
         ],
     );
 }

@@ -89,8 +89,9 @@ pub struct Record {
 impl Record {
     /// XA COMMIT … ONE PHASE is a commit like any other; so is any other end of a branch but a prepare.
     pub(super) fn no_branch(&mut self) {
+        self.prepares = false;
         if self.barrier == Some(Cause::Xa) {
-            (self.barrier, self.text, self.prepares) = (None, None, false);
+            (self.barrier, self.text) = (None, None);
         }
     }
 
