@@ -18,6 +18,7 @@ use super::budget::Budget;
 use super::desk::{By, Desk, FEW, Then, Turn};
 use super::feeder::{Fed, memory};
 use super::housekeeper::{Chore, News};
+use super::slow::SlowGroups;
 use super::stats::Stats;
 use super::worker::{Order, Report, WorkerTask};
 
@@ -36,8 +37,6 @@ const GATHER_MAX: Duration = Duration::from_millis(50);
 const LOW_WATER_EVERY: Duration = Duration::from_millis(100);
 /// The longest between two looks at the locks for one group.
 const SUSPECT_AGAIN_MAX: Duration = Duration::from_millis(200);
-/// A group that takes longer than this is named, and again when it has taken twice as long.
-const SLOW_AFTER: Duration = Duration::from_secs(30);
 /// Taken from the queue of reports, and batches from the feeder's, before the scheduler is asked again.
 const REPORTS_MAX: usize = 4096;
 const BATCHES_MAX: usize = 64;
@@ -57,8 +56,7 @@ pub struct Coordinator {
     pub pace: Pace,
     /// The group that may be waiting for a lock, and from when on to look (again), counted from its dispatch.
     pub suspected: (GroupId, Duration),
-    /// The group that was named as slow, and from when on to name it again.
-    pub slow: (GroupId, Duration),
+    pub slow: SlowGroups,
     /// When a group was last handed to a worker.
     pub dispatched: Instant,
     /// What the housekeeper is still to be told, and when it last was told something.
@@ -293,7 +291,7 @@ impl Coordinator {
     /// What is due, as the scheduler has no clock.
     fn keep_time(&mut self) {
         self.suspect_locks();
-        self.name_slow();
+        self.slow.look(&self.running);
         if self.told.elapsed() > LOW_WATER_EVERY {
             self.tell_low_water();
         }
@@ -316,25 +314,6 @@ impl Coordinator {
         if time > self.suspected.1 {
             self.suspected.1 = time + time.min(SUSPECT_AGAIN_MAX);
             let _ = self.chores.send(Chore::LockWaits);
-        }
-    }
-
-    /// The first group in the log's order holds up all others, and nothing else says so where they all wait for it.
-    fn name_slow(&mut self) {
-        let first = self.running.iter().flatten().min_by_key(|(group, _)| group.first());
-        let Some((group, time)) = first.map(|(group, since)| (group, since.elapsed())) else { return };
-        if self.slow.0 != group.id {
-            self.slow = (group.id, SLOW_AFTER);
-        }
-        if time > self.slow.1 {
-            self.slow.1 = time * 2;
-            let place = group.transactions.first().map(|transaction| transaction.place()).unwrap_or_default();
-            tracing::warn!(
-                "{place} and {} more of its group have been with the target for {:.0} s: large changes, a definition of a large table, or a lock that \
-                 somebody else holds there (another session, a prepared XA transaction): see SHOW FULL PROCESSLIST and XA RECOVER on the target",
-                group.transactions.len().saturating_sub(1),
-                time.as_secs_f64()
-            );
         }
     }
 }

@@ -26,6 +26,7 @@ use super::feeder::{At, Batch, Fed, Feeder, SPILL_BYTES};
 use super::feeding::{self, Feeding};
 use super::housekeeper::{Chore, Housekeeper, News};
 use super::reread::Reread;
+use super::slow::SlowGroups;
 use super::start;
 use super::stats::Stats;
 use super::until::Until;
@@ -157,7 +158,7 @@ impl Common<'_> {
             running: vec![None; self.spec.workers],
             pace,
             suspected: (GroupId(0), Duration::ZERO),
-            slow: (GroupId(0), Duration::MAX),
+            slow: SlowGroups::new(),
             dispatched: Instant::now(),
             low_water: None,
             told: Instant::now(),
