@@ -2,7 +2,7 @@
 //!
 //! Entry points: [`Framer`] cuts a log file into [`Event`]s, [`FormatDescription`] says how the events after it are
 //! laid out, one module per event type decodes it, [`RowsEvent::images`] walks rows without copying, [`encode`]
-//! builds events, [`patch`] changes fields in place.
+//! builds events, [`patch`] changes fields in place, [`gtids`] are identifiers, sets and positions.
 //!
 //! Every event keeps its bytes; decoding is lazy and, for anything large, a slice of those bytes. Event types that
 //! are not known are still framed, checked and carried on.
@@ -20,6 +20,7 @@ pub mod format_description;
 pub mod frame;
 pub mod gtid;
 pub mod gtid_list;
+pub mod gtids;
 pub mod header;
 pub mod heartbeat;
 pub mod image;

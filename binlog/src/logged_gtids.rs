@@ -8,6 +8,7 @@ use crate::event::Event;
 use crate::format_description::FormatDescription;
 use crate::gtid::MySqlGtid;
 use crate::gtid_list::MariaDbGtidList;
+use crate::gtids::GtidSet;
 use crate::kind::Kind;
 use crate::mariadb_gtid::MariaDbGtid;
 use crate::previous_gtids::{GtidSetEntry, PreviousGtids};
@@ -15,8 +16,7 @@ use crate::previous_gtids::{GtidSetEntry, PreviousGtids};
 /// GTIDs in the order-free form of the files' own lists: all of MySQL's; of MariaDB's the highest number of each domain and server.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct LoggedGtids {
-    /// The last one found is the first to be looked at: most logs are one server's.
-    mysql: Vec<GtidSetEntry>,
+    mysql: GtidSet,
     mariadb: BTreeMap<(u32, u32), u64>,
 }
 
@@ -28,7 +28,13 @@ impl LoggedGtids {
     pub fn of_list(event: &Event, format: &FormatDescription) -> Result<Option<Self>, Corrupt> {
         Ok(match event.kind() {
             Kind::PREVIOUS_GTIDS => {
-                Some(Self { mysql: PreviousGtids::decode(event, format)?.entries, ..Self::default() })
+                let mut found = Self::default();
+                for GtidSetEntry { uuid, tag, intervals } in PreviousGtids::decode(event, format)?.entries {
+                    for (start, end) in intervals {
+                        found.mysql.add_range(&uuid, &tag, start, end.saturating_sub(1));
+                    }
+                }
+                Some(found)
             }
             Kind::MARIADB_GTID_LIST => {
                 let list = MariaDbGtidList::decode(event, format)?;
@@ -60,7 +66,7 @@ impl LoggedGtids {
     /// Unless it is anonymous.
     pub fn insert_mysql(&mut self, gtid: &MySqlGtid) {
         if !gtid.anonymous && gtid.gno > 0 {
-            self.add_mysql(gtid.uuid, &gtid.tag, gtid.gno, gtid.gno.saturating_add(1));
+            self.mysql.add(&gtid.uuid, &gtid.tag, gtid.gno);
         }
     }
 
@@ -76,11 +82,7 @@ impl LoggedGtids {
 
     /// Adds all of another.
     pub fn merge(&mut self, other: &Self) {
-        for GtidSetEntry { uuid, tag, intervals } in &other.mysql {
-            for &(start, end) in intervals {
-                self.add_mysql(*uuid, tag, start, end);
-            }
-        }
+        self.mysql.add_set(&other.mysql);
         for (&(domain, server), &number) in &other.mariadb {
             self.add_mariadb(domain, server, number);
         }
@@ -89,41 +91,11 @@ impl LoggedGtids {
     /// Those that `other` does not have. Of MariaDB's all numbers from the one after `other`'s.
     #[must_use]
     pub fn without(&self, other: &Self) -> Self {
-        let mut rest = Self::default();
-        for GtidSetEntry { uuid, tag, intervals } in &self.mysql {
-            let known = other.mysql.iter().find(|entry| entry.uuid == *uuid && entry.tag == *tag);
-            let known = known.map_or(&[][..], |entry| &entry.intervals);
-            for &(start, end) in intervals {
-                let mut from = start;
-                for &(known_start, known_end) in known {
-                    if known_start > from && from < end {
-                        rest.add_mysql(*uuid, tag, from, known_start.min(end));
-                    }
-                    from = from.max(known_end);
-                }
-                if from < end {
-                    rest.add_mysql(*uuid, tag, from, end);
-                }
-            }
-        }
+        let mut rest = Self { mysql: self.mysql.clone(), ..Self::default() };
+        rest.mysql.subtract(&other.mysql);
         let later = |(key, number): &(&(u32, u32), &u64)| other.mariadb.get(key).is_none_or(|known| known < *number);
         rest.mariadb = self.mariadb.iter().filter(later).map(|(key, number)| (*key, *number)).collect();
         rest
-    }
-
-    /// Half-open: `end` is the number after the last.
-    fn add_mysql(&mut self, uuid: [u8; 16], tag: &str, start: u64, end: u64) {
-        let at = match self.mysql.iter().position(|entry| entry.uuid == uuid && entry.tag == tag) {
-            Some(at) => at,
-            None => {
-                self.mysql.push(GtidSetEntry { uuid, tag: tag.to_owned(), intervals: Vec::new() });
-                self.mysql.len() - 1
-            }
-        };
-        self.mysql.swap(0, at);
-        if let Some(entry) = self.mysql.first_mut() {
-            add(&mut entry.intervals, start, end);
-        }
     }
 
     fn add_mariadb(&mut self, domain: u32, server: u32, number: u64) {
@@ -132,50 +104,11 @@ impl LoggedGtids {
     }
 }
 
-/// The usual interval continues the last one.
-fn add(intervals: &mut Vec<(u64, u64)>, start: u64, end: u64) {
-    if let Some(last) = intervals.last_mut()
-        && (last.0..=last.1).contains(&start)
-    {
-        last.1 = last.1.max(end);
-        return;
-    }
-    let at = intervals.partition_point(|known| known.0 <= start);
-    intervals.insert(at, (start, end));
-    intervals.dedup_by(|next, last| {
-        let touches = next.0 <= last.1;
-        if touches {
-            last.1 = last.1.max(next.1);
-        }
-        touches
-    });
-}
-
 /// As the servers write sets and positions.
 impl fmt::Display for LoggedGtids {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mut comma = "";
-        let mut entries: Vec<&GtidSetEntry> = self.mysql.iter().collect();
-        entries.sort_by(|a, b| (a.uuid, &a.tag).cmp(&(b.uuid, &b.tag)));
-        for GtidSetEntry { uuid, tag, intervals } in entries {
-            f.write_str(comma)?;
-            for (at, byte) in uuid.iter().enumerate() {
-                if matches!(at, 4 | 6 | 8 | 10) {
-                    f.write_str("-")?;
-                }
-                write!(f, "{byte:02x}")?;
-            }
-            if !tag.is_empty() {
-                write!(f, ":{tag}")?;
-            }
-            for &(start, end) in intervals {
-                match end - start {
-                    1 => write!(f, ":{start}")?,
-                    _ => write!(f, ":{start}-{}", end - 1)?,
-                }
-            }
-            comma = ",";
-        }
+        self.mysql.fmt(f)?;
+        let mut comma = if self.mysql.is_empty() { "" } else { "," };
         for ((domain, server), number) in &self.mariadb {
             write!(f, "{comma}{domain}-{server}-{number}")?;
             comma = ",";
@@ -194,23 +127,9 @@ mod tests {
     fn mysql(intervals: &[(u64, u64)]) -> LoggedGtids {
         let mut set = LoggedGtids::default();
         for &(first, last) in intervals {
-            set.add_mysql(UUID, "", first, last + 1);
+            set.mysql.add_range(&UUID, "", first, last);
         }
         set
-    }
-
-    #[test]
-    fn intervals_grow_together() {
-        let check = |intervals: &[(u64, u64)], text: &str| {
-            let expected = if text.is_empty() { String::new() } else { format!("{TEXT}:{text}") };
-            assert_eq!(mysql(intervals).to_string(), expected);
-        };
-        check(&[], "");
-        check(&[(1, 1), (2, 2), (3, 3)], "1-3");
-        check(&[(5, 6), (1, 2), (9, 9), (4, 4), (3, 3)], "1-6:9");
-        check(&[(1, 10), (3, 4)], "1-10");
-        check(&[(3, 4), (8, 9), (1, 20)], "1-20");
-        check(&[(7, 7), (7, 7)], "7");
     }
 
     #[test]
@@ -224,7 +143,7 @@ mod tests {
         check(&[(5, 6), (9, 9)], &[(1, 5)], &[(6, 6), (9, 9)]);
         check(&[(5, 6)], &[(1, 2), (8, 9)], &[(5, 6)]);
         let mut tagged = mysql(&[(1, 2)]);
-        tagged.add_mysql(UUID, "t", 1, 3);
+        tagged.mysql.add_range(&UUID, "t", 1, 2);
         assert_eq!(tagged.without(&mysql(&[(1, 2)])).to_string(), format!("{TEXT}:t:1-2"));
         let mariadb = |gtids: &[(u32, u32, u64)]| {
             let mut set = LoggedGtids::default();

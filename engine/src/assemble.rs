@@ -16,12 +16,12 @@ use foldhash::fast::FixedState;
 use hashbrown::HashMap;
 
 use crate::Seq;
-use crate::gtid::Gtid;
 use crate::position::LogPosition;
 use crate::sql::{self, Class, SqlMode};
 use crate::transaction::{
     BarrierCause, Body, Context, Item, LoadFile, RowsItem, StatementItem, Tags, Transaction, WriteSet,
 };
+use binlog::gtids::Gtid;
 
 #[derive(Debug, thiserror::Error)]
 pub enum AssembleError {

@@ -15,7 +15,6 @@ pub mod charsets;
 pub mod compact;
 pub mod failure;
 pub mod group;
-pub mod gtid;
 pub mod keying;
 pub mod keys;
 pub mod pace;

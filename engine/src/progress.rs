@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use crate::Seq;
-use crate::gtid::{Gtid, GtidState};
 use crate::position::LogPosition;
+use binlog::gtids::{Gtid, GtidState};
 
 /// The set of committed transactions: everything up to `low_water`, and ranges above it (relaxed order only).
 #[derive(Clone, Debug, Default)]

@@ -7,11 +7,11 @@ use binlog::{Query, RowsEvent, TableMap};
 use smallvec::SmallVec;
 
 use crate::Seq;
-use crate::gtid::Gtid;
 use crate::position::LogPosition;
 use crate::schema::{Table, TableId};
 use crate::sql;
 use crate::tags::ServerSet;
+use binlog::gtids::Gtid;
 
 /// What the source wrote about when a transaction may run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -3,9 +3,9 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use binlog::gtids::Gtid;
 use binlog::{Event, FormatDescription, Framer, Kind, MariaDbGtid, MySqlGtid, Query, Step, TableMap};
 use engine::assemble::Assembler;
-use engine::gtid::Gtid;
 use engine::keying::Keying;
 use engine::keys::KeyClass;
 use engine::policy::{Policy, WriteSetPolicy};

@@ -4,8 +4,9 @@
 //! It finds transaction boundaries only; it does not judge, order or apply anything. Where it cannot see a boundary it
 //! assumes that the transaction goes on, so a resumed stream may repeat a transaction but never lacks a part of one.
 
-use crate::gtids::{Gtid, Gtids};
+use crate::gtids::Gtids;
 use crate::position::LogPosition;
+use binlog::gtids::Gtid;
 use binlog::{Corrupt, Event, FormatDescription, Kind, MariaDbGtid, MySqlGtid};
 use std::fmt::Write;
 use std::sync::Arc;
@@ -75,19 +76,14 @@ impl Stream {
             Kind::GTID | Kind::ANONYMOUS_GTID | Kind::GTID_TAGGED => {
                 let gtid = MySqlGtid::decode(event, format)?;
                 self.open = Open::Statement;
-                self.pending = (!gtid.anonymous && gtid.gno > 0).then(|| Gtid::Mysql {
-                    sid: gtid.uuid,
-                    tag: gtid.tag.into(),
-                    number: gtid.gno,
-                });
+                self.pending = Gtid::of_mysql(&gtid).filter(|_| gtid.gno > 0);
             }
             Kind::MARIADB_GTID => {
                 let gtid = MariaDbGtid::decode(event, format)?;
                 // The event itself is the BEGIN, unless it says that one statement follows.
                 let single = MariaDbGtid::FL_STANDALONE | MariaDbGtid::FL_COMPLETED_XA;
                 self.open = if gtid.flags & single != 0 { Open::Statement } else { Open::Block };
-                self.pending =
-                    Some(Gtid::Mariadb { domain: gtid.domain_id, server: gtid.server_id, number: gtid.seq_no });
+                self.pending = Some(Gtid::of_mariadb(&gtid));
             }
             Kind::QUERY => match (self.open, verb(event, format)) {
                 (_, Verb::Commit) => self.finish(),
@@ -126,7 +122,7 @@ impl Stream {
     fn finish(&mut self) {
         self.open = Open::No;
         if let Some(gtid) = self.pending.take() {
-            self.gtids.insert(gtid);
+            self.gtids.insert(&gtid);
         }
     }
 
@@ -170,7 +166,7 @@ impl Stream {
                     }
                 }
                 "gtids" => stream.gtids = Gtids::parse(value)?,
-                "pending" => stream.pending = Some(Gtids::parse(value)?.into_single()?),
+                "pending" => stream.pending = Some(value.parse().ok()?),
                 "boundary" => stream.boundary = Some(position(value)?),
                 "end" => stream.end = Some(position(value)?),
                 _ => return None,

@@ -14,8 +14,8 @@
 
 use super::{Placement, Policy, Watermark};
 use crate::Seq;
-use crate::gtid::Gtid;
 use crate::transaction::Transaction;
+use binlog::gtids::Gtid;
 
 #[derive(Debug)]
 pub struct Conservative {

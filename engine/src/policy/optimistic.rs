@@ -27,9 +27,9 @@ use binlog::MariaDbGtid;
 
 use super::{Placement, Policy, Watermark};
 use crate::Seq;
-use crate::gtid::Gtid;
 use crate::schema::TableId;
 use crate::transaction::{TableAccess, Transaction};
+use binlog::gtids::Gtid;
 
 #[derive(Debug, Default)]
 pub struct Optimistic {

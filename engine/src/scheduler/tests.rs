@@ -10,12 +10,12 @@ use super::forming::APART_MAX;
 use super::*;
 use crate::failure::FailureKind;
 use crate::group::{Grouping, Held};
-use crate::gtid::{Gtid, GtidState};
 use crate::policy::{Policy, Serial, WriteSetPolicy};
 use crate::position::LogPosition;
 use crate::progress::Committed;
 use crate::schema::TableId;
 use crate::transaction::{Body, Row, TableAccess, Tags, WriteSet};
+use binlog::gtids::{Gtid, GtidState};
 
 /// A generated transaction: rows as (before, after, read) keys of few, 0 for none.
 #[derive(Clone, Debug)]

@@ -23,10 +23,10 @@ pub use dump::Statements;
 pub use scan::{Depth, Scanned, scan};
 pub use totals::{Sink, Totals};
 
-use crate::gtid::Gtid;
 use crate::schema::{Table, TableId};
 use crate::tags::Subject;
 use crate::transaction::Tags;
+use binlog::gtids::Gtid;
 use std::ops::Range;
 use std::sync::Arc;
 

@@ -18,12 +18,12 @@ use smallvec::SmallVec;
 use super::cut::events;
 use super::keys::{Counts, note_uses};
 use super::{Cause, KeyName, LogCatalogue, Piece, Problem, Record, TableSeen, Traffic, table_id};
-use crate::gtid::Gtid;
 use crate::keying::Keying;
 use crate::schema::{Catalogue, Table, TableId};
 use crate::sql::{self, Class, SqlMode};
 use crate::tags::Generation;
 use crate::transaction::{RowsItem, TableAccess, TableUse, Tags, WriteSet};
+use binlog::gtids::Gtid;
 
 /// How deeply a scan looks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

@@ -9,12 +9,12 @@ use foldhash::fast::FixedState;
 use hashbrown::HashMap;
 
 use super::{Cause, Depth, KeyName, Record, Scanned, Traffic};
-use crate::gtid::Gtid;
 use crate::quality::exact::{Exact, Link, Placed, Touched};
 use crate::quality::{GroupSizes, Histogram, Intervals, Series};
 use crate::schema::{Table, TableId, TableOrderCause};
 use crate::tags::{Fallback, Rules, Tagged, Tracker, Tracking};
 use crate::transaction::{TableAccess, TableUse};
+use binlog::gtids::Gtid;
 
 /// What things take, in microseconds, for estimates of time from a log alone.
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -15,8 +15,8 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use crate::Seq;
-use crate::gtid::Gtid;
 use crate::transaction::{Tags, Transaction};
+use binlog::gtids::Gtid;
 
 /// Up to where everything had committed on the source when the transaction was prepared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

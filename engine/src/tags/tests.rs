@@ -134,7 +134,7 @@ fn transaction(seq: Seq, file: &str, tags: Tags) -> Transaction {
     let position = LogPosition::new(file, seq);
     Transaction {
         seq,
-        gtid: (tags.commit_id.is_some()).then_some(crate::gtid::Gtid::MariaDb { domain: 0, server: 1, seq }),
+        gtid: (tags.commit_id.is_some()).then_some(binlog::gtids::Gtid::MariaDb { domain: 0, server: 1, seq }),
         start: position.clone(),
         end: position,
         tags,

@@ -6,9 +6,9 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
+use binlog::gtids::GtidState;
 use clap::{Args, ValueEnum};
 use engine::group::Grouping;
-use engine::gtid::GtidState;
 use engine::position::LogPosition;
 use engine::scheduler::CommitOrder;
 use engine::tags::Generation;

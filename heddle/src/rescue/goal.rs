@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use engine::gtid::GtidState;
+use binlog::gtids::GtidState;
 use engine::position::LogPosition;
 use wire::{ConnectOptions, Connection};
 

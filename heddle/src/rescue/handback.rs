@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
 use binlog::Flavour;
-use engine::gtid::{Gtid, GtidSet, GtidState, Uuid};
+use binlog::gtids::{Gtid, GtidSet, GtidState, Uuid};
 use engine::position::LogPosition;
 use engine::progress::Mark;
 use wire::{ConnectOptions, Connection};

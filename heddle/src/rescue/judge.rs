@@ -1,7 +1,7 @@
 //! Whether a replica can be rescued: facts in, findings out. Pure.
 
 use binlog::Flavour;
-use engine::gtid::GtidState;
+use binlog::gtids::GtidState;
 use serde::Serialize;
 
 use super::look::Server;
@@ -204,9 +204,9 @@ pub fn order(logged: &str, last: &GtidState, server: &Server, findings: &mut Fin
     let GtidState::MariaDb(last) = last else { return };
     let applied = match &server.gtids {
         GtidState::MariaDb(applied) => applied.clone(),
-        _ => engine::gtid::GtidPos::default(),
+        _ => binlog::gtids::GtidPos::default(),
     };
-    for gtid in logged.split(',').filter_map(|text| text.trim().parse::<engine::gtid::mariadb::Gtid>().ok()) {
+    for gtid in logged.split(',').filter_map(|text| text.trim().parse::<binlog::gtids::mariadb::Gtid>().ok()) {
         if last.get(gtid.domain).is_some_and(|last| last.server != gtid.server && last.seq < gtid.seq) {
             findings.refused.push(format!(
                 "sequence numbers of domain {} have gone back on the source ({gtid} came before {}): a position can not say what is applied. \

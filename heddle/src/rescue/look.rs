@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, anyhow};
 use binlog::Flavour;
-use engine::gtid::GtidState;
+use binlog::gtids::GtidState;
 use engine::position::LogPosition;
 use wire::{ConnectOptions, Connection};
 
@@ -287,7 +287,7 @@ pub fn backlog(
             Some(missing.count())
         }
         (GtidState::MariaDb(theirs), GtidState::MariaDb(ours)) => {
-            let behind = |last: engine::gtid::mariadb::Gtid| {
+            let behind = |last: binlog::gtids::mariadb::Gtid| {
                 last.seq.saturating_sub(ours.get(last.domain).map_or(0, |gtid| gtid.seq))
             };
             Some(theirs.iter().map(behind).sum())

@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::{Context, Result, anyhow, bail};
+use binlog::gtids::{Gtid, GtidState};
 use binlog::{Event, FormatDescription, Kind, MariaDbGtid, MySqlGtid};
-use engine::gtid::{Gtid, GtidState};
 use engine::position::LogPosition;
 use relay::{FileOptions, FileSource, FilesReader, LogReader, Read, RealFs, RelayLog, RelayWriter, Start, split_name};
 use wire::Connection;

@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 
 use anyhow::{Context, Result, anyhow, bail};
-use engine::gtid::GtidState;
+use binlog::gtids::GtidState;
 use engine::position::LogPosition;
 use serde::{Deserialize, Serialize};
 use wire::Connection;

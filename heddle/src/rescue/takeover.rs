@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
 use binlog::Flavour;
-use engine::gtid::GtidState;
+use binlog::gtids::GtidState;
 use wire::Connection;
 
 use super::look;

@@ -24,7 +24,7 @@ pub struct Spec {
     pub source: Source,
     pub target: Arc<dyn Target>,
     /// GTIDs that the target has executed, for where a new channel starts.
-    pub on_target: engine::gtid::GtidState,
+    pub on_target: binlog::gtids::GtidState,
     pub workers: usize,
     pub policy: PolicyName,
     pub policy_options: PolicyOptions,
@@ -61,7 +61,7 @@ impl Spec {
         Self {
             source,
             target,
-            on_target: engine::gtid::GtidState::None,
+            on_target: binlog::gtids::GtidState::None,
             workers,
             policy: PolicyName::Writeset,
             policy_options: PolicyOptions::default(),

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use anyhow::{Context, Result, bail};
-use engine::gtid::GtidState;
+use binlog::gtids::GtidState;
 use relay::{FileOptions, FilesReader, LogReader, RealFs, RelayLog};
 
 use super::channel::Spec;

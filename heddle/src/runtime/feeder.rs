@@ -6,11 +6,11 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use binlog::gtids::{Gtid, GtidSet, GtidState};
 use crossbeam_channel::Sender;
 use engine::Seq;
 use engine::assemble::Assembler;
 use engine::failure::{Failure, FailureKind};
-use engine::gtid::{Gtid, GtidSet, GtidState};
 use engine::keying::{Keying, KeyingError};
 use engine::policy::{Placement, Policy};
 use engine::position::LogPosition;

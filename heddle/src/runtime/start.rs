@@ -2,8 +2,8 @@
 
 use anyhow::{Context, Result, bail};
 use binlog::Flavour;
+use binlog::gtids::{GtidSet, GtidState};
 use engine::failure::{Failure, FailureKind};
-use engine::gtid::{GtidSet, GtidState};
 use engine::position::LogPosition;
 use engine::progress::Mark;
 
@@ -176,7 +176,7 @@ fn lacks(source: &SourceState, mark: &Mark, same_server: bool, by_gtid: bool) ->
         // A domain that the source has forgotten on purpose (FLUSH BINARY LOGS DELETE_DOMAIN_ID) is none that it lacks.
         (GtidState::MariaDb(applied), GtidState::MariaDb(executed)) => {
             let is_behind =
-                |gtid: engine::gtid::mariadb::Gtid| executed.get(gtid.domain).is_some_and(|last| last.seq < gtid.seq);
+                |gtid: binlog::gtids::mariadb::Gtid| executed.get(gtid.domain).is_some_and(|last| last.seq < gtid.seq);
             !applied.is_empty() && (executed.is_empty() || applied.iter().any(is_behind))
         }
         _ => false,

@@ -7,11 +7,11 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, anyhow};
+use binlog::gtids::GtidSet;
 use crossbeam_channel::{Receiver, Sender, bounded, unbounded};
 use engine::assemble::Assembler;
 use engine::failure::{Failure, FailureKind};
 use engine::group::{GroupId, Grouping, Limits};
-use engine::gtid::GtidSet;
 use engine::keying::Keying;
 use engine::pace::Pace;
 use engine::progress::Mark;

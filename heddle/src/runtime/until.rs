@@ -1,6 +1,6 @@
 //! Where to stop: `--until-end`, `--until-gtid`, `--until-position`, `--until-time`.
 
-use engine::gtid::GtidState;
+use binlog::gtids::GtidState;
 use engine::position::LogPosition;
 use engine::transaction::Transaction;
 
@@ -29,7 +29,7 @@ impl Until {
 
     fn has_passed(&self, end: &GtidState, gtids: &GtidState) -> bool {
         let (GtidState::MySql(end), GtidState::MySql(gtids)) = (end, gtids) else { return false };
-        let last = |intervals: &engine::gtid::Intervals| intervals.ranges().last().map(|&(_, last)| last);
+        let last = |intervals: &binlog::gtids::Intervals| intervals.ranges().last().map(|&(_, last)| last);
         self.gtids_incomplete
             && !end.is_empty()
             && end.iter().all(|(uuid, tag, intervals)| {

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use binlog::MariaDbGtid;
-use engine::gtid::Gtid;
+use binlog::gtids::Gtid;
 use engine::survey::Sink;
 use engine::survey::totals::Seen;
 use sim::replica::{Applied, Trace};

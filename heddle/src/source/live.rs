@@ -8,10 +8,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
+use binlog::gtids::GtidState;
 use binlog::{Checksum, Event, Flavour, FormatDescription, Kind};
 use crossbeam_channel::{Sender, bounded};
 use engine::failure::{Failure, FailureKind};
-use engine::gtid::GtidState;
 use engine::position::LogPosition;
 use relay::RelayWriter;
 use wire::{BinlogStream, ConnectOptions, Connection, DumpOptions, DumpRequest};
@@ -214,7 +214,7 @@ impl Receiver {
                 }
                 GtidState::None if self.flavour == Flavour::MySql && position.is_none() => {
                     return Ok(DumpRequest::MySqlGtid {
-                        gtid_set_binary: engine::gtid::GtidSet::default().to_binary(),
+                        gtid_set_binary: binlog::gtids::GtidSet::default().to_binary(),
                         server_id,
                     });
                 }

@@ -2,7 +2,7 @@
 
 use anyhow::{Context, Result, anyhow, bail};
 use binlog::Flavour;
-use engine::gtid::{GtidPos, GtidSet, GtidState};
+use binlog::gtids::{GtidPos, GtidSet, GtidState};
 use engine::position::LogPosition;
 use wire::Connection;
 

@@ -9,10 +9,10 @@ pub mod store;
 
 use std::sync::Arc;
 
+use binlog::gtids::GtidState;
 use engine::Seq;
 use engine::compact::Batch;
 use engine::failure::{Failure, FailureKind};
-use engine::gtid::GtidState;
 use engine::progress::Mark;
 use engine::scheduler::CommitOrder;
 use engine::schema::Catalogue;

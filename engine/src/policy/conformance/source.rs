@@ -10,13 +10,13 @@ use rand::{Rng, SeedableRng};
 
 use super::target::Database;
 use crate::Seq;
-use crate::gtid::Gtid;
 use crate::keying::Keying;
 use crate::position::LogPosition;
 use crate::schema::ForeignKey;
 use crate::tags::Generation;
 use crate::testing::{FakeCatalogue, Log, Row, RowChange, TestTable, Value, delete, insert, int, update};
 use crate::transaction::{BarrierCause, Transaction};
+use binlog::gtids::Gtid;
 
 /// Two schemas; a parent with a unique value, its child, a table without a key.
 pub fn tables() -> Vec<TestTable> {

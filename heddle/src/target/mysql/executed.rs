@@ -6,10 +6,10 @@
 
 use std::sync::Arc;
 
+use binlog::gtids::mysql::parse_uuid;
+use binlog::gtids::{Gtid, GtidState};
 use engine::Seq;
 use engine::failure::{Failure, FailureKind};
-use engine::gtid::mysql::parse_uuid;
-use engine::gtid::{Gtid, GtidState};
 use engine::sql::Class;
 use engine::transaction::{Item, Transaction};
 use wire::Connection;

@@ -35,8 +35,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
 use binlog::Flavour;
+use binlog::gtids::GtidState;
 use engine::failure::{Failure, FailureKind};
-use engine::gtid::GtidState;
 use engine::progress::Mark;
 use engine::scheduler::CommitOrder;
 use engine::schema::Catalogue;

@@ -5,8 +5,8 @@
 //! knows. So a process that was taken for dead can never commit after its successor has read where to go on. (`note` has
 //! rows instead of statements; there the successor ends the connections that could still commit.)
 
+use binlog::gtids::GtidState;
 use engine::Seq;
-use engine::gtid::GtidState;
 use engine::position::LogPosition;
 use engine::progress::Mark;
 

@@ -3,11 +3,11 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use binlog::gtids::Gtid;
 use binlog::{Flavour, RowsKind};
 use engine::Seq;
 use engine::compact::Batch;
 use engine::failure::{Failure, FailureKind};
-use engine::gtid::Gtid;
 use engine::transaction::Transaction;
 use wire::Connection;
 

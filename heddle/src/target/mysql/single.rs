@@ -5,10 +5,10 @@
 //! fit goes the long way, after what was gathered before it.
 
 use binlog::RowsKind;
+use binlog::gtids::Gtid;
 use engine::Seq;
 use engine::compact::Batch;
 use engine::failure::Failure;
-use engine::gtid::Gtid;
 use engine::transaction::Transaction;
 
 use super::Shared;

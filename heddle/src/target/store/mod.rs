@@ -34,9 +34,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use binlog::gtids::GtidState;
 use engine::Seq;
 use engine::failure::{Failure, FailureKind};
-use engine::gtid::GtidState;
 use engine::progress::Mark;
 use engine::schema::Catalogue;
 use fjall::{OwnedWriteBatch, PersistMode};

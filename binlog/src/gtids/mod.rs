@@ -58,13 +58,13 @@ impl fmt::Display for Gtid {
 
 impl Gtid {
     /// As an event names it; `None`: the transaction is anonymous.
-    pub fn of_mysql(event: &binlog::MySqlGtid) -> Option<Self> {
+    pub fn of_mysql(event: &crate::MySqlGtid) -> Option<Self> {
         let tag = (!event.tag.is_empty()).then(|| event.tag.as_str().into());
         (!event.anonymous).then_some(Self::MySql { uuid: event.uuid, tag, gno: event.gno })
     }
 
     /// As an event names it.
-    pub fn of_mariadb(event: &binlog::MariaDbGtid) -> Self {
+    pub fn of_mariadb(event: &crate::MariaDbGtid) -> Self {
         Self::MariaDb { domain: event.domain_id, server: event.server_id, seq: event.seq_no }
     }
 }
