@@ -51,6 +51,8 @@ struct Building {
     barrier: Option<BarrierCause>,
     /// Between BEGIN (or XA START, or a MariaDB GTID that is not standalone) and its end.
     open: bool,
+    /// See [`Transaction::rolls_back`].
+    rolls_back: bool,
     /// A ROLLBACK TO SAVEPOINT was seen: its statements have to run in order.
     rolls_back_to: bool,
     /// The announcement, or the withdrawal, of a two-phase ALTER: its statement is not executed.
@@ -194,6 +196,7 @@ impl Assembler {
             Kind::XID => {
                 if let Some(building) = &mut self.building {
                     building.make_one_phase();
+                    building.rolls_back |= matches!(building.gtid, None | Some(Gtid::MySql { .. }));
                 }
                 return self.end_of_transaction(at);
             }
@@ -352,6 +355,7 @@ impl Assembler {
             spilled: false,
             barrier: None,
             open: false,
+            rolls_back: false,
             rolls_back_to: false,
             skips_alter: false,
             spilled_rows: 0,
@@ -384,6 +388,7 @@ impl Assembler {
             session: gtid.thread_id.unwrap_or(0),
             ..Tags::default()
         };
+        building.rolls_back = gtid.flags & MariaDbGtid::FL_TRANSACTIONAL != 0;
         building.skips_alter = gtid.flags_extra & ALTER_WITHOUT_EFFECT != 0;
         building.open = gtid.flags & (MariaDbGtid::FL_STANDALONE | MariaDbGtid::FL_COMPLETED_XA) == 0;
         if gtid.flags & (MariaDbGtid::FL_PREPARED_XA | MariaDbGtid::FL_COMPLETED_XA) != 0 {
@@ -649,6 +654,7 @@ impl Assembler {
             commit_time_us: building.commit_time_us,
             bytes: building.bytes,
             body,
+            rolls_back: building.rolls_back,
             write_set: WriteSet::default(),
             barrier,
         })

@@ -90,7 +90,8 @@ impl Group {
         self.transactions.iter().map(|t| t.body.spilled_rows()).sum()
     }
 
-    /// It is one transaction that runs alone (DDL, statements, XA, huge).
+    /// It is one transaction that runs alone (DDL, XA, huge, statements), or several, with such a one first, that run in their order
+    /// ([`Transaction::takes_others`]): no other group runs beside it.
     pub fn is_barrier(&self) -> bool {
         self.transactions.iter().any(|t| t.barrier.is_some())
     }

@@ -9,7 +9,7 @@ use smallvec::SmallVec;
 use crate::Seq;
 use crate::position::LogPosition;
 use crate::schema::{Table, TableId};
-use crate::sql;
+use crate::sql::{self, Class};
 use crate::tags::ServerSet;
 use binlog::gtids::Gtid;
 
@@ -44,6 +44,9 @@ pub struct Transaction {
     /// Bytes of its events, decompressed.
     pub bytes: u64,
     pub body: Body,
+    /// The log says that the source could have rolled all of it back: MariaDB by a flag of the GTID, MySQL by an XID event (which it also writes
+    /// for a transaction that changed a table without transactions first, where GTIDs do not forbid that).
+    pub rolls_back: bool,
     pub write_set: WriteSet,
     /// Set when nothing may run beside it.
     pub barrier: Option<BarrierCause>,
@@ -75,6 +78,27 @@ impl Transaction {
         }
     }
 
+    /// A barrier of statements that only change rows, and can be rolled back: others may follow it in the same target transaction, in the log's
+    /// order, and no definition is another after it.
+    pub fn takes_others(&self) -> bool {
+        self.barrier == Some(BarrierCause::Statement)
+            && self.rolls_back
+            && !self.items().is_empty()
+            && self.items().iter().all(|item| item.changes_rows() && item.is_plain())
+    }
+
+    /// Whether tables may have other definitions after it.
+    pub fn may_change_definitions(&self) -> bool {
+        match self.barrier {
+            Some(BarrierCause::Ddl | BarrierCause::Unknown | BarrierCause::Xa) => true,
+            // The cause that is greatest stands for all: there may be a definition among them.
+            Some(BarrierCause::Statement) => {
+                matches!(self.body, Body::Spilled { .. }) || !self.items().iter().all(Item::changes_rows)
+            }
+            _ => false,
+        }
+    }
+
     /// Only row changes, whose write set says all that they touch.
     pub fn is_rows(&self) -> bool {
         self.barrier.is_none()
@@ -96,6 +120,21 @@ impl Transaction {
 pub enum Item {
     Rows(RowsItem),
     Statement(Box<StatementItem>),
+}
+
+impl Item {
+    /// Rows, or a statement that changes rows, or one about savepoints between such.
+    fn changes_rows(&self) -> bool {
+        let Self::Statement(statement) = self else { return true };
+        matches!(statement.class.class, Class::Dml { .. } | Class::Savepoint | Class::RollbackTo | Class::Release)
+    }
+
+    /// Nothing but one known table is changed, and nothing has gone wrong on the source.
+    fn is_plain(&self) -> bool {
+        let Self::Statement(statement) = self else { return true };
+        let is_dml = matches!(statement.class.class, Class::Dml { .. });
+        statement.file.is_none() && statement.query.error_code == 0 && (!is_dml || statement.class.tables.len() == 1)
+    }
 }
 
 #[derive(Debug)]

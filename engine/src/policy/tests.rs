@@ -116,6 +116,7 @@ fn build(seq: Seq, spec: &Spec) -> (Transaction, Uses) {
         commit_time_us: 0,
         bytes: 1,
         body: Body::Items(Vec::new()),
+        rolls_back: true,
         write_set: set,
         barrier: spec.barrier.then_some(BarrierCause::Ddl),
     };

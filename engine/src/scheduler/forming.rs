@@ -14,6 +14,9 @@ use crate::progress::Mark;
 /// The most that share a packet where each commits by itself.
 pub(super) const APART_MAX: usize = 16;
 
+/// Transactions between two statements that go with them.
+const BETWEEN_STATEMENTS_MAX: Seq = 50;
+
 /// Everything up to here.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct HeldFor {
@@ -24,14 +27,16 @@ pub(super) struct HeldFor {
 impl Scheduler {
     /// How far a group that starts at `first` goes; `None`: it waits in the queue to become larger.
     pub(super) fn group_end(&self, first: Seq) -> Option<Seq> {
+        if self.queued_at(first).is_some_and(|queued| queued.placement.barrier.is_some()) {
+            return Some(self.statements_end(first));
+        }
         let limits = self.limits();
         let mut taken = Taken::default();
         let mut last = first;
         let mut seq = first;
         while let Some(queued) = self.queued_at(seq) {
-            let alone = queued.placement.barrier.is_some();
             let fits = taken.has_room(&queued.transaction, &limits)
-                && (taken.transactions == 0 || !alone)
+                && queued.placement.barrier.is_none()
                 && self.stop_after.is_none_or(|stop| seq <= stop)
                 && (taken.transactions == 0 || self.may_join(first, &queued.placement));
             if !fits {
@@ -39,12 +44,34 @@ impl Scheduler {
             }
             taken.add(&queued.transaction);
             last = seq;
-            if alone {
-                break;
-            }
             seq += 1;
         }
         (!self.gathers(last, &taken)).then_some(last)
+    }
+
+    /// How far a group goes that begins with a barrier. Statements that may share a transaction follow it, in their order, with what is between them
+    /// if that is little: more than that is better off in groups of its own.
+    fn statements_end(&self, first: Seq) -> Seq {
+        let limits = self.limits();
+        let mut taken = Taken::default();
+        let mut last = first;
+        let mut seq = first;
+        while let Some(Queued { transaction, placement }) = self.queued_at(seq) {
+            let same_lane = || self.queued_at(first).is_some_and(|queued| queued.placement.lane == placement.lane);
+            let fits = taken.has_room(transaction, &limits)
+                && (placement.barrier.is_none() || transaction.takes_others())
+                && self.stop_after.is_none_or(|stop| seq <= stop)
+                && (self.config.order == CommitOrder::Preserve || same_lane());
+            if !fits || self.config.apart || seq - last > BETWEEN_STATEMENTS_MAX {
+                break;
+            }
+            taken.add(transaction);
+            if placement.barrier.is_some() {
+                last = seq;
+            }
+            seq += 1;
+        }
+        last
     }
 
     /// Whether a group that ends at `last` is better formed later.

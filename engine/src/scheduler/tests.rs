@@ -65,6 +65,7 @@ fn transaction(seq: Seq, spec: &Spec) -> Arc<Transaction> {
         commit_time_us: seq,
         bytes: 100,
         body: Body::Items(Vec::new()),
+        rolls_back: true,
         write_set,
         barrier: spec.barrier.then_some(BarrierCause::Ddl),
     })

@@ -142,6 +142,7 @@ fn transaction(seq: Seq, file: &str, tags: Tags) -> Transaction {
         commit_time_us: 0,
         bytes: 1,
         body: Body::Items(Vec::new()),
+        rolls_back: true,
         write_set: WriteSet::default(),
         barrier: None,
     }

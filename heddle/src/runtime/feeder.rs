@@ -16,7 +16,7 @@ use engine::policy::{Placement, Policy};
 use engine::position::LogPosition;
 use engine::progress::Mark;
 use engine::schema::Catalogue;
-use engine::transaction::{BarrierCause, Body, Transaction};
+use engine::transaction::{Body, Transaction};
 use relay::{Located, Place};
 
 use super::budget::Budget;
@@ -286,10 +286,7 @@ impl Feeder {
         self.policy.low_water(self.stats.low_water.load(Ordering::Acquire));
         let mut placement = self.policy.place(&transaction);
         placement.committed = is_executed;
-        let changes_schema = matches!(
-            transaction.barrier,
-            Some(BarrierCause::Ddl | BarrierCause::Unknown | BarrierCause::Statement | BarrierCause::Xa)
-        );
+        let changes_schema = transaction.may_change_definitions();
         let seq = transaction.seq;
         self.add(transaction, placement)?;
         if changes_schema {

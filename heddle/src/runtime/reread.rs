@@ -84,6 +84,7 @@ fn piece(transaction: &Transaction, items: Vec<engine::transaction::Item>) -> Tr
         commit_time_us: transaction.commit_time_us,
         bytes: 0,
         body: Body::Items(items),
+        rolls_back: transaction.rolls_back,
         write_set: Default::default(),
         barrier: transaction.barrier,
     }

@@ -236,8 +236,7 @@ impl WorkerTask {
             return Err(Failure::new(FailureKind::Refused, "an empty group"));
         };
         if group.is_barrier() {
-            let range = self.range(group);
-            return Ok(Some(self.session.run_alone(first, &self.reread, range).map(|()| Commit::Durable)));
+            return Ok(Some(self.in_order(group, first, committed_to)));
         }
         if self.apart {
             return Ok(Some(self.each(group, committed_to)));
@@ -335,21 +334,34 @@ impl WorkerTask {
     /// One transaction after the other, each its own commit, in as few packets as can be.
     fn each(&mut self, group: &Group, committed_to: &mut Seq) -> Result<Commit, Failure> {
         let groups: Vec<Group> = group.singles().collect();
-        let singles: Vec<Single<'_>> = groups
-            .iter()
-            .zip(&group.transactions)
-            .map(|(single, transaction)| Single {
-                transaction,
-                batches: plan(single, false).free,
-                range: self.range(single),
-            })
-            .collect();
-        self.session.commit_each(&singles, committed_to)
+        self.session.commit_each(&self.singles(group, &groups), committed_to)
+    }
+
+    /// A barrier, and what runs after it in the log's order.
+    fn in_order(&mut self, group: &Group, first: &Transaction, committed_to: &mut Seq) -> Result<Commit, Failure> {
+        if group.transactions.len() == 1 {
+            let range = self.range(group);
+            return self.session.run_alone(first, &self.reread, range).map(|()| Commit::Durable);
+        }
+        let groups: Vec<Group> = group.singles().collect();
+        let singles = self.singles(group, &groups);
+        self.session.run_in_order(&singles, &self.reread, committed_to)
+    }
+
+    /// `groups`: its transactions one by one.
+    fn singles<'a>(&self, group: &'a Group, groups: &'a [Group]) -> Vec<Single<'a>> {
+        let rows = |single: &'a Group| if single.is_barrier() { Vec::new() } else { plan(single, false).free };
+        let one = |(single, transaction): (&'a Group, &'a Arc<Transaction>)| Single {
+            transaction,
+            batches: rows(single),
+            range: self.range(single),
+        };
+        groups.iter().zip(&group.transactions).map(one).collect()
     }
 
     /// The same in pieces, and one by one where a piece fails: a failure names its place.
     fn isolated(&mut self, group: &Group, committed_to: &mut Seq) -> Result<Commit, Failure> {
-        let together = if self.apart { 1 } else { PIECE_TRANSACTIONS };
+        let together = if self.apart || group.is_barrier() { 1 } else { PIECE_TRANSACTIONS };
         for piece in group.pieces(together) {
             if piece.transactions.len() > 1 && self.piece_commits(&piece)? {
                 *committed_to = piece.last();

@@ -145,6 +145,35 @@ pub trait Session: Send {
     /// Applies a transaction that runs alone, with its progress: statements, DDL, XA, or one that is read again from the log.
     fn run_alone(&mut self, transaction: &Transaction, reread: &Reread, range: Range<'_>) -> Result<(), Failure>;
 
+    /// Applies transactions one after the other: statements that can be rolled back, and rows between them. As many of them share a target
+    /// transaction as the session likes. After an error `committed_to` is the last that is committed and durable, if any is.
+    fn run_in_order(
+        &mut self,
+        singles: &[Single<'_>],
+        reread: &Reread,
+        committed_to: &mut Seq,
+    ) -> Result<Commit, Failure> {
+        self.one_after_the_other(singles, reread, committed_to)
+    }
+
+    /// The same, each in a target transaction of its own.
+    fn one_after_the_other(
+        &mut self,
+        singles: &[Single<'_>],
+        reread: &Reread,
+        committed_to: &mut Seq,
+    ) -> Result<Commit, Failure> {
+        for single in singles {
+            if single.transaction.barrier.is_some() {
+                self.run_alone(single.transaction, reread, single.range)?;
+            } else if self.commit(single.transaction, &single.batches, single.range)? == Commit::Ordered {
+                self.wait_durable()?;
+            }
+            *committed_to = single.range.mark.seq;
+        }
+        Ok(Commit::Durable)
+    }
+
     fn rollback(&mut self) -> Result<(), Failure>;
 
     /// Connects anew after a lost connection, makes sure that nothing of the old one can still commit, and tells up to
@@ -152,11 +181,11 @@ pub trait Session: Send {
     fn recover(&mut self, transactions: &[Arc<Transaction>], range: Range<'_>) -> Result<Seq, Failure>;
 }
 
-/// One source transaction that is one on the target.
+/// One source transaction with its own progress.
 #[derive(Debug)]
 pub struct Single<'a> {
     pub transaction: &'a Transaction,
-    /// Its rows, in order.
+    /// Its rows, in order; none of one that runs alone.
     pub batches: Vec<Batch<'a>>,
     pub range: Range<'a>,
 }

@@ -33,13 +33,67 @@ const MYSQL8_GONE_MODES: u64 = 0x1000_0000
 const MYSQL_TIME_TRUNCATE_FRACTIONAL: u64 = 1 << 32;
 const MARIADB_TIME_ROUND_FRACTIONAL: u64 = 1 << 34;
 
-/// The SET statements, one for each group of variables, and the USE; to be sent before the statement itself.
-pub fn statements(item: &StatementItem, target: &TargetInfo) -> Result<Vec<String>, Failure> {
+/// What a session has to be like for a statement of the source.
+#[derive(Debug)]
+pub struct Frame {
+    /// Numbers of this statement alone: a SET that means the same whatever the session is like.
+    pub own: String,
+    /// The rest, in this order, is the same for most statements of one application.
+    settings: Vec<String>,
+    pub variables: Vec<String>,
+    pub schema: Option<String>,
+    /// Behind what is written before it: it may change what a literal is.
+    mode: Option<String>,
+    /// The client's on the source: from here on a text is in it.
+    charset: Option<String>,
+}
+
+impl Frame {
+    /// All but the statement's own numbers, for a session that is our own. `schema`: another default schema than the frame's.
+    pub fn text(&self, schema: Option<&str>) -> String {
+        let schema = self.schema.as_deref().map(|own| format!("USE {}", identifier(schema.unwrap_or(own))));
+        let parts = self.settings.iter().chain(&self.variables).chain(&schema).chain(&self.mode).chain(&self.charset);
+        parts.map(String::as_str).collect::<Vec<_>>().join(";")
+    }
+}
+
+/// The frame of a statement.
+pub fn frame(item: &StatementItem, target: &TargetInfo) -> Result<Frame, Failure> {
+    let vars = &item.query.vars;
+    let micros = vars.microseconds.unwrap_or(0);
+    let mut own = format!(
+        "SET @@session.timestamp={}.{micros:06}, @@session.pseudo_thread_id={}",
+        item.timestamp, item.query.thread_id
+    );
+    let mut variables = Vec::new();
+    for context in &item.context {
+        match context {
+            Context::LastInsertId(id) => own.push_str(&format!(", @@session.last_insert_id={id}")),
+            Context::InsertId(id) => own.push_str(&format!(", @@session.insert_id={id}")),
+            Context::Rand(first, second) => {
+                own.push_str(&format!(", @@session.rand_seed1={first}, @@session.rand_seed2={second}"));
+            }
+            Context::UserVariable(variable) => variables.push(user_variable(variable, target)?),
+        }
+    }
+    let schema = (!item.query.schema.is_empty() && !item.suppress_use)
+        .then(|| String::from_utf8_lossy(&item.query.schema).into_owned());
+    let mode = vars.sql_mode.map(|mode| format!("SET @@session.sql_mode={}", sql_mode(mode, vars, target)));
+    let charset = vars.charset.map(|(client, connection, server)| {
+        let [client, connection, server] = [client, connection, server].map(|number| known_collation(number, target));
+        let client = client_charset(client, target);
+        format!(
+            "SET @@session.character_set_client={client}, @@session.collation_connection={connection}, \
+             @@session.collation_server={server}"
+        )
+    });
+    Ok(Frame { own, settings: settings(item, target), variables, schema, mode, charset })
+}
+
+/// SET statements, one for each group of variables.
+fn settings(item: &StatementItem, target: &TargetInfo) -> Vec<String> {
     let vars = &item.query.vars;
     let mut sets = Vec::new();
-    let micros = vars.microseconds.unwrap_or(0);
-    sets.push(format!("timestamp={}.{micros:06}", item.timestamp));
-    sets.push(format!("pseudo_thread_id={}", item.query.thread_id));
     flags(vars, &mut sets);
     // What is left out is 1, whatever the target's own are.
     let (increment, offset) = vars.auto_increment.unwrap_or((1, 1));
@@ -64,37 +118,7 @@ pub fn statements(item: &StatementItem, target: &TargetInfo) -> Result<Vec<Strin
         Flavour::MySql => mysql_options(vars, target, &mut sets),
         Flavour::MariaDb => mariadb_options(vars, target, &mut sets),
     }
-    for context in &item.context {
-        match context {
-            Context::LastInsertId(id) => sets.push(format!("last_insert_id={id}")),
-            Context::InsertId(id) => sets.push(format!("insert_id={id}")),
-            Context::Rand(first, second) => sets.push(format!("rand_seed1={first}, @@session.rand_seed2={second}")),
-            Context::UserVariable(_) => {}
-        }
-    }
-    let mut statements: Vec<String> = sets.into_iter().map(|set| format!("SET @@session.{set}")).collect();
-    for context in &item.context {
-        if let Context::UserVariable(variable) = context {
-            statements.push(user_variable(variable, target)?);
-        }
-    }
-    if !item.query.schema.is_empty() && !item.suppress_use {
-        statements.push(format!("USE {}", identifier(&String::from_utf8_lossy(&item.query.schema))));
-    }
-    // Behind what is written here: it may change what a literal is.
-    if let Some(mode) = vars.sql_mode {
-        statements.push(format!("SET @@session.sql_mode={}", sql_mode(mode, vars, target)));
-    }
-    // Last: from here on the text is in the client's character set of the source.
-    if let Some((client, connection, server)) = vars.charset {
-        let [client, connection, server] = [client, connection, server].map(|number| known_collation(number, target));
-        let client = client_charset(client, target);
-        statements.push(format!(
-            "SET @@session.character_set_client={client}, @@session.collation_connection={connection}, \
-             @@session.collation_server={server}"
-        ));
-    }
-    Ok(statements)
+    sets.into_iter().map(|set| format!("SET @@session.{set}")).collect()
 }
 
 /// As the target has its bits.

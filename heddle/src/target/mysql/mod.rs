@@ -1,6 +1,6 @@
 //! MySQL and MariaDB as the target: `BINLOG` statements over ordinary connections.
 //!
-//! `session` one worker's connection · `script` packets · `answers` to many statements · `single` transactions that are one statement · `note` their progress as a row · `rows` events · `alone` transactions with statements, or too large · `intent` executed once · `statement` one of the source's · `xa` prepared transactions · `context` a statement's
+//! `session` one worker's connection · `script` packets · `answers` to many statements · `single` transactions that are one statement · `note` their progress as a row · `rows` events · `alone` transactions with statements, or too large · `in_order` several with statements that share a transaction · `intent` executed once · `statement` one of the source's · `xa` prepared transactions · `context` a statement's
 //! session state · `progress` the bookkeeping tables · `opened` what they hold · `catalogue` table definitions · `fingerprint` was a DDL executed · `executed` was a GTID ·
 //! `lookup` rows that MariaDB could take for others · `info` what the server is · `check` and `check_schema` for `--dry-run` · `failures` its errors.
 
@@ -13,6 +13,7 @@ mod context;
 mod executed;
 pub(crate) mod failures;
 mod fingerprint;
+mod in_order;
 pub mod info;
 mod intent;
 pub mod lenient;
@@ -74,6 +75,7 @@ pub struct Shared {
     intent: Mutex<Option<Intent>>,
     /// Statements of all workers run here, so that temporary tables find their session.
     alone: Mutex<Option<MySqlSession>>,
+    pub(self) engines: Mutex<in_order::Engines>,
     /// Of tables whose rows MariaDB could take for others.
     lookups: Lookups,
 }
@@ -155,6 +157,7 @@ impl MySqlTarget {
             interruptible: Mutex::default(),
             intent: Mutex::new(None),
             alone: Mutex::new(None),
+            engines: Mutex::default(),
             lookups: Lookups::default(),
         };
         Ok(Self {

@@ -21,7 +21,7 @@ use super::rows::{Dialect, Encoder};
 use super::script::Script;
 use super::single::{self, Room};
 use super::sql::quote;
-use super::{Shared, executed, locked};
+use super::{Shared, executed, in_order, locked};
 use crate::runtime::reread::Reread;
 use crate::target::{Commit, Range, Session, Single, WORKERS_MAX};
 
@@ -396,7 +396,7 @@ impl MySqlSession {
 
     /// A statement that must not be lost to a `KILL QUERY` that came late: it was meant for the one before, and MariaDB keeps it for the
     /// next. A rollback that is lost leaves the locks that it was to release.
-    fn surely(&mut self, sql: &str) -> Result<(), Failure> {
+    pub(super) fn surely(&mut self, sql: &str) -> Result<(), Failure> {
         for _ in 0..INTERRUPTIONS_MAX {
             match self.connection.execute(sql) {
                 Err(error) if error.code() == Some(code::QUERY_INTERRUPTED) => {}
@@ -450,10 +450,9 @@ impl Session for MySqlSession {
     fn run_alone(&mut self, transaction: &Transaction, reread: &Reread, range: Range<'_>) -> Result<(), Failure> {
         let shared = Arc::clone(&self.shared);
         let mut alone = locked(&shared.alone);
-        let session = match &mut *alone {
-            Some(session) => session,
-            empty => empty.insert(MySqlSession::open(Arc::clone(&shared), ALONE)?),
-        };
+        let session = alone_of(&shared, &mut alone)?;
+        // It may make or change a table.
+        locked(&shared.engines).forget();
         let done = super::alone::run(session, transaction, reread, range);
         if let Err(failure) = &done
             && failure.kind != FailureKind::ConnectionLost
@@ -461,6 +460,20 @@ impl Session for MySqlSession {
             session.rollback()?;
         }
         done
+    }
+
+    fn run_in_order(
+        &mut self,
+        singles: &[Single<'_>],
+        reread: &Reread,
+        committed_to: &mut Seq,
+    ) -> Result<Commit, Failure> {
+        let shared = Arc::clone(&self.shared);
+        if !in_order::can_roll_back(self, singles)? {
+            return self.one_after_the_other(singles, reread, committed_to);
+        }
+        let mut alone = locked(&shared.alone);
+        in_order::run(alone_of(&shared, &mut alone)?, singles, committed_to).map(|()| Commit::Durable)
     }
 
     fn rollback(&mut self) -> Result<(), Failure> {
@@ -503,6 +516,14 @@ impl Session for MySqlSession {
             true => Ok(noted.max(executed::executed_to(&mut self.connection, transactions)?.unwrap_or(0))),
             false => Ok(noted),
         }
+    }
+}
+
+/// The session that runs statements.
+fn alone_of<'a>(shared: &Arc<Shared>, alone: &'a mut Option<MySqlSession>) -> Result<&'a mut MySqlSession, Failure> {
+    match alone {
+        Some(session) => Ok(session),
+        empty => Ok(empty.insert(MySqlSession::open(Arc::clone(shared), ALONE)?)),
     }
 }
 

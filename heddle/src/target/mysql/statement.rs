@@ -57,14 +57,14 @@ pub(super) fn execute_text(session: &mut MySqlSession, statement: &StatementItem
     session.script.send(&mut session.connection)?;
     let sql = with_invoker(statement, sql)?;
     let sql = sql.as_ref();
-    for set in context::statements(statement, &session.shared.info)? {
-        match session.connection.query(&set) {
-            Err(error) if error.code() == Some(code::BAD_DB) && !needs_schema(statement) => {
-                session.connection.query(format!("USE {}", identifier(SCHEMA))).map_err(failed)?
-            }
-            done => done.map_err(failed)?,
-        };
-    }
+    let frame = context::frame(statement, &session.shared.info)?;
+    let own = &frame.own;
+    match session.connection.query(format!("{own};{}", frame.text(None))) {
+        Err(error) if error.code() == Some(code::BAD_DB) && !needs_schema(statement) => {
+            session.connection.query(format!("{own};{}", frame.text(Some(SCHEMA)))).map_err(failed)?
+        }
+        done => done.map_err(failed)?,
+    };
     let outcome = match &statement.file {
         None => session.connection.query(sql).map(|_| ()),
         Some(file) => {
@@ -162,7 +162,7 @@ const BY_HAND: &str = "make the change by hand on the target, with the account's
 
 /// `CURRENT_USER` in an account statement is whoever ran it on the source, not our account on the target. In other statements the servers
 /// call it unsafe, and log rows unless the source is told not to.
-fn with_invoker<'a>(statement: &StatementItem, sql: &'a [u8]) -> Result<Cow<'a, [u8]>, Failure> {
+pub(super) fn with_invoker<'a>(statement: &StatementItem, sql: &'a [u8]) -> Result<Cow<'a, [u8]>, Failure> {
     if let Class::Ddl { kind: DdlKind::Event } = &statement.class.class {
         return Ok(with_definer(statement, sql));
     }
@@ -239,16 +239,20 @@ fn defaults(info: &TargetInfo) -> String {
     sets
 }
 
+/// After a statement with its own context: the session's settings again.
+pub(super) fn reset(statement: &StatementItem, info: &TargetInfo) -> String {
+    let mut defaults = defaults(info);
+    let encrypted = statement.query.vars.default_table_encryption;
+    if encrypted.is_some_and(|encrypted| encrypted != u8::from(info.encrypts_tables)) {
+        defaults.push_str(", default_table_encryption=DEFAULT");
+    }
+    format!("{};{defaults}", settings(info))
+}
+
 impl MySqlSession {
-    /// After a statement with its own context: the session's settings again.
+    /// See [`reset`].
     pub(super) fn reset_after(&mut self, statement: &StatementItem) -> Result<(), Failure> {
-        let mut defaults = defaults(&self.shared.info);
-        let encrypted = statement.query.vars.default_table_encryption;
-        if encrypted.is_some_and(|encrypted| encrypted != u8::from(self.shared.info.encrypts_tables)) {
-            defaults.push_str(", default_table_encryption=DEFAULT");
-        }
-        let settings = settings(&self.shared.info);
-        self.connection.execute(format!("{settings};{defaults}")).map(|_| ()).map_err(failed)
+        self.connection.execute(reset(statement, &self.shared.info)).map(|_| ()).map_err(failed)
     }
 }
 

@@ -1,0 +1,216 @@
+//! Statements, and rows between them, one after the other in the source's order, many in one target transaction.
+//!
+//! They are sent ahead of their answers, each as a command of its own, its text as the source logged it. What is sent behind a statement that fails
+//! is executed all the same, so nothing of it may commit: the session does not commit by itself meanwhile, and `COMMIT` is only sent once all
+//! answers are there.
+
+use std::collections::{HashMap, VecDeque};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use engine::Seq;
+use engine::failure::{Failure, FailureKind};
+use engine::sql::ObjectName;
+use engine::transaction::{Item, StatementItem};
+
+use super::context::{self, Frame};
+use super::failures::failed;
+use super::locked;
+use super::session::MySqlSession;
+use super::sql::quote;
+use super::statement::{at_statement, reset, text, with_invoker};
+use crate::target::{Range, Session, Single};
+
+/// Commands whose answers are not read yet: enough for what a network takes, and few enough for their answers to fit into the socket.
+const AHEAD_MAX: usize = 64;
+/// Where statements take longer than this one waits for the other, so that a transaction ends in time.
+const SLOW: Duration = Duration::from_millis(5);
+/// What has taken this long is committed before it goes on: a crash, or an error, takes back no more than that, and nobody waits longer for a lock.
+const COMMIT_AFTER: Duration = Duration::from_millis(250);
+
+/// Which tables can be rolled back on the target.
+#[derive(Debug, Default)]
+pub(super) struct Engines(HashMap<ObjectName, bool>);
+
+impl Engines {
+    pub(super) fn forget(&mut self) {
+        self.0.clear();
+    }
+}
+
+/// Whether all tables that the statements change can be rolled back on the target, too: what fails is executed again.
+pub(super) fn can_roll_back(session: &mut MySqlSession, singles: &[Single<'_>]) -> Result<bool, Failure> {
+    let shared = Arc::clone(&session.shared);
+    let mut engines = locked(&shared.engines);
+    let items =
+        singles.iter().filter(|single| single.transaction.barrier.is_some()).flat_map(|s| s.transaction.items());
+    for item in items {
+        let Item::Statement(statement) = item else { continue };
+        for table in &statement.class.tables {
+            let rolls_back = match engines.0.get(table) {
+                Some(&known) => known,
+                None => {
+                    let rolls_back = rolls_back(session, table)?;
+                    engines.0.insert(table.clone(), rolls_back);
+                    rolls_back
+                }
+            };
+            if !rolls_back {
+                return Ok(false);
+            }
+        }
+    }
+    Ok(true)
+}
+
+/// A view, or what is not there (a temporary table, say), is as it is on the source, where all was rolled back or would have been.
+fn rolls_back(session: &mut MySqlSession, table: &ObjectName) -> Result<bool, Failure> {
+    let sql = format!(
+        "SELECT COUNT(*) FROM information_schema.TABLES JOIN information_schema.ENGINES USING (ENGINE) \
+         WHERE TABLE_SCHEMA={} AND TABLE_NAME={} AND TRANSACTIONS<>'YES'",
+        quote(&table.schema),
+        quote(&table.name)
+    );
+    Ok(session.connection.scalar(sql).map_err(failed)?.as_deref() == Some("0"))
+}
+
+/// After an error nothing that is not committed is left, and the session is its own again.
+pub(super) fn run(session: &mut MySqlSession, singles: &[Single<'_>], committed_to: &mut Seq) -> Result<(), Failure> {
+    session.connection.execute("SET SESSION autocommit=0").map_err(failed)?;
+    let done = Pipeline { session, singles, sent: VecDeque::new(), ahead: 0, frame: None }.run(committed_to);
+    if let Err(lost) = &done
+        && lost.kind == FailureKind::ConnectionLost
+    {
+        return done;
+    }
+    if done.is_err() {
+        session.rollback()?;
+    }
+    session.surely("SET SESSION autocommit=1")?;
+    done
+}
+
+/// Transactions one behind the other.
+struct Pipeline<'a> {
+    session: &'a mut MySqlSession,
+    singles: &'a [Single<'a>],
+    /// Whose answers are not read yet; a session's own settings are nobody's.
+    sent: VecDeque<Option<(&'a Single<'a>, &'a Item)>>,
+    /// How many of these there may be: grows while the answers are quick.
+    ahead: usize,
+    /// What the session is like, and how it becomes its own again.
+    frame: Option<(String, String)>,
+}
+
+impl<'a> Pipeline<'a> {
+    fn run(&mut self, committed_to: &mut Seq) -> Result<(), Failure> {
+        let done = self.transactions(committed_to);
+        if done.is_err() {
+            // What was sent behind it.
+            while !self.sent.is_empty() && !self.session.connection.is_broken() {
+                let _ = self.answer();
+            }
+            if let Some((_, reset)) = self.frame.take() {
+                // The error says more than another one would; whoever uses the session next finds a lost connection out.
+                let _ = self.session.connection.execute(reset);
+            }
+        }
+        done
+    }
+
+    fn transactions(&mut self, committed_to: &mut Seq) -> Result<(), Failure> {
+        let singles = self.singles;
+        let mut begun: Option<(&Single<'_>, Instant)> = None;
+        for (at, single) in singles.iter().enumerate() {
+            let (first, since) = *begun.get_or_insert_with(|| (single, Instant::now()));
+            self.session.begin(first.transaction)?;
+            self.transaction(single)?;
+            if at + 1 == singles.len() || since.elapsed() > COMMIT_AFTER {
+                self.own_settings()?;
+                self.answers(0)?;
+                self.session.finish(Range { first: first.range.first, before: first.range.before, ..single.range })?;
+                *committed_to = single.range.mark.seq;
+                begun = None;
+            }
+        }
+        Ok(())
+    }
+
+    fn transaction(&mut self, single: &'a Single<'a>) -> Result<(), Failure> {
+        if single.transaction.barrier.is_none() {
+            self.own_settings()?;
+            self.answers(0)?;
+            return self.session.push(&single.batches);
+        }
+        for item in single.transaction.items() {
+            match item {
+                Item::Statement(statement) => {
+                    let at = |failure| at_statement(failure, single.transaction, item);
+                    self.session.script.send(&mut self.session.connection).map_err(at)?;
+                    self.statement(single, item, statement).map_err(at)?;
+                }
+                Item::Rows(rows) => {
+                    self.own_settings()?;
+                    self.answers(0)?;
+                    self.session.push(&[engine::compact::whole_event(rows)])?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn statement(&mut self, single: &'a Single<'a>, item: &'a Item, statement: &StatementItem) -> Result<(), Failure> {
+        let info = &self.session.shared.info;
+        let frame = context::frame(statement, info)?;
+        let settings = frame.text(None);
+        if self.frame.as_ref().is_none_or(|(known, _)| *known != settings) {
+            let own_again = reset(statement, info);
+            self.own_settings()?;
+            self.send(&settings, None)?;
+            self.frame = Some((settings, own_again));
+        }
+        self.send(&frame.own, None)?;
+        let text = text(statement, false);
+        self.send(&with_invoker(statement, &text)?, Some((single, item)))?;
+        if has_own_state(&frame) {
+            self.own_settings()?;
+        }
+        Ok(())
+    }
+
+    /// As rows need it, and texts of our own.
+    fn own_settings(&mut self) -> Result<(), Failure> {
+        match self.frame.take() {
+            Some((_, reset)) => self.send(&reset, None),
+            None => Ok(()),
+        }
+    }
+
+    fn send(&mut self, sql: impl AsRef<[u8]>, of: Option<(&'a Single<'a>, &'a Item)>) -> Result<(), Failure> {
+        self.session.connection.send_query(sql.as_ref()).map_err(failed)?;
+        self.sent.push_back(of);
+        self.answers(self.ahead)
+    }
+
+    /// Until no more than so many are open.
+    fn answers(&mut self, open: usize) -> Result<(), Failure> {
+        while self.sent.len() > open {
+            self.answer()?;
+        }
+        Ok(())
+    }
+
+    fn answer(&mut self) -> Result<(), Failure> {
+        let of = self.sent.pop_front().flatten();
+        let since = Instant::now();
+        let done = self.session.connection.read_result().map_err(failed);
+        let Some((single, item)) = of else { return done.map(|_| ()) };
+        self.ahead = if since.elapsed() > SLOW { 0 } else { (2 * self.ahead + 1).min(AHEAD_MAX) };
+        done.map(|_| ()).map_err(|failure| at_statement(failure, single.transaction, item))
+    }
+}
+
+/// User variables are set in the session's own character set, and their values are nobody else's.
+fn has_own_state(frame: &Frame) -> bool {
+    !frame.variables.is_empty()
+}
