@@ -1,0 +1,174 @@
+//! Statements of the source that share a target transaction: each is executed once and in order, whatever comes in between.
+
+use std::fmt::Write;
+use std::thread;
+use std::time::Duration;
+
+use anyhow::{Result, ensure};
+use e2e::pair::Pair;
+use e2e::server::Server;
+
+const IN_STATEMENTS: &[&str] = &["--binlog-format=STATEMENT", "--sync-binlog=0"];
+const TABLES: &str = "CREATE DATABASE d; CREATE DATABASE e; CREATE TABLE d.t (id INT PRIMARY KEY, v INT, s VARCHAR(50)) ENGINE=InnoDB;
+    CREATE TABLE e.t (id INT AUTO_INCREMENT PRIMARY KEY, v INT) ENGINE=InnoDB; CREATE TABLE d.log (v INT) ENGINE=MyISAM;
+    INSERT INTO d.t SELECT seq.n, 0, '' FROM (WITH RECURSIVE c(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM c WHERE n < 100) SELECT n FROM c) seq";
+
+/// Each builds on those before, so that one that is lost, or executed twice or out of order, leaves other rows.
+fn chain(rounds: usize) -> String {
+    let mut sql = String::new();
+    for round in 0..rounds {
+        let id = round % 100 + 1;
+        // Writing to a String does not fail.
+        let _ = writeln!(
+            sql,
+            "USE d; UPDATE t SET v = v + {round}, s = CONCAT(LEFT(s, 40), '{}') WHERE id = {id};",
+            round % 10
+        );
+        if round % 7 == 0 {
+            let _ = writeln!(sql, "USE e; INSERT INTO t (v) SELECT v FROM d.t WHERE id = {id};");
+        }
+        if round % 11 == 0 {
+            let _ = writeln!(
+                sql,
+                "SET binlog_format = 'ROW'; UPDATE d.t SET v = v * 3 % 100003 WHERE id = {id}; SET binlog_format = 'STATEMENT';"
+            );
+        }
+        if round % 13 == 0 {
+            let _ = writeln!(sql, "SET sql_mode = 'ANSI_QUOTES'; SET timestamp = {}; UPDATE d.t SET \"s\" = CONCAT(LEFT(s, 20), NOW(), 'x') WHERE id = {id};
+                SET sql_mode = DEFAULT; SET timestamp = DEFAULT;", 1_600_000_000 + round);
+        }
+        if round % 17 == 0 {
+            let _ = writeln!(sql, "SET @x = {round}; UPDATE d.t SET v = v + @x WHERE id = {id};");
+        }
+        if round % 19 == 0 {
+            let _ = writeln!(
+                sql,
+                "BEGIN; UPDATE d.t SET v = v + 1; SAVEPOINT a; DELETE FROM d.t WHERE id = {id}; ROLLBACK TO a; INSERT INTO e.t (v) VALUES ({round}); COMMIT;"
+            );
+        }
+    }
+    sql
+}
+
+fn pair(server: &str, target: &[&str]) -> Result<Pair> {
+    let pair = Pair::start_with(server.parse()?, IN_STATEMENTS, target)?;
+    pair.source.execute(TABLES)?;
+    pair.to_the_end(&[])?;
+    Ok(pair)
+}
+
+fn share(server: &str, options: &[&str]) -> Result<()> {
+    let pair = pair(server, &[])?;
+    pair.source.run_script(chain(400).as_bytes())?;
+    let run = pair.to_the_end(options)?;
+    let (transactions, groups) = (run.number("transactions")?, run.number("groups")?);
+    ensure!(transactions > 500 && groups < 60, "{transactions} transactions in {groups}: {run}");
+    Ok(())
+}
+
+/// Tables that can not be rolled back on the target, or on the source: one after the other.
+fn no_rollback(server: &str, target: &[&str]) -> Result<()> {
+    let pair = pair(server, target)?;
+    pair.target.execute("ALTER TABLE e.t ENGINE=MyISAM")?;
+    let mut sql = chain(60);
+    sql.push_str("USE d; INSERT INTO log VALUES (1); INSERT INTO log SELECT v + 1 FROM log; UPDATE t SET v = 5 WHERE id = 1; INSERT INTO log VALUES (9);");
+    pair.source.run_script(sql.as_bytes())?;
+    pair.run_to_the_end(&[])?;
+    pair.assert_same_rows()
+}
+
+/// One of many fails on the target: it is named, what is before it is there, and nothing behind it.
+fn one_fails(server: &str) -> Result<()> {
+    let pair = pair(server, &[])?;
+    pair.target.execute("INSERT INTO d.t VALUES (777, 0, 'in the way')")?;
+    pair.source.run_script(chain(50).as_bytes())?;
+    let before = pair.source.rows("SELECT * FROM d.t ORDER BY id")?;
+    pair.source.execute("USE d; INSERT INTO t VALUES (777, 1, '')")?;
+    pair.source.run_script(chain(50).as_bytes())?;
+    let run = pair.begin(&["--until-end"])?.wait()?;
+    run.failed_with("statement: INSERT INTO t VALUES (777, 1, '')")?;
+    run.failed_with("1062")?;
+    let now = pair.target.rows("SELECT * FROM d.t WHERE id <> 777 ORDER BY id")?;
+    ensure!(now == before, "not what the source had before the statement: {now:?}, {before:?}");
+    pair.target.execute("DELETE FROM d.t WHERE id = 777")?;
+    pair.to_the_end(&[]).map(drop)
+}
+
+/// Whoever ends the transaction on the target in the middle, what was sent behind it is not committed by itself.
+fn ended_from_outside(server: &str) -> Result<()> {
+    let pair = pair(server, &[])?;
+    for round in 0..6 {
+        pair.source.run_script(chain(300).as_bytes())?;
+        let holder = hold(&pair.target, &format!("UPDATE d.t SET v = v WHERE id = {}", round * 15 + 3))?;
+        let running = pair.begin(&["--until-end"])?;
+        let waits = "FROM information_schema.PROCESSLIST WHERE INFO LIKE 'UPDATE%' AND USER = 'heddle'";
+        pair.target.wait_until(&format!("SELECT COUNT(*) {waits}"))?;
+        thread::sleep(Duration::from_millis(300));
+        let what = if round % 2 == 0 { "QUERY" } else { "CONNECTION" };
+        for row in pair.target.rows(&format!("SELECT ID {waits}"))? {
+            // It may have ended by itself.
+            let _ = pair.target.execute(&format!("KILL {what} {}", row.first().map_or("0", String::as_str)));
+        }
+        thread::sleep(Duration::from_millis(200));
+        for row in pair.target.rows("SELECT ID FROM information_schema.PROCESSLIST WHERE INFO LIKE 'SELECT SLEEP%'")? {
+            let _ = pair.target.execute(&format!("KILL {}", row.first().map_or("0", String::as_str)));
+        }
+        holder.join().map_err(|_| anyhow::anyhow!("the blocking session"))??;
+        running.wait()?.successful()?;
+        pair.assert_equal()?;
+    }
+    Ok(())
+}
+
+fn hold(server: &Server, sql: &str) -> Result<thread::JoinHandle<Result<()>>> {
+    let mut command = server.client(&["-e", &format!("START TRANSACTION; {sql}; SELECT SLEEP(100); COMMIT")]);
+    let mut child = command.stdout(std::process::Stdio::null()).stderr(std::process::Stdio::null()).spawn()?;
+    server.wait_until(
+        "SELECT COUNT(*) FROM information_schema.PROCESSLIST WHERE INFO LIKE 'SELECT SLEEP%' AND INFO NOT LIKE '%PROCESSLIST%'",
+    )?;
+    Ok(thread::spawn(move || {
+        child.wait()?;
+        Ok(())
+    }))
+}
+
+/// Heddle, and every third time the target, is killed again and again.
+fn killed(server: &str, options: &[&str]) -> Result<()> {
+    let pair = pair(server, &["--sync-binlog=1", "--innodb-flush-log-at-trx-commit=1"])?;
+    pair.source.run_script(chain(6_000).as_bytes())?;
+    for kill in 0..15 {
+        let mut running = pair.begin(options)?;
+        thread::sleep(Duration::from_millis(150 + 70 * (kill % 5)));
+        ensure!(!running.has_ended()?, "ended by itself: {}", running.wait()?);
+        if kill % 3 == 2 {
+            pair.target.kill()?;
+        }
+        running.kill()?;
+        running.wait()?;
+        if kill % 3 == 2 {
+            pair.target.restart(&[])?;
+        }
+    }
+    pair.to_the_end(options).map(drop)
+}
+
+macro_rules! tests {
+    ($($name:ident: $body:expr;)*) => {
+        $(#[test] fn $name() { if let Err(error) = $body { panic!("{error:#}"); } })*
+    };
+}
+
+tests! {
+    mariadb_share: share("mariadb-10.11", &[]);
+    mysql_share: share("mysql-9.7", &[]);
+    mariadb_share_relaxed: share("mariadb-10.11", &["--commit-order", "relaxed", "--policy", "serial"]);
+    mysql_share_relaxed: share("mysql-9.7", &["--commit-order", "relaxed"]);
+    mariadb_no_rollback: no_rollback("mariadb-10.11", &[]);
+    mysql_no_rollback: no_rollback("mysql-9.7", &["--gtid-mode=OFF", "--enforce-gtid-consistency=OFF"]);
+    mariadb_one_fails: one_fails("mariadb-10.11");
+    mysql_one_fails: one_fails("mysql-9.7");
+    mariadb_ended_from_outside: ended_from_outside("mariadb-10.11");
+    mysql_ended_from_outside: ended_from_outside("mysql-9.7");
+    mariadb_killed: killed("mariadb-10.11", &[]);
+    mysql_killed: killed("mysql-9.7", &["--commit-order", "relaxed"]);
+}
