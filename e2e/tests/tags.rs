@@ -249,7 +249,7 @@ impl Catalogue for Described {
         Ok(Arc::clone(self.tables.entry(id).or_insert(Arc::new(table))))
     }
 
-    fn invalidate(&mut self) {}
+    fn invalidate(&mut self, _: &engine::redefined::Redefined) {}
 }
 
 /// The binary logs of a server, with the server's own tags and the engine's. `rules` of each file; `one_session`: a

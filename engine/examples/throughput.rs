@@ -34,7 +34,7 @@ impl Catalogue for OneTable {
         Ok(Arc::clone(&self.0))
     }
 
-    fn invalidate(&mut self) {}
+    fn invalidate(&mut self, _: &engine::redefined::Redefined) {}
 }
 
 fn catalogue() -> OneTable {

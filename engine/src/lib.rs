@@ -22,6 +22,7 @@ pub mod policy;
 pub mod position;
 pub mod progress;
 pub mod quality;
+pub mod redefined;
 pub mod scheduler;
 pub mod schema;
 pub mod sql;

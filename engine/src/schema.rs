@@ -2,6 +2,7 @@
 //!
 //! Never reads a server: a shell fills these in (see [`Catalogue`]).
 
+use crate::redefined::Redefined;
 use std::sync::Arc;
 
 use binlog::{Bitmap, TableMap};
@@ -193,6 +194,6 @@ pub struct CatalogueError {
 pub trait Catalogue {
     /// The definition of a table as the target has it now.
     fn table(&mut self, map: &binlog::TableMap) -> Result<Arc<Table>, CatalogueError>;
-    /// A DDL was applied: what is known may be out of date.
-    fn invalidate(&mut self);
+    /// A DDL was applied: what is known of these may be out of date.
+    fn invalidate(&mut self, what: &Redefined);
 }

@@ -335,7 +335,7 @@ impl Catalogue for FakeCatalogue {
         }))
     }
 
-    fn invalidate(&mut self) {}
+    fn invalidate(&mut self, _: &crate::redefined::Redefined) {}
 }
 
 /// Why a row could not be applied.

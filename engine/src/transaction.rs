@@ -87,18 +87,6 @@ impl Transaction {
             && self.items().iter().all(|item| item.changes_rows() && item.is_plain())
     }
 
-    /// Whether tables may have other definitions after it.
-    pub fn may_change_definitions(&self) -> bool {
-        match self.barrier {
-            Some(BarrierCause::Ddl | BarrierCause::Unknown | BarrierCause::Xa) => true,
-            // The cause that is greatest stands for all: there may be a definition among them.
-            Some(BarrierCause::Statement) => {
-                matches!(self.body, Body::Spilled { .. }) || !self.items().iter().all(Item::changes_rows)
-            }
-            _ => false,
-        }
-    }
-
     /// Only row changes, whose write set says all that they touch.
     pub fn is_rows(&self) -> bool {
         self.barrier.is_none()

@@ -211,7 +211,7 @@ impl Catalogue for FirstColumn {
         Ok(Arc::new(table))
     }
 
-    fn invalidate(&mut self) {}
+    fn invalidate(&mut self, _: &engine::redefined::Redefined) {}
 }
 
 /// Every row image of every type is walked, and every transaction placed.

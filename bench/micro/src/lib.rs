@@ -111,7 +111,7 @@ impl Catalogue for ByMap {
         Ok(Arc::clone(table))
     }
 
-    fn invalidate(&mut self) {}
+    fn invalidate(&mut self, _: &engine::redefined::Redefined) {}
 }
 
 pub fn key(transactions: &mut [Transaction]) {

@@ -424,7 +424,7 @@ impl Catalogue for LogCatalogue {
         }))
     }
 
-    fn invalidate(&mut self) {}
+    fn invalidate(&mut self, _: &crate::redefined::Redefined) {}
 }
 
 #[cfg(test)]

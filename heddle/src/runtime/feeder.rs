@@ -15,6 +15,7 @@ use engine::keying::{Keying, KeyingError};
 use engine::policy::{Placement, Policy};
 use engine::position::LogPosition;
 use engine::progress::Mark;
+use engine::redefined::Redefined;
 use engine::schema::Catalogue;
 use engine::transaction::{Body, Transaction};
 use relay::{Located, Place};
@@ -286,11 +287,11 @@ impl Feeder {
         self.policy.low_water(self.stats.low_water.load(Ordering::Acquire));
         let mut placement = self.policy.place(&transaction);
         placement.committed = is_executed;
-        let changes_schema = transaction.may_change_definitions();
+        let redefined = Redefined::by(&transaction);
         let seq = transaction.seq;
         self.add(transaction, placement)?;
-        if changes_schema {
-            self.after_schema_change(seq)?;
+        if redefined != Redefined::Nothing {
+            self.after_schema_change(seq, &redefined)?;
         }
         Ok(())
     }
@@ -336,12 +337,12 @@ impl Feeder {
     }
 
     /// Only then is the target's schema the one of the next event.
-    fn after_schema_change(&mut self, seq: Seq) -> Result<(), Gone> {
+    fn after_schema_change(&mut self, seq: Seq, redefined: &Redefined) -> Result<(), Gone> {
         self.hand_over()?;
         if !self.stats.wait_for(seq) {
             return Err(Gone);
         }
-        self.catalogue.invalidate();
+        self.catalogue.invalidate(redefined);
         self.keying.invalidate();
         Ok(())
     }

@@ -44,6 +44,22 @@ fn queries(statement: &Statement, info: &TargetInfo) -> Vec<String> {
             queries.push(innodb_query(table, info));
         }
     }
+    let is_of_tables = matches!(
+        statement.class,
+        Class::Ddl {
+            kind: DdlKind::CreateTable { .. }
+                | DdlKind::AlterTable
+                | DdlKind::DropTable { .. }
+                | DdlKind::RenameTable
+                | DdlKind::Truncate
+                | DdlKind::CreateIndex
+                | DdlKind::DropIndex
+        }
+    );
+    // These show in the definitions of the tables, and a schema may have many others.
+    if is_of_tables && !statement.tables.is_empty() {
+        return queries;
+    }
     let mut schemas: Vec<&str> = statement.schemas.iter().chain(&statement.homes).map(String::as_str).collect();
     schemas.extend(statement.tables.iter().map(|table| table.schema.as_str()));
     schemas.sort_unstable();

@@ -41,6 +41,10 @@ impl Lookups {
         locked(&self.0).clear();
     }
 
+    pub fn forget(&self, is_one: impl Fn(&Name) -> bool) {
+        locked(&self.0).retain(|name, _| !is_one(name));
+    }
+
     pub fn get(&self, map: &TableMap) -> Option<Arc<Lookup>> {
         let lookups = locked(&self.0);
         if lookups.is_empty() {

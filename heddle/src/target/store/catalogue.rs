@@ -38,7 +38,7 @@ impl Catalogue for StoreCatalogue {
     }
 
     /// Nothing is remembered but the numbers of names, which stay.
-    fn invalidate(&mut self) {}
+    fn invalidate(&mut self, _: &engine::redefined::Redefined) {}
 }
 
 fn describe(id: TableId, map: &TableMap, identity: &Identity) -> Table {

@@ -19,6 +19,11 @@ const AT_ONCE_COLUMNS: usize = 50_000;
 /// When all was forgotten so often, what is read ahead is not what is needed.
 const FORGOTTEN_MAX: usize = 2;
 
+/// A table without columns takes room as well.
+fn size(definition: &Definition) -> usize {
+    definition.columns.len().max(1)
+}
+
 #[derive(Debug, Default)]
 pub struct Held {
     definitions: HashMap<Name, Arc<Definition>>,
@@ -34,12 +39,15 @@ impl Held {
     }
 
     pub fn add(&mut self, name: Name, definition: Arc<Definition>) {
-        // A table without columns takes room as well.
-        let size = |definition: &Definition| definition.columns.len().max(1);
         self.columns += size(&definition);
         if let Some(before) = self.definitions.insert(name, definition) {
             self.columns -= size(&before);
         }
+    }
+
+    pub fn forget(&mut self, is_one: impl Fn(&Name) -> bool) {
+        self.definitions.retain(|name, _| !is_one(name));
+        self.columns = self.definitions.values().map(|definition| size(definition)).sum();
     }
 
     /// A table is not there: with how many that follow it it is best read. Forgets what was read before if there is no room for more.

@@ -1,4 +1,4 @@
-//! Table definitions as the target has them, read when a table is first seen and after each DDL.
+//! Table definitions as the target has them, read when a table is first seen and after each DDL on it.
 
 mod definition;
 mod held;
@@ -10,6 +10,7 @@ use std::sync::Arc;
 
 use binlog::{ColumnKind, Flavour, TableMap};
 use engine::keys::KeyClass;
+use engine::redefined::{Redefined, may_name};
 use engine::schema::{Catalogue, CatalogueError, ForeignKey, KeyPart, Table, TableId, TableOrderCause, UniqueKey};
 use wire::Connection;
 
@@ -177,6 +178,15 @@ impl MySqlCatalogue {
         definition::read(&mut |sql| self.rows(sql), place, periods)
     }
 
+    fn forget_all(&mut self) {
+        self.tables.clear();
+        self.definitions = Held::default();
+        self.relations = None;
+        if let Some(shared) = &self.shared {
+            shared.lookups.clear();
+        }
+    }
+
     /// `None`: there is no such table.
     fn definition(&mut self, name: &Name) -> Result<Option<Arc<Definition>>, String> {
         if let Some(found) = self.definitions.get(name) {
@@ -314,12 +324,23 @@ impl Catalogue for MySqlCatalogue {
         Ok(table)
     }
 
-    fn invalidate(&mut self) {
-        self.tables.clear();
-        self.definitions = Held::default();
-        self.relations = None;
+    fn invalidate(&mut self, what: &Redefined) {
+        let Redefined::Tables { names, relations } = what else {
+            self.forget_all();
+            return;
+        };
+        let is_one = |name: &Name| names.iter().any(|named| may_name(named, &name.0, &name.1));
+        self.definitions.forget(is_one);
+        let related = self.relations.as_ref().is_none_or(|known| known.names().any(is_one));
+        if *relations || related {
+            self.relations = None;
+            // What follows from them may be anywhere.
+            self.tables.clear();
+        } else {
+            self.tables.retain(|_, table| !names.iter().any(|named| may_name(named, &table.schema, &table.name)));
+        }
         if let Some(shared) = &self.shared {
-            shared.lookups.clear();
+            shared.lookups.forget(is_one);
         }
     }
 }

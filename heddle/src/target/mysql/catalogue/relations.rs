@@ -62,6 +62,11 @@ impl Relations {
         Self { all, ..relations }
     }
 
+    /// Of all tables that refer to others, or are referred to; some come twice.
+    pub fn names(&self) -> impl Iterator<Item = &Name> {
+        self.by_child.keys().chain(self.by_parent.keys())
+    }
+
     /// Those of a table, in the server's order.
     pub fn of_child<'a>(&'a self, name: &Name) -> impl Iterator<Item = &'a Relation> + use<'a> {
         self.at(self.by_child.get(name))

@@ -1,0 +1,157 @@
+//! Which tables may have other definitions after a transaction, so that only those are read again: a schema of thousands of tables would be read
+//! anew for each temporary table of a report.
+
+use crate::sql::{Class, DdlKind, ObjectName};
+use crate::transaction::{BarrierCause, Body, Item, StatementItem, Transaction};
+
+/// What a transaction may have changed of the definitions.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Redefined {
+    Nothing,
+    Tables {
+        /// As the statements name them, which may be in other upper and lower case than the rows do.
+        names: Vec<ObjectName>,
+        /// Also which tables refer to which; otherwise only where one of these was referred to, or did, before.
+        relations: bool,
+    },
+    Everything,
+}
+
+impl Redefined {
+    /// Of a transaction.
+    pub fn by(transaction: &Transaction) -> Self {
+        let items = match (&transaction.body, transaction.barrier) {
+            (Body::Items(items), _) => items,
+            // Of statements that are not in memory nothing is known.
+            (Body::Spilled { .. }, None | Some(BarrierCause::Huge | BarrierCause::NonTransactional)) => {
+                return Self::Nothing;
+            }
+            (Body::Spilled { .. }, _) => return Self::Everything,
+        };
+        let statements = items.iter().filter_map(|item| match item {
+            Item::Statement(statement) => Some(Self::by_statement(statement)),
+            Item::Rows(_) => None,
+        });
+        statements.fold(Self::Nothing, Self::and)
+    }
+
+    fn by_statement(statement: &StatementItem) -> Self {
+        let kind = match &statement.class.class {
+            Class::Dml { .. }
+            | Class::Begin
+            | Class::Commit
+            | Class::Rollback
+            | Class::Savepoint
+            | Class::RollbackTo
+            | Class::Release
+            | Class::XaStart { .. }
+            | Class::XaEnd
+            | Class::XaPrepare
+            | Class::XaCommit { .. }
+            | Class::XaRollback => return Self::Nothing,
+            // The latter also of MariaDB's SET STATEMENT … FOR, which may be anything.
+            Class::Unknown | Class::SetStatement => return Self::Everything,
+            Class::Ddl { kind } => *kind,
+        };
+        match kind {
+            DdlKind::CreateTable { temporary: true, .. } | DdlKind::DropTable { temporary: true, .. } => Self::Nothing,
+            DdlKind::CreateTable { .. }
+            | DdlKind::AlterTable
+            | DdlKind::DropTable { .. }
+            | DdlKind::RenameTable
+            | DdlKind::Truncate
+            | DdlKind::CreateIndex
+            | DdlKind::DropIndex => Self::Tables {
+                names: statement.class.tables.clone(),
+                relations: mentions_references(&statement.query.sql),
+            },
+            kind if kind.changes_tables() => Self::Everything,
+            _ => Self::Nothing,
+        }
+    }
+
+    fn and(self, other: Self) -> Self {
+        match (self, other) {
+            (Self::Everything, _) | (_, Self::Everything) => Self::Everything,
+            (Self::Nothing, one) | (one, Self::Nothing) => one,
+            (Self::Tables { mut names, relations }, Self::Tables { names: more, relations: also }) => {
+                names.extend(more);
+                Self::Tables { names, relations: relations || also }
+            }
+        }
+    }
+}
+
+/// Also where the word is a name's, or in a comment.
+fn mentions_references(sql: &[u8]) -> bool {
+    const WORDS: [&[u8]; 2] = [b"references", b"foreign"];
+    WORDS.iter().any(|word| sql.windows(word.len()).any(|window| window.eq_ignore_ascii_case(word)))
+}
+
+/// Whether a statement's name may be that of a table: servers that do not tell upper from lower case may spell it in another way.
+pub fn may_name(name: &ObjectName, schema: &str, table: &str) -> bool {
+    let same = |a: &str, b: &str| a.eq_ignore_ascii_case(b) || (!a.is_ascii() && a.to_lowercase() == b.to_lowercase());
+    same(&name.name, table) && same(&name.schema, schema)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{Log, TestTable, insert, int};
+
+    fn redefined(statements: &[&str]) -> Redefined {
+        let mut log = Log::mysql();
+        for statement in statements {
+            log.gtid().query_in("d", statement);
+        }
+        log.assemble().unwrap().iter().map(Redefined::by).fold(Redefined::Nothing, Redefined::and)
+    }
+
+    fn check(statement: &str, tables: &str, relations: bool) {
+        let found = redefined(&[statement]);
+        let Redefined::Tables { names, relations: found } = found else { panic!("{statement}: {found:?}") };
+        let names: Vec<String> = names.iter().map(|name| format!("{}.{}", name.schema, name.name)).collect();
+        assert_eq!((names.join(" ").as_str(), found), (tables, relations), "{statement}");
+    }
+
+    #[test]
+    fn tables_that_a_statement_names() {
+        check("CREATE TABLE t (id INT)", "d.t", false);
+        check("CREATE TABLE t (id INT REFERENCES p (id))", "d.t d.p", true);
+        check("ALTER TABLE e.T ADD COLUMN x INT", "e.T", false);
+        check("ALTER TABLE t DROP Foreign KEY f", "d.t", true);
+        check("RENAME TABLE a TO b, c TO e.a", "d.a d.b d.c e.a", false);
+        check("DROP TABLE IF EXISTS a, b", "d.a d.b", false);
+        check("CREATE UNIQUE INDEX i ON t (a)", "d.t", false);
+        for statement in
+            ["CREATE TEMPORARY TABLE t (a INT)", "DROP TEMPORARY TABLE t", "CREATE USER u", "ANALYZE TABLE t"]
+        {
+            assert_eq!(redefined(&[statement]), Redefined::Nothing, "{statement}");
+        }
+        for statement in ["CREATE DATABASE x", "CREATE VIEW v AS SELECT 1", "SOMETHING OF TOMORROW", "DROP DATABASE d"]
+        {
+            assert_eq!(redefined(&[statement]), Redefined::Everything, "{statement}");
+        }
+        assert_eq!(redefined(&["DROP TABLE a", "CREATE DATABASE x", "DROP TABLE b"]), Redefined::Everything);
+    }
+
+    #[test]
+    fn rows_and_statements_that_change_rows_redefine_nothing() {
+        let table = TestTable::new(1, "t", "id:int v:int", &[&[0]]);
+        let mut log = Log::mysql();
+        log.transaction(&[(&table, insert(vec![int(1), int(2)]))]);
+        log.begin().query("UPDATE t SET v = 1").query("SAVEPOINT s").query("ROLLBACK TO s").xid();
+        log.gtid().query("XA COMMIT X'78',X'',1");
+        assert!(log.assemble().unwrap().iter().all(|one| Redefined::by(one) == Redefined::Nothing));
+    }
+
+    #[test]
+    fn names_in_any_case() {
+        let name = ObjectName { schema: "Shop".to_owned(), name: "ÄPFEL".to_owned() };
+        assert!(
+            may_name(&name, "shop", "äpfel")
+                && !may_name(&name, "shop", "birnen")
+                && !may_name(&name, "other", "äpfel")
+        );
+    }
+}
