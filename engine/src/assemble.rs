@@ -57,6 +57,8 @@ struct Building {
     rolls_back_to: bool,
     /// The announcement, or the withdrawal, of a two-phase ALTER: its statement is not executed.
     skips_alter: bool,
+    /// Rows whose events came once there were many bytes; before that they weigh too little to be counted.
+    counted_rows: u64,
     /// Rows that were let go of.
     spilled_rows: u64,
 }
@@ -80,7 +82,7 @@ impl Building {
 }
 
 pub struct Assembler {
-    /// Items of a transaction are dropped once its events exceed this; it is then read again from the log.
+    /// Items of a transaction are dropped once its events, and what is kept of its rows, exceed this; it is then read again from the log.
     spill_bytes: u64,
     building: Option<Building>,
     maps: HashMap<u64, (Bytes, Arc<TableMap>), FixedState>,
@@ -130,6 +132,10 @@ const CONTEXT_MAX: usize = 100_000;
 /// What servers write for "no table": the greatest number in 3, 4 or 6 bytes.
 const DUMMY_TABLE_IDS: [u64; 3] = [0x00ff_ffff, 0xffff_ffff, 0xffff_ffff_ffff];
 
+/// What is kept of a row beside its event, at least: its ranges and hashes. Narrow rows take less than that in the log.
+const ROW_BYTES: u64 = 80;
+const COUNTED_FROM_BYTES: u64 = 128 << 10;
+
 /// Table maps that are remembered between transactions.
 const MAPS_MAX: usize = 20_000;
 
@@ -175,7 +181,7 @@ impl Assembler {
         }
         let finished = self.take(event, format, start)?;
         if let Some(building) = &mut self.building
-            && building.bytes > self.spill_bytes
+            && building.bytes + building.counted_rows * ROW_BYTES > self.spill_bytes
             && !building.spilled
         {
             building.spilled = true;
@@ -358,6 +364,7 @@ impl Assembler {
             rolls_back: false,
             rolls_back_to: false,
             skips_alter: false,
+            counted_rows: 0,
             spilled_rows: 0,
         }
     }
@@ -444,6 +451,9 @@ impl Assembler {
         if building.spilled {
             building.spilled_rows += rows.images(map).count() as u64;
             return Ok(false);
+        }
+        if building.bytes > COUNTED_FROM_BYTES {
+            building.counted_rows += rows.images(map).count() as u64;
         }
         // What was compressed in the event is held as it was before.
         building.bytes += (rows.rows.len() as u64).saturating_sub(event.bytes().len() as u64);
@@ -655,6 +665,7 @@ impl Assembler {
             bytes: building.bytes,
             body,
             rolls_back: building.rolls_back,
+            beside_prepared: false,
             write_set: WriteSet::default(),
             barrier,
         })

@@ -47,6 +47,9 @@ pub struct Transaction {
     /// The log says that the source could have rolled all of it back: MariaDB by a flag of the GTID, MySQL by an XID event (which it also writes
     /// for a transaction that changed a table without transactions first, where GTIDs do not forbid that).
     pub rolls_back: bool,
+    /// A branch is prepared on the target meanwhile, whose end comes later in the log: its locks would not go while this waits for one. So no row is
+    /// changed in another way than on the source, where it did not wait.
+    pub beside_prepared: bool,
     pub write_set: WriteSet,
     /// Set when nothing may run beside it.
     pub barrier: Option<BarrierCause>,
@@ -230,6 +233,13 @@ pub struct Row {
 }
 
 impl WriteSet {
+    /// Bytes of what is not in the set itself.
+    pub fn heap_bytes(&self) -> u64 {
+        let rows = if self.rows.spilled() { self.rows.capacity() * size_of::<Row>() } else { 0 };
+        let hashes = if self.hashes.spilled() { self.hashes.capacity() * size_of::<u64>() } else { 0 };
+        (rows + hashes) as u64
+    }
+
     /// (before, after) hashes of a row's unique keys; the identifying key is first.
     pub fn unique_hashes(&self, row: &Row) -> &[u64] {
         let first = row.first_hash as usize;

@@ -52,22 +52,27 @@ pub struct Entities<'c, 'a> {
     by_identity: HashMap<u64, usize, FixedState>,
     /// (entity, hash) of every unique value beyond the identity that was touched; only kept with several unique keys.
     touched: Vec<(usize, u64)>,
+    /// Those of them that several entities have had.
+    shared: HashSet<u64, FixedState>,
 }
 
 impl<'c, 'a> Entities<'c, 'a> {
-    /// `None`: these changes have to keep their order.
-    pub fn merge(changes: &'c [Change<'a>]) -> Option<Self> {
+    /// `None`: these changes have to keep their order. `replaces`: an update may become a delete and an insert.
+    pub fn merge(changes: &'c [Change<'a>], replaces: bool) -> Option<Self> {
         let mut entities = Self {
             changes,
             entities: Vec::with_capacity(changes.len()),
             by_identity: HashMap::with_capacity_and_hasher(changes.len(), FixedState::default()),
             touched: Vec::new(),
+            shared: HashSet::default(),
         };
         for change in changes {
             entities.add(change)?;
         }
         entities.spread_held();
-        (entities.passing_rows_are_alone() && entities.every_value_shows()).then_some(entities)
+        entities.find_shared();
+        let may_replace = replaces || !entities.entities.iter().any(|entity| entities.is_replaced(entity));
+        (may_replace && entities.passing_rows_are_alone() && entities.every_value_shows()).then_some(entities)
     }
 
     fn add(&mut self, change: &Change<'a>) -> Option<()> {
@@ -201,17 +206,32 @@ impl<'c, 'a> Entities<'c, 'a> {
     /// Rows that come and go inside the group share no unique value with another row of it.
     fn passing_rows_are_alone(&self) -> bool {
         let passing = |index: usize| self.entities.get(index).is_some_and(|e| e.before.is_none() && e.now.is_none());
-        if self.touched.is_empty() || !(0..self.entities.len()).any(passing) {
-            return true;
+        !self.touched.iter().any(|&(index, hash)| self.shared.contains(&hash) && passing(index))
+    }
+
+    /// Only needed where rows pass, or change their unique values.
+    fn find_shared(&mut self) {
+        let needed = |entity: &Entity<'_>| match (entity.before, entity.now) {
+            (Some(before), Some(now)) => !before.same_unique_values(&now),
+            (None, None) => true,
+            _ => false,
+        };
+        if self.touched.is_empty() || !self.entities.iter().any(needed) {
+            return;
         }
         let mut owner: HashMap<u64, usize, FixedState> = HashMap::default();
-        let mut shared: HashSet<u64, FixedState> = HashSet::default();
         for &(index, hash) in &self.touched {
             if *owner.entry(hash).or_insert(index) != index {
-                shared.insert(hash);
+                self.shared.insert(hash);
             }
         }
-        !self.touched.iter().any(|&(index, hash)| passing(index) && shared.contains(&hash))
+    }
+
+    /// Whether an update becomes a delete and an insert, as others of the group have, or had, one of its unique values.
+    fn is_replaced(&self, entity: &Entity<'_>) -> bool {
+        let (Some(before), Some(now)) = (entity.before, entity.now) else { return false };
+        let of_others = |side: &Side<'_>| (1..side.keys()).any(|key| self.shared.contains(&side.hash(key)));
+        !before.same_unique_values(&now) && (of_others(&before) || of_others(&now))
     }
 
     /// No unique value was there only for a while: it would have met a stray row that has it, the net change does not.
@@ -237,13 +257,11 @@ impl<'c, 'a> Entities<'c, 'a> {
             let mut inserts = Net::new(model, self.changes, RowsKind::Write);
             for entity in self.entities.iter().filter(|entity| entity.held == held) {
                 match (entity.before, entity.now) {
-                    (Some(before), Some(now)) if before.same_unique_values(&now) => {
-                        updates.push(before.image, now.image);
-                    }
-                    (Some(before), Some(now)) => {
+                    (Some(before), Some(now)) if self.is_replaced(entity) => {
                         deletes.push(before.image, &[]);
                         inserts.push(&[], now.image);
                     }
+                    (Some(before), Some(now)) => updates.push(before.image, now.image),
                     (Some(before), None) => deletes.push(before.image, &[]),
                     (None, Some(now)) => inserts.push(&[], now.image),
                     (None, None) => {

@@ -75,6 +75,9 @@ impl<'a> Batch<'a> {
     }
 }
 
+/// Rows of a transaction that makes up its group, up to which they are merged.
+const ALONE_ROWS_MAX: usize = 2_000;
+
 /// `STMT_END_F` of a rows event: the applier closes its tables there, so it is set anew for each batch.
 const STMT_END: u16 = 1;
 
@@ -90,7 +93,9 @@ struct Change<'a> {
 
 /// Merges and orders the rows of a group. `merge` off: every transaction's rows in the source's order.
 pub fn plan(group: &Group, merge: bool) -> Plan<'_> {
-    let modes = if merge { table_modes(group) } else { HashMap::default() };
+    // One transaction hardly changes a row twice, and to find out takes time and memory.
+    let merges = merge && !(group.transactions.len() == 1 && group.rows() > ALONE_ROWS_MAX);
+    let modes = if merges { table_modes(group) } else { HashMap::default() };
     let mut keyed: Vec<(TableId, Vec<Change<'_>>)> = Vec::new();
     let mut index: HashMap<TableId, usize, FixedState> = HashMap::default();
     let mut ordered = Vec::new();
@@ -109,9 +114,10 @@ pub fn plan(group: &Group, merge: bool) -> Plan<'_> {
             None => ordered.push(change),
         }
     });
+    let replaces = !group.transactions.iter().any(|transaction| transaction.beside_prepared);
     let mut plan = Plan::default();
     for (_, changes) in &keyed {
-        match Entities::merge(changes) {
+        match Entities::merge(changes, replaces) {
             Some(entities) => entities.emit(&mut plan),
             None => emit_ordered(changes, &mut plan),
         }

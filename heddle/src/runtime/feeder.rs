@@ -23,6 +23,7 @@ use relay::{Located, Place};
 use super::budget::Budget;
 use super::coordinator::Coordinator;
 use super::desk::{By, Desk, FEW};
+use super::prepared::Prepared;
 use super::reread::{Reread, Spill, engine_position};
 use super::stats::Stats;
 use super::until::Until;
@@ -63,6 +64,7 @@ pub struct Feeder {
     pub applied: Mark,
     /// End once this one has been handed over.
     pub last_seq: Option<Seq>,
+    pub prepared: Prepared,
     /// A transaction that this server logged first stops the channel.
     pub not_from: Option<u32>,
     pub stop: Arc<AtomicBool>,
@@ -204,7 +206,9 @@ impl Feeder {
 
     /// For the target's definitions, for a statement to be applied, or for memory.
     fn may_wait(&self, transaction: &Transaction) -> bool {
-        transaction.barrier.is_some() || !self.keying.knows(transaction) || !self.budget.has_room(memory(transaction))
+        transaction.barrier.is_some()
+            || !self.keying.knows(transaction)
+            || !self.budget.has_room(memory_max(transaction))
     }
 
     /// An event is done with.
@@ -264,6 +268,8 @@ impl Feeder {
             let failure = Failure::new(FailureKind::Refused, mixed.to_string()).at(transaction.place());
             return Err(Ended::Failed(failure.remedy("use another --channel for another source")));
         }
+        transaction.beside_prepared = self.prepared.is_any();
+        self.prepared.note(&transaction);
         transaction.seq = self.applied.seq + 1;
         self.applied.seq = transaction.seq;
         self.applied.position = Some(transaction.end.clone());
@@ -359,12 +365,21 @@ impl Feeder {
     }
 }
 
-/// Bytes that a transaction holds until it is committed.
+/// What placing its rows and merging them takes beside a write set, in write sets: the policy's memory of their keys, and what a worker looks up.
+const SETS: u64 = 3;
+
+/// Bytes that a transaction holds until it is committed, once it has its write set.
 pub fn memory(transaction: &Transaction) -> u64 {
     match transaction.body {
         Body::Spilled { .. } => 0,
-        Body::Items(_) => transaction.bytes,
+        Body::Items(_) => transaction.bytes + (1 + SETS) * transaction.write_set.heap_bytes(),
     }
+}
+
+/// The most that [`memory`] will say of a transaction that has no write set yet: a row takes some bytes in the log at least.
+fn memory_max(transaction: &Transaction) -> u64 {
+    const TIMES: u64 = 64;
+    TIMES * transaction.bytes
 }
 
 pub fn log_failure(error: &relay::Error) -> Failure {

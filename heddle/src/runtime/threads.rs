@@ -25,6 +25,7 @@ use super::feed::Feed;
 use super::feeder::{At, Batch, Fed, Feeder, SPILL_BYTES};
 use super::feeding::{self, Feeding};
 use super::housekeeper::{Chore, Housekeeper, News};
+use super::prepared::Prepared;
 use super::reread::Reread;
 use super::slow::SlowGroups;
 use super::start;
@@ -223,6 +224,7 @@ impl Common<'_> {
             executed,
             applied,
             last_seq: spec.fill_gaps.then(|| islands.iter().map(|&(_, last)| last).max().unwrap_or(0)),
+            prepared: Prepared::new(self.opened.prepared.iter().cloned()),
             not_from: spec.not_from,
             stop: Arc::clone(self.stop),
             first: None,

@@ -16,6 +16,7 @@ use engine::failure::{Failure, FailureKind};
 use engine::progress::Mark;
 use engine::scheduler::CommitOrder;
 use engine::schema::Catalogue;
+use engine::sql::Xid;
 use engine::transaction::Transaction;
 
 use crate::report::dry_run::{DryRun, SourceFacts};
@@ -39,6 +40,8 @@ pub struct Opened {
     pub executed: GtidState,
     /// The source that the channel was fed from, as [`crate::source::Source::identity`] says it.
     pub source: Option<String>,
+    /// Branches that are prepared on it, if it may be asked.
+    pub prepared: Vec<Xid>,
     /// A statement that can not be rolled back was under way; the target finds out what became of it.
     pub intent: Option<String>,
 }

@@ -307,6 +307,11 @@ impl Target for MySqlTarget {
         if self.shared.preserve_gtids && self.shared.info.gtid_mode {
             found.opened.executed = executed::of_others(&mut control)?;
         }
+        found.opened.prepared = match xa::prepared(&mut control) {
+            Err(lost) if lost.kind == FailureKind::ConnectionLost => return Err(lost),
+            // Without the privilege no branch of a log is applied either.
+            prepared => prepared.unwrap_or_default(),
+        };
         self.shared.epoch.store(found.epoch, Ordering::SeqCst);
         *locked(&self.shared.progress_table) = ProgressTable::read(&mut control)?.map(Arc::new);
         *locked(&self.shared.intent) = found.intent;

@@ -73,16 +73,19 @@ pub fn text(xid: &Xid) -> String {
 
 /// Whether the target has the branch, prepared.
 pub fn is_prepared(connection: &mut Connection, xid: &Xid) -> Result<bool, Failure> {
-    let mut data = xid.global.clone();
-    data.extend_from_slice(&xid.branch);
+    Ok(prepared(connection)?.contains(xid))
+}
+
+/// All that the target has, prepared.
+pub fn prepared(connection: &mut Connection) -> Result<Vec<Xid>, Failure> {
+    let mut found = Vec::new();
     for row in connection.rows("XA RECOVER").map_err(failed)? {
         let format: u64 = row.required(0).map_err(failed)?;
         let global: usize = row.required(1).map_err(failed)?;
-        if format == xid.format && global == xid.global.len() && row.get(3) == Some(data.as_slice()) {
-            return Ok(true);
-        }
+        let (global, branch) = row.get(3).and_then(|data| data.split_at_checked(global)).unwrap_or_default();
+        found.push(Xid { global: global.to_vec(), branch: branch.to_vec(), format });
     }
-    Ok(false)
+    Ok(found)
 }
 
 /// A number that changes when the statement has been executed.

@@ -275,6 +275,7 @@ fn known(files: &Files, channel: &str) -> Result<Opened, Failure> {
     let source = files.data.get(keys::source(channel)).map_err(|error| failure(&files.path, &error))?;
     let low_water = mark.as_ref().map_or(0, |mark| mark.seq);
     Ok(Opened {
+        prepared: Vec::new(),
         islands: read_islands(files, channel)?.into_iter().filter(|(_, last)| *last > low_water).collect(),
         source: source.map(|source| String::from_utf8_lossy(&source).into_owned()),
         mark,

@@ -1,0 +1,47 @@
+//! Which branches are prepared on the target while a transaction of the log is applied. Asks nobody.
+
+use std::collections::HashSet;
+
+use engine::sql::{Class, Xid};
+use engine::transaction::{BarrierCause, Body, Item, Transaction};
+
+#[derive(Debug, Default)]
+pub struct Prepared {
+    open: HashSet<Xid>,
+    /// Too large to be held in memory: nobody knows when they end.
+    unnamed: bool,
+}
+
+impl Prepared {
+    /// With those that an earlier run has left.
+    pub fn new(open: impl IntoIterator<Item = Xid>) -> Self {
+        Self { open: open.into_iter().collect(), unnamed: false }
+    }
+
+    pub fn is_any(&self) -> bool {
+        self.unnamed || !self.open.is_empty()
+    }
+
+    /// The transaction is the next in the log.
+    pub fn note(&mut self, transaction: &Transaction) {
+        if transaction.barrier != Some(BarrierCause::Xa) {
+            return;
+        }
+        if let Body::Spilled { .. } = transaction.body {
+            self.unnamed = true;
+        }
+        for item in transaction.items() {
+            let Item::Statement(statement) = item else { continue };
+            let Some(xid) = &statement.class.xid else { continue };
+            match statement.class.class {
+                Class::XaStart { .. } | Class::XaEnd => {
+                    self.open.insert(xid.clone());
+                }
+                Class::XaCommit { .. } | Class::XaRollback => {
+                    self.open.remove(xid);
+                }
+                _ => {}
+            }
+        }
+    }
+}
