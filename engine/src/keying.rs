@@ -14,7 +14,9 @@ use smallvec::{SmallVec, smallvec};
 use twox_hash::XxHash64;
 
 use crate::keys::{KeyClass, Known, append_key};
+use crate::redefined::may_name;
 use crate::schema::{Catalogue, CatalogueError, Table, TableId, TableOrderCause};
+use crate::sql::{Class, ObjectName};
 use crate::tags::Generation;
 use crate::transaction::{BarrierCause, Body, Item, Row, RowsItem, TableAccess, Transaction, WriteSet};
 
@@ -141,9 +143,22 @@ impl Keying {
             write_set.rows.reserve(items.len());
             write_set.hashes.reserve(2 * items.len());
         }
+        let mut defined: Vec<ObjectName> = Vec::new();
         for (index, item) in items.iter_mut().enumerate() {
-            let Item::Rows(rows) = item else { continue };
-            let plan = self.plan(&rows.map, catalogue)?;
+            let rows = match item {
+                Item::Rows(rows) => rows,
+                Item::Statement(statement) => {
+                    if matches!(statement.class.class, Class::Ddl { .. }) {
+                        defined.extend(statement.class.tables.iter().cloned());
+                    }
+                    continue;
+                }
+            };
+            let plan = match self.plan(&rows.map, catalogue) {
+                // The table is another once its own definition, which comes first, has run; such a transaction runs alone and needs no keys.
+                Err(_) if defined.iter().any(|name| may_name(name, &rows.map.schema, &rows.map.table)) => continue,
+                plan => plan?,
+            };
             if !plan.table.transactional || plan.table.runs_alone {
                 barrier.get_or_insert(BarrierCause::NonTransactional);
             }

@@ -130,8 +130,11 @@ fn with_sequences(session: &mut MySqlSession, transaction: &Transaction, range: 
         .iter()
         .filter_map(|item| if let Item::Rows(rows) = item { Some(whole_event(rows)) } else { None })
         .collect();
+    let rolls_back =
+        |item: &Item| matches!(item, Item::Rows(rows) if rows.table.as_ref().is_some_and(|table| table.transactional));
+    let fits = batches.len() == transaction.items().len() && transaction.items().iter().all(rolls_back);
     let room = Room::of_server(session);
-    if batches.len() == transaction.items().len() && single::send_group(session, transaction, &batches, range, &room)? {
+    if fits && single::send_group(session, transaction, &batches, range, &room)? {
         return single::answer(session).map_err(|failure| at_transaction(failure, transaction));
     }
     Err(too_large_for_a_sequence(transaction))

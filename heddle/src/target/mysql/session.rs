@@ -144,6 +144,11 @@ pub fn connect(shared: &Shared) -> Result<Connection, Failure> {
 /// or of a heddle that was killed.
 fn connect_as(shared: &Shared, number: usize) -> Result<Connection, Failure> {
     let mut connection = connect(shared)?;
+    if number == ALONE {
+        // As clients and the servers' own appliers have it for statements: MariaDB refuses some in READ COMMITTED (REPLACE into a UNIQUE over
+        // TEXT), which is for rows.
+        connection.execute("SET SESSION TRANSACTION ISOLATION LEVEL REPEATABLE READ").map_err(failed)?;
+    }
     // A successor's connections are none to take over.
     still_leased(shared, &mut connection)?;
     take_over(shared, &mut connection, number)?;

@@ -1,0 +1,9 @@
+-- MariaDB refuses a REPLACE that meets two rows of a UNIQUE over TEXT in READ COMMITTED.
+CREATE DATABASE d;
+USE d;
+CREATE TABLE t (id INT PRIMARY KEY, s TEXT, UNIQUE (s));
+INSERT INTO t VALUES (10, 'a'), (22, 'b');
+REPLACE INTO t VALUES (10, 'b');
+INSERT INTO t VALUES (11, 'c');
+REPLACE INTO t VALUES (12, 'c');
+UPDATE t SET s = 'd' WHERE id = 12;
