@@ -13,7 +13,9 @@ mod dml;
 mod event;
 mod grant;
 mod lexer;
+mod log_settings;
 mod mode;
+mod role;
 mod statement;
 mod xa;
 
@@ -22,7 +24,9 @@ pub use current_user::current_user_at;
 pub use ddl::start_transaction_at;
 pub use event::{alters_event_at, enabled_at};
 pub use grant::grants_in_default_schema;
+pub use log_settings::without_log_settings;
 pub use mode::{Charset, SqlMode};
+pub use role::role_without_admin_at;
 pub use statement::{Class, DdlKind, DmlKind, Guards, ObjectName, Statement};
 pub use xa::Xid;
 

@@ -171,7 +171,7 @@ impl<'a> Pipeline<'a> {
         }
         self.send(&frame.own, None)?;
         let text = text(statement, false);
-        self.send(&with_invoker(statement, &text)?, Some((single, item)))?;
+        self.send(&with_invoker(statement, &text, self.session.shared.info.flavour)?, Some((single, item)))?;
         if has_own_state(&frame) {
             self.own_settings()?;
         }

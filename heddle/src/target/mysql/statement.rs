@@ -55,7 +55,7 @@ pub(super) fn execute(session: &mut MySqlSession, statement: &StatementItem) -> 
 /// Leaves the session with the statement's state.
 pub(super) fn execute_text(session: &mut MySqlSession, statement: &StatementItem, sql: &[u8]) -> Result<(), Failure> {
     session.script.send(&mut session.connection)?;
-    let sql = with_invoker(statement, sql)?;
+    let sql = with_invoker(statement, sql, session.shared.info.flavour)?;
     let sql = sql.as_ref();
     let frame = context::frame(statement, &session.shared.info)?;
     let own = &frame.own;
@@ -127,6 +127,11 @@ fn is_kill(code: u16) -> bool {
 pub(super) fn text(statement: &StatementItem, atomic: bool) -> Cow<'_, [u8]> {
     let sql: &[u8] = &statement.query.sql;
     let mode = SqlMode::of(&statement.query.vars);
+    if let Class::Dml { .. } = &statement.class.class
+        && let Some(edited) = engine::sql::without_log_settings(sql, mode)
+    {
+        return edited.into();
+    }
     let (at, instead) = match &statement.class.class {
         Class::Ddl { kind: DdlKind::Event } => (engine::sql::enabled_at(sql, mode), b" DISABLE ON SLAVE ".as_slice()),
         _ if starts_transaction(statement) && !atomic => (engine::sql::start_transaction_at(sql, mode), b"".as_slice()),
@@ -160,9 +165,13 @@ fn load_data_text(statement: &StatementItem, file: &LoadFile) -> Vec<u8> {
 const BY_HAND: &str = "make the change by hand on the target, with the account's name, and go on behind the statement with a new --channel and \
     --start; on the source, name accounts, and set binlog_format to ROW or MIXED";
 
-/// `CURRENT_USER` in an account statement is whoever ran it on the source, not our account on the target. In other statements the servers
+/// `CURRENT_USER` in an account statement is whoever ran it on the source, not our account on the target; so is who a new role is given to. In other statements the servers
 /// call it unsafe, and log rows unless the source is told not to.
-pub(super) fn with_invoker<'a>(statement: &StatementItem, sql: &'a [u8]) -> Result<Cow<'a, [u8]>, Failure> {
+pub(super) fn with_invoker<'a>(
+    statement: &StatementItem,
+    sql: &'a [u8],
+    target: Flavour,
+) -> Result<Cow<'a, [u8]>, Failure> {
     if let Class::Ddl { kind: DdlKind::Event } = &statement.class.class {
         return Ok(with_definer(statement, sql));
     }
@@ -172,6 +181,15 @@ pub(super) fn with_invoker<'a>(statement: &StatementItem, sql: &'a [u8]) -> Resu
         _ => return Ok(sql.into()),
     };
     let mode = SqlMode::of(&statement.query.vars);
+    if target == Flavour::MariaDb
+        && let Some(at) = engine::sql::role_without_admin_at(sql, mode)
+        && let Some(account) = invoker(statement)
+    {
+        let admin = format!(" WITH ADMIN {account}");
+        return Ok([sql.get(..at).unwrap_or_default(), admin.as_bytes(), sql.get(at..).unwrap_or_default()]
+            .concat()
+            .into());
+    }
     let places = engine::sql::current_user_at(sql, mode);
     if places.is_empty() {
         return Ok(sql.into());
@@ -200,12 +218,16 @@ pub(super) fn with_invoker<'a>(statement: &StatementItem, sql: &'a [u8]) -> Resu
 /// `ALTER EVENT` makes who runs it the event's definer.
 fn with_definer<'a>(statement: &StatementItem, sql: &'a [u8]) -> Cow<'a, [u8]> {
     let at = engine::sql::alters_event_at(sql, SqlMode::of(&statement.query.vars));
-    let invoker = statement.query.vars.invoker.as_ref().and_then(|(user, host)| account(user, host));
-    let edited = at.zip(invoker).and_then(|(at, invoker)| {
+    let edited = at.zip(invoker(statement)).and_then(|(at, invoker)| {
         let definer = format!(" DEFINER={invoker}");
         Some([sql.get(..at)?, definer.as_bytes(), sql.get(at..)?].concat())
     });
     edited.map_or(sql.into(), Into::into)
+}
+
+/// As far as the source has logged it, and it is UTF-8.
+fn invoker(statement: &StatementItem) -> Option<String> {
+    statement.query.vars.invoker.as_ref().and_then(|(user, host)| account(user, host))
 }
 
 /// `None`: not UTF-8.
