@@ -586,6 +586,35 @@ fn missing_file(kind: Kind) -> Result<()> {
     pair.assert_equal()
 }
 
+/// An end that is mistyped is never reached: it is refused, or missed with an error, and not passed in silence.
+fn ends_that_no_log_has(kind: Kind, other_kind: &str, nowhere: &str) -> Result<()> {
+    let (pair, files) = files(kind)?;
+    let pair = pair.with_files();
+    let last = files.last().and_then(|file| file.file_name()).context("no last file")?.to_string_lossy().into_owned();
+    let next = format!("binlog.{:06}:4", last.rsplit('.').next().unwrap_or_default().parse::<u32>()? + 1);
+    let run = |option: &str, end: &str| pair.begin(&[option, end])?.wait();
+    let nothing_applied = || -> Result<()> {
+        let databases = pair.target.rows("SHOW DATABASES LIKE 'd'")?;
+        ensure!(databases.is_empty(), "something was applied: {databases:?}");
+        Ok(())
+    };
+    refused(&run("--until-position", "mysql-bin.000002:4")?, &["names such as binlog.0"])?;
+    refused(&run("--until-position", "nofile:4")?, &["names such as binlog.0"])?;
+    refused(&run("--until-position", "binlog.000099:4")?, &[&last])?;
+    nothing_applied()?;
+    refused(&run("--until-gtid", other_kind)?, &["another kind"])?;
+    nothing_applied()?;
+    refused_with_remedy(&run("--until-gtid", nowhere)?, &["ends before --until-gtid", nowhere])?;
+    run("--until-position", &next)?.successful()?;
+    pair.source.restart(&[])?;
+    pair.assert_equal()?;
+    let live = pair.source.url();
+    let to = pair.target.url();
+    let arguments =
+        ["replicate", "--from", &live, "--to", &to, "--channel", "live", "--until-position", "mysql-bin.000002:4"];
+    refused(&heddle(&arguments)?, &["names such as binlog.0"])
+}
+
 /// The order of the arguments does not matter, or is refused; never is anything applied in another order.
 fn reordered_files(kind: Kind) -> Result<()> {
     let (pair, mut files) = files(kind)?;
@@ -742,6 +771,8 @@ tests! {
     mysql_empty_file: spoiled_file(MYSQL_9_7, empty, &["binlog.000002"]);
     mysql_missing_file: missing_file(MYSQL_9_7);
     mariadb_missing_file: missing_file(MARIADB_10_11);
+    mysql_ends_that_no_log_has: ends_that_no_log_has(MYSQL_9_7, "0-1-3", "3e11fa47-71ca-11e1-9e33-c80aa9429562:1-5");
+    mariadb_ends_that_no_log_has: ends_that_no_log_has(MARIADB_10_11, "3e11fa47-71ca-11e1-9e33-c80aa9429562:1-5", "77-1-9");
     mysql_reordered_files: reordered_files(MYSQL_9_7);
     mariadb_reordered_files: reordered_files(MARIADB_10_11);
 }

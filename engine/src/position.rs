@@ -19,6 +19,11 @@ impl LogPosition {
         Self { file: file.into(), offset }
     }
 
+    /// What the servers put before the last dot of a log's name: the same for all logs of a server.
+    pub fn base_name(&self) -> &str {
+        self.file.rsplit_once('.').map_or(&*self.file, |(base, _)| base)
+    }
+
     /// The number that the servers put behind the last dot of a log's name.
     pub fn file_number(&self) -> Option<u64> {
         self.file.rsplit_once('.').and_then(|(_, number)| number.parse().ok())

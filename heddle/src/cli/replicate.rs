@@ -173,6 +173,7 @@ pub fn run(args: &ReplicateArgs) -> Result<ExitCode> {
             time_us: args.until_time,
             gtids_incomplete: false,
             source_end: None,
+            ends_anyway: args.until_end,
         },
         fill_gaps: args.fill_gaps,
         until_end: args.until_end,

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use anyhow::{Context, Result, bail};
 use binlog::gtids::GtidState;
+use engine::position::LogPosition;
 use relay::{FileOptions, FilesReader, LogReader, RealFs, RelayLog};
 
 use super::channel::Spec;
@@ -32,13 +33,18 @@ pub struct Feed {
 pub fn of_files(spec: &Spec, files: &[PathBuf], opened: &Opened) -> Result<Feed> {
     let names = start::names(files)?;
     let (start, at) = start::files(opened, &names, &spec.start)?;
+    // A channel that reads files from their beginning has noted all of theirs; one that began at a position has not.
+    let mut until = Until { gtids_incomplete: true, ..spec.until.clone() };
+    if let Some(last) = names.last().map(|last| LogPosition::new(last, 0)) {
+        until.check_position(&last, true)?;
+        until.ends_anyway |= until.is_begin_after(&last);
+    }
     let reader = FilesReader::open_with(Arc::new(RealFs), files.to_vec(), at, FileOptions::default())?;
     Ok(Feed {
         reader: Box::new(reader),
         receiver: None,
         purge: None,
-        // A channel that reads files from their beginning has noted all of theirs; one that began at a position has not.
-        until: Until { gtids_incomplete: true, ..spec.until.clone() },
+        until,
         start,
         identity: "files".to_owned(),
         source_has: GtidState::None,
@@ -61,6 +67,7 @@ pub fn of_server(
 ) -> Result<Feed> {
     let start = start::live(opened, &source, &spec.start, spec.on_target.clone(), spec.relay_filled)?;
     let mut until = Until { gtids_incomplete: !start.by_gtid, ..spec.until.clone() };
+    until.check_position(&source.end, false)?;
     if spec.until_end {
         until.no_further_than(&source.end);
         if start.by_gtid && !source.executed.is_empty() {

@@ -173,7 +173,13 @@ impl Feeder {
 
     pub fn end_of_log(&self) -> Ended {
         if self.assembler.is_between_transactions() {
-            return Ended::Finished;
+            return match self.until.missed(self.batch.read_to.as_ref().or(self.applied.position.as_ref()), &self.applied.gtids) {
+                None => Ended::Finished,
+                Some(missed) => Ended::Failed(
+                    Failure::new(FailureKind::Refused, format!("the log ends before {missed}"))
+                        .remedy("everything in it is applied; give the rest of the log and run the same command again, or, if the end was mistaken, leave it out"),
+                ),
+            };
         }
         Ended::Failed(
             Failure::new(FailureKind::Refused, "the log ends in the middle of a transaction")
@@ -261,6 +267,12 @@ impl Feeder {
                     "open the ring first: a native applier goes past what its own server has logged, heddle does not",
                 ),
             ));
+        }
+        if let Some(gtid) = &transaction.gtid
+            && let Err(why) = self.until.check_kind(gtid)
+        {
+            let failure = Failure::new(FailureKind::Refused, why).at(transaction.place());
+            return Err(Ended::Failed(failure.remedy("MySQL's are UUID:1-9, MariaDB's DOMAIN-SERVER-NUMBER")));
         }
         if let Some(gtid) = &transaction.gtid
             && let Err(mixed) = self.applied.gtids.add(gtid)

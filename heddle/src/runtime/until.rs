@@ -1,6 +1,7 @@
 //! Where to stop: `--until-end`, `--until-gtid`, `--until-position`, `--until-time`.
 
-use binlog::gtids::GtidState;
+use anyhow::{Result, bail};
+use binlog::gtids::{Gtid, GtidState};
 use engine::position::LogPosition;
 use engine::transaction::Transaction;
 
@@ -16,11 +17,56 @@ pub struct Until {
     /// Where the source was, an end beside the others: that is reached with the very last of each domain. Without `gtid_strict_mode` a
     /// MariaDB's sequence numbers can go back, and a greater one come before.
     pub source_end: Option<GtidState>,
+    /// The log's own end is as good.
+    pub ends_anyway: bool,
     /// The first transaction committed at or after it is not applied; microseconds since the epoch.
     pub time_us: Option<u64>,
 }
 
 impl Until {
+    /// Refuses a position that no log of the source can have. `last`: a place in its last log. `is_whole`: none comes after that.
+    pub fn check_position(&self, last: &LogPosition, is_whole: bool) -> Result<()> {
+        let Some(end) = &self.position else { return Ok(()) };
+        if end.base_name() != last.base_name() || end.file_number().is_none() {
+            bail!(
+                "--until-position {end}: the source's logs have names such as {}, so that it would never be reached, or be passed",
+                last.file
+            );
+        }
+        if is_whole && end.file_number() > last.file_number() && !self.is_begin_after(last) {
+            bail!("--until-position {end}: the last of the files is {}", last.file);
+        }
+        Ok(())
+    }
+
+    /// The begin of the log after that of `last`: its end, said otherwise.
+    pub fn is_begin_after(&self, last: &LogPosition) -> bool {
+        const FIRST_EVENT: u64 = 4;
+        let next = |end: &LogPosition| end.file_number() == last.file_number().map(|number| number + 1);
+        self.position.as_ref().is_some_and(|end| next(end) && end.offset <= FIRST_EVENT)
+    }
+
+    /// GTIDs of the other server's kind would never be reached.
+    pub fn check_kind(&self, gtid: &Gtid) -> Result<(), String> {
+        match (&self.gtids, gtid) {
+            (Some(end @ GtidState::MySql(_)), Gtid::MariaDb { .. })
+            | (Some(end @ GtidState::MariaDb(_)), Gtid::MySql { .. }) => {
+                Err(format!("--until-gtid {end}: the log's GTIDs are of another kind, such as {gtid}"))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// What was to be reached and is not, where the log has ended. A time may lie behind it.
+    pub fn missed(&self, position: Option<&LogPosition>, gtids: &GtidState) -> Option<String> {
+        let end = match (&self.position, &self.gtids) {
+            (Some(position), _) => format!("--until-position {position}"),
+            (None, Some(gtids)) => format!("--until-gtid {gtids}"),
+            (None, None) => return None,
+        };
+        (!self.ends_anyway && !self.is_reached(position, gtids)).then_some(end)
+    }
+
     /// Whether the transaction lies behind the end: it must not be applied.
     pub fn is_before(&self, transaction: &Transaction) -> bool {
         self.position.as_ref().is_some_and(|end| transaction.start >= *end)
