@@ -4,10 +4,13 @@
 --   no_key        updates by a column without an index, of a table without any key of 200 rows
 --   wide          rows of 500 columns
 --   blobs         rows with 64 KiB of random bytes
+--   statements    logged as statements
+--   mixed         three of four logged as statements, the others as rows (binlog_format=MIXED with statements that are not safe)
+--   definitions   a hundredth of the transactions makes a table, or drops it
 -- --tables is the number of tables, --table_size the number of rows of each.
 
 sysbench.cmdline.options = {
-   shape = {"hot1, hot10, zipf, no_key, wide or blobs", "hot1"},
+   shape = {"hot1, hot10, zipf, no_key, wide, blobs, statements, mixed or definitions", "hot1"},
    tables = {"Number of tables", 1},
    table_size = {"Rows of each table", 1000},
 }
@@ -32,6 +35,14 @@ local shapes = {
       row = function(id) return ("(%d, 0, REPEAT('x', 1024))"):format(id) end,
       set = ", data = REPEAT(UNHEX(SHA2(RAND(), 256)), 2048)",
    },
+   statements = {definition = "id INT PRIMARY KEY, n INT NOT NULL", row = function(id) return ("(%d, 0)"):format(id) end, format = "STATEMENT"},
+   mixed = {
+      definition = "id INT PRIMARY KEY, n INT NOT NULL",
+      row = function(id) return ("(%d, 0)"):format(id) end,
+      format = "MIXED",
+      unsafe = " + LENGTH(UUID()) - 36",
+   },
+   definitions = {definition = "id INT PRIMARY KEY, n INT NOT NULL", row = function(id) return ("(%d, 0)"):format(id) end, every = 100},
 }
 
 local function shape()
@@ -60,6 +71,9 @@ local sums
 function thread_init()
    con = sysbench.sql.driver():connect()
    local kind, rows = shape()
+   if kind.format then
+      con:query(("SET SESSION binlog_format = '%s'"):format(kind.format))
+   end
    if kind.exponent then
       sums = {}
       local sum = 0
@@ -85,9 +99,21 @@ function thread_done()
    con:disconnect()
 end
 
+local made, events = 0, 0
+
+-- Makes a table of this session's, and drops it with the next call.
+local function define()
+   local name = ("made_%d_%d"):format(sysbench.tid, math.floor(made / 2))
+   con:query(made % 2 == 0 and ("CREATE TABLE %s (id INT PRIMARY KEY) ENGINE=InnoDB"):format(name) or "DROP TABLE " .. name)
+   made = made + 1
+end
+
 function event()
    local kind, rows = shape()
+   events = events + 1
+   if kind.every and events % kind.every == 0 then return define() end
    local number = sysbench.rand.uniform(1, sysbench.opt.tables)
    local id = kind.exponent and ranked(rows) or sysbench.rand.uniform(1, rows)
-   con:query(("UPDATE shape%d SET n = n + 1%s WHERE id = %d"):format(number, kind.set or "", id))
+   local more = kind.unsafe and events % 4 == 0 and kind.unsafe or kind.set or ""
+   con:query(("UPDATE shape%d SET n = n + 1%s WHERE id = %d"):format(number, more, id))
 end

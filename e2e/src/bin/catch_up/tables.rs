@@ -216,6 +216,9 @@ pub fn shapes(arguments: &Arguments) -> Result<String> {
         arguments.workload("no key at all, 200 rows", shape!("no_key"), 4, 200, 20),
         arguments.workload("500 columns", shape!("wide"), 4, 500, 8),
         arguments.workload("64 KiB blobs", shape!("blobs"), 4, 100, 20),
+        arguments.workload("statements", shape!("statements"), 4, 5_000, 2),
+        arguments.workload("statements and rows", shape!("mixed"), 4, 5_000, 2),
+        arguments.workload("definitions, among 1,000 tables", shape!("definitions"), 1_000, 10, 4),
     ];
     Ok(format!(
         "## Workloads that are hard on replicas\n\nEvery transaction updates one row. Without any key the server has to read the table for each row that is \
