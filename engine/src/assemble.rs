@@ -202,7 +202,7 @@ impl Assembler {
             Kind::XID => {
                 if let Some(building) = &mut self.building {
                     building.make_one_phase();
-                    building.rolls_back |= matches!(building.gtid, None | Some(Gtid::MySql { .. }));
+                    building.rolls_back |= matches!(building.gtid, Some(Gtid::MySql { .. }));
                 }
                 return self.end_of_transaction(at);
             }

@@ -44,8 +44,8 @@ pub struct Transaction {
     /// Bytes of its events, decompressed.
     pub bytes: u64,
     pub body: Body,
-    /// The log says that the source could have rolled all of it back: MariaDB by a flag of the GTID, MySQL by an XID event (which it also writes
-    /// for a transaction that changed a table without transactions first, where GTIDs do not forbid that).
+    /// The log says that the source could have rolled all of it back, what triggers and functions changed included: MariaDB by a flag of the GTID, MySQL
+    /// by a GTID and an XID event (without GTIDs a transaction may have changed a table without transactions as well).
     pub rolls_back: bool,
     /// A branch is prepared on the target meanwhile, whose end comes later in the log: its locks would not go while this waits for one. So no row is
     /// changed in another way than on the source, where it did not wait.

@@ -571,3 +571,23 @@ fn table_numbers_of_another_log() {
     log.transaction(&[(&t, one())]);
     check(&log, &["1 [-] Write t", "2 [-] Write other", "3 [-] Write t"]);
 }
+
+/// Without a GTID an XID event does not say that everything could have been rolled back.
+#[test]
+fn statements_that_take_others() {
+    let of = |log: &Log| -> Vec<bool> { log.assemble().unwrap().iter().map(Transaction::takes_others).collect() };
+    let mut log = Log::mysql();
+    log.begin().query("UPDATE t SET v = 1").xid();
+    log.begin().query("UPDATE t SET v = 1").query("SAVEPOINT s").query("ROLLBACK TO s").xid();
+    log.begin().query("UPDATE t SET v = 1").query("COMMIT");
+    log.begin().query("UPDATE t, u SET t.v = 1, u.v = 2").xid();
+    log.query("BEGIN").query("UPDATE t SET v = 1").xid();
+    log.transaction(&[(&table(), one())]);
+    assert_eq!(of(&log), [true, true, false, false, false, false]);
+    let mut log = Log::new(Flavour::MariaDb);
+    for (seq_no, flags) in [(1, MariaDbGtid::FL_TRANSACTIONAL), (2, 0)] {
+        mariadb_gtid(&mut log, MariaDbGtid { seq_no, flags, ..MariaDbGtid::default() });
+        log.query("UPDATE t SET v = 1").xid();
+    }
+    assert_eq!(of(&log), [true, false]);
+}

@@ -59,10 +59,14 @@ impl Scheduler {
         while let Some(Queued { transaction, placement }) = self.queued_at(seq) {
             let same_lane = || self.queued_at(first).is_some_and(|queued| queued.placement.lane == placement.lane);
             let fits = taken.has_room(transaction, &limits)
-                && (placement.barrier.is_none() || transaction.takes_others())
+                && if placement.barrier.is_none() {
+                    seq - last <= BETWEEN_STATEMENTS_MAX
+                } else {
+                    transaction.takes_others()
+                }
                 && self.stop_after.is_none_or(|stop| seq <= stop)
                 && (self.config.order == CommitOrder::Preserve || same_lane());
-            if !fits || self.config.apart || seq - last > BETWEEN_STATEMENTS_MAX {
+            if !fits || self.config.apart {
                 break;
             }
             taken.add(transaction);

@@ -1,6 +1,7 @@
 mod collisions;
 mod directed;
 mod keeping_up;
+mod statements;
 
 use std::collections::{BTreeMap, BTreeSet};
 
