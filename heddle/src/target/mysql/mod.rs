@@ -415,7 +415,13 @@ impl Target for MySqlTarget {
                 "gtid_strict_mode is on at the target: it refuses a source's GTID once a later one has committed",
             )
             .remedy("keep the source's order (--commit-order preserve), use --gtids local, or switch gtid_strict_mode off there")),
-            _ => Ok(()),
+            _ => {
+                tracing::warn!(
+                    "the target logs the source's GTIDs in another order than the source: its gtid_binlog_pos will be the last one written, not the highest, \
+                     and no replica of the source can go on from it"
+                );
+                Ok(())
+            }
         }
     }
 
