@@ -12,9 +12,10 @@
 
 use crate::server::{Kind, MARIADB_10_11, MYSQL_9_7, Server};
 use crate::{checksum, heddle, native};
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Context, Result, anyhow, bail, ensure};
 use std::cmp::Ordering;
 use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 
 /// How a case is replicated unless its options say otherwise: grouped from files, and live one by one in order.
 pub const DEFAULT_RUNS: [&str; 2] = ["files", "live --grouping off --workers 4"];
@@ -145,18 +146,15 @@ impl Case {
         self.error.is_none()
     }
 
-    /// Makes the workload on a source of `kind` and replicates it in one of the case's ways.
-    pub fn check(&self, kind: Kind, run: &str) -> Result<()> {
-        let source_options = self.server_options("source", kind);
-        let target_options = self.server_options("target", kind);
-        let (source, target) = Server::start_two((kind, &source_options), (kind, &target_options))?;
-        for sql in self.workload(kind)? {
-            source.run_script(&sql).context("the workload")?;
-        }
+    /// Replicates what the source has made in one of the case's ways.
+    pub fn check(&self, source: &Source, run: &str) -> Result<()> {
+        let target_options = self.server_options("target", source.kind);
+        let target = Server::start(source.kind, &target_options)?;
+        let source = source.server()?;
         if run == NATIVE {
-            native::native_replica(&source, &target)?;
-            native::wait_caught_up(&source, &target)?;
-            return checksum::assert_equal(&source, &target);
+            native::native_replica(source, &target)?;
+            native::wait_caught_up(source, &target)?;
+            return checksum::assert_equal(source, &target);
         }
         let (way, options) = run.split_once(' ').unwrap_or((run, ""));
         let from = match way {
@@ -175,10 +173,37 @@ impl Case {
         }
         let first = first.successful()?;
         ensure!(!first.was_stopped()?, "a signal from outside ended it: {first}");
-        checksum::assert_equal(&source, &target).with_context(|| first.to_string())?;
+        checksum::assert_equal(source, &target).with_context(|| first.to_string())?;
         let again = heddle::heddle(&arguments)?.successful().context("the same command again")?;
         ensure!(again.number("transactions")? == 0, "the same command again applied something: {again}");
-        checksum::assert_equal(&source, &target).context("after the same command again")
+        checksum::assert_equal(source, &target).context("after the same command again")
+    }
+}
+
+/// What has made the workload of a case: for all of its runs, none of which changes it. Started by the first that needs it.
+#[derive(Debug)]
+pub struct Source {
+    case: Case,
+    kind: Kind,
+    server: OnceLock<Result<Server, String>>,
+}
+
+impl Source {
+    pub fn new(case: Case, kind: Kind) -> Self {
+        Self { case, kind, server: OnceLock::new() }
+    }
+
+    fn server(&self) -> Result<&Server> {
+        let server = self.server.get_or_init(|| self.start().map_err(|error| format!("{error:#}")));
+        server.as_ref().map_err(|error| anyhow!("{error}"))
+    }
+
+    fn start(&self) -> Result<Server> {
+        let server = Server::start(self.kind, &self.case.server_options("source", self.kind))?;
+        for sql in self.case.workload(self.kind)? {
+            server.run_script(&sql).context("the workload")?;
+        }
+        Ok(server)
     }
 }
 

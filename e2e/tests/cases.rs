@@ -2,8 +2,10 @@
 //! `HEDDLE_E2E_NATIVE=1` replicates with the servers' own replication instead, to test the cases themselves.
 //! `HEDDLE_E2E_SERVERS=NAME,…` takes these servers instead of those that a case names, each for the cases that suit it: other versions.
 
+use std::sync::Arc;
+
 use anyhow::Result;
-use e2e::case::{Case, NATIVE, cases};
+use e2e::case::{Case, NATIVE, Source, cases};
 use e2e::server::Kind;
 use libtest_mimic::{Arguments, Trial};
 
@@ -30,10 +32,12 @@ fn main() {
             Vec::new()
         };
         for kind in kinds(&case, &servers) {
+            // Stopped with the last of them.
+            let source = Arc::new(Source::new(case.clone(), kind));
             for run in &runs {
-                let (case, run) = (case.clone(), run.clone());
+                let (case, run, source) = (case.clone(), run.clone(), Arc::clone(&source));
                 trials.push(Trial::test(format!("{} · {kind} · {run}", case.name), move || {
-                    case.check(kind, &run).map_err(|error| format!("{error:#}").into())
+                    case.check(&source, &run).map_err(|error| format!("{error:#}").into())
                 }));
             }
         }
