@@ -8,8 +8,9 @@ use smallvec::SmallVec;
 
 use crate::Seq;
 use crate::position::LogPosition;
+use crate::redefined::mentions;
 use crate::schema::{Table, TableId};
-use crate::sql::{self, Class};
+use crate::sql::{self, Class, DmlKind};
 use crate::tags::ServerSet;
 use binlog::gtids::Gtid;
 
@@ -120,11 +121,18 @@ impl Item {
         matches!(statement.class.class, Class::Dml { .. } | Class::Savepoint | Class::RollbackTo | Class::Release)
     }
 
-    /// Nothing but one known table is changed, and nothing has gone wrong on the source.
+    /// Nothing but one known table is changed, nothing has gone wrong on the source, and the answer is short.
     fn is_plain(&self) -> bool {
         let Self::Statement(statement) = self else { return true };
-        let is_dml = matches!(statement.class.class, Class::Dml { .. });
-        statement.file.is_none() && statement.query.error_code == 0 && (!is_dml || statement.class.tables.len() == 1)
+        let is_plain = match statement.class.class {
+            // Others may call anything, and answer with rows.
+            Class::Dml { kind: DmlKind::Insert | DmlKind::Update | DmlKind::Delete | DmlKind::Replace } => {
+                statement.class.tables.len() == 1 && !mentions(&statement.query.sql, b"returning")
+            }
+            Class::Dml { .. } => false,
+            _ => true,
+        };
+        is_plain && statement.file.is_none() && statement.query.error_code == 0
     }
 }
 

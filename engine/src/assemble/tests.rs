@@ -582,8 +582,10 @@ fn statements_that_take_others() {
     log.begin().query("UPDATE t SET v = 1").query("COMMIT");
     log.begin().query("UPDATE t, u SET t.v = 1, u.v = 2").xid();
     log.query("BEGIN").query("UPDATE t SET v = 1").xid();
+    log.begin().query("SELECT f()").xid();
+    log.begin().query("DELETE FROM t Returning v").xid();
     log.transaction(&[(&table(), one())]);
-    assert_eq!(of(&log), [true, true, false, false, false, false]);
+    assert_eq!(of(&log), [true, true, false, false, false, false, false, false]);
     let mut log = Log::new(Flavour::MariaDb);
     for (seq_no, flags) in [(1, MariaDbGtid::FL_TRANSACTIONAL), (2, 0)] {
         mariadb_gtid(&mut log, MariaDbGtid { seq_no, flags, ..MariaDbGtid::default() });

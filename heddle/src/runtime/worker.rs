@@ -55,6 +55,8 @@ pub enum Report {
 
 /// Transactions of a group that has failed which are tried together once more, before they are tried one by one.
 const PIECE_TRANSACTIONS: usize = 100;
+/// How often statements are tried together.
+const TOGETHER_TRIES_MAX: u32 = 2;
 /// How often one transaction is tried that fails although each of its rows can be applied.
 const TRIES_MAX: u32 = 3;
 
@@ -236,7 +238,7 @@ impl WorkerTask {
             return Err(Failure::new(FailureKind::Refused, "an empty group"));
         };
         if group.is_barrier() {
-            return Ok(Some(self.in_order(group, first, committed_to)));
+            return Ok(Some(self.in_order(group, first, run.attempt, committed_to)));
         }
         if self.apart {
             return Ok(Some(self.each(group, committed_to)));
@@ -338,13 +340,23 @@ impl WorkerTask {
     }
 
     /// A barrier, and what runs after it in the log's order.
-    fn in_order(&mut self, group: &Group, first: &Transaction, committed_to: &mut Seq) -> Result<Commit, Failure> {
+    fn in_order(
+        &mut self,
+        group: &Group,
+        first: &Transaction,
+        attempt: u32,
+        committed_to: &mut Seq,
+    ) -> Result<Commit, Failure> {
         if group.transactions.len() == 1 {
             let range = self.range(group);
             return self.session.run_alone(first, &self.reread, range).map(|()| Commit::Durable);
         }
         let groups: Vec<Group> = group.singles().collect();
         let singles = self.singles(group, &groups);
+        // What has ended twice, say with the connection, gets somewhere one by one.
+        if attempt > TOGETHER_TRIES_MAX {
+            return self.session.one_after_the_other(&singles, &self.reread, committed_to);
+        }
         self.session.run_in_order(&singles, &self.reread, committed_to)
     }
 

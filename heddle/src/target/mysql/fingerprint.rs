@@ -56,8 +56,10 @@ fn queries(statement: &Statement, info: &TargetInfo) -> Vec<String> {
                 | DdlKind::DropIndex
         }
     );
-    // These show in the definitions of the tables, and a schema may have many others.
-    if is_of_tables && !statement.tables.is_empty() {
+    // These show in the definitions of the tables, and a schema may have many others. A name of a client that sends other bytes than it says may be
+    // none of theirs.
+    let names_are_sure = statement.tables.iter().all(|table| table.name.is_ascii() && table.schema.is_ascii());
+    if is_of_tables && names_are_sure && !statement.tables.is_empty() {
         return queries;
     }
     let mut schemas: Vec<&str> = statement.schemas.iter().chain(&statement.homes).map(String::as_str).collect();
