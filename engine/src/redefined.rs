@@ -53,24 +53,12 @@ impl Redefined {
             Class::Unknown | Class::SetStatement => return Self::Everything,
             Class::Ddl { kind } => *kind,
         };
-        // What a client meant that sends other bytes than it says is not known for sure.
-        let names_are_sure = statement.class.tables.iter().all(|name| name.name.is_ascii() && name.schema.is_ascii());
         match kind {
             DdlKind::CreateTable { temporary: true, .. } | DdlKind::DropTable { temporary: true, .. } => Self::Nothing,
-            DdlKind::CreateTable { .. }
-            | DdlKind::AlterTable
-            | DdlKind::DropTable { .. }
-            | DdlKind::RenameTable
-            | DdlKind::Truncate
-            | DdlKind::CreateIndex
-            | DdlKind::DropIndex
-                if names_are_sure =>
-            {
-                Self::Tables {
-                    names: statement.class.tables.clone(),
-                    relations: mentions(&statement.query.sql, b"references")
-                        || mentions(&statement.query.sql, b"foreign"),
-                }
+            _ if statement.class.is_of_its_tables() => {
+                let sql = &statement.query.sql;
+                let relations = mentions(sql, b"references") || mentions(sql, b"foreign");
+                Self::Tables { names: statement.class.tables.clone(), relations }
             }
             kind if kind.changes_tables() => Self::Everything,
             _ => Self::Nothing,

@@ -51,6 +51,24 @@ impl Statement {
         Self { class, tables: Vec::new(), schemas: Vec::new(), homes: Vec::new(), guards: Guards::default(), xid: None }
     }
 
+    /// A definition of the tables that it names, and of nothing else. Not if a name is beyond ASCII: which table a client meant that sends other bytes
+    /// than it says is not known for sure.
+    pub fn is_of_its_tables(&self) -> bool {
+        let is_ascii = |table: &ObjectName| table.name.is_ascii() && table.schema.is_ascii();
+        let Class::Ddl { kind } = self.class else { return false };
+        matches!(
+            kind,
+            DdlKind::CreateTable { .. }
+                | DdlKind::AlterTable
+                | DdlKind::DropTable { .. }
+                | DdlKind::RenameTable
+                | DdlKind::Truncate
+                | DdlKind::CreateIndex
+                | DdlKind::DropIndex
+        ) && !self.tables.is_empty()
+            && self.tables.iter().all(is_ascii)
+    }
+
     pub(super) fn note(&mut self, table: ObjectName) {
         if !self.tables.contains(&table) {
             self.tables.push(table);

@@ -44,22 +44,8 @@ fn queries(statement: &Statement, info: &TargetInfo) -> Vec<String> {
             queries.push(innodb_query(table, info));
         }
     }
-    let is_of_tables = matches!(
-        statement.class,
-        Class::Ddl {
-            kind: DdlKind::CreateTable { .. }
-                | DdlKind::AlterTable
-                | DdlKind::DropTable { .. }
-                | DdlKind::RenameTable
-                | DdlKind::Truncate
-                | DdlKind::CreateIndex
-                | DdlKind::DropIndex
-        }
-    );
-    // These show in the definitions of the tables, and a schema may have many others. A name of a client that sends other bytes than it says may be
-    // none of theirs.
-    let names_are_sure = statement.tables.iter().all(|table| table.name.is_ascii() && table.schema.is_ascii());
-    if is_of_tables && names_are_sure && !statement.tables.is_empty() {
+    // These show in the definitions of the tables, and a schema may have many others.
+    if statement.is_of_its_tables() {
         return queries;
     }
     let mut schemas: Vec<&str> = statement.schemas.iter().chain(&statement.homes).map(String::as_str).collect();
