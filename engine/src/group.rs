@@ -138,6 +138,8 @@ const BYTES_MAX: u64 = 8 << 20;
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
     pub transactions_max: usize,
+    /// Where statements begin the group; follows how long these took, too.
+    pub statements_max: usize,
     /// Bounds the time that locks are held on the target; follows how long that was, see [`crate::pace`].
     pub rows_max: usize,
     pub bytes_max: u64,
@@ -156,6 +158,7 @@ impl Limits {
         };
         Self {
             transactions_max,
+            statements_max: transactions_max,
             rows_max: ROWS_MAX,
             bytes_max: BYTES_MAX,
             ahead_rows_min: 32,

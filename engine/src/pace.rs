@@ -1,7 +1,8 @@
-//! How many rows a group may hold, from how long the groups before it held their locks on the target.
+//! How many rows, or statements, a group may hold, from how long the groups before it held their locks on the target.
 //!
 //! A group's rows stay locked from its first row to its commit, and readers that lock, and earlier groups, may wait for
-//! them. Where rows are found by key thousands take milliseconds; where each one is a scan of its table they take minutes.
+//! them. Where rows are found by key thousands take milliseconds; where each one is a scan of its table they take minutes. So may statements; and a
+//! channel that is to stop finishes the group that runs.
 
 use std::time::Duration;
 
@@ -10,6 +11,7 @@ const HOLD_GOAL: Duration = Duration::from_secs(1);
 const ROWS_MIN: usize = 10;
 /// The first groups hold no more: how long a row takes is not known yet.
 const ROWS_FIRST: usize = 2_000;
+const STATEMENTS_FIRST: usize = 50;
 
 #[derive(Clone, Copy, Debug)]
 pub struct Pace {
@@ -20,6 +22,11 @@ pub struct Pace {
 impl Pace {
     pub fn new(ceiling: usize) -> Self {
         Self { rows: ceiling.min(ROWS_FIRST), ceiling }
+    }
+
+    /// Counts statements in place of rows.
+    pub fn of_statements(ceiling: usize) -> Self {
+        Self { rows: ceiling.min(STATEMENTS_FIRST), ceiling }
     }
 
     /// What the next group may hold.

@@ -59,6 +59,7 @@ impl Scheduler {
         while let Some(Queued { transaction, placement }) = self.queued_at(seq) {
             let same_lane = || self.queued_at(first).is_some_and(|queued| queued.placement.lane == placement.lane);
             let fits = taken.has_room(transaction, &limits)
+                && taken.transactions < limits.statements_max
                 && if placement.barrier.is_none() {
                     seq - last <= BETWEEN_STATEMENTS_MAX
                 } else {

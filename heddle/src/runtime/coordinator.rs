@@ -53,7 +53,7 @@ pub struct Coordinator {
     pub stop: Arc<AtomicBool>,
     /// What each worker runs, and since when.
     pub running: Vec<Option<(Arc<Group>, Instant)>>,
-    pub pace: Pace,
+    pub paces: Paces,
     /// The group that may be waiting for a lock, and from when on to look (again), counted from its dispatch.
     pub suspected: (GroupId, Duration),
     pub slow: SlowGroups,
@@ -67,6 +67,12 @@ pub struct Coordinator {
     pub stopped: bool,
     /// How the run has ended, if it has.
     pub ended: Option<Result<(), Failure>>,
+}
+
+/// How large groups get.
+pub struct Paces {
+    pub rows: Pace,
+    pub statements: Pace,
 }
 
 /// Where a worker gets its orders.
@@ -270,8 +276,11 @@ impl Coordinator {
     fn released(&mut self, id: GroupId) {
         let slot = self.running.iter_mut().find(|slot| slot.as_ref().is_some_and(|(group, _)| group.id == id));
         let Some((group, since)) = slot.and_then(Option::take) else { return };
+        let limits = self.scheduler.limits_mut();
         if !group.is_barrier() {
-            self.scheduler.limits_mut().rows_max = self.pace.committed(group.rows(), since.elapsed());
+            limits.rows_max = self.paces.rows.committed(group.rows(), since.elapsed());
+        } else if group.transactions.first().is_some_and(|first| first.takes_others()) {
+            limits.statements_max = self.paces.statements.committed(group.transactions.len(), since.elapsed());
         }
         self.free(group.transactions.iter());
     }

@@ -19,7 +19,7 @@ use engine::scheduler::{CommitOrder, Config, Scheduler};
 
 use super::budget::Budget;
 use super::channel::Spec;
-use super::coordinator::{self, Coordinator, Outcome, Seat};
+use super::coordinator::{self, Coordinator, Outcome, Paces, Seat};
 use super::desk::Desk;
 use super::feed::Feed;
 use super::feeder::{At, Batch, Fed, Feeder, SPILL_BYTES};
@@ -65,14 +65,14 @@ pub fn run(spec: &Spec, feed: Feed, opened: &Opened, stats: &Arc<Stats>, stop: &
         .map(|number| spec.target.session(number))
         .collect::<Result<_, _>>()
         .map_err(anyhow::Error::new)?;
-    let (config, pace) = scheduling(spec);
+    let (config, paces) = scheduling(spec);
     let (send_fed, fed) = bounded(FED_MAX);
     let (send_reports, reports) = unbounded();
     let (send_chores, chores) = unbounded();
     let (send_news, news) = bounded(NEWS_MAX);
     let queues = Queues { fed, reports, chores: send_chores, news };
     let scheduler = Scheduler::new(config, feed.start.mark.clone(), &opened.islands);
-    let desk = Arc::new(Desk::new(common.coordinator(scheduler, pace, queues)));
+    let desk = Arc::new(Desk::new(common.coordinator(scheduler, paces, queues)));
     let executed = start::ahead(&opened.executed, &feed.start, &feed.source_has);
     if !executed.is_empty() {
         tracing::info!("the target has executed {executed}, ahead of the channel: not applied again");
@@ -130,22 +130,23 @@ pub fn run(spec: &Spec, feed: Feed, opened: &Opened, stats: &Arc<Stats>, stop: &
 }
 
 /// How groups are made and ordered, and how large they are at first.
-fn scheduling(spec: &Spec) -> (Config, Pace) {
+fn scheduling(spec: &Spec) -> (Config, Paces) {
     let announce = spec.policy.uses_begun_commits() && spec.target.locks_rows();
     let limits = Limits::new(spec.grouping);
-    let pace = Pace::new(limits.rows_max);
+    let paces = Paces { rows: Pace::new(limits.rows_max), statements: Pace::of_statements(limits.statements_max) };
+    let limits = Limits { rows_max: paces.rows.rows(), statements_max: paces.statements.rows(), ..limits };
     let config = Config {
         lane_groups_max: spec.policy_options.lane_workers_max.unwrap_or(spec.workers),
         announce,
         apart: spec.grouping == Grouping::Off && spec.order == CommitOrder::Relaxed && !announce,
-        ..Config::new(spec.workers, spec.order, Limits { rows_max: pace.rows(), ..limits }, spec.retries_max)
+        ..Config::new(spec.workers, spec.order, limits, spec.retries_max)
     };
-    (config, pace)
+    (config, paces)
 }
 
 impl Common<'_> {
     /// Without its workers.
-    fn coordinator(&self, scheduler: Scheduler, pace: Pace, queues: Queues) -> Coordinator {
+    fn coordinator(&self, scheduler: Scheduler, paces: Paces, queues: Queues) -> Coordinator {
         Coordinator {
             scheduler,
             fed: queues.fed,
@@ -157,7 +158,7 @@ impl Common<'_> {
             stats: Arc::clone(self.stats),
             stop: Arc::clone(self.stop),
             running: vec![None; self.spec.workers],
-            pace,
+            paces,
             suspected: (GroupId(0), Duration::ZERO),
             slow: SlowGroups::new(),
             dispatched: Instant::now(),

@@ -5,6 +5,10 @@ use crate::testing::{Log, TestTable, insert, int};
 
 /// `s`: a statement that takes others, `d`: a definition, `r`: rows. The groups in which they run, with one worker that commits each at once.
 fn groups(kinds: &str, order: CommitOrder, grouping: Grouping) -> Vec<String> {
+    groups_within(kinds, order, Limits::new(grouping))
+}
+
+fn groups_within(kinds: &str, order: CommitOrder, limits: Limits) -> Vec<String> {
     let table = TestTable::new(1, "t", "id:int v:int", &[&[0]]);
     let mut log = Log::mysql();
     for (id, kind) in (1..).zip(kinds.chars()) {
@@ -14,7 +18,7 @@ fn groups(kinds: &str, order: CommitOrder, grouping: Grouping) -> Vec<String> {
             _ => log.transaction(&[(&table, insert(vec![int(id), int(1)]))]),
         };
     }
-    let config = Config::new(1, order, Limits::new(grouping), 1);
+    let config = Config::new(1, order, limits, 1);
     let mut scheduler = Scheduler::new(config, Mark::default(), &[]);
     let mut policy = WriteSetPolicy::default();
     for transaction in log.keyed(&[&table]) {
@@ -56,4 +60,6 @@ fn with_what_little_is_between_them() {
 fn no_more_than_a_group_holds() {
     assert_eq!(groups("ssss", CommitOrder::Preserve, Grouping::UpTo(3)), ["sss", "s"]);
     assert_eq!(groups("ssr", CommitOrder::Preserve, Grouping::Off), ["s", "s", "r"]);
+    let limits = Limits { statements_max: 2, ..Limits::new(Grouping::Auto) };
+    assert_eq!(groups_within("ssrssrr", CommitOrder::Preserve, limits), ["ss", "r", "ss", "rr"]);
 }
