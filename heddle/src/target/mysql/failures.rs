@@ -27,6 +27,8 @@ pub(super) mod code {
     /// The schema of a DROP DATABASE.
     pub const DB_DROP_EXISTS: u16 = 1008;
     pub const PACKET_TOO_LARGE: u16 = 1153;
+    /// MariaDB in REPEATABLE READ, `innodb_snapshot_isolation`: somebody else has changed the row since the transaction began to read.
+    pub const CHECKREAD: u16 = 1020;
     pub const LOCK_WAIT_TIMEOUT: u16 = 1205;
     pub const LOCK_DEADLOCK: u16 = 1213;
     pub const SPECIFIC_ACCESS_DENIED: u16 = 1227;
@@ -58,7 +60,9 @@ pub fn failure(error: &wire::Error) -> Failure {
     };
     let text = error.to_string();
     let (kind, remedy) = match number {
-        code::LOCK_DEADLOCK | code::LOCK_WAIT_TIMEOUT | code::QUERY_INTERRUPTED => (FailureKind::Conflict, ""),
+        code::CHECKREAD | code::LOCK_DEADLOCK | code::LOCK_WAIT_TIMEOUT | code::QUERY_INTERRUPTED => {
+            (FailureKind::Conflict, "")
+        }
         code::BAD_NULL if text.contains(FENCE_COLUMN) => (
             FailureKind::Fenced,
             "another heddle has taken this channel over, or its progress was changed by hand; make sure that only one runs, \
