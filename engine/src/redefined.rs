@@ -1,7 +1,7 @@
 //! Which tables may have other definitions after a transaction, so that only those are read again: a schema of thousands of tables would be read
 //! anew for each temporary table of a report.
 
-use crate::sql::{Class, DdlKind, ObjectName};
+use crate::sql::{Class, DdlKind, ObjectName, mentions};
 use crate::transaction::{BarrierCause, Body, Item, StatementItem, Transaction};
 
 /// What a transaction may have changed of the definitions.
@@ -75,11 +75,6 @@ impl Redefined {
             }
         }
     }
-}
-
-/// Whether a word is in a statement, in any case; also where it is a part of a name, or in a comment.
-pub(crate) fn mentions(sql: &[u8], word: &[u8]) -> bool {
-    sql.windows(word.len()).any(|window| window.eq_ignore_ascii_case(word))
 }
 
 /// Whether a statement's name may be that of a table: servers that do not tell upper from lower case may spell it in another way.

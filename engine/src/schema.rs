@@ -2,12 +2,12 @@
 //!
 //! Never reads a server: a shell fills these in (see [`Catalogue`]).
 
-use crate::redefined::Redefined;
 use std::sync::Arc;
 
 use binlog::{Bitmap, TableMap};
 
 use crate::keys::{KeyClass, logged};
+use crate::redefined::Redefined;
 
 /// Stands for one (schema, table) name for the life of a channel, also across DDL.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]

@@ -8,7 +8,6 @@ use smallvec::SmallVec;
 
 use crate::Seq;
 use crate::position::LogPosition;
-use crate::redefined::mentions;
 use crate::schema::{Table, TableId};
 use crate::sql::{self, Class, DmlKind};
 use crate::tags::ServerSet;
@@ -88,7 +87,7 @@ impl Transaction {
         self.barrier == Some(BarrierCause::Statement)
             && self.rolls_back
             && !self.items().is_empty()
-            && self.items().iter().all(|item| item.changes_rows() && item.is_plain())
+            && self.items().iter().all(Item::is_plain_change)
     }
 
     /// Only row changes, whose write set says all that they touch.
@@ -115,22 +114,17 @@ pub enum Item {
 }
 
 impl Item {
-    /// Rows, or a statement that changes rows, or one about savepoints between such.
-    fn changes_rows(&self) -> bool {
-        let Self::Statement(statement) = self else { return true };
-        matches!(statement.class.class, Class::Dml { .. } | Class::Savepoint | Class::RollbackTo | Class::Release)
-    }
-
-    /// Nothing but one known table is changed, nothing has gone wrong on the source, and the answer is short.
-    fn is_plain(&self) -> bool {
+    /// Rows; a statement that changes rows of one known table, of which nothing has gone wrong on the source, and whose answer is short; one about
+    /// savepoints between such.
+    fn is_plain_change(&self) -> bool {
         let Self::Statement(statement) = self else { return true };
         let is_plain = match statement.class.class {
             // Others may call anything, and answer with rows.
             Class::Dml { kind: DmlKind::Insert | DmlKind::Update | DmlKind::Delete | DmlKind::Replace } => {
-                statement.class.tables.len() == 1 && !mentions(&statement.query.sql, b"returning")
+                statement.class.tables.len() == 1 && !sql::mentions(&statement.query.sql, b"returning")
             }
-            Class::Dml { .. } => false,
-            _ => true,
+            Class::Savepoint | Class::RollbackTo | Class::Release => true,
+            _ => false,
         };
         is_plain && statement.file.is_none() && statement.query.error_code == 0
     }

@@ -30,5 +30,10 @@ pub use role::role_without_admin_at;
 pub use statement::{Class, DdlKind, DmlKind, Guards, ObjectName, Statement};
 pub use xa::Xid;
 
+/// Whether a word is in a statement, in any case; also where it is a part of a name, or in a comment.
+pub(crate) fn mentions(sql: &[u8], word: &[u8]) -> bool {
+    sql.windows(word.len()).any(|window| window.eq_ignore_ascii_case(word))
+}
+
 #[cfg(test)]
 mod tests;

@@ -2,8 +2,8 @@
 //!
 //! `channel` one run from start to end · `feed` where its events come from · `threads` starts all others and waits for them ·
 //! `feeding` reads the log, `feeder` events → placements · `coordinator` around the scheduler · `worker` one session · `desk` whose thread does
-//! their work · `housekeeper` chores beside the hot path · `slow` names groups that take long · `patience` tries to get a target back · `prepared` branches of XA that are open ·
-//! `reread` large transactions · `budget` memory · `until` where to end · `stats` numbers for observers.
+//! their work · `housekeeper` chores beside the hot path · `slow` names groups that take long · `patience` tries to get a target back ·
+//! `prepared` branches of XA that are open · `reread` large transactions · `budget` memory · `until` where to end · `stats` numbers for observers.
 
 pub mod budget;
 pub mod channel;

@@ -13,7 +13,7 @@ use engine::failure::{Failure, FailureKind};
 use engine::sql::ObjectName;
 use engine::transaction::{Item, StatementItem};
 
-use super::context::{self, Frame};
+use super::context;
 use super::failures::failed;
 use super::locked;
 use super::session::MySqlSession;
@@ -172,7 +172,8 @@ impl<'a> Pipeline<'a> {
         self.send(&frame.own, None)?;
         let text = text(statement, false);
         self.send(&with_invoker(statement, &text, self.session.shared.info.flavour)?, Some((single, item)))?;
-        if has_own_state(&frame) {
+        // They are set in the session's own character set, and their values are nobody else's.
+        if !frame.variables.is_empty() {
             self.own_settings()?;
         }
         Ok(())
@@ -208,9 +209,4 @@ impl<'a> Pipeline<'a> {
         self.ahead = if since.elapsed() > SLOW { 0 } else { (2 * self.ahead + 1).min(AHEAD_MAX) };
         done.map(|_| ()).map_err(|failure| at_statement(failure, single.transaction, item))
     }
-}
-
-/// User variables are set in the session's own character set, and their values are nobody else's.
-fn has_own_state(frame: &Frame) -> bool {
-    !frame.variables.is_empty()
 }
