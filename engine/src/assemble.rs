@@ -647,6 +647,11 @@ impl Assembler {
         if barrier.is_none() && items.iter().any(|item| matches!(item, Item::Statement(_))) {
             barrier = Some(BarrierCause::Statement);
         }
+        // Found out once: it may take a search through texts.
+        let only_changes = barrier == Some(BarrierCause::Statement)
+            && !building.spilled
+            && !items.is_empty()
+            && items.iter().all(Item::is_plain_change);
         let body = if building.spilled {
             // Another cause says more: after a DDL, say, definitions are read anew.
             barrier = barrier.or(Some(BarrierCause::Huge));
@@ -665,6 +670,7 @@ impl Assembler {
             bytes: building.bytes,
             body,
             rolls_back: building.rolls_back,
+            only_changes,
             beside_prepared: false,
             write_set: WriteSet::default(),
             barrier,

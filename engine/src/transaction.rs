@@ -47,6 +47,8 @@ pub struct Transaction {
     /// The log says that the source could have rolled all of it back, what triggers and functions changed included: MariaDB by a flag of the GTID, MySQL
     /// by a GTID and an XID event (without GTIDs a transaction may have changed a table without transactions as well).
     pub rolls_back: bool,
+    /// Its items are known, and each [only changes rows](Item::is_plain_change).
+    pub only_changes: bool,
     /// A branch is prepared on the target meanwhile, whose end comes later in the log: its locks would not go while this waits for one. So no row is
     /// changed in another way than on the source, where it did not wait.
     pub beside_prepared: bool,
@@ -84,10 +86,7 @@ impl Transaction {
     /// A barrier of statements that only change rows, and can be rolled back: others may follow it in the same target transaction, in the log's
     /// order, and no definition is another after it.
     pub fn takes_others(&self) -> bool {
-        self.barrier == Some(BarrierCause::Statement)
-            && self.rolls_back
-            && !self.items().is_empty()
-            && self.items().iter().all(Item::is_plain_change)
+        self.barrier == Some(BarrierCause::Statement) && self.rolls_back && self.only_changes
     }
 
     /// Only row changes, whose write set says all that they touch.
@@ -116,7 +115,7 @@ pub enum Item {
 impl Item {
     /// Rows; a statement that changes rows of one known table, of which nothing has gone wrong on the source, and whose answer is short; one about
     /// savepoints between such.
-    fn is_plain_change(&self) -> bool {
+    pub fn is_plain_change(&self) -> bool {
         let Self::Statement(statement) = self else { return true };
         let is_plain = match statement.class.class {
             // Others may call anything, and answer with rows.

@@ -117,6 +117,7 @@ fn build(seq: Seq, spec: &Spec) -> (Transaction, Uses) {
         bytes: 1,
         body: Body::Items(Vec::new()),
         rolls_back: true,
+        only_changes: false,
         beside_prepared: false,
         write_set: set,
         barrier: spec.barrier.then_some(BarrierCause::Ddl),

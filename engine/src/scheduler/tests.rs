@@ -67,6 +67,7 @@ fn transaction(seq: Seq, spec: &Spec) -> Arc<Transaction> {
         bytes: 100,
         body: Body::Items(Vec::new()),
         rolls_back: true,
+        only_changes: false,
         beside_prepared: false,
         write_set,
         barrier: spec.barrier.then_some(BarrierCause::Ddl),

@@ -143,6 +143,7 @@ fn transaction(seq: Seq, file: &str, tags: Tags) -> Transaction {
         bytes: 1,
         body: Body::Items(Vec::new()),
         rolls_back: true,
+        only_changes: false,
         beside_prepared: false,
         write_set: WriteSet::default(),
         barrier: None,

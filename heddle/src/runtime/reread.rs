@@ -85,6 +85,7 @@ fn piece(transaction: &Transaction, items: Vec<engine::transaction::Item>) -> Tr
         bytes: 0,
         body: Body::Items(items),
         rolls_back: transaction.rolls_back,
+        only_changes: transaction.only_changes,
         beside_prepared: transaction.beside_prepared,
         write_set: Default::default(),
         barrier: transaction.barrier,

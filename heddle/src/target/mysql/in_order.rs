@@ -9,16 +9,16 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use engine::Seq;
+use engine::compact::Batch;
 use engine::failure::{Failure, FailureKind};
 use engine::sql::ObjectName;
 use engine::transaction::{Item, StatementItem};
 
-use super::context;
 use super::failures::failed;
-use super::locked;
 use super::session::MySqlSession;
 use super::sql::quote;
 use super::statement::{at_statement, reset, text, with_invoker};
+use super::{context, locked, single};
 use crate::target::{Range, Session, Single};
 
 /// Commands whose answers are not read yet: enough for what a network takes, and few enough for their answers to fit into the socket.
@@ -90,12 +90,25 @@ pub(super) fn run(session: &mut MySqlSession, singles: &[Single<'_>], committed_
     done
 }
 
+/// A command whose answer is not read yet.
+struct Sent<'a> {
+    /// How many it is of.
+    statements: usize,
+    /// What is under way with it; a session's own settings are nobody's.
+    of: Option<Of<'a>>,
+}
+
+#[derive(Clone, Copy)]
+enum Of<'a> {
+    Statement(&'a Single<'a>, &'a Item),
+    Rows,
+}
+
 /// Transactions one behind the other.
 struct Pipeline<'a> {
     session: &'a mut MySqlSession,
     singles: &'a [Single<'a>],
-    /// Whose answers are not read yet; a session's own settings are nobody's.
-    sent: VecDeque<Option<(&'a Single<'a>, &'a Item)>>,
+    sent: VecDeque<Sent<'a>>,
     /// How many of these there may be: grows while the answers are quick.
     ahead: usize,
     /// What the session is like, and how it becomes its own again.
@@ -138,28 +151,33 @@ impl<'a> Pipeline<'a> {
 
     fn transaction(&mut self, single: &'a Single<'a>) -> Result<(), Failure> {
         if single.transaction.barrier.is_none() {
-            self.own_settings()?;
-            self.answers(0)?;
-            return self.session.push(&single.batches);
+            return self.rows(single, &single.batches);
         }
         for item in single.transaction.items() {
             match item {
                 Item::Statement(statement) => {
                     let at = |failure| at_statement(failure, single.transaction, item);
-                    self.session.script.send(&mut self.session.connection).map_err(at)?;
                     self.statement(single, item, statement).map_err(at)?;
                 }
-                Item::Rows(rows) => {
-                    self.own_settings()?;
-                    self.answers(0)?;
-                    self.session.push(&[engine::compact::whole_event(rows)])?;
-                }
+                Item::Rows(rows) => self.rows(single, &[engine::compact::whole_event(rows)])?,
             }
         }
         Ok(())
     }
 
+    fn rows(&mut self, single: &Single<'_>, batches: &[Batch<'_>]) -> Result<(), Failure> {
+        self.own_settings()?;
+        if single::gather(self.session, single.transaction, batches)? {
+            return self.send_gathered(Some(Of::Rows));
+        }
+        // Many, or rows that take questions: answers are read in between.
+        self.answers(0)?;
+        self.session.encoder.set_server_id(single.transaction.server_id);
+        self.session.push(batches)
+    }
+
     fn statement(&mut self, single: &'a Single<'a>, item: &'a Item, statement: &StatementItem) -> Result<(), Failure> {
+        self.send_gathered(None)?;
         let info = &self.session.shared.info;
         let frame = context::frame(statement, info)?;
         let settings = frame.text(None);
@@ -171,7 +189,8 @@ impl<'a> Pipeline<'a> {
         }
         self.send(&frame.own, None)?;
         let text = text(statement, false);
-        self.send(&with_invoker(statement, &text, self.session.shared.info.flavour)?, Some((single, item)))?;
+        let text = with_invoker(statement, &text, self.session.shared.info.flavour)?;
+        self.send(&text, Some(Of::Statement(single, item)))?;
         // They are set in the session's own character set, and their values are nobody else's.
         if !frame.variables.is_empty() {
             self.own_settings()?;
@@ -187,9 +206,22 @@ impl<'a> Pipeline<'a> {
         }
     }
 
-    fn send(&mut self, sql: impl AsRef<[u8]>, of: Option<(&'a Single<'a>, &'a Item)>) -> Result<(), Failure> {
+    /// What waits in the session's script.
+    fn send_gathered(&mut self, of: Option<Of<'a>>) -> Result<(), Failure> {
+        let MySqlSession { script, connection, .. } = &mut *self.session;
+        match script.send_ahead(connection).map_err(failed)? {
+            0 => Ok(()),
+            statements => self.on_its_way(Sent { statements, of }),
+        }
+    }
+
+    fn send(&mut self, sql: impl AsRef<[u8]>, of: Option<Of<'a>>) -> Result<(), Failure> {
         self.session.connection.send_query(sql.as_ref()).map_err(failed)?;
-        self.sent.push_back(of);
+        self.on_its_way(Sent { statements: 1, of })
+    }
+
+    fn on_its_way(&mut self, sent: Sent<'a>) -> Result<(), Failure> {
+        self.sent.push_back(sent);
         self.answers(self.ahead)
     }
 
@@ -202,11 +234,17 @@ impl<'a> Pipeline<'a> {
     }
 
     fn answer(&mut self) -> Result<(), Failure> {
-        let of = self.sent.pop_front().flatten();
+        let Some(Sent { statements, of }) = self.sent.pop_front() else { return Ok(()) };
         let since = Instant::now();
-        let done = self.session.connection.read_result().map_err(failed);
-        let Some((single, item)) = of else { return done.map(|_| ()) };
-        self.ahead = if since.elapsed() > SLOW { 0 } else { (2 * self.ahead + 1).min(AHEAD_MAX) };
-        done.map(|_| ()).map_err(|failure| at_statement(failure, single.transaction, item))
+        let done = self.session.connection.read_statements(statements).map(|_| ()).map_err(failed);
+        if of.is_some() {
+            self.ahead = if since.elapsed() > SLOW { 0 } else { (2 * self.ahead + 1).min(AHEAD_MAX) };
+        }
+        match of {
+            Some(Of::Statement(single, item)) => {
+                done.map_err(|failure| at_statement(failure, single.transaction, item))
+            }
+            Some(Of::Rows) | None => done,
+        }
     }
 }

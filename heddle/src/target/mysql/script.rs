@@ -119,6 +119,16 @@ impl Script {
         sent
     }
 
+    /// Sends what has gathered, if anything, without reading its results; returns how many there will be.
+    pub fn send_ahead(&mut self, connection: &mut Connection) -> Result<usize, wire::Error> {
+        self.close_events();
+        if self.sql.is_empty() {
+            return Ok(0);
+        }
+        self.send_off(connection)?;
+        Ok(std::mem::take(&mut self.statements))
+    }
+
     /// The results of what was sent, once all are there; an error knows which of the statements it is of.
     pub fn answers(&mut self, connection: &mut Connection) -> Result<Vec<ResultSet>, wire::Error> {
         await_answers(connection, self.statements);

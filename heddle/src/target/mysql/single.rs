@@ -14,7 +14,7 @@ use engine::transaction::Transaction;
 use super::Shared;
 use super::failures::failed;
 use super::note::By;
-use super::rows::STATEMENT_ROWS_BYTES;
+use super::rows::{Encoder, STATEMENT_ROWS_BYTES};
 use super::script::Script;
 use super::session::{MySqlSession, set_gtid_next};
 use crate::target::{Commit, Range, Single};
@@ -129,17 +129,45 @@ fn encode(
     let Some(like) = batches.last().filter(|_| is_one_statement(session, batches, rows_bytes_max)) else {
         return Ok(None);
     };
-    let MySqlSession { shared, encoder, notes, events, number, .. } = session;
+    let MySqlSession { shared, notes, number, encoder, events, .. } = session;
     let mut batches = batches.to_vec();
     if !(range.island && shared.gtids_are_progress()) {
         let by = By { channel: &shared.channel, worker: *number, epoch: shared.epoch() };
         let Some(note) = notes.row(by, range, like) else { return Ok(None) };
         batches.push(note);
     }
-    encoder.set_server_id(first.server_id);
+    encode_statement(encoder, events, first, &batches).map(Some)
+}
+
+fn encode_statement(
+    encoder: &mut Encoder,
+    events: &mut Vec<u8>,
+    transaction: &Transaction,
+    batches: &[Batch<'_>],
+) -> Result<usize, Failure> {
+    encoder.set_server_id(transaction.server_id);
     events.clear();
-    encoder.encode_statement(&batches, events)?;
-    Ok(Some(events.len().div_ceil(3) * 4 + SETTINGS_BYTES))
+    encoder.encode_statement(batches, events)?;
+    Ok(events.len().div_ceil(3) * 4 + SETTINGS_BYTES)
+}
+
+/// Appends the rows to the session's script, without progress, as one statement of a target transaction that is open. False: they take more than that, and
+/// nothing was appended.
+pub(super) fn gather(
+    session: &mut MySqlSession,
+    transaction: &Transaction,
+    batches: &[Batch<'_>],
+) -> Result<bool, Failure> {
+    if !is_one_statement(session, batches, STATEMENT_ROWS_BYTES) {
+        return Ok(false);
+    }
+    let room = packet_bytes(session);
+    let MySqlSession { encoder, events, script, .. } = session;
+    let fits = encode_statement(encoder, events, transaction, batches)? <= room;
+    if fits {
+        script.one_binlog("", events);
+    }
+    Ok(fits)
 }
 
 /// Puts what was encoded into the packet, under the transaction's GTID.
