@@ -38,21 +38,19 @@ const MARIADB_TIME_ROUND_FRACTIONAL: u64 = 1 << 34;
 pub struct Frame {
     /// Numbers of this statement alone: a SET that means the same whatever the session is like.
     pub own: String,
-    /// The rest, in this order, is the same for most statements of one application.
-    settings: Vec<String>,
     pub variables: Vec<String>,
     pub schema: Option<String>,
-    /// Behind what is written before it: it may change what a literal is.
-    mode: Option<String>,
-    /// The client's on the source: from here on a text is in it.
-    charset: Option<String>,
+    /// One SET: what it sets may change what a literal is, and from here on a text is in the client's character set on the source. The same for most
+    /// statements of one application.
+    settings: String,
 }
 
 impl Frame {
     /// All but the statement's own numbers, for a session that is our own. `schema`: another default schema than the frame's.
     pub fn text(&self, schema: Option<&str>) -> String {
         let schema = self.schema.as_deref().map(|own| format!("USE {}", identifier(schema.unwrap_or(own))));
-        let parts = self.settings.iter().chain(&self.variables).chain(&schema).chain(&self.mode).chain(&self.charset);
+        // A default schema brings its collation, unless the source says another one.
+        let parts = self.variables.iter().chain(&schema).chain([&self.settings]);
         parts.map(String::as_str).collect::<Vec<_>>().join(";")
     }
 }
@@ -78,20 +76,10 @@ pub fn frame(item: &StatementItem, target: &TargetInfo) -> Result<Frame, Failure
     }
     let schema = (!item.query.schema.is_empty() && !item.suppress_use)
         .then(|| String::from_utf8_lossy(&item.query.schema).into_owned());
-    let mode = vars.sql_mode.map(|mode| format!("SET @@session.sql_mode={}", sql_mode(mode, vars, target)));
-    let charset = vars.charset.map(|(client, connection, server)| {
-        let [client, connection, server] = [client, connection, server].map(|number| known_collation(number, target));
-        let client = client_charset(client, target);
-        format!(
-            "SET @@session.character_set_client={client}, @@session.collation_connection={connection}, \
-             @@session.collation_server={server}"
-        )
-    });
-    Ok(Frame { own, settings: settings(item, target), variables, schema, mode, charset })
+    Ok(Frame { own, variables, schema, settings: settings(item, target) })
 }
 
-/// SET statements, one for each group of variables.
-fn settings(item: &StatementItem, target: &TargetInfo) -> Vec<String> {
+fn settings(item: &StatementItem, target: &TargetInfo) -> String {
     let vars = &item.query.vars;
     let mut sets = Vec::new();
     flags(vars, &mut sets);
@@ -118,7 +106,15 @@ fn settings(item: &StatementItem, target: &TargetInfo) -> Vec<String> {
         Flavour::MySql => mysql_options(vars, target, &mut sets),
         Flavour::MariaDb => mariadb_options(vars, target, &mut sets),
     }
-    sets.into_iter().map(|set| format!("SET @@session.{set}")).collect()
+    sets.extend(vars.sql_mode.map(|mode| format!("sql_mode={}", sql_mode(mode, vars, target))));
+    sets.extend(vars.charset.map(|(client, connection, server)| {
+        let [client, connection, server] = [client, connection, server].map(|number| known_collation(number, target));
+        let client = client_charset(client, target);
+        format!(
+            "character_set_client={client}, @@session.collation_connection={connection}, @@session.collation_server={server}"
+        )
+    }));
+    format!("SET @@session.{}", sets.join(", @@session."))
 }
 
 /// As the target has its bits.

@@ -72,10 +72,10 @@ pub(super) fn set_up(connection: &mut Connection, info: &TargetInfo, logged: boo
     connection.execute(format!("{};{once}", settings(info))).map(|_| ()).map_err(failed)
 }
 
-/// The part that also holds inside a transaction, for after a statement with its own context.
+/// The part that also holds inside a transaction, for after a statement with its own context: one SET.
 pub(super) fn settings(info: &TargetInfo) -> String {
     let mut settings = format!(
-        "SET NAMES utf8mb4;SET SESSION sql_mode='STRICT_ALL_TABLES,ERROR_FOR_DIVISION_BY_ZERO,NO_ENGINE_SUBSTITUTION', \
+        "SET NAMES utf8mb4, SESSION sql_mode='STRICT_ALL_TABLES,ERROR_FOR_DIVISION_BY_ZERO,NO_ENGINE_SUBSTITUTION', \
          innodb_lock_wait_timeout={LOCK_WAIT_MAX_S}, wait_timeout=86400, completion_type='NO_CHAIN', sql_select_limit={all}, \
          sql_big_selects=1, max_join_size={all}",
         all = u64::MAX,

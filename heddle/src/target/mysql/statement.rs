@@ -240,7 +240,7 @@ fn account(user: &[u8], host: &[u8]) -> Option<String> {
 /// What the contexts of statements change, and [`settings`] does not: the server's own settings again.
 fn defaults(info: &TargetInfo) -> String {
     let mut sets = String::from(
-        "SET SESSION foreign_key_checks=1, unique_checks=1, sql_auto_is_null=0, timestamp=DEFAULT, \
+        "foreign_key_checks=1, unique_checks=1, sql_auto_is_null=0, timestamp=DEFAULT, \
          time_zone=DEFAULT, lc_time_names=DEFAULT, auto_increment_increment=DEFAULT, auto_increment_offset=DEFAULT, \
          collation_server=DEFAULT",
     );
@@ -268,7 +268,7 @@ pub(super) fn reset(statement: &StatementItem, info: &TargetInfo) -> String {
     if encrypted.is_some_and(|encrypted| encrypted != u8::from(info.encrypts_tables)) {
         defaults.push_str(", default_table_encryption=DEFAULT");
     }
-    format!("{};{defaults}", settings(info))
+    format!("{}, {defaults}", settings(info))
 }
 
 impl MySqlSession {
