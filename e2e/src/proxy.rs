@@ -21,6 +21,8 @@ pub enum Fault {
     Commit,
     /// Any part of what either side sends, and all after it.
     Anything,
+    /// Nothing is cut: once [frozen](Proxy::freeze), no more than the first few hundred bytes of the server reach a client, and it is not told.
+    Frozen,
 }
 
 pub struct Proxy {
@@ -35,6 +37,7 @@ struct State {
     random: Mutex<StdRng>,
     cuts: AtomicU64,
     stop: AtomicBool,
+    frozen: AtomicBool,
 }
 
 impl State {
@@ -52,6 +55,9 @@ impl State {
 /// The longest piece that is forwarded at once.
 const CHUNK_BYTES: usize = 16 << 10;
 
+/// More than a login takes, less than the questions after it.
+const LOGIN_BYTES: usize = 400;
+
 /// As heddle ends a packet with: READ COMMITTED is something else.
 const COMMIT: &[u8] = b";COMMIT";
 const ROWS: &[u8] = b"BINLOG '";
@@ -67,6 +73,7 @@ impl Proxy {
             random: Mutex::new(StdRng::seed_from_u64(seed)),
             cuts: AtomicU64::new(0),
             stop: AtomicBool::new(false),
+            frozen: AtomicBool::new(false),
         });
         let shared = Arc::clone(&state);
         thread::spawn(move || {
@@ -86,6 +93,11 @@ impl Proxy {
     /// From here on nothing is lost any more.
     pub fn heal(&self) {
         self.state.stop.store(true, Ordering::Relaxed);
+    }
+
+    /// From here on clients get so far that they are logged in, and then no answer.
+    pub fn freeze(&self) {
+        self.state.frozen.store(true, Ordering::Relaxed);
     }
 
     /// Connections that were cut so far.
@@ -145,8 +157,13 @@ fn requests(mut client: TcpStream, mut server: TcpStream, state: &State, lose_an
 
 fn answers(mut server: TcpStream, mut client: TcpStream, state: &State, lose_answer: &AtomicBool) {
     let mut chunk = vec![0; CHUNK_BYTES];
+    let mut answered = 0;
     while let Ok(length @ 1..) = server.read(&mut chunk) {
         let bytes = &chunk[..length];
+        answered += length;
+        if answered > LOGIN_BYTES && state.frozen.load(Ordering::Relaxed) {
+            continue;
+        }
         if lose_answer.swap(false, Ordering::SeqCst) {
             return cut(&client, &server, state);
         }

@@ -7,7 +7,7 @@ use e2e::heddle::Heddle;
 use e2e::pair::Pair;
 use e2e::proxy::{Fault, Proxy};
 use e2e::random;
-use e2e::server::{Kind, MARIADB_10_11, MYSQL_9_7, Server};
+use e2e::server::{Kind, MARIADB_10_11, MYSQL_9_7, PASSWORD, Server};
 use e2e::store_crash::StoreCrashes;
 use e2e::sysbench::{self, Load};
 use e2e::workload::{Size, Workload};
@@ -240,6 +240,55 @@ fn source_lost(kind: Kind) -> Result<()> {
     pair.to_the_end(&[]).map(drop)
 }
 
+/// The source, or what is before it, is silent after a login: heddle ends when it is told to.
+fn source_frozen(kind: Kind) -> Result<()> {
+    let mut pair = Pair::start(kind)?;
+    let proxy = Proxy::start(pair.source.port, Fault::Frozen, 1, 0)?;
+    pair.from = format!("mysql://heddle@127.0.0.1:{}?ssl-mode=disabled", proxy.port);
+    pair.source.execute("CREATE DATABASE d; CREATE TABLE d.t (id INT PRIMARY KEY)")?;
+    let mut running = pair.begin(&[])?;
+    pair.target.wait_until("SELECT COUNT(*) FROM information_schema.TABLES WHERE TABLE_SCHEMA = 'd'")?;
+    proxy.freeze();
+    end_dumps(&pair.source)?;
+    running.wait_for_log("connection to the source lost")?;
+    thread::sleep(Duration::from_secs(2));
+    ensure!(!running.has_ended()?, "nobody has told it to end");
+    running.terminate()?;
+    ensure!(running.wait_up_to(Duration::from_secs(30))?.was_stopped()?, "it was not stopped");
+    Ok(())
+}
+
+/// The source does not take heddle's login for a while: heddle waits, as for a source that can not be reached.
+fn source_refuses_login(kind: Kind) -> Result<()> {
+    let mut pair = Pair::start(kind)?;
+    pair.source.execute(&format!(
+        "CREATE DATABASE d; CREATE TABLE d.t (id INT PRIMARY KEY);
+         SET sql_log_bin=0; CREATE USER other IDENTIFIED BY '{PASSWORD}'; GRANT ALL ON *.* TO other"
+    ))?;
+    pair.from = pair.from.replace("//heddle@", "//other@");
+    let mut running = pair.begin(&[])?;
+    pair.target.wait_until("SELECT COUNT(*) FROM information_schema.TABLES WHERE TABLE_SCHEMA = 'd'")?;
+    let set_password = |password: &str| {
+        pair.source.execute(&format!("SET sql_log_bin=0; ALTER USER other IDENTIFIED BY '{password}'"))
+    };
+    set_password("another")?;
+    end_dumps(&pair.source)?;
+    running.wait_for_log("login refused")?;
+    pair.source.execute("INSERT INTO d.t VALUES (1)")?;
+    set_password(PASSWORD)?;
+    pair.target.wait_until("SELECT COUNT(*) FROM d.t")?;
+    running.terminate()?;
+    ensure!(running.wait()?.was_stopped()?, "it was not stopped");
+    Ok(())
+}
+
+fn end_dumps(source: &Server) -> Result<()> {
+    for row in source.rows("SELECT ID FROM information_schema.PROCESSLIST WHERE COMMAND LIKE 'Binlog Dump%'")? {
+        source.execute(&format!("KILL {}", row[0]))?;
+    }
+    Ok(())
+}
+
 /// Heddle is killed while a definition of its is under way on the target, which goes on with it: the next heddle must not take it
 /// for one that was never begun.
 fn definition_outlives_heddle(kind: Kind) -> Result<()> {
@@ -445,6 +494,10 @@ tests! {
     mariadb_ended_between_statements: ended_between_statements(MARIADB_10_11);
     mysql_ended_between_statements: ended_between_statements(MYSQL_9_7);
     mysql_interrupted_relaxed: interrupted(MYSQL_9_7, &["--commit-order", "relaxed", "--grouping", "off"]);
+    mariadb_source_frozen: source_frozen(MARIADB_10_11);
+    mysql_source_frozen: source_frozen(MYSQL_9_7);
+    mariadb_source_refuses_login: source_refuses_login(MARIADB_10_11);
+    mysql_source_refuses_login: source_refuses_login(MYSQL_9_7);
     mariadb_source_lost: source_lost(MARIADB_10_11);
     mysql_source_lost: source_lost(MYSQL_9_7);
     mariadb_definition_outlives_heddle: definition_outlives_heddle(MARIADB_10_11);

@@ -119,7 +119,14 @@ impl Observer {
     /// How far behind: by the source's clock when it is live, by what is read otherwise.
     fn lag(&self, before: &Look, now: &Look) -> String {
         let applied_us = now.applied_us;
-        if applied_us == 0 || !self.live {
+        if !self.live {
+            return String::new();
+        }
+        if let Some(lost) = self.stats.source_lost_for() {
+            // How much it has written meanwhile nobody here knows.
+            return format!(", the source can not be reached for {:.0} s", lost.as_secs_f64());
+        }
+        if applied_us == 0 {
             return String::new();
         }
         let read_us = self.stats.read_time_us.load(Ordering::Relaxed);

@@ -32,6 +32,8 @@ struct Shared {
     mark: Mark,
     counters: Counters,
     idle: &'static str,
+    /// The source can not be reached, since then.
+    source_lost: Option<Instant>,
     /// Every transaction that begins before the position has a number up to this one.
     read_to: Option<(LogPosition, u64)>,
     stopping: bool,
@@ -73,6 +75,16 @@ impl Stats {
 
     pub fn mark(&self) -> Mark {
         self.shared().mark.clone()
+    }
+
+    pub fn source_lost(&self, lost: bool) {
+        let mut shared = self.shared();
+        shared.source_lost = lost.then(|| shared.source_lost.unwrap_or_else(Instant::now));
+    }
+
+    /// For how long the source could not be reached, if it can not.
+    pub fn source_lost_for(&self) -> Option<Duration> {
+        self.shared().source_lost.map(|since| since.elapsed())
     }
 
     pub fn set_counters(&self, counters: Counters, idle: &'static str) {

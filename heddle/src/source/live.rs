@@ -10,11 +10,11 @@ use std::time::{Duration, Instant};
 
 use binlog::gtids::GtidState;
 use binlog::{Checksum, Event, Flavour, FormatDescription, Kind};
-use crossbeam_channel::{Sender, bounded};
+use crossbeam_channel::{RecvTimeoutError, Sender, bounded};
 use engine::failure::{Failure, FailureKind};
 use engine::position::LogPosition;
 use relay::RelayWriter;
-use wire::{BinlogStream, ConnectOptions, Connection, DumpOptions, DumpRequest};
+use wire::{BinlogStream, ConnectOptions, Connection, DumpOptions, DumpRequest, ShutdownHandle};
 
 use super::append::{Appending, Received};
 use super::intake::{Intake, relay_failure};
@@ -59,6 +59,8 @@ const POLL: Duration = Duration::from_millis(100);
 const HEARTBEAT: Duration = Duration::from_secs(2);
 const BACK_OFF_FIRST: Duration = Duration::from_millis(100);
 const BACK_OFF_MAX: Duration = Duration::from_secs(10);
+/// A source that does not answer for so long, before it streams, is lost: as for the servers' own receivers (`slave_net_timeout`).
+const SILENCE_MAX: Duration = Duration::from_secs(60);
 
 /// Why one connection's stream ended.
 pub enum Ended {
@@ -101,6 +103,7 @@ impl Receiver {
                         .remedy("when it is back, run the same command again"));
                     }
                     tracing::warn!("connection to the source lost, trying again: {why}");
+                    self.stats.source_lost(true);
                     if self.pause(back_off) {
                         break;
                     }
@@ -124,36 +127,9 @@ impl Receiver {
     }
 
     fn stream(&mut self, publisher: &mut Publisher, feeding: &Desk<Feeding>) -> Ended {
-        let mut connection = match Connection::connect(&self.options) {
-            Ok(connection) => connection,
-            Err(error) => return ended(&error),
-        };
-        let state = match super::state::SourceState::read(&mut connection) {
-            Ok(state) => state,
-            Err(error) => return Ended::Lost(crate::report::out::chain(&error)),
-        };
-        if state.identity != self.identity {
-            return Ended::Failed(
-                Failure::new(
-                    FailureKind::Refused,
-                    format!("the source is another server now: it was {}, it is {}", self.identity, state.identity),
-                )
-                .remedy("point --from at the server that the channel started with, or use another --channel"),
-            );
-        }
-        let request = match self.request() {
-            Ok(request) => request,
-            Err(failure) => return Ended::Failed(failure),
-        };
-        let checksum = connection.scalar("SELECT @@global.binlog_checksum").ok().flatten();
-        let checksum = match checksum.as_deref() {
-            Some("CRC32") => Checksum::Crc32,
-            _ => Checksum::Off,
-        };
-        let options = DumpOptions { heartbeat_period: HEARTBEAT, ..DumpOptions::default() };
-        let stream = match connection.binlog_dump_with(request, &options) {
-            Ok(stream) => stream,
-            Err(error) => return ended(&error),
+        let (stream, checksum) = match self.open() {
+            Ok(opened) => opened,
+            Err(ended) => return ended,
         };
         let shutdown = stream.shutdown_handle();
         let (send, received) = bounded(QUEUE_BATCHES);
@@ -180,6 +156,40 @@ impl Receiver {
                 Ended::Failed(Failure::new(FailureKind::Refused, "the receiver has panicked: this is a bug in heddle"))
             })
         })
+    }
+
+    /// Asks for what comes next.
+    fn open(&mut self) -> Result<(BinlogStream, Checksum), Ended> {
+        let mut options = self.options.clone();
+        options.read_timeout.get_or_insert(SILENCE_MAX);
+        // The same login has worked when the channel began: an account that is locked, a password that changes, a limit are for a time, too.
+        let connection = Connection::connect(&options).map_err(|error| Ended::Lost(error.to_string()))?;
+        let stop = Arc::clone(&self.stop);
+        unless_stopped(&stop, &connection.shutdown_handle(), || self.ask(connection))
+    }
+
+    fn ask(&mut self, mut connection: Connection) -> Result<(BinlogStream, Checksum), Ended> {
+        let state = super::state::SourceState::read(&mut connection)
+            .map_err(|error| Ended::Lost(crate::report::out::chain(&error)))?;
+        if state.identity != self.identity {
+            return Err(Ended::Failed(
+                Failure::new(
+                    FailureKind::Refused,
+                    format!("the source is another server now: it was {}, it is {}", self.identity, state.identity),
+                )
+                .remedy("point --from at the server that the channel started with, or use another --channel"),
+            ));
+        }
+        let request = self.request().map_err(Ended::Failed)?;
+        let checksum = connection.scalar("SELECT @@global.binlog_checksum").ok().flatten();
+        let checksum = match checksum.as_deref() {
+            Some("CRC32") => Checksum::Crc32,
+            _ => Checksum::Off,
+        };
+        let options = DumpOptions { heartbeat_period: HEARTBEAT, ..DumpOptions::default() };
+        let stream = connection.binlog_dump_with(request, &options).map_err(|error| ended(&error))?;
+        self.stats.source_lost(false);
+        Ok((stream, checksum))
     }
 
     fn request(&mut self) -> Result<DumpRequest, Failure> {
@@ -224,6 +234,23 @@ impl Receiver {
         let (file, position) = position.map_or((String::new(), 4), |at| (at.file.to_string(), at.offset));
         Ok(DumpRequest::FilePosition { file, position, server_id, flags: 0 })
     }
+}
+
+/// What asks a server ends when it is time to stop, whether the server answers or not.
+fn unless_stopped<T>(stop: &AtomicBool, shutdown: &ShutdownHandle, ask: impl FnOnce() -> T) -> T {
+    let (answered, wait) = bounded::<()>(0);
+    std::thread::scope(|scope| {
+        scope.spawn(move || {
+            while wait.recv_timeout(POLL) == Err(RecvTimeoutError::Timeout) {
+                if stop.load(Ordering::Relaxed) {
+                    shutdown.shutdown();
+                }
+            }
+        });
+        let answer = ask();
+        drop(answered);
+        answer
+    })
 }
 
 /// `ER_SLAVE_SAME_ID` of MariaDB's.

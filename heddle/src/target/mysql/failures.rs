@@ -35,6 +35,8 @@ pub(super) mod code {
     pub const ACCESS_DENIED_NO_PASSWORD: u16 = 1698;
     pub const OPTION_PREVENTS_STATEMENT: u16 = 1290;
     pub const TOO_MANY_USER_CONNECTIONS: u16 = 1203;
+    pub const USER_LIMIT_REACHED: u16 = 1226;
+    pub const SERVER_OFFLINE_MODE: u16 = 3032;
     pub const QUERY_INTERRUPTED: u16 = 1317;
     pub const ROW_IS_REFERENCED: u16 = 1451;
     pub const NO_REFERENCED_ROW: u16 = 1452;
@@ -90,6 +92,14 @@ pub fn failure(error: &wire::Error) -> Failure {
         code::CON_COUNT | code::TOO_MANY_USER_CONNECTIONS => {
             (FailureKind::Exhausted, "use fewer --workers, or raise the target's max_connections")
         }
+        code::USER_LIMIT_REACHED => (
+            FailureKind::Exhausted,
+            "heddle's account has used up what it may do in an hour (MAX_CONNECTIONS_PER_HOUR and its like): raise it with ALTER USER … WITH",
+        ),
+        code::SERVER_OFFLINE_MODE => (
+            FailureKind::Exhausted,
+            "the target is in maintenance (offline_mode=ON): when that is over, run the same command again",
+        ),
         code::OPTION_PREVENTS_STATEMENT | code::SUPER_READ_ONLY | code::READ_ONLY_TRANSACTION => (
             FailureKind::Refused,
             "the target is read-only: SET GLOBAL read_only=OFF (super_read_only=OFF and transaction_read_only=OFF, too), or grant the account the \
