@@ -18,13 +18,13 @@ use super::intent::{Intent, Once};
 use super::progress;
 use super::session::MySqlSession;
 use super::single::{self, Room};
-use super::sql::quote;
+use super::sql::{identifier, quote};
 use super::statement::{
     at_statement, commits_by_itself, execute, execute_text, is_temporary_ddl, starts_transaction, text,
 };
 use super::xa;
 use crate::runtime::reread::Reread;
-use crate::target::Range;
+use crate::target::{Range, Session};
 
 pub fn run(
     session: &mut MySqlSession,
@@ -388,33 +388,79 @@ fn run_own_commit(session: &mut MySqlSession, once: &Once<'_>, statement: &State
             true => xa::fingerprint(&mut session.connection, class),
             false => fingerprint::take(&mut session.connection, &session.shared.info, class),
         },
-        |session| {
-            if let Some(set) = session.shared.set_gtid(once.transaction.gtid.as_ref())? {
-                session.connection.execute(set).map_err(failed)?;
-            }
-            match is_xa(&class.class) {
-                true => xa::end(session, class),
-                false => execute(session, statement),
-            }
-        },
-        |session| complete(session, statement),
+        |session| execute_own_commit(session, once.transaction, statement),
+        |session| complete(session, once.transaction, statement),
     )
 }
 
-/// A DROP of several things that a crash has cut: servers other than MySQL 8 drop one after the other.
-fn complete(session: &mut MySqlSession, statement: &StatementItem) -> Result<(), Failure> {
-    let drops_many = match &statement.class.class {
-        Class::Ddl { kind: DdlKind::DropTable { .. } } => statement.class.tables.len() > 1,
-        Class::Ddl { kind: DdlKind::DropDatabase } => true,
-        _ => false,
-    };
-    if !drops_many {
-        return Ok(());
+fn execute_own_commit(
+    session: &mut MySqlSession,
+    transaction: &Transaction,
+    statement: &StatementItem,
+) -> Result<(), Failure> {
+    if let Some(set) = session.shared.set_gtid(transaction.gtid.as_ref())? {
+        session.connection.execute(set).map_err(failed)?;
     }
-    match execute(session, statement) {
-        Err(failure) if matches!(failure.code, Some(code::BAD_TABLE | code::DB_DROP_EXISTS)) => Ok(()),
-        done => done,
+    match is_xa(&statement.class.class) {
+        true => xa::end(session, &statement.class),
+        false => execute(session, statement),
     }
+}
+
+/// What a crash may have cut: it is there in part, or whole.
+fn complete(session: &mut MySqlSession, transaction: &Transaction, statement: &StatementItem) -> Result<(), Failure> {
+    match &statement.class.class {
+        // Servers other than MySQL 8 drop one after the other.
+        Class::Ddl { kind: DdlKind::DropTable { .. } } if statement.class.tables.len() > 1 => {
+            drop_the_rest(session, transaction, statement)
+        }
+        Class::Ddl { kind: DdlKind::DropDatabase } => drop_the_rest(session, transaction, statement),
+        // The table is there before its rows: MySQL before 8.0.21, MariaDB before 10.6.
+        Class::Ddl { kind: DdlKind::CreateTable { select: true, temporary: false, .. } } => {
+            fill_anew(session, transaction, statement)
+        }
+        // OR REPLACE drops before it makes: MariaDB before 10.6.
+        Class::Ddl { kind: DdlKind::CreateTable { temporary: false, .. } }
+            if !made_one_is_there(session, statement)? =>
+        {
+            execute_own_commit(session, transaction, statement).and_then(|()| session.after_own_commit())
+        }
+        _ => Ok(()),
+    }
+}
+
+fn drop_the_rest(
+    session: &mut MySqlSession,
+    transaction: &Transaction,
+    statement: &StatementItem,
+) -> Result<(), Failure> {
+    match execute_own_commit(session, transaction, statement) {
+        Err(failure) if matches!(failure.code, Some(code::BAD_TABLE | code::DB_DROP_EXISTS)) => {
+            session.rollback()?;
+            Ok(())
+        }
+        done => done.and_then(|()| session.after_own_commit()),
+    }
+}
+
+/// The table was not there before the statement, or not as it is now, and nothing else has changed it since: so it may go, whatever of its rows it has.
+fn fill_anew(session: &mut MySqlSession, transaction: &Transaction, statement: &StatementItem) -> Result<(), Failure> {
+    let Some(table) = statement.class.tables.first() else { return Ok(()) };
+    tracing::warn!("{}.{} may lack rows: it is dropped and filled once more", table.schema, table.name);
+    // Logged where the statement may have been, for replicas of the target; with the source's GTIDs it was not, or would have been found executed.
+    session.bookkeeping(&format!("DROP TABLE IF EXISTS {}.{}", identifier(&table.schema), identifier(&table.name)))?;
+    execute_own_commit(session, transaction, statement)?;
+    session.after_own_commit()
+}
+
+fn made_one_is_there(session: &mut MySqlSession, statement: &StatementItem) -> Result<bool, Failure> {
+    let Some(table) = statement.class.tables.first() else { return Ok(true) };
+    let sql = format!(
+        "SELECT COUNT(*) FROM information_schema.TABLES WHERE TABLE_SCHEMA={} AND TABLE_NAME={}",
+        quote(&table.schema),
+        quote(&table.name)
+    );
+    Ok(session.connection.scalar(sql).map_err(failed)?.as_deref() != Some("0"))
 }
 
 /// The table and its rows in one transaction. Nothing but rows and COMMIT may follow such a CREATE TABLE, so the progress comes
