@@ -5,7 +5,7 @@ use anyhow::{Context, Result, ensure};
 use e2e::checksum::assert_equal;
 use e2e::heddle::heddle;
 use e2e::logged;
-use e2e::native::{configure_by, gtids, position, start_native, wait_caught_up};
+use e2e::native::{configure, configure_by, gtids, native_replica, position, start_native, wait_caught_up};
 use e2e::pair::Pair;
 use e2e::server::{Kind, MARIADB_10_11, MYSQL_9_7, Server};
 use e2e::sysbench::{self, Load};
@@ -609,6 +609,45 @@ fn same_server_is_refused(kind: Kind) -> Result<()> {
 }
 
 /// One test per line: name, what it does.
+/// The source fails over to a replica of its, and later back again: the channel follows by GTID, with the relay log's directory that it has.
+fn fails_over_and_back(kind: Kind) -> Result<()> {
+    let mut pair = Pair::start(kind)?;
+    let other = Server::start(kind, &[])?;
+    pair.source.execute("CREATE DATABASE d; CREATE TABLE d.t (id INT AUTO_INCREMENT PRIMARY KEY, v INT); INSERT INTO d.t (v) VALUES (1)")?;
+    native_replica(&pair.source, &other)?;
+    wait_caught_up(&pair.source, &other)?;
+    pair.to_the_end(&[])?;
+
+    let promote = |from: &Server, to: &Server| -> Result<()> {
+        wait_caught_up(from, to)?;
+        let is_mariadb = kind.is_mariadb();
+        to.execute(if is_mariadb { "STOP SLAVE; RESET SLAVE ALL" } else { "STOP REPLICA; RESET REPLICA ALL" })?;
+        configure(to, from)?;
+        if is_mariadb {
+            from.execute("SET GLOBAL gtid_slave_pos = @@gtid_binlog_pos")?;
+        }
+        start_native(from)
+    };
+    promote(&pair.source, &other)?;
+    let to_source = std::mem::replace(&mut pair.from, other.url());
+    // Its positions are beyond the other's.
+    for _ in 0..3 {
+        other.execute("FLUSH BINARY LOGS; INSERT INTO d.t (v) SELECT v + 1 FROM d.t")?;
+        let run = pair.run_to_the_end(&[])?;
+        ensure!(run.number("transactions")? == 1, "{run}");
+    }
+    let fed_by = pair.target.scalar("SELECT source FROM heddle.progress")?;
+    let identity = other.scalar(if kind.is_mariadb() { "SELECT @@server_id" } else { "SELECT @@server_uuid" })?;
+    ensure!(fed_by.contains(&identity), "{fed_by}, not {identity}");
+
+    promote(&other, &pair.source)?;
+    pair.from = to_source;
+    pair.source.execute("INSERT INTO d.t (v) SELECT v + 1 FROM d.t")?;
+    let run = pair.to_the_end(&[])?;
+    ensure!(run.number("transactions")? == 1, "{run}");
+    Ok(())
+}
+
 macro_rules! tests {
     ($($name:ident: $body:expr;)*) => {
         $(#[test] fn $name() { if let Err(error) = $body { panic!("{error:#}"); } })*
@@ -616,6 +655,8 @@ macro_rules! tests {
 }
 
 tests! {
+    mariadb_fails_over_and_back: fails_over_and_back(MARIADB_10_11);
+    mysql_fails_over_and_back: fails_over_and_back(MYSQL_9_7);
     mariadb_write_only: under_load(MARIADB_10_11, "oltp_write_only", &[]);
     mariadb_write_only_ungrouped: under_load(MARIADB_10_11, "oltp_write_only", &["--grouping", "off", "--workers", "4"]);
     mariadb_update_non_index: under_load(MARIADB_10_11, "oltp_update_non_index", &["--workers", "4"]);

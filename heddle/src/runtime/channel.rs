@@ -115,6 +115,8 @@ pub fn run(spec: &Spec, stats: &Arc<Stats>, stop: &Arc<AtomicBool>) -> Result<Su
     };
     if feed.start.is_new {
         tracing::info!("a new channel: it begins {}", start::described(&feed.start.mark));
+    }
+    if feed.start.is_new || feed.start.instead_of.is_some() {
         let text = start::source_text(&feed.identity, feed.start.by_gtid);
         target.start_at(&feed.start.mark, &text).map_err(anyhow::Error::new)?;
     }

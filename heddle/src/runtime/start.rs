@@ -43,6 +43,8 @@ pub struct Start {
     pub by_gtid: bool,
     /// For a relay log that holds nothing yet.
     pub stream: StreamStart,
+    /// The source that the channel had, where it has another one now: the target has to be told, and what was received of it is of no use.
+    pub instead_of: Option<String>,
 }
 
 /// What the progress keeps of the source: who it is, and whether the GTIDs noted are complete.
@@ -116,7 +118,7 @@ pub fn live(
             (Mark { gtids, ..Mark::default() }, source.gtids, stream)
         }
     };
-    Ok(Start { mark, is_new: true, by_gtid, stream })
+    Ok(Start { mark, is_new: true, by_gtid, stream, instead_of: None })
 }
 
 /// What the channel has come to. A start that was asked for in vain, as the source does not have it, may be asked for otherwise.
@@ -135,6 +137,7 @@ fn go_on(opened: &Opened, mark: &Mark, source: &SourceState, asked: &StartAt) ->
     }
     let (identity, by_gtid) = split_source(opened.source.as_deref().unwrap_or_default());
     let mut mark = mark.clone();
+    let mut instead_of = None;
     if identity != source.identity && !identity.starts_with("files") {
         let may_change = by_gtid && source.gtids && opened.islands.is_empty();
         if !may_change {
@@ -146,6 +149,7 @@ fn go_on(opened: &Opened, mark: &Mark, source: &SourceState, asked: &StartAt) ->
         }
         tracing::info!("the source was {identity} and is {} now: going on by GTID", source.identity);
         mark.position = None;
+        instead_of = Some(identity.to_owned());
     }
     if let Some(what) = lacks(source, &mark, identity == source.identity, by_gtid) {
         return Err(Failure::new(FailureKind::Refused, format!("the source does not have what the channel has applied: {what}"))
@@ -160,7 +164,7 @@ fn go_on(opened: &Opened, mark: &Mark, source: &SourceState, asked: &StartAt) ->
         (Some(position), _) => StreamStart::Position(position.clone()),
         (None, _) => StreamStart::Oldest,
     };
-    Ok(Start { mark, is_new: false, by_gtid: by_gtid && source.gtids, stream })
+    Ok(Start { mark, is_new: false, by_gtid: by_gtid && source.gtids, stream, instead_of })
 }
 
 /// What a source has to have, as everything that the channel has applied came from it, and does not.
@@ -175,9 +179,14 @@ fn lacks(source: &SourceState, mark: &Mark, same_server: bool, by_gtid: bool) ->
         (GtidState::MySql(applied), GtidState::MySql(executed)) if by_gtid => !executed.contains_set(applied),
         // A domain that the source has forgotten on purpose (FLUSH BINARY LOGS DELETE_DOMAIN_ID) is none that it lacks.
         (GtidState::MariaDb(applied), GtidState::MariaDb(executed)) => {
+            let mut has = executed.clone();
+            // A replica that was promoted need not have logged what it has; nothing was read from it yet.
+            if mark.position.is_none() {
+                has.merge(&source.replicated);
+            }
             let is_behind =
-                |gtid: binlog::gtids::mariadb::Gtid| executed.get(gtid.domain).is_some_and(|last| last.seq < gtid.seq);
-            !applied.is_empty() && (executed.is_empty() || applied.iter().any(is_behind))
+                |gtid: binlog::gtids::mariadb::Gtid| has.get(gtid.domain).is_some_and(|last| last.seq < gtid.seq);
+            !applied.is_empty() && (has.is_empty() || applied.iter().any(is_behind))
         }
         _ => false,
     };
@@ -269,7 +278,7 @@ pub fn files(opened: &Opened, names: &[String], asked: &StartAt) -> Result<(Star
         }
         (None, StartAt::Default) => (Mark::default(), true, relay::Start::Beginning),
     };
-    Ok((Start { mark, is_new, by_gtid: false, stream: StreamStart::Oldest }, start))
+    Ok((Start { mark, is_new, by_gtid: false, stream: StreamStart::Oldest, instead_of: None }, start))
 }
 
 /// The file where the channel is was not given. With GTIDs the given ones are read and what is applied is skipped; without, they
@@ -313,6 +322,7 @@ mod tests {
             gtids: true,
             end: end.parse().unwrap(),
             executed: state(flavour, executed),
+            replicated: Default::default(),
             logs: Vec::new(),
             purged: false,
         }
@@ -345,7 +355,7 @@ mod tests {
             let states = [executed, applied, source].map(|text| text.parse::<GtidState>().unwrap());
             let [executed, applied, source] = &states;
             let mark = Mark { gtids: applied.clone(), ..Mark::default() };
-            let start = Start { mark, is_new: false, by_gtid, stream: StreamStart::Oldest };
+            let start = Start { mark, is_new: false, by_gtid, stream: StreamStart::Oldest, instead_of: None };
             assert_eq!(ahead(executed, &start, source).to_string(), expected, "{states:?}");
         };
         check(&format!("{A}:1-5:8:10"), &format!("{A}:1-6"), "", false, &format!("{A}:8:10"));
@@ -383,5 +393,14 @@ mod tests {
         check(MariaDb, "b.000002:100", "0-1-6,3-1-5", "b.000002:100", "0-2-7", true, true);
         check(MariaDb, "b.000002:100", "", "b.000001:100", "0-2-7", true, true);
         check(MariaDb, "b.000002:100", "0-1-7", "b.000001:100", "0-1-7,5-1-1", true, false);
+        // A promoted replica that has logged nothing yet, read from or not.
+        let promoted = SourceState { replicated: "0-2-7".parse().unwrap(), ..source(MariaDb, "b.000001:300", "") };
+        let mark = |position: Option<&str>| Mark {
+            position: position.map(|position| position.parse().unwrap()),
+            gtids: state(MariaDb, "0-2-7"),
+            ..Mark::default()
+        };
+        assert_eq!(lacks(&promoted, &mark(None), false, true), None);
+        assert!(lacks(&promoted, &mark(Some("b.000001:100")), true, true).is_some());
     }
 }

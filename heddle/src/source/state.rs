@@ -23,6 +23,8 @@ pub struct SourceState {
     pub end: LogPosition,
     /// What it has executed (MySQL), or logged last in each domain (MariaDB).
     pub executed: GtidState,
+    /// What it has from servers that it was a replica of (MariaDB's `gtid_slave_pos`), in its own log or not.
+    pub replicated: GtidPos,
     /// Names of the logs that are still there, oldest first.
     pub logs: Vec<String>,
     /// There was more before the oldest log: it was purged.
@@ -56,6 +58,10 @@ impl SourceState {
             .iter()
             .map(|row| row.required_text(0).map(str::to_owned))
             .collect::<Result<Vec<_>, _>>()?;
+        let replicated = match flavour {
+            Flavour::MySql => GtidPos::default(),
+            Flavour::MariaDb => variable(connection, "gtid_slave_pos")?.parse().context("gtid_slave_pos")?,
+        };
         let purged = match logs.first() {
             None => false,
             Some(first) => starts_later(connection, flavour, first)?,
@@ -71,6 +77,7 @@ impl SourceState {
             gtids,
             end,
             executed,
+            replicated,
             logs,
             purged,
         })

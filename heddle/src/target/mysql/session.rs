@@ -273,8 +273,9 @@ pub(super) fn introduce_format(shared: &Shared, connection: &mut Connection) -> 
     let mut script = Script::new(shared.info.packet_bytes_max);
     script.events(&shared.format_description(), connection)?;
     script.send(connection)?;
-    if shared.info.gtid_mode {
-        // The BINLOG statement leaves gtid_next undetermined.
+    let (mysql, version) = (shared.info.flavour == Flavour::MySql, shared.info.version);
+    if mysql && version >= (5, 6, 5) {
+        // The BINLOG statement leaves gtid_next undetermined, or ANONYMOUS, which is an error once GTIDs are switched on.
         connection.execute("SET SESSION gtid_next='AUTOMATIC'").map_err(failed)?;
     }
     Ok(())
