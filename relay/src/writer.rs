@@ -464,10 +464,14 @@ impl RelayWriter {
     pub fn has_room(&mut self) -> Result<bool> {
         self.usable()?;
         let bytes_max = self.options.relay_bytes_max;
-        if self.shared.bytes() < bytes_max || self.stream.in_transaction() {
+        // Without its format, which comes first, no segment can be begun so that the last one may go.
+        let begins = self.active.is_none() || self.format.is_none();
+        if self.shared.bytes() < bytes_max || self.stream.in_transaction() || begins {
             return Ok(true);
         }
-        if self.active.as_ref().is_some_and(|active| active.len() >= self.options.segment_bytes_max) {
+        // One that was begun when the log might be larger, too.
+        let last_bytes_max = self.options.segment_bytes_max.min(bytes_max);
+        if self.active.as_ref().is_some_and(|active| active.len() >= last_bytes_max) {
             match self.rotate() {
                 Ok(()) => {}
                 Err(e) if e.is_retryable() => {}

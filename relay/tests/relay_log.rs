@@ -366,6 +366,49 @@ fn one_event_larger_than_the_limit_can_be_purged() {
     assert!(writer.has_room().unwrap());
 }
 
+/// Larger than it may be from now on, all of it applied.
+#[test]
+fn a_log_whose_limit_was_lowered_goes_on() {
+    for is_closed in [true, false] {
+        let fs = FaultyFs::new(1);
+        let large = Options { segment_bytes_max: 1 << 20, ..options() };
+        let (mut writer, _) = RelayLog::open(Arc::new(fs.clone()), Path::new(DIR), large.clone()).unwrap();
+        let mut source = Source::new(Flavour::MySql, Checksum::Crc32);
+        source.transaction(&[30_000]);
+        append(&mut writer, &source.sent);
+        writer.sync().unwrap();
+        let applied = source.sent.last().unwrap().end_position();
+        if is_closed {
+            writer.close().unwrap();
+        } else {
+            drop(writer);
+        }
+        let options = Options { relay_bytes_max: 10_000, ..large };
+        let (mut writer, shared) = RelayLog::open(Arc::new(fs), Path::new(DIR), options).unwrap();
+        let resume = writer.resume_position().unwrap();
+        writer.restart(&resume.position);
+        let received = source.sent.len();
+        source.transaction(&[100]);
+        let format = source.sent.iter().position(|sent| sent.event.kind() == binlog::Kind::FORMAT_DESCRIPTION).unwrap();
+        let wait_for_room = |writer: &mut RelayWriter| {
+            for _ in 0..10 {
+                if writer.has_room().unwrap() {
+                    return;
+                }
+                writer.publish().unwrap();
+                shared.purge(&applied).unwrap();
+            }
+            panic!("no room; closed: {is_closed}");
+        };
+        wait_for_room(&mut writer);
+        append(&mut writer, &source.sent[format..=format]);
+        wait_for_room(&mut writer);
+        append(&mut writer, &source.sent[received..]);
+        writer.sync().unwrap();
+        assert_eq!(shared.durable(), Some(source.sent.last().unwrap().end_position()));
+    }
+}
+
 #[test]
 fn a_full_disk_loses_nothing() {
     let source = sample(Flavour::MySql, Checksum::Crc32);

@@ -111,9 +111,19 @@ impl Observer {
             counters.groups,
             counters.retries,
             idle,
-            if self.stats.is_memory_full() { " (memory full)" } else { "" },
+            self.full(),
             self.lag(before, now)
         )
+    }
+
+    fn full(&self) -> &'static str {
+        if self.stats.is_memory_full() {
+            " (memory full)"
+        } else if self.stats.relay_full.load(Ordering::Relaxed) {
+            " (relay log full)"
+        } else {
+            ""
+        }
     }
 
     /// How far behind: by the source's clock when it is live, by what is read otherwise.

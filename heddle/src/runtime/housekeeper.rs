@@ -1,6 +1,7 @@
 //! Chores beside the hot path, on a thread of their own: lock waits, interruptions, checkpoints, purging, whether the channel is still ours.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use crossbeam_channel::{Receiver, RecvTimeoutError, Sender};
@@ -10,6 +11,7 @@ use engine::progress::Mark;
 use super::coordinator::Coordinator;
 use super::desk::Desk;
 use super::reread::Reread;
+use super::stats::Stats;
 use crate::target::Target;
 
 #[derive(Debug)]
@@ -44,6 +46,7 @@ pub struct Housekeeper {
     pub desk: Arc<Desk<Coordinator>>,
     pub reread: Reread,
     pub purge: Option<Purge>,
+    pub stats: Arc<Stats>,
     /// Relaxed order: the low water is not written with the rows, so it is noted here.
     pub checkpoints: bool,
 }
@@ -65,11 +68,18 @@ impl Housekeeper {
         let mut warned = false;
         let mut in_vain = false;
         loop {
-            let done = match self.chores.recv_timeout(HELD_EVERY.saturating_sub(held.elapsed())) {
+            let is_full = self.stats.relay_full.load(Ordering::Relaxed);
+            let pause = if is_full { CHECKPOINT_EVERY } else { HELD_EVERY };
+            let done = match self.chores.recv_timeout(pause.min(HELD_EVERY.saturating_sub(held.elapsed()))) {
                 Ok(Chore::LockWaits) => self.look_for_lock_waits(),
                 Ok(Chore::Interrupt(worker)) => self.target.interrupt(worker),
                 Ok(Chore::LowWater(mark)) => {
                     low_water = Some(mark);
+                    Ok(())
+                }
+                // Without room nothing comes that would move the low water.
+                Err(RecvTimeoutError::Timeout) if is_full => {
+                    self.purge_to(&self.stats.done_with());
                     Ok(())
                 }
                 Err(RecvTimeoutError::Timeout) => Ok(()),
@@ -130,10 +140,14 @@ impl Housekeeper {
             self.target.checkpoint(mark)?;
         }
         self.reread.forget_to(mark.seq);
+        self.purge_to(mark);
+        Ok(())
+    }
+
+    fn purge_to(&mut self, mark: &Mark) {
         if let Some(purge) = &mut self.purge {
             purge(mark);
         }
-        Ok(())
     }
 
     fn look_for_lock_waits(&self) -> Result<(), Failure> {

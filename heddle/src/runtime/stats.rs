@@ -23,6 +23,8 @@ pub struct Stats {
     memory_wait_ns: AtomicU64,
     /// It waits now.
     memory_full: AtomicBool,
+    /// The relay log is as large as it may be: nothing is received.
+    pub relay_full: AtomicBool,
     shared: Mutex<Shared>,
     moved: Condvar,
 }
@@ -107,6 +109,18 @@ impl Stats {
     pub fn has_committed_to(&self, end: &LogPosition) -> bool {
         let shared = self.shared();
         shared.read_to.as_ref().is_some_and(|(read, seq)| read >= end && *seq <= shared.mark.seq)
+    }
+
+    /// All before it is committed: the low water, or where reading is if nothing between the two is a transaction.
+    pub fn done_with(&self) -> Mark {
+        let shared = self.shared();
+        let mut mark = shared.mark.clone();
+        if let Some((read, seq)) = &shared.read_to
+            && *seq <= mark.seq
+        {
+            mark.position = Some(read.clone());
+        }
+        mark
     }
 
     /// Nothing more will be committed: whoever waits for the low water gives up.

@@ -97,6 +97,7 @@ pub fn run(spec: &Spec, feed: Feed, opened: &Opened, stats: &Arc<Stats>, stop: &
         desk: Arc::clone(&desk),
         reread: common.reread,
         purge: feed.purge,
+        stats: Arc::clone(stats),
         checkpoints: spec.order.has_gaps(),
     };
     let housekeeper = spawn("housekeeper", move || housekeeper.run())?;

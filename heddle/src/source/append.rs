@@ -93,6 +93,7 @@ impl Appending<'_> {
     fn take_in(&mut self) -> Result<(), Ended> {
         let relay = |error: relay::Error| Ended::Failed(relay_failure(&error));
         self.is_full = !self.writer.has_room().map_err(relay)?;
+        self.stats.relay_full.store(self.is_full, Ordering::Relaxed);
         let (mut bytes, mut memory, mut count) = (0, 0, 0);
         let mut appended = Ok(());
         while !self.is_full && bytes < BATCH_BYTES && appended.is_ok() {
