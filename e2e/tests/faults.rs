@@ -282,6 +282,48 @@ fn source_refuses_login(kind: Kind) -> Result<()> {
     Ok(())
 }
 
+/// The target takes smaller packets from its next connections on.
+fn packet_limit_lowered(kind: Kind) -> Result<()> {
+    let pair = Pair::start(kind)?;
+    pair.source.execute(
+        "CREATE DATABASE d; CREATE TABLE d.t (id INT PRIMARY KEY, b LONGBLOB); INSERT INTO d.t VALUES (0, '')",
+    )?;
+    let running = pair.begin(&[])?;
+    pair.target.wait_until("SELECT COUNT(*) FROM information_schema.TABLES WHERE TABLE_SCHEMA = 'd'")?;
+    pair.target.wait_until("SELECT COUNT(*) FROM d.t")?;
+    pair.target.execute("SET GLOBAL max_allowed_packet = 1048576")?;
+    let others = "SELECT ID FROM information_schema.PROCESSLIST WHERE USER = 'heddle' AND ID <> CONNECTION_ID()";
+    for row in pair.target.rows(others)? {
+        pair.target.execute(&format!("KILL {}", row[0]))?;
+    }
+    let rows: Vec<String> = (1..40).map(|id| format!("({id}, REPEAT('x', 100000))")).collect();
+    pair.source.execute(&format!("INSERT INTO d.t VALUES {}", rows.join(",")))?;
+    pair.target.wait_until("SELECT COUNT(*) = 40 FROM d.t")?;
+    running.terminate()?;
+    ensure!(running.wait()?.was_stopped()?, "it was not stopped");
+    Ok(())
+}
+
+/// GTIDs are switched on at the target, as the manual says, while the channel runs.
+fn gtids_switched_on_at_the_target() -> Result<()> {
+    let off: &[&str] = &["--gtid-mode=OFF", "--enforce-gtid-consistency=OFF"];
+    let pair = Pair::start_two((MYSQL_9_7, off), (MYSQL_9_7, off))?;
+    pair.source.execute("CREATE DATABASE d; CREATE TABLE d.t (id INT PRIMARY KEY)")?;
+    let running = pair.begin(&[])?;
+    pair.target.wait_until("SELECT COUNT(*) FROM information_schema.TABLES WHERE TABLE_SCHEMA = 'd'")?;
+    let steps = ["enforce_gtid_consistency=ON", "gtid_mode=OFF_PERMISSIVE", "gtid_mode=ON_PERMISSIVE", "gtid_mode=ON"];
+    for (id, step) in steps.iter().enumerate() {
+        pair.target.execute(&format!("SET GLOBAL {step}"))?;
+        pair.source.execute(&format!("INSERT INTO d.t VALUES ({id}); CREATE TABLE d.t{id} (id INT PRIMARY KEY)"))?;
+        pair.target.wait_until(&format!("SELECT COUNT(*) = {} FROM d.t", id + 1))?;
+        pair.target
+            .wait_until(&format!("SELECT COUNT(*) FROM information_schema.TABLES WHERE TABLE_NAME = 't{id}'"))?;
+    }
+    running.terminate()?;
+    ensure!(running.wait()?.was_stopped()?, "it was not stopped");
+    pair.assert_equal()
+}
+
 fn end_dumps(source: &Server) -> Result<()> {
     for row in source.rows("SELECT ID FROM information_schema.PROCESSLIST WHERE COMMAND LIKE 'Binlog Dump%'")? {
         source.execute(&format!("KILL {}", row[0]))?;
@@ -524,6 +566,9 @@ tests! {
     mysql_source_frozen: source_frozen(MYSQL_9_7);
     mariadb_source_refuses_login: source_refuses_login(MARIADB_10_11);
     mysql_source_refuses_login: source_refuses_login(MYSQL_9_7);
+    mariadb_packet_limit_lowered: packet_limit_lowered(MARIADB_10_11);
+    mysql_packet_limit_lowered: packet_limit_lowered(MYSQL_9_7);
+    mysql_gtids_switched_on_at_the_target: gtids_switched_on_at_the_target();
     mariadb_source_lost: source_lost(MARIADB_10_11);
     mysql_source_lost: source_lost(MYSQL_9_7);
     mariadb_definition_outlives_heddle: definition_outlives_heddle(MARIADB_10_11);

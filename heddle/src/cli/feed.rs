@@ -21,7 +21,7 @@ pub struct FeedArgs {
     pub target_defaults_file: Option<PathBuf>,
     /// Where the relay log of a live source is kept
     #[arg(long, value_name = "DIR")]
-    relay_dir: Option<PathBuf>,
+    pub relay_dir: Option<PathBuf>,
     /// The relay log's most bytes: above it the source has to wait (K, M, G suffixes)
     #[arg(long, default_value = "10G", value_parser = parse_bytes)]
     pub relay_max_bytes: u64,

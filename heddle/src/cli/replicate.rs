@@ -146,6 +146,11 @@ pub fn run(args: &ReplicateArgs) -> Result<ExitCode> {
     let grouping = if args.gtids == Gtids::Preserve { Grouping::Off } else { args.grouping };
     let workers = workers(args, grouping);
     let (target, on_target, address) = target(args, workers)?;
+    let relay_dir = match &source {
+        Source::Live(_) => args.feed.relay_dir(&args.channel, &address)?,
+        // They are read in place.
+        Source::Files(_) => args.feed.relay_dir.clone().unwrap_or_default(),
+    };
     let spec = Spec {
         source,
         target,
@@ -182,7 +187,7 @@ pub fn run(args: &ReplicateArgs) -> Result<ExitCode> {
             (None, Some(gtids)) => StartAt::Gtids(gtids.clone()),
             (None, None) => StartAt::Default,
         },
-        relay_dir: args.feed.relay_dir(&args.channel, &address)?,
+        relay_dir,
         relay_filled: false,
         relay_bytes_max: args.feed.relay_max_bytes,
         relay_sync: args.feed.relay_sync,

@@ -381,6 +381,7 @@ mod tests {
                 gtids: true,
                 end: "b.000001:4".parse().unwrap(),
                 executed: GtidState::None,
+                now_us: 0,
                 replicated: Default::default(),
                 logs: Vec::new(),
                 purged: false,

@@ -68,7 +68,12 @@ pub fn of_server(
     let start = start::live(opened, &source, &spec.start, spec.on_target.clone(), spec.relay_filled)?;
     let mut until = Until { gtids_incomplete: !start.by_gtid, ..spec.until.clone() };
     until.check_position(&source.end, false)?;
-    if spec.until_end {
+    if let Some(end) = until.is_of_another_kind(source.flavour) {
+        bail!("--until-gtid {end}: {} has GTIDs of another kind", source.describe());
+    }
+    // What it writes from now on is later.
+    let is_past = until.time_us.is_some_and(|end| end <= source.now_us);
+    if spec.until_end || is_past {
         until.no_further_than(&source.end);
         if start.by_gtid && !source.executed.is_empty() {
             until.source_end = Some(source.executed.clone());

@@ -104,6 +104,7 @@ pub fn live(
         }
         StartAt::Gtids(gtids) => {
             same_kind(gtids, source)?;
+            warn_of_strangers(gtids, &source.executed);
             // What the target has of its own says nothing about the source, and later runs compare the two.
             let gtids = common(gtids, &source.executed);
             (Mark { gtids: gtids.clone(), ..Mark::default() }, true, StreamStart::Gtids(gtids))
@@ -237,6 +238,21 @@ pub fn ahead(executed: &GtidState, start: &Start, source: &GtidState) -> GtidSet
     known
 }
 
+/// Of whom `--start-gtid` says nothing all is applied, which is wrong if the set was cut off: dumps write it on several lines.
+fn warn_of_strangers(asked: &GtidState, executed: &GtidState) {
+    let (GtidState::MySql(asked), GtidState::MySql(executed)) = (asked, executed) else { return };
+    for (uuid, tag, intervals) in executed.iter() {
+        if asked.intervals(uuid, tag.as_str()).is_none() {
+            let mut all = GtidSet::default();
+            intervals.ranges().iter().for_each(|&(first, last)| all.add_range(uuid, tag.as_str(), first, last));
+            tracing::warn!(
+                "--start-gtid has nothing of {all}, which the source has: it will be applied, though a copy of the source may have it (GTID_PURGED of a \
+                 dump may have several lines)"
+            );
+        }
+    }
+}
+
 fn same_kind(gtids: &GtidState, source: &SourceState) -> Result<()> {
     match (gtids, source.flavour) {
         (GtidState::MySql(_), Flavour::MySql) if !source.gtids => {
@@ -322,6 +338,7 @@ mod tests {
             gtids: true,
             end: end.parse().unwrap(),
             executed: state(flavour, executed),
+            now_us: 0,
             replicated: Default::default(),
             logs: Vec::new(),
             purged: false,

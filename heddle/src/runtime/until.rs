@@ -1,6 +1,7 @@
 //! Where to stop: `--until-end`, `--until-gtid`, `--until-position`, `--until-time`.
 
 use anyhow::{Result, bail};
+use binlog::Flavour;
 use binlog::gtids::{Gtid, GtidState};
 use engine::position::LogPosition;
 use engine::transaction::Transaction;
@@ -48,13 +49,21 @@ impl Until {
 
     /// GTIDs of the other server's kind would never be reached.
     pub fn check_kind(&self, gtid: &Gtid) -> Result<(), String> {
-        match (&self.gtids, gtid) {
-            (Some(end @ GtidState::MySql(_)), Gtid::MariaDb { .. })
-            | (Some(end @ GtidState::MariaDb(_)), Gtid::MySql { .. }) => {
-                Err(format!("--until-gtid {end}: the log's GTIDs are of another kind, such as {gtid}"))
-            }
-            _ => Ok(()),
+        let flavour = match gtid {
+            Gtid::MySql { .. } => Flavour::MySql,
+            Gtid::MariaDb { .. } => Flavour::MariaDb,
+        };
+        match self.is_of_another_kind(flavour) {
+            Some(end) => Err(format!("--until-gtid {end}: the log's GTIDs are of another kind, such as {gtid}")),
+            None => Ok(()),
         }
+    }
+
+    /// `--until-gtid`, if a source of this kind never has them.
+    pub fn is_of_another_kind(&self, source: Flavour) -> Option<&GtidState> {
+        self.gtids.as_ref().filter(|end| {
+            matches!((end, source), (GtidState::MySql(_), Flavour::MariaDb) | (GtidState::MariaDb(_), Flavour::MySql))
+        })
     }
 
     /// What was to be reached and is not, where the log has ended. A time may lie behind it.

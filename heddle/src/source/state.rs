@@ -19,6 +19,8 @@ pub struct SourceState {
     pub row_image: String,
     /// MySQL: gtid_mode is ON. MariaDB: always.
     pub gtids: bool,
+    /// Its clock before the end of its log was asked for, microseconds since the epoch.
+    pub now_us: u64,
     /// The end of the binary log now.
     pub end: LogPosition,
     /// What it has executed (MySQL), or logged last in each domain (MariaDB).
@@ -51,6 +53,10 @@ impl SourceState {
             Flavour::MariaDb => true,
             Flavour::MySql => variable(connection, "gtid_mode").is_ok_and(|mode| mode == "ON"),
         };
+        let now_us = connection
+            .scalar("SELECT CAST(UNIX_TIMESTAMP(SYSDATE(6))*1000000 AS UNSIGNED)")?
+            .and_then(|now| now.parse().ok())
+            .context("the source's clock")?;
         let (end, executed) = end(connection, flavour, gtids)?;
         let logs = connection
             .rows("SHOW BINARY LOGS")
@@ -75,6 +81,7 @@ impl SourceState {
             binlog_format: variable(connection, "binlog_format").unwrap_or_else(|_| "ROW".to_owned()),
             row_image: variable(connection, "binlog_row_image").unwrap_or_else(|_| "FULL".to_owned()),
             gtids,
+            now_us,
             end,
             executed,
             replicated,

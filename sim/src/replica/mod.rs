@@ -264,7 +264,7 @@ impl Model {
          slow it down",
         "MariaDB: a transaction that meets an earlier one's row waits for that commit, and half of its work is done again",
         "Heddle in the source's order: commits come one after the other, each with syncs of its own",
-        "Heddle with grouping: groups of up to 2,000 transactions or 10,000 rows, in which changes of the same row are merged; \
+        "Heddle with grouping: groups of up to 10,000 transactions or 40,000 rows, in which changes of the same row are merged; \
          rows that an uncommitted earlier group touches are applied after its commit (policy writeset)",
     ];
 

@@ -15,6 +15,8 @@ pub(super) mod code {
     pub const BAD_TABLE: u16 = 1051;
     pub const DUP_ENTRY: u16 = 1062;
     pub const DISK_FULL: u16 = 1021;
+    /// A file could not be written, as the system says: `EE_WRITE` of the transaction's cache of the binary log, say; `ER_ERROR_ON_WRITE`.
+    pub const NOT_WRITTEN: [u16; 2] = [3, 1026];
     pub const DUP_KEY: u16 = 1022;
     pub const UNKNOWN: u16 = 1105;
     pub const KEY_NOT_FOUND: u16 = 1032;
@@ -61,6 +63,10 @@ pub fn failure(error: &wire::Error) -> Failure {
         return Failure::new(FailureKind::Refused, error.to_string());
     };
     let text = error.to_string();
+    if refused_login && number == code::ACCESS_DENIED {
+        // Its text says what to check.
+        return Failure::new(FailureKind::Refused, text).code(number);
+    }
     let (kind, remedy) = match number {
         code::CHECKREAD | code::LOCK_DEADLOCK | code::LOCK_WAIT_TIMEOUT | code::QUERY_INTERRUPTED => {
             (FailureKind::Conflict, "")
@@ -85,10 +91,16 @@ pub fn failure(error: &wire::Error) -> Failure {
             "a foreign key fails that held on the source: parent or child rows differ on the target; repair them and run the \
              same command again",
         ),
-        code::DISK_FULL | code::RECORD_FILE_FULL => (
-            FailureKind::Exhausted,
-            "the target's disk or tablespace is full: make room and run the same command again",
-        ),
+        number
+            if matches!(number, code::DISK_FULL | code::RECORD_FILE_FULL)
+                || code::NOT_WRITTEN.contains(&number)
+                    && (text.contains("errno 28") || text.contains("rrcode: 28")) =>
+        {
+            (
+                FailureKind::Exhausted,
+                "the target's disk or tablespace is full: make room and run the same command again",
+            )
+        }
         code::CON_COUNT | code::TOO_MANY_USER_CONNECTIONS => {
             (FailureKind::Exhausted, "use fewer --workers, or raise the target's max_connections")
         }

@@ -136,7 +136,7 @@ impl Statements {
         let expected = before.map_or_else(String::new, |seq| format!(" AND seq={seq}"));
         format!(
             "UPDATE {SCHEMA}.progress SET {FENCE_COLUMN}=IF({FENCE_COLUMN}={epoch}{expected},{epoch},NULL),\
-             intent={intent} WHERE channel={channel}",
+             intent={intent},applied_at=applied_at WHERE channel={channel}",
             epoch = self.epoch,
             intent = if intent.is_empty() { "NULL".to_owned() } else { quote(intent) },
             channel = self.channel(),

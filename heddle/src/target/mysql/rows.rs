@@ -100,6 +100,10 @@ impl Encoder {
         Self { dialect, piece_bytes_max, server_id: 1, map: None }
     }
 
+    pub fn set_piece_bytes_max(&mut self, bytes: usize) {
+        self.piece_bytes_max = bytes;
+    }
+
     /// The server whose change the next events are, for the target's own binary log.
     pub fn set_server_id(&mut self, server_id: u32) {
         self.server_id = server_id;

@@ -43,6 +43,8 @@ pub struct MySqlSession {
     pub(super) shared: Arc<Shared>,
     pub(super) number: usize,
     pub(super) connection: Connection,
+    /// The connection's `max_allowed_packet`, which may be another than the one before had.
+    pub(super) packet_bytes_max: usize,
     pub(super) encoder: Encoder,
     pub(super) script: Script,
     pub(super) notes: Notes,
@@ -138,6 +140,13 @@ pub fn connect(shared: &Shared) -> Result<Connection, Failure> {
     set_up(&mut connection, &shared.info, shared.logged)?;
     without_annotations(&mut connection, &shared.info)?;
     Ok(connection)
+}
+
+fn packet_bytes_max(connection: &mut Connection) -> Result<usize, Failure> {
+    let bytes = connection.scalar("SELECT @@session.max_allowed_packet").map_err(failed)?;
+    bytes
+        .and_then(|bytes| bytes.parse().ok())
+        .ok_or_else(|| Failure::new(FailureKind::Refused, "the target does not say what its max_allowed_packet is"))
 }
 
 /// A connection for session `number` of the channel, once nothing of an earlier one can commit any more: of one that was lost,
@@ -292,6 +301,7 @@ impl MySqlSession {
             shared,
             number,
             connection,
+            packet_bytes_max: 0,
             encoder: Encoder::new(dialect, script.events_bytes_max()),
             script,
             notes,
@@ -306,7 +316,9 @@ impl MySqlSession {
 
     /// Tells the server how the events are laid out that will come, and the others which connection this is.
     fn introduce(&mut self) -> Result<(), Failure> {
-        self.script.clear();
+        self.packet_bytes_max = packet_bytes_max(&mut self.connection)?;
+        self.script = Script::new(self.packet_bytes_max);
+        self.encoder.set_piece_bytes_max(self.script.events_bytes_max());
         introduce_format(&self.shared, &mut self.connection)?;
         self.shared.register(self.number, self.connection.server().connection_id);
         Ok(())

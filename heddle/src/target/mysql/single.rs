@@ -107,7 +107,7 @@ fn packet_bytes(session: &MySqlSession) -> usize {
 }
 
 fn server_packet_bytes(session: &MySqlSession) -> usize {
-    session.shared.info.packet_bytes_max.saturating_sub(SPARE_BYTES)
+    session.packet_bytes_max.saturating_sub(SPARE_BYTES)
 }
 
 /// Rows of tables with transactions only, so that one error undoes all, and which need no questions.
