@@ -35,6 +35,11 @@ pub fn run(
     if let Some(gtid) = session.shared.kept_gtid(transaction.gtid.as_ref())?
         && executed::is_executed(&mut session.connection, gtid)?
     {
+        for item in transaction.items() {
+            if let Item::Statement(statement) = item {
+                xa::end_left_over(session, &statement.class)?;
+            }
+        }
         // By an earlier run, which did not come to note it.
         return session.note_beside(range);
     }

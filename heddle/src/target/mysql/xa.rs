@@ -22,6 +22,7 @@ use super::session::MySqlSession;
 const UNKNOWN_XID: u16 = 1397;
 /// How long a server may take to let go of the branch of a connection that was closed.
 const DETACH_TIMEOUT: Duration = Duration::from_secs(60);
+const DETACH_POLL: Duration = Duration::from_micros(500);
 
 /// The branch that a transaction prepares. MySQL logs XA START and XA END, MariaDB only XA END.
 pub fn prepared_by(items: &[Item]) -> Option<&Xid> {
@@ -98,7 +99,7 @@ pub fn fingerprint(connection: &mut Connection, statement: &Statement) -> Result
 
 /// Prepares the branch with what `fill` puts in, on a connection of its own.
 pub fn prepare(
-    session: &MySqlSession,
+    session: &mut MySqlSession,
     transaction: &Transaction,
     xid: &Xid,
     fill: &dyn Fn(&mut MySqlSession) -> Result<(), Failure>,
@@ -129,8 +130,41 @@ pub fn prepare(
     fill(&mut branch)?;
     branch.script.statement(format!("XA END {xid}"));
     branch.script.statement(format!("XA PREPARE {xid}"));
-    branch.script.send(&mut branch.connection).map(|_| ())
-    // The connection closes here, and the branch is free for others.
+    branch.script.send(&mut branch.connection)?;
+    let id = branch.connection.server().connection_id;
+    branch.connection.close();
+    wait_for_the_end(session, id)
+}
+
+/// The branch is free for others once the connection that prepared it is no more. MySQL 5.7 uses up a GTID for an XA ROLLBACK that comes earlier, and fails.
+fn wait_for_the_end(session: &mut MySqlSession, connection_id: u64) -> Result<(), Failure> {
+    let sql = format!("SELECT COUNT(*) FROM information_schema.PROCESSLIST WHERE ID={connection_id}");
+    let since = Instant::now();
+    while session.connection.scalar(&sql).map_err(failed)?.as_deref() != Some("0") && since.elapsed() < DETACH_TIMEOUT {
+        std::thread::sleep(DETACH_POLL);
+    }
+    Ok(())
+}
+
+/// The source's GTID of an XA COMMIT or XA ROLLBACK is among those that the target has executed: is its branch prepared there all the same?
+pub fn end_left_over(session: &mut MySqlSession, statement: &Statement) -> Result<(), Failure> {
+    let Some(xid) = statement.xid.as_ref().filter(|_| is_end(&statement.class)) else { return Ok(()) };
+    if !is_prepared(&mut session.connection, xid)? {
+        return Ok(());
+    }
+    tracing::warn!(
+        "the target has used up the GTID of the end of branch {} and left it prepared (MySQL 5.7 does where an XA ROLLBACK fails): it is ended without being \
+         logged; replicas of the target that have it prepared, too, do not hear of it",
+        text(xid)
+    );
+    session.connection.execute("SET SESSION sql_log_bin=0").map_err(failed)?;
+    let ended = end(session, statement);
+    session.connection.execute("SET SESSION sql_log_bin=1").map_err(failed)?;
+    ended
+}
+
+fn is_end(class: &Class) -> bool {
+    matches!(class, Class::XaCommit { .. } | Class::XaRollback)
 }
 
 /// The items of a transaction, or of a piece of it, in the branch that has begun.
