@@ -403,13 +403,13 @@ fn execute_own_commit(
     transaction: &Transaction,
     statement: &StatementItem,
 ) -> Result<(), Failure> {
+    if is_xa(&statement.class.class) {
+        return xa::end(session, transaction, &statement.class);
+    }
     if let Some(set) = session.shared.set_gtid(transaction.gtid.as_ref())? {
         session.connection.execute(set).map_err(failed)?;
     }
-    match is_xa(&statement.class.class) {
-        true => xa::end(session, &statement.class),
-        false => execute(session, statement),
-    }
+    execute(session, statement)
 }
 
 /// What a crash may have cut: it is there in part, or whole.

@@ -1,11 +1,12 @@
 //! MySQL and MariaDB as the target: `BINLOG` statements over ordinary connections.
 //!
-//! `session` one worker's connection · `script` packets · `answers` to many statements · `single` transactions that are one statement · `note` their progress as a row · `rows` events · `alone` transactions with statements, or too large · `in_order` several with statements that share a transaction · `intent` executed once · `statement` one of the source's · `xa` prepared transactions · `context` a statement's
+//! `session` one worker's connection · `script` packets · `answers` to many statements · `single` transactions that are one statement · `note` their progress as a row · `rows` events · `alone` transactions with statements, or too large · `in_order` several with statements that share a transaction · `intent` executed once · `statement` one of the source's · `xa` prepared transactions · `branches` their connections · `context` a statement's
 //! session state · `progress` the bookkeeping tables · `opened` what they hold · `catalogue` table definitions · `fingerprint` was a DDL executed · `executed` was a GTID ·
 //! `lookup` rows that MariaDB could take for others · `info` what the server is · `check` and `check_schema` for `--dry-run` · `failures` its errors.
 
 mod alone;
 mod answers;
+mod branches;
 mod catalogue;
 mod check;
 mod check_schema;
@@ -43,6 +44,7 @@ use engine::scheduler::CommitOrder;
 use engine::schema::Catalogue;
 use wire::{ConnectOptions, Connection};
 
+use self::branches::Branches;
 use self::failures::{code, failed};
 use self::info::TargetInfo;
 use self::intent::{Intent, OWN_DOMAIN};
@@ -76,6 +78,7 @@ pub struct Shared {
     /// Statements of all workers run here, so that temporary tables find their session.
     alone: Mutex<Option<MySqlSession>>,
     pub(self) engines: Mutex<in_order::Engines>,
+    branches: Mutex<Branches>,
     /// Of tables whose rows MariaDB could take for others.
     lookups: Lookups,
 }
@@ -158,6 +161,7 @@ impl MySqlTarget {
             intent: Mutex::new(None),
             alone: Mutex::new(None),
             engines: Mutex::default(),
+            branches: Mutex::default(),
             lookups: Lookups::default(),
         };
         Ok(Self {
@@ -441,6 +445,7 @@ impl Target for MySqlTarget {
             tracing::debug!("releasing the channel's lock: {error}");
         }
         *locked(&self.shared.alone) = None;
+        locked(&self.shared.branches).lose();
     }
 }
 

@@ -27,7 +27,7 @@ use crate::target::{Commit, Range, Session, Single, WORKERS_MAX};
 
 /// The number of the session that runs statements for all workers; beyond any worker's.
 pub(super) const ALONE: usize = 4096;
-/// The number of the sessions that prepare XA transactions.
+/// The first number of the sessions that prepare XA transactions.
 pub(super) const XA: usize = 4097;
 
 /// How long one try to get a session's lock waits, in seconds: connections that were closed disappear meanwhile.
@@ -505,6 +505,7 @@ impl Session for MySqlSession {
 
     fn recover(&mut self, transactions: &[Arc<Transaction>], range: Range<'_>) -> Result<Seq, Failure> {
         self.begin_anew();
+        locked(&self.shared.branches).lose();
         self.connection = connect_as(&self.shared, self.number)?;
         self.introduce()?;
         let shared = Arc::clone(&self.shared);

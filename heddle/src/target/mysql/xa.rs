@@ -1,8 +1,8 @@
 //! XA transactions that are prepared and committed apart.
 //!
 //! The rows of one are in the log where it was prepared, its COMMIT or ROLLBACK is a transaction of its own. The prepare runs on a
-//! connection that is closed afterwards: the servers then keep the branch for any other connection to end (MySQL 5.7,
-//! MariaDB 10.5 and later). Neither can share a transaction with the progress, so each is announced by an intent, and after a
+//! connection of its own, which ends the branch if it can (`branches`); one that is closed before leaves it to the server for any other
+//! connection to end (MySQL 5.7, MariaDB 10.5 and later). Neither can share a transaction with the progress, so each is announced by an intent, and after a
 //! crash `XA RECOVER` tells what became of it.
 
 use std::sync::Arc;
@@ -15,14 +15,13 @@ use engine::sql::{Class, Statement, Xid};
 use engine::transaction::{Item, Transaction};
 use wire::Connection;
 
+use super::branches::DETACH_TIMEOUT;
 use super::failures::{code, failed};
 use super::session::MySqlSession;
+use super::{Shared, locked};
 
 /// `XAER_NOTA`: there is no such branch, or another connection still has it.
 const UNKNOWN_XID: u16 = 1397;
-/// How long a server may take to let go of the branch of a connection that was closed.
-const DETACH_TIMEOUT: Duration = Duration::from_secs(60);
-const DETACH_POLL: Duration = Duration::from_micros(500);
 
 /// The branch that a transaction prepares. MySQL logs XA START and XA END, MariaDB only XA END.
 pub fn prepared_by(items: &[Item]) -> Option<&Xid> {
@@ -116,34 +115,33 @@ pub fn prepare(
         )
         .remedy("upgrade the target (MySQL 5.7, MariaDB 10.5 or later), or commit in one phase on the source"));
     }
-    let mut branch = MySqlSession::open(shared, super::session::XA)?;
+    let mut branches = locked(&shared.branches);
+    let mut branch = branches.open(session)?;
     if is_prepared(&mut branch.connection, xid)? {
-        // By the connection before, whose end was waited for.
+        // By a connection before.
+        branches.give_back(branch);
         return Ok(());
     }
-    if let Some(set) = branch.shared.set_gtid(transaction.gtid.as_ref())? {
+    if let Some(set) = shared.set_gtid(transaction.gtid.as_ref())? {
         branch.connection.execute(set).map_err(failed)?;
     }
     branch.encoder.set_server_id(transaction.server_id);
-    let xid = text(xid);
-    branch.script.statement(format!("XA START {xid}"));
+    let name = text(xid);
+    branch.script.statement(format!("XA START {name}"));
     fill(&mut branch)?;
-    branch.script.statement(format!("XA END {xid}"));
-    branch.script.statement(format!("XA PREPARE {xid}"));
+    branch.script.statement(format!("XA END {name}"));
+    branch.script.statement(format!("XA PREPARE {name}"));
     branch.script.send(&mut branch.connection)?;
-    let id = branch.connection.server().connection_id;
-    branch.connection.close();
-    wait_for_the_end(session, id)
+    if !ends_its_own(&shared) {
+        return branches.leave(session, branch);
+    }
+    branches.keep(xid, branch);
+    Ok(())
 }
 
-/// The branch is free for others once the connection that prepared it is no more. MySQL 5.7 uses up a GTID for an XA ROLLBACK that comes earlier, and fails.
-fn wait_for_the_end(session: &mut MySqlSession, connection_id: u64) -> Result<(), Failure> {
-    let sql = format!("SELECT COUNT(*) FROM information_schema.PROCESSLIST WHERE ID={connection_id}");
-    let since = Instant::now();
-    while session.connection.scalar(&sql).map_err(failed)?.as_deref() != Some("0") && since.elapsed() < DETACH_TIMEOUT {
-        std::thread::sleep(DETACH_POLL);
-    }
-    Ok(())
+/// MariaDB takes no GTID on a connection with a prepared branch (error 1953).
+fn ends_its_own(shared: &Shared) -> bool {
+    !(shared.sets_gtid() && shared.info.flavour == Flavour::MariaDb)
 }
 
 /// The source's GTID of an XA COMMIT or XA ROLLBACK is among those that the target has executed: is its branch prepared there all the same?
@@ -157,8 +155,14 @@ pub fn end_left_over(session: &mut MySqlSession, statement: &Statement) -> Resul
          logged; replicas of the target that have it prepared, too, do not hear of it",
         text(xid)
     );
+    let shared = Arc::clone(&session.shared);
+    let mut branches = locked(&shared.branches);
+    if let Some(branch) = branches.take(xid) {
+        branches.leave(session, branch)?;
+    }
+    branches.settle(session)?;
     session.connection.execute("SET SESSION sql_log_bin=0").map_err(failed)?;
-    let ended = end(session, statement);
+    let ended = end_by_another(session, statement, xid);
     session.connection.execute("SET SESSION sql_log_bin=1").map_err(failed)?;
     ended
 }
@@ -184,15 +188,48 @@ pub fn apply(branch: &mut MySqlSession, transaction: &Transaction) -> Result<(),
     branch.script.send(&mut branch.connection).map(|_| ())
 }
 
-/// XA COMMIT or XA ROLLBACK of a branch that was prepared before.
-pub fn end(session: &mut MySqlSession, statement: &Statement) -> Result<(), Failure> {
+/// XA COMMIT or XA ROLLBACK of a branch that was prepared before, under the transaction's GTID.
+pub fn end(session: &mut MySqlSession, transaction: &Transaction, statement: &Statement) -> Result<(), Failure> {
     let Some(xid) = &statement.xid else {
         return Err(Failure::new(FailureKind::Refused, "an XA statement without its identifier"));
     };
-    let verb = if matches!(statement.class, Class::XaRollback) { "ROLLBACK" } else { "COMMIT" };
+    let shared = Arc::clone(&session.shared);
+    let set = shared.set_gtid(transaction.gtid.as_ref())?;
+    let mut branches = locked(&shared.branches);
+    if let Some(mut branch) = branches.take(xid) {
+        let name = text(xid);
+        let mut run = |sql: &str| branch.connection.execute(sql).map(|_| ()).map_err(failed);
+        match set.as_deref().map_or(Ok(()), &mut run).and_then(|()| run(&format!("XA {} {name}", verb(statement)))) {
+            Ok(()) => {
+                branch.after_own_commit()?;
+                branches.give_back(branch);
+                return Ok(());
+            }
+            // Where it is in this nobody knows: who connects anew waits for its end.
+            Err(lost) if lost.kind == FailureKind::ConnectionLost => return Err(lost),
+            // The other way knows what that may mean.
+            Err(failure) => {
+                tracing::debug!("branch {name}: {failure}");
+                branches.leave(session, branch)?;
+            }
+        }
+    }
+    branches.settle(session)?;
+    if let Some(set) = set {
+        session.connection.execute(set).map_err(failed)?;
+    }
+    end_by_another(session, statement, xid)
+}
+
+fn verb(statement: &Statement) -> &'static str {
+    if matches!(statement.class, Class::XaRollback) { "ROLLBACK" } else { "COMMIT" }
+}
+
+/// The branch is the server's.
+fn end_by_another(session: &mut MySqlSession, statement: &Statement, xid: &Xid) -> Result<(), Failure> {
     let since = Instant::now();
     loop {
-        match session.connection.execute(format!("XA {verb} {}", text(xid))) {
+        match session.connection.execute(format!("XA {} {}", verb(statement), text(xid))) {
             Ok(_) => return Ok(()),
             Err(error) if error.code() == Some(UNKNOWN_XID) => {
                 if !is_prepared(&mut session.connection, xid)? || since.elapsed() > DETACH_TIMEOUT {
