@@ -377,30 +377,6 @@ fn created_without_its_rows(kind: Kind, options: &[&str]) -> Result<()> {
     pair.to_the_end(options).map(drop)
 }
 
-/// Heddle is killed again and again while it ends branches that changed nothing, of which the target has no trace but heddle's own.
-fn empty_branches_survive_kills(options: &[&str]) -> Result<()> {
-    let pair = Pair::start(MARIADB_10_11)?;
-    pair.source.execute("CREATE DATABASE d; CREATE TABLE d.t (id INT PRIMARY KEY); INSERT INTO d.t VALUES (1)")?;
-    let mut sql = String::new();
-    for number in 0..3000 {
-        let end = if number % 2 == 0 { "ROLLBACK" } else { "COMMIT" };
-        sql += &format!(
-            "XA START 'x{number}'; INSERT IGNORE INTO d.t VALUES (1); XA END 'x{number}'; XA PREPARE 'x{number}'; XA {end} 'x{number}';"
-        );
-    }
-    pair.source.run_script(sql.as_bytes())?;
-    pair.source.execute("INSERT INTO d.t VALUES (2)")?;
-    let mut line = vec!["--until-end"];
-    line.extend(options);
-    for wait in (0..30).map(|round| 100 + round * 37 % 150) {
-        let running = pair.begin(&line)?;
-        thread::sleep(Duration::from_millis(wait));
-        running.kill()?;
-        running.wait()?;
-    }
-    pair.to_the_end(options).map(drop)
-}
-
 /// All are killed when a definition has been executed, and its note has not been written: executed again it would be undone.
 fn swap_before_its_note(kind: Kind, schema: &str) -> Result<()> {
     let pair = Pair::start_with(kind, &["--sync-binlog=1", "--innodb-flush-log-at-trx-commit=1"], &[])?;
@@ -422,38 +398,6 @@ fn swap_before_its_note(kind: Kind, schema: &str) -> Result<()> {
     on_the_note.join().map_err(|_| anyhow::anyhow!("the blocking session ended"))??;
     pair.target.restart(&[])?;
     pair.to_the_end(&[]).map(drop)
-}
-
-/// Prepared XA transactions outlive restarts of heddle, the target and the source; some are too large to be held in memory.
-fn prepared_outlives_all(kind: Kind) -> Result<()> {
-    let durable = ["--sync-binlog=1", "--innodb-flush-log-at-trx-commit=1"];
-    let pair = Pair::start_with(kind, &durable, &[])?;
-    pair.source.execute("CREATE DATABASE d; CREATE TABLE d.t (id INT AUTO_INCREMENT PRIMARY KEY, v LONGBLOB)")?;
-    pair.source.execute("INSERT INTO d.t VALUES (1, 'a'), (2, 'b'), (3, 'c'), (4, 'd')")?;
-    let prepare = |name: &str, sql: &str| {
-        // Each in a session that ends with it.
-        pair.source.run_script(format!("XA START '{name}'; {sql}; XA END '{name}'; XA PREPARE '{name}';").as_bytes())
-    };
-    prepare("commit", "UPDATE d.t SET v = 'changed' WHERE id = 1; INSERT INTO d.t VALUES (10, 'new')")?;
-    prepare("back", "DELETE FROM d.t WHERE id = 2")?;
-    prepare("large", "INSERT INTO d.t VALUES (11, REPEAT('x', 9000000)), (12, REPEAT('y', 9000000))")?;
-    prepare("large back", "UPDATE d.t SET v = REPEAT('z', 18000000) WHERE id = 3")?;
-    pair.source.execute("INSERT INTO d.t VALUES (20, 'beside')")?;
-    let prepared = |server: &Server| -> Result<usize> { Ok(server.rows("XA RECOVER")?.len()) };
-    pair.to_the_end(&[])?;
-    ensure!(prepared(&pair.target)? == 4, "{:?}", pair.target.rows("XA RECOVER")?);
-    pair.target.kill()?;
-    pair.target.restart(&[])?;
-    pair.source.kill()?;
-    pair.source.restart(&[])?;
-    ensure!(prepared(&pair.target)? == 4 && prepared(&pair.source)? == 4, "lost by a restart");
-    pair.source.execute("INSERT INTO d.t VALUES (21, 'beside')")?;
-    pair.source.execute(
-        "XA COMMIT 'commit'; XA ROLLBACK 'large back'; XA ROLLBACK 'back'; XA COMMIT 'large'; UPDATE d.t SET v = 'last' WHERE id < 12",
-    )?;
-    pair.to_the_end(&[])?;
-    ensure!(prepared(&pair.target)? == 0 && prepared(&pair.source)? == 0, "{:?}", pair.target.rows("XA RECOVER")?);
-    Ok(())
 }
 
 /// Heddle and the target are killed while large XA transactions and definitions with many rows are applied.
@@ -583,10 +527,6 @@ tests! {
     mariadb_created_without_its_rows_preserve: created_without_its_rows(MARIADB_10_11, &["--gtids", "preserve"]);
     mysql_created_without_its_rows: created_without_its_rows(MYSQL_9_7, &[]);
     mysql_created_without_its_rows_preserve: created_without_its_rows(MYSQL_9_7, &["--gtids", "preserve"]);
-    mariadb_empty_branches: empty_branches_survive_kills(&["--gtids", "preserve"]);
-    mariadb_empty_branches_relaxed: empty_branches_survive_kills(&["--gtids", "preserve", "--commit-order", "relaxed"]);
-    mariadb_prepared_outlives_all: prepared_outlives_all(MARIADB_10_11);
-    mysql_prepared_outlives_all: prepared_outlives_all(MYSQL_9_7);
     mariadb_random: random_workloads(MARIADB_10_11, "mariadb_random");
     mysql_random: random_workloads(MYSQL_9_7, "mysql_random");
 }

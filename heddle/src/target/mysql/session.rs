@@ -193,6 +193,9 @@ pub(super) fn holders(
     numbers: impl IntoIterator<Item = usize>,
 ) -> Result<Vec<(usize, u64)>, Failure> {
     let numbers: Vec<usize> = numbers.into_iter().collect();
+    if numbers.is_empty() {
+        return Ok(Vec::new());
+    }
     let locks: Vec<String> =
         numbers.iter().map(|&number| format!("IS_USED_LOCK({})", quote(&lock_name(channel, number)))).collect();
     let row = connection.row(format!("SELECT {}", locks.join(","))).map_err(failed)?;
