@@ -60,7 +60,10 @@ impl Redefined {
             _ if statement.class.is_of_its_tables() => {
                 let sql = &statement.query.sql;
                 let relations = mentions(sql, b"references") || mentions(sql, b"foreign");
-                Self::Tables { names: statement.class.tables.clone(), relations }
+                // What is new of a parent is who refers to it.
+                let is_redefined = |name: &&ObjectName| !statement.class.parents.contains(name);
+                let names = statement.class.tables.iter().filter(is_redefined).cloned().collect();
+                Self::Tables { names, relations }
             }
             kind if kind.changes_tables() => Self::Everything,
             _ => Self::Nothing,
@@ -107,7 +110,13 @@ mod tests {
     #[test]
     fn tables_that_a_statement_names() {
         check("CREATE TABLE t (id INT)", "d.t", false);
-        check("CREATE TABLE t (id INT REFERENCES p (id))", "d.t d.p", true);
+        check("CREATE TABLE t (id INT REFERENCES p (id))", "d.t", true);
+        check(
+            "ALTER TABLE t ADD FOREIGN KEY (a) REFERENCES p (id), ADD FOREIGN KEY (b) REFERENCES t (id)",
+            "d.t",
+            true,
+        );
+        check("ALTER TABLE t ADD FOREIGN KEY (a) REFERENCES p (id), RENAME TO p", "d.t d.p", true);
         check("ALTER TABLE e.T ADD COLUMN x INT", "e.T", false);
         check("ALTER TABLE t DROP Foreign KEY f", "d.t", true);
         check("RENAME TABLE a TO b, c TO e.a", "d.a d.b d.c e.a", false);

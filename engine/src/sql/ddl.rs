@@ -211,7 +211,7 @@ fn create_table(cursor: &mut Cursor<'_>, schema: &str, temporary: bool, if_not_e
         let mut opening = true;
         loop {
             if cursor.eat("REFERENCES") {
-                statement.note(cursor.object(&name.schema)?);
+                statement.note_parent(cursor.object(&name.schema)?);
                 continue;
             }
             if opening && cursor.is("SELECT") || depth == 0 && is_query(cursor) {
@@ -317,7 +317,7 @@ fn alter_table(cursor: &mut Cursor<'_>, schema: &str) -> Option<Statement> {
     let mut depth = 0u32;
     loop {
         if cursor.eat("REFERENCES") {
-            statement.note(cursor.object(&name.schema)?);
+            statement.note_parent(cursor.object(&name.schema)?);
             continue;
         }
         if depth == 0 {

@@ -37,6 +37,8 @@ pub struct Statement {
     /// DDL: every table named, old and new names, parents of foreign keys and the model of LIKE included, each
     /// once, the main one first. DML: the table that is changed if there is just one, else nothing.
     pub tables: Vec<ObjectName>,
+    /// DDL: those of the tables that are named as parents of foreign keys alone.
+    pub parents: Vec<ObjectName>,
     /// Schemas that are themselves created, altered or dropped.
     pub schemas: Vec<String>,
     /// DDL on views, triggers, routines and events: the schemas that these are in.
@@ -48,7 +50,15 @@ pub struct Statement {
 
 impl Statement {
     pub fn of(class: Class) -> Self {
-        Self { class, tables: Vec::new(), schemas: Vec::new(), homes: Vec::new(), guards: Guards::default(), xid: None }
+        Self {
+            class,
+            tables: Vec::new(),
+            parents: Vec::new(),
+            schemas: Vec::new(),
+            homes: Vec::new(),
+            guards: Guards::default(),
+            xid: None,
+        }
     }
 
     /// A definition of the tables that it names, and of nothing else. Not if a name is beyond ASCII: which table a client meant that sends other bytes
@@ -69,7 +79,15 @@ impl Statement {
             && self.tables.iter().all(is_ascii)
     }
 
+    pub(super) fn note_parent(&mut self, table: ObjectName) {
+        if !self.tables.contains(&table) {
+            self.parents.push(table.clone());
+            self.tables.push(table);
+        }
+    }
+
     pub(super) fn note(&mut self, table: ObjectName) {
+        self.parents.retain(|parent| *parent != table);
         if !self.tables.contains(&table) {
             self.tables.push(table);
         }

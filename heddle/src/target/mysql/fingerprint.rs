@@ -52,8 +52,12 @@ fn queries(statement: &Statement, info: &TargetInfo) -> Vec<String> {
     schemas.extend(statement.tables.iter().map(|table| table.schema.as_str()));
     schemas.sort_unstable();
     schemas.dedup();
+    let kind = match statement.class {
+        Class::Ddl { kind } => kind,
+        _ => DdlKind::Other,
+    };
     for schema in schemas {
-        queries.extend(schema_queries(&quote(schema)));
+        queries.extend(schema_queries(&quote(schema), kind));
     }
     queries
 }
@@ -129,34 +133,53 @@ fn is_device(name: &str) -> bool {
     matches!(name.as_str(), "con" | "prn" | "nul" | "aux" | "clock$") || numbered("com") || numbered("lpt")
 }
 
-/// What a schema holds beside the definitions of its tables.
-fn schema_queries(schema: &str) -> Vec<String> {
-    vec![
-        format!(
-            "SELECT SCHEMA_NAME, DEFAULT_CHARACTER_SET_NAME, DEFAULT_COLLATION_NAME FROM information_schema.SCHEMATA \
-             WHERE SCHEMA_NAME={schema}"
-        ),
-        format!(
-            "SELECT TABLE_NAME, TABLE_TYPE FROM information_schema.TABLES WHERE TABLE_SCHEMA={schema} ORDER BY TABLE_NAME"
-        ),
+/// What a statement of this kind may change in a schema, beside the definitions of its tables. Servers before MySQL 8 look at the files of all tables for
+/// some of it.
+fn schema_queries(schema: &str, kind: DdlKind) -> Vec<String> {
+    let views = || {
         format!(
             "SELECT TABLE_NAME, VIEW_DEFINITION, DEFINER, SECURITY_TYPE, CHECK_OPTION FROM information_schema.VIEWS \
              WHERE TABLE_SCHEMA={schema} ORDER BY TABLE_NAME"
-        ),
+        )
+    };
+    let routines = || {
         format!(
             "SELECT ROUTINE_NAME, ROUTINE_TYPE, ROUTINE_DEFINITION, CREATED, LAST_ALTERED, DEFINER, ROUTINE_COMMENT \
              FROM information_schema.ROUTINES WHERE ROUTINE_SCHEMA={schema} ORDER BY ROUTINE_NAME, ROUTINE_TYPE"
-        ),
+        )
+    };
+    let triggers = || {
         format!(
             "SELECT TRIGGER_NAME, EVENT_OBJECT_TABLE, ACTION_STATEMENT, ACTION_ORDER, CREATED, DEFINER \
              FROM information_schema.TRIGGERS WHERE TRIGGER_SCHEMA={schema} ORDER BY TRIGGER_NAME"
-        ),
-        // Not the state, which the scheduler changes by itself.
+        )
+    };
+    // Not the state, which the scheduler changes by itself.
+    let events = || {
         format!(
             "SELECT EVENT_NAME, EVENT_DEFINITION, INTERVAL_VALUE, INTERVAL_FIELD \
              FROM information_schema.EVENTS WHERE EVENT_SCHEMA={schema} ORDER BY EVENT_NAME"
-        ),
-    ]
+        )
+    };
+    match kind {
+        DdlKind::View => vec![views()],
+        DdlKind::Routine => vec![routines()],
+        DdlKind::Trigger => vec![triggers()],
+        DdlKind::Event => vec![events()],
+        _ => vec![
+            format!(
+                "SELECT SCHEMA_NAME, DEFAULT_CHARACTER_SET_NAME, DEFAULT_COLLATION_NAME FROM information_schema.SCHEMATA \
+                 WHERE SCHEMA_NAME={schema}"
+            ),
+            format!(
+                "SELECT TABLE_NAME, TABLE_TYPE FROM information_schema.TABLES WHERE TABLE_SCHEMA={schema} ORDER BY TABLE_NAME"
+            ),
+            views(),
+            routines(),
+            triggers(),
+            events(),
+        ],
+    }
 }
 
 /// What is not there is part of the state, too.
@@ -250,6 +273,14 @@ mod tests {
         assert!(asks("RENAME TABLE con.`LPT1` TO com0", &mysql, "NAME LIKE 'd/com0' "));
         assert!(asks("CREATE VIEW x.v AS SELECT 1", &mysql, "VIEWS WHERE TABLE_SCHEMA='x'"));
         assert!(asks("DROP PROCEDURE p", &mysql, "ROUTINES WHERE ROUTINE_SCHEMA='d'"));
+        assert!(asks(
+            "CREATE TRIGGER g BEFORE INSERT ON t FOR EACH ROW DO 1",
+            &mysql,
+            "TRIGGERS WHERE TRIGGER_SCHEMA='d'"
+        ));
+        assert!(asks("DROP EVENT x.e", &mysql, "EVENTS WHERE EVENT_SCHEMA='x'"));
+        assert!(!asks("CREATE VIEW x.v AS SELECT 1", &mysql, "TABLES WHERE"));
+        assert!(asks("CREATE DATABASE x", &mysql, "TABLES WHERE TABLE_SCHEMA='x'"));
         assert!(asks("CREATE USER u", &mysql, "mysql.user"));
         assert!(asks("CREATE SERVER s FOREIGN DATA WRAPPER mysql OPTIONS (HOST 'h')", &mysql, "mysql.servers"));
         assert!(!asks("CREATE TABLE t (id INT)", &mysql, "mysql.user"));

@@ -5,7 +5,7 @@ mod held;
 mod periods;
 mod relations;
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use binlog::{ColumnKind, Flavour, TableMap};
@@ -27,8 +27,10 @@ pub struct MySqlCatalogue {
     tables: HashMap<TableId, Arc<Table>>,
     /// What was read since the last DDL, of tables in use and of their neighbours.
     definitions: Held,
-    /// Foreign keys of the whole server, read with the first table after each DDL.
+    /// Foreign keys of the whole server.
     relations: Option<Arc<Relations>>,
+    /// The tables whose foreign keys are to be read again.
+    changed: HashSet<Name>,
     /// Where what sessions have to know is noted.
     shared: Option<Arc<Shared>>,
 }
@@ -38,6 +40,9 @@ type Name = (String, String);
 
 /// Schemas that are looked at for more.
 const SCHEMAS: usize = 128;
+
+/// Of more tables foreign keys are not read one by one.
+const CHANGED_MAX: usize = 100;
 
 /// How often the connection may be lost during one query: more often than that, it is the query.
 const LOST_MAX: u32 = 20;
@@ -51,6 +56,7 @@ impl MySqlCatalogue {
             tables: HashMap::new(),
             definitions: Held::default(),
             relations: None,
+            changed: HashSet::new(),
             shared: None,
         }
     }
@@ -182,6 +188,7 @@ impl MySqlCatalogue {
         self.tables.clear();
         self.definitions = Held::default();
         self.relations = None;
+        self.changed.clear();
         if let Some(shared) = &self.shared {
             shared.lookups.clear();
         }
@@ -251,10 +258,15 @@ impl MySqlCatalogue {
     }
 
     fn relations(&mut self) -> Result<Arc<Relations>, String> {
-        if let Some(relations) = &self.relations {
-            return Ok(Arc::clone(relations));
-        }
-        let relations = Arc::new(Relations::read(&mut |sql| self.rows(sql))?);
+        let relations = match self.relations.clone() {
+            Some(known) if self.changed.is_empty() => return Ok(known),
+            Some(known) if self.changed.len() <= CHANGED_MAX => {
+                let changed = self.changed.clone();
+                Arc::new(known.read_again(&changed, &mut |sql| self.rows(sql))?)
+            }
+            _ => Arc::new(Relations::read(&mut |sql| self.rows(sql))?),
+        };
+        self.changed.clear();
         self.relations = Some(Arc::clone(&relations));
         Ok(relations)
     }
@@ -331,9 +343,10 @@ impl Catalogue for MySqlCatalogue {
         };
         let is_one = |name: &Name| names.iter().any(|named| may_name(named, &name.0, &name.1));
         self.definitions.forget(is_one);
-        let related = self.relations.as_ref().is_none_or(|known| known.names().any(is_one));
-        if *relations || related {
-            self.relations = None;
+        let concerned = self.relations.as_ref().map(|known| known.concerned(is_one)).unwrap_or_default();
+        if *relations || !concerned.is_empty() {
+            self.changed.extend(concerned);
+            self.changed.extend(names.iter().map(|named| (named.schema.clone(), named.name.clone())));
             // What follows from them may be anywhere.
             self.tables.clear();
         } else {

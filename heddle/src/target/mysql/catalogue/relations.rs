@@ -6,9 +6,10 @@ use engine::schema::Column;
 use wire::Row;
 
 use super::Name;
+use crate::target::mysql::sql::quote;
 
 /// One foreign key.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Relation {
     pub name: String,
     pub child: Name,
@@ -26,31 +27,32 @@ pub struct Relations {
     by_parent: HashMap<Name, Vec<usize>>,
 }
 
+/// Runs a query.
+type Rows<'a> = &'a mut dyn FnMut(&str) -> Result<Vec<Row>, String>;
+
 impl Relations {
-    /// Reads all that the server has.
-    pub fn read(rows: &mut dyn FnMut(&str) -> Result<Vec<Row>, String>) -> Result<Self, String> {
-        let rules = rows(
-            "SELECT CONSTRAINT_SCHEMA, TABLE_NAME, CONSTRAINT_NAME, DELETE_RULE, UPDATE_RULE \
-             FROM information_schema.REFERENTIAL_CONSTRAINTS",
-        )?;
-        if rules.is_empty() {
-            return Ok(Self::default());
+    /// Reads all that the server has. MySQL 5.7 and MariaDB open every table for it.
+    pub fn read(rows: Rows) -> Result<Self, String> {
+        Ok(Self::new(read(rows, None)?))
+    }
+
+    /// The same with what these tables refer to now.
+    pub fn read_again(&self, tables: &HashSet<Name>, rows: Rows) -> Result<Self, String> {
+        let mut all: Vec<Relation> = self.all.iter().filter(|one| !tables.contains(&one.child)).cloned().collect();
+        for table in tables {
+            all.extend(read(rows, Some(table))?);
         }
-        let usage = rows(
-            "SELECT TABLE_SCHEMA, TABLE_NAME, CONSTRAINT_NAME, COLUMN_NAME, REFERENCED_TABLE_SCHEMA, \
-             REFERENCED_TABLE_NAME, REFERENCED_COLUMN_NAME FROM information_schema.KEY_COLUMN_USAGE \
-             WHERE REFERENCED_TABLE_NAME IS NOT NULL ORDER BY TABLE_SCHEMA, TABLE_NAME, CONSTRAINT_NAME, ORDINAL_POSITION",
-        )?;
-        let mut by_constraint: HashMap<[&str; 3], Vec<&Row>> = HashMap::new();
-        for row in &usage {
-            by_constraint.entry(constraint(row)?).or_default().push(row);
-        }
-        let mut all = Vec::new();
-        for rule in &rules {
-            let columns = by_constraint.get(&constraint(rule)?).map_or(&[][..], Vec::as_slice);
-            all.extend(relation(rule, columns)?);
-        }
+        // A server that does not tell upper from lower case finds one table by several names.
+        let mut seen = HashSet::new();
+        all.retain(|one| seen.insert((one.child.clone(), one.name.clone())));
         Ok(Self::new(all))
+    }
+
+    /// The tables whose foreign keys a definition of these may have changed: they themselves, and those that refer to them (which a new name of
+    /// the parent changes).
+    pub fn concerned(&self, is_one: impl Fn(&Name) -> bool) -> HashSet<Name> {
+        let all = self.all.iter().filter(|relation| is_one(&relation.child) || is_one(&relation.parent));
+        all.map(|relation| relation.child.clone()).collect()
     }
 
     fn new(all: Vec<Relation>) -> Self {
@@ -60,11 +62,6 @@ impl Relations {
             relations.by_parent.entry(relation.parent.clone()).or_default().push(at);
         }
         Self { all, ..relations }
-    }
-
-    /// Of all tables that refer to others, or are referred to; some come twice.
-    pub fn names(&self) -> impl Iterator<Item = &Name> {
-        self.by_child.keys().chain(self.by_parent.keys())
     }
 
     /// Those of a table, in the server's order.
@@ -106,6 +103,39 @@ impl Relations {
         found.dedup();
         found
     }
+}
+
+/// The foreign keys of a table, or of all.
+fn read(rows: Rows, of: Option<&Name>) -> Result<Vec<Relation>, String> {
+    // The columns' names by which servers of before MySQL 8 find the table without looking at all.
+    let condition = |schema: &str| match of {
+        Some(name) => format!("{schema}={} AND TABLE_NAME={}", quote(&name.0), quote(&name.1)),
+        None => "TRUE".to_owned(),
+    };
+    let rules = rows(&format!(
+        "SELECT CONSTRAINT_SCHEMA, TABLE_NAME, CONSTRAINT_NAME, DELETE_RULE, UPDATE_RULE \
+         FROM information_schema.REFERENTIAL_CONSTRAINTS WHERE {}",
+        condition("CONSTRAINT_SCHEMA")
+    ))?;
+    if rules.is_empty() {
+        return Ok(Vec::new());
+    }
+    let usage = rows(&format!(
+        "SELECT TABLE_SCHEMA, TABLE_NAME, CONSTRAINT_NAME, COLUMN_NAME, REFERENCED_TABLE_SCHEMA, \
+         REFERENCED_TABLE_NAME, REFERENCED_COLUMN_NAME FROM information_schema.KEY_COLUMN_USAGE \
+         WHERE {} AND REFERENCED_TABLE_NAME IS NOT NULL ORDER BY TABLE_SCHEMA, TABLE_NAME, CONSTRAINT_NAME, ORDINAL_POSITION",
+        condition("TABLE_SCHEMA")
+    ))?;
+    let mut by_constraint: HashMap<[&str; 3], Vec<&Row>> = HashMap::new();
+    for row in &usage {
+        by_constraint.entry(constraint(row)?).or_default().push(row);
+    }
+    let mut all = Vec::new();
+    for rule in &rules {
+        let columns = by_constraint.get(&constraint(rule)?).map_or(&[][..], Vec::as_slice);
+        all.extend(relation(rule, columns)?);
+    }
+    Ok(all)
 }
 
 /// Schema, table and name of a constraint: the first columns of both queries.
@@ -161,6 +191,13 @@ mod tests {
         let reached = |table| relations.descendants(&name(table)).into_iter().map(|(_, name)| name.as_str()).collect();
         let reached: [Vec<&str>; 3] = [reached("a"), reached("c"), reached("d")];
         assert_eq!(reached, [vec!["b", "c", "a"], vec!["a", "b", "c"], vec![]]);
+        let concerned = |table| {
+            let mut found: Vec<String> =
+                relations.concerned(|one| one.1 == table).into_iter().map(|(_, name)| name).collect();
+            found.sort();
+            found.concat()
+        };
+        assert_eq!(["a", "c", "d", "e"].map(concerned), ["abd", "ac", "d", ""]);
         let count = |table| (relations.of_child(&name(table)).count(), relations.of_parent(&name(table)).count());
         assert_eq!(["a", "b", "d", "e"].map(count), [(1, 2), (1, 1), (1, 0), (0, 0)]);
     }
