@@ -1,9 +1,9 @@
 //! What a channel survives beside kills: answers that are lost after the work was done, connections that end anywhere, statements
 //! that outlive the heddle which sent them. Random moments come from a seed; `HEDDLE_SEED=N` repeats a run.
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result, bail, ensure};
 use e2e::crash::{Crashes, Victim};
-use e2e::heddle::Heddle;
+use e2e::heddle::{Heddle, heddle};
 use e2e::pair::Pair;
 use e2e::proxy::{Fault, Proxy};
 use e2e::random;
@@ -258,6 +258,21 @@ fn source_frozen(kind: Kind) -> Result<()> {
     Ok(())
 }
 
+/// Until `heddle status` says whether the source is reached.
+fn wait_for_status(pair: &Pair, reached: bool) -> Result<()> {
+    for _ in 0..100 {
+        let run = heddle(&["status", "--to", &pair.target.url(), "--json"])?.successful()?;
+        let status: serde_json::Value = serde_json::from_str(&run.stdout)?;
+        let for_seconds = status[0]["source_lost_seconds"].as_u64();
+        if status[0]["source_reached"] == reached {
+            ensure!(for_seconds.is_some() != reached, "{run}");
+            return Ok(());
+        }
+        thread::sleep(Duration::from_millis(200));
+    }
+    bail!("heddle status never says that the source is {}", if reached { "reached" } else { "lost" })
+}
+
 /// The source does not take heddle's login for a while: heddle waits, as for a source that can not be reached.
 fn source_refuses_login(kind: Kind) -> Result<()> {
     let mut pair = Pair::start(kind)?;
@@ -274,9 +289,11 @@ fn source_refuses_login(kind: Kind) -> Result<()> {
     set_password("another")?;
     end_dumps(&pair.source)?;
     running.wait_for_log("login refused")?;
+    wait_for_status(&pair, false)?;
     pair.source.execute("INSERT INTO d.t VALUES (1)")?;
     set_password(PASSWORD)?;
     pair.target.wait_until("SELECT COUNT(*) FROM d.t")?;
+    wait_for_status(&pair, true)?;
     running.terminate()?;
     ensure!(running.wait()?.was_stopped()?, "it was not stopped");
     Ok(())

@@ -25,6 +25,10 @@ pub struct ChannelStatus {
     pub idle_seconds: f64,
     /// Whether a process holds the channel now.
     pub running: bool,
+    /// Whether that process is connected to its source, as far as was seen in the last seconds; null where none runs. True of files.
+    pub source_reached: Option<bool>,
+    /// How long it has not been, in seconds; null where it is, or where the account does not see.
+    pub source_lost_seconds: Option<u64>,
     /// Process and host that held it last.
     pub owner: String,
     /// A statement that can not be rolled back is under way, or was when the channel stopped.
@@ -81,7 +85,12 @@ impl ChannelStatus {
         if !self.gtid_set.is_empty() {
             lines.push(format!("  GTIDs           {}", self.gtid_set.replace('\n', "")));
         }
-        lines.push(format!("  source          {}", self.source));
+        let lost = match (self.source_reached, self.source_lost_seconds) {
+            (Some(false), Some(seconds)) => format!(": can not be reached for {seconds} s"),
+            (Some(false), None) => ": can not be reached".to_owned(),
+            _ => String::new(),
+        };
+        lines.push(format!("  source          {}{lost}", self.source));
         if self.commit_time_us > 0 {
             lines.push(format!(
                 "  last applied    {:.1} s ago, {:.3} s after its commit on the source",

@@ -103,6 +103,7 @@ impl Housekeeper {
             }
             if held.elapsed() >= HELD_EVERY {
                 in_vain = self.see_whether_it_is_held(in_vain)?;
+                self.target.show_source_lost(self.stats.source_lost_for().is_some());
                 held = Instant::now();
             }
         }

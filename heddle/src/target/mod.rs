@@ -87,6 +87,9 @@ pub trait Target: Send + Sync {
     /// Whether this process still has the channel: [`engine::failure::FailureKind::Fenced`] if another Heddle has taken it over.
     fn still_held(&self) -> Result<(), Failure>;
 
+    /// Lets `heddle status` say that the source can not be reached, or is reached again.
+    fn show_source_lost(&self, _: bool) {}
+
     /// Gives the channel back.
     fn close(&self);
 

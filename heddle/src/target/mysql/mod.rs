@@ -126,6 +126,8 @@ pub struct MySqlTarget {
     lock_waits_read: Mutex<Option<Instant>>,
     /// Workers that waited for a lock then.
     waiting: Mutex<HashSet<usize>>,
+    /// Its lock shows that the source can not be reached: no table is written for that.
+    source_lost: Mutex<Option<Connection>>,
 }
 
 impl MySqlTarget {
@@ -169,6 +171,7 @@ impl MySqlTarget {
             control: Mutex::new(control),
             lock_waits_read: Mutex::new(None),
             waiting: Mutex::default(),
+            source_lost: Mutex::default(),
         })
     }
 
@@ -439,7 +442,28 @@ impl Target for MySqlTarget {
         check_schema::target(&self.shared, source, report);
     }
 
+    fn show_source_lost(&self, lost: bool) {
+        let mut shown = locked(&self.source_lost);
+        if !lost {
+            *shown = None;
+            return;
+        }
+        let name = quote(&session::lock_name(&self.shared.channel, session::SOURCE_LOST));
+        let mut show = || -> Result<(), Failure> {
+            // The idle time of the connection tells for how long, so it is left alone.
+            if self.with_control(|control| control.scalar(format!("SELECT IS_USED_LOCK({name})")))?.is_none() {
+                let connection = shown.insert(session::connect(&self.shared)?);
+                connection.execute(format!("DO GET_LOCK({name}, 1)")).map_err(failed)?;
+            }
+            Ok(())
+        };
+        if let Err(failure) = show() {
+            tracing::debug!("showing that the source can not be reached: {failure}");
+        }
+    }
+
     fn close(&self) {
+        *locked(&self.source_lost) = None;
         let mut control = locked(&self.control);
         if let Err(error) = control.execute(format!("DO RELEASE_LOCK({})", quote(&self.lock_name()))) {
             tracing::debug!("releasing the channel's lock: {error}");

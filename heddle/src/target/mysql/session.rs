@@ -29,6 +29,8 @@ use crate::target::{Commit, Range, Session, Single, WORKERS_MAX};
 pub(super) const ALONE: usize = 4096;
 /// The first number of the sessions that prepare XA transactions.
 pub(super) const XA: usize = 4097;
+/// The number of the connection that lives while the source can not be reached.
+pub(super) const SOURCE_LOST: usize = 5000;
 
 /// How long one try to get a session's lock waits, in seconds: connections that were closed disappear meanwhile.
 const TAKE_OVER_S: u32 = 2;
@@ -241,7 +243,7 @@ pub(super) fn lease_lock_name(channel: &str) -> String {
 }
 
 /// At most 64 bytes: the channel has at most 50. The slash is in no channel's name.
-fn lock_name(channel: &str, number: usize) -> String {
+pub(super) fn lock_name(channel: &str, number: usize) -> String {
     format!("heddle.{channel}/{number}")
 }
 

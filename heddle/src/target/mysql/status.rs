@@ -7,7 +7,7 @@ use wire::{ConnectOptions, Connection};
 
 use super::failures::{NOT_THERE, code, failed};
 use super::progress::SCHEMA;
-use super::session::{ALONE, holders, lease_lock_name};
+use super::session::{ALONE, SOURCE_LOST, holders, lease_lock_name};
 use super::sql::quote;
 use crate::report::status::{ChannelStatus, InFlight, gaps};
 use crate::target::{CHANNEL_BYTES_MAX, WORKERS_MAX};
@@ -48,6 +48,7 @@ pub fn read(options: &ConnectOptions) -> Result<Vec<ChannelStatus>, Failure> {
                 _ => {}
             }
         }
+        let source_lost = source_lost(&mut connection, &channel)?;
         let seconds = |from: u64, to: u64| to.saturating_sub(from) as f64 / 1e6;
         channels.push(ChannelStatus {
             low_water,
@@ -61,6 +62,8 @@ pub fn read(options: &ConnectOptions) -> Result<Vec<ChannelStatus>, Failure> {
             delay_seconds: if commit_time_us == 0 { 0.0 } else { seconds(commit_time_us, applied_time_us) },
             idle_seconds: seconds(applied_time_us, now_us),
             running: holder.is_some(),
+            source_reached: holder.is_some().then_some(source_lost.is_none()),
+            source_lost_seconds: source_lost.flatten(),
             owner: text(8)?,
             intent: row.text(9).map_err(failed)?.map(str::to_owned),
             in_flight: in_flight(&mut connection, &channel)?,
@@ -68,6 +71,18 @@ pub fn read(options: &ConnectOptions) -> Result<Vec<ChannelStatus>, Failure> {
         });
     }
     Ok(channels)
+}
+
+/// Whether the channel's source can not be reached, and since how many seconds: not known of others' connections without the privilege PROCESS.
+fn source_lost(connection: &mut Connection, channel: &str) -> Result<Option<Option<u64>>, Failure> {
+    if channel.len() > CHANNEL_BYTES_MAX {
+        return Ok(None);
+    }
+    let holders = holders(connection, channel, [SOURCE_LOST])?;
+    let Some((_, id)) = holders.first() else { return Ok(None) };
+    let sql = format!("SELECT TIME FROM information_schema.PROCESSLIST WHERE ID={id}");
+    let seconds = connection.scalar(sql).map_err(failed)?;
+    Ok(Some(seconds.and_then(|text| text.parse().ok())))
 }
 
 /// What the channel's connections do. Each holds a lock by its number for as long as it lives. `None`: the account may not see it.

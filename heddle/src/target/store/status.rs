@@ -36,6 +36,8 @@ pub fn status(path: &Path) -> Result<Vec<ChannelStatus>, Failure> {
             running: false,
             owner: String::new(),
             intent: None,
+            source_reached: None,
+            source_lost_seconds: None,
             in_flight: Some(Vec::new()),
             channel,
         });
