@@ -22,8 +22,11 @@ pub fn checksums(server: &Server) -> Result<Checksums> {
 
 /// Row counts and hashes only: for ends of different versions, whose definitions print differently.
 pub fn contents(server: &Server) -> Result<Checksums> {
-    let tables = columns(server)?;
+    let mut tables = columns(server)?;
     let versioned = versioned(server)?;
+    for (_, columns) in tables.iter_mut().filter(|(table, _)| versioned.contains_key(*table)) {
+        columns.retain(|(name, data_type)| data_type != "bigint" || !TRANSACTION_NUMBERS.contains(&name.as_str()));
+    }
     let mut sql = String::from(SESSION);
     let mut names = Vec::new();
     for (table, columns) in &tables {
@@ -49,6 +52,9 @@ pub fn contents(server: &Server) -> Result<Checksums> {
     }
     Ok(names.into_iter().zip(rows.into_iter().map(|row| row.join(" "))).collect())
 }
+
+/// Ends of a row's time in the tests' tables, where these are numbers of the server's own transactions.
+const TRANSACTION_NUMBERS: [&str; 2] = ["`rs`", "`re`"];
 
 /// Rows that were changed or deleted, too.
 const HISTORY: &str = " FOR SYSTEM_TIME ALL";

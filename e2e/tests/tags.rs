@@ -228,7 +228,7 @@ impl Described {
             cascade_columns: Vec::new(),
             is_referenced: referenced.as_deref() != Some("0"),
             transactional: true,
-            runs_alone: false,
+            alone: None,
             lookup_columns: None,
             order_by_table: (!identified).then_some(TableOrderCause::NoUniqueKey),
         })

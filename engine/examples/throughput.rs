@@ -54,7 +54,7 @@ fn catalogue() -> OneTable {
         has_relations: false,
         is_referenced: false,
         transactional: true,
-        runs_alone: false,
+        alone: None,
         lookup_columns: None,
         order_by_table: None,
     }))

@@ -159,7 +159,7 @@ impl Keying {
                 Err(_) if defined.iter().any(|name| may_name(name, &rows.map.schema, &rows.map.table)) => continue,
                 plan => plan?,
             };
-            if !plan.table.transactional || plan.table.runs_alone {
+            if !plan.table.transactional || plan.table.alone.is_some() {
                 barrier.get_or_insert(BarrierCause::NonTransactional);
             }
             rows.table = Some(Arc::clone(&plan.table));

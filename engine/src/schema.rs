@@ -83,6 +83,18 @@ impl TableOrderCause {
     }
 }
 
+/// Why a table's rows share a target transaction with nothing but those of their own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Alone {
+    /// A sequence, whose row is logged beside the transaction and would take the GTID that is kept.
+    Sequence,
+    /// MariaDB's history with numbers of transactions (`ROW START` of type `BIGINT UNSIGNED`): what one transaction changes twice leaves no history.
+    TransactionHistory,
+    /// MariaDB's history in partitions that are filled one after the other (`PARTITION BY SYSTEM_TIME LIMIT`), or made when they are needed (`AUTO`):
+    /// which one is looked for once for each change of the source.
+    HistoryPartitions,
+}
+
 #[derive(Clone, Debug)]
 pub struct Table {
     pub id: TableId,
@@ -105,7 +117,7 @@ pub struct Table {
     pub is_referenced: bool,
     pub transactional: bool,
     /// Its rows share a target transaction with nothing but those of their own.
-    pub runs_alone: bool,
+    pub alone: Option<Alone>,
     /// The primary key's columns, where the target needs no others of a full before image to find a row, to change or to delete it.
     pub lookup_columns: Option<Bitmap>,
     pub order_by_table: Option<TableOrderCause>,
@@ -154,7 +166,7 @@ impl Table {
             has_relations: true,
             is_referenced: true,
             transactional: true,
-            runs_alone: false,
+            alone: None,
             lookup_columns: None,
             order_by_table: Some(cause),
         }

@@ -89,7 +89,7 @@ impl TestTable {
             has_relations: false,
             is_referenced: false,
             transactional: true,
-            runs_alone: false,
+            alone: None,
             lookup_columns: None,
             order_by_table,
         };

@@ -319,7 +319,7 @@ impl LogCatalogue {
             cascades_to,
             cascade_columns,
             transactional,
-            runs_alone: false,
+            alone: None,
             lookup_columns: None,
             order_by_table: cause,
         }

@@ -5,11 +5,12 @@
 
 use std::sync::Arc;
 
-use binlog::{Flavour, TableMap};
+use binlog::{Flavour, RowsKind, TableMap};
 use engine::compact::{Batch, whole_event};
 use engine::failure::{Failure, FailureKind};
+use engine::schema::Alone;
 use engine::sql::{Class, DdlKind, Xid};
-use engine::transaction::{BarrierCause, Body, Item, StatementItem, Transaction};
+use engine::transaction::{BarrierCause, Body, Item, RowsItem, StatementItem, Transaction};
 
 use super::executed;
 use super::failures::{code, failed};
@@ -86,7 +87,21 @@ fn spilled_xid(transaction: &Transaction, reread: &Reread) -> Result<Xid, Failur
 /// The rows of one item, in their order.
 fn apply_rows(session: &mut MySqlSession, transaction: &Transaction, index: usize) -> Result<(), Failure> {
     let Some(Item::Rows(rows)) = transaction.items().get(index) else { return Ok(()) };
+    if alone(rows) == Some(Alone::HistoryPartitions) && rows.event.kind != RowsKind::Write {
+        look_for_a_partition(session, rows);
+    }
     session.push(&[whole_event(rows)])
+}
+
+fn alone(rows: &RowsItem) -> Option<Alone> {
+    rows.table.as_ref().and_then(|table| table.alone)
+}
+
+/// For the history that rows are about to leave: `BINLOG` does not look for one itself, any DML does.
+fn look_for_a_partition(session: &mut MySqlSession, rows: &RowsItem) {
+    let (schema, table) = (identifier(&rows.map.schema), identifier(&rows.map.table));
+    let time = rows.timestamp;
+    session.script.statement(format!("SET STATEMENT timestamp={time} FOR DELETE FROM {schema}.{table} WHERE FALSE"));
 }
 
 fn run_items(
@@ -122,9 +137,7 @@ fn run_items(
 
 /// Where GTIDs are kept.
 fn has_sequences(items: &[Item]) -> bool {
-    let is_one =
-        |item: &Item| matches!(item, Item::Rows(rows) if rows.table.as_ref().is_some_and(|table| table.runs_alone));
-    items.iter().any(is_one)
+    items.iter().any(|item| matches!(item, Item::Rows(rows) if alone(rows) == Some(Alone::Sequence)))
 }
 
 /// One statement that commits by itself: the target logs a sequence's row with the others of the statement, under one GTID. Between `BEGIN` and

@@ -8,6 +8,7 @@ use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use binlog::Flavour;
 use engine::Seq;
 use engine::compact::Batch;
 use engine::failure::{Failure, FailureKind};
@@ -28,34 +29,34 @@ const SLOW: Duration = Duration::from_millis(5);
 /// What has taken this long is committed before it goes on: a crash, or an error, takes back no more than that, and nobody waits longer for a lock.
 const COMMIT_AFTER: Duration = Duration::from_millis(250);
 
-/// Which tables can be rolled back on the target.
+/// Whether the statements of a table may share a target transaction.
 #[derive(Debug, Default)]
-pub(super) struct Engines(HashMap<ObjectName, bool>);
+pub(super) struct Sharing(HashMap<ObjectName, bool>);
 
-impl Engines {
+impl Sharing {
     pub(super) fn forget(&mut self) {
         self.0.clear();
     }
 }
 
-/// Whether all tables that the statements change can be rolled back on the target, too: what fails is executed again.
-pub(super) fn can_roll_back(session: &mut MySqlSession, singles: &[Single<'_>]) -> Result<bool, Failure> {
+/// Whether all tables that the statements change can be rolled back on the target, too (what fails is executed again), and keep no history by transaction.
+pub(super) fn may_all_share(session: &mut MySqlSession, singles: &[Single<'_>]) -> Result<bool, Failure> {
     let shared = Arc::clone(&session.shared);
-    let mut engines = locked(&shared.engines);
+    let mut sharing = locked(&shared.sharing);
     let items =
         singles.iter().filter(|single| single.transaction.barrier.is_some()).flat_map(|s| s.transaction.items());
     for item in items {
         let Item::Statement(statement) = item else { continue };
         for table in &statement.class.tables {
-            let rolls_back = match engines.0.get(table) {
+            let shares = match sharing.0.get(table) {
                 Some(&known) => known,
                 None => {
-                    let rolls_back = rolls_back(session, table)?;
-                    engines.0.insert(table.clone(), rolls_back);
-                    rolls_back
+                    let shares = may_share(session, table)?;
+                    sharing.0.insert(table.clone(), shares);
+                    shares
                 }
             };
-            if !rolls_back {
+            if !shares {
                 return Ok(false);
             }
         }
@@ -64,14 +65,16 @@ pub(super) fn can_roll_back(session: &mut MySqlSession, singles: &[Single<'_>]) 
 }
 
 /// A view, or what is not there (a temporary table, say), is as it is on the source, where all was rolled back or would have been.
-fn rolls_back(session: &mut MySqlSession, table: &ObjectName) -> Result<bool, Failure> {
-    let sql = format!(
-        "SELECT COUNT(*) FROM information_schema.TABLES JOIN information_schema.ENGINES USING (ENGINE) \
-         WHERE TABLE_SCHEMA={} AND TABLE_NAME={} AND TRANSACTIONS<>'YES'",
-        quote(&table.schema),
-        quote(&table.name)
-    );
-    Ok(session.connection.scalar(sql).map_err(failed)?.as_deref() == Some("0"))
+fn may_share(session: &mut MySqlSession, table: &ObjectName) -> Result<bool, Failure> {
+    let place = format!("TABLE_SCHEMA={} AND TABLE_NAME={}", quote(&table.schema), quote(&table.name));
+    let has_history = session.shared.info.flavour == Flavour::MariaDb && session.shared.info.version >= (10, 3, 0);
+    let mut none = |sql: String| Ok(session.connection.scalar(sql).map_err(failed)?.as_deref() == Some("0"));
+    let rolls_back = none(format!(
+        "SELECT COUNT(*) FROM information_schema.TABLES JOIN information_schema.ENGINES USING (ENGINE) WHERE {place} AND TRANSACTIONS<>'YES'"
+    ))?;
+    // See [`engine::schema::Alone::TransactionHistory`].
+    let numbers = "SELECT COUNT(*) FROM information_schema.COLUMNS WHERE GENERATION_EXPRESSION='ROW START' AND DATA_TYPE='bigint'";
+    Ok(rolls_back && (!has_history || none(format!("{numbers} AND {place}"))?))
 }
 
 /// After an error nothing that is not committed is left, and the session is its own again.

@@ -77,7 +77,7 @@ pub struct Shared {
     intent: Mutex<Option<Intent>>,
     /// Statements of all workers run here, so that temporary tables find their session.
     alone: Mutex<Option<MySqlSession>>,
-    pub(self) engines: Mutex<in_order::Engines>,
+    pub(self) sharing: Mutex<in_order::Sharing>,
     branches: Mutex<Branches>,
     /// Of tables whose rows MariaDB could take for others.
     lookups: Lookups,
@@ -162,7 +162,7 @@ impl MySqlTarget {
             interruptible: Mutex::default(),
             intent: Mutex::new(None),
             alone: Mutex::new(None),
-            engines: Mutex::default(),
+            sharing: Mutex::default(),
             branches: Mutex::default(),
             lookups: Lookups::default(),
         };

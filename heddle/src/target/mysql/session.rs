@@ -475,7 +475,7 @@ impl Session for MySqlSession {
         let mut alone = locked(&shared.alone);
         let session = alone_of(&shared, &mut alone)?;
         // It may make or change a table.
-        locked(&shared.engines).forget();
+        locked(&shared.sharing).forget();
         let done = super::alone::run(session, transaction, reread, range);
         if let Err(failure) = &done
             && failure.kind != FailureKind::ConnectionLost
@@ -492,7 +492,7 @@ impl Session for MySqlSession {
         committed_to: &mut Seq,
     ) -> Result<Commit, Failure> {
         let shared = Arc::clone(&self.shared);
-        if !in_order::can_roll_back(self, singles)? {
+        if !in_order::may_all_share(self, singles)? {
             return self.one_after_the_other(singles, reread, committed_to);
         }
         let mut alone = locked(&shared.alone);

@@ -4,10 +4,10 @@ use std::collections::HashMap;
 
 use binlog::Bitmap;
 use engine::keys::{self, KeyClass};
-use engine::schema::{Column, KeyPart, TableOrderCause, UniqueKey};
+use engine::schema::{Alone, Column, KeyPart, TableOrderCause, UniqueKey};
 use wire::Row;
 
-use super::periods;
+use super::{history, periods};
 use crate::target::mysql::sql::identifier;
 
 /// One table, without its relations.
@@ -17,8 +17,9 @@ pub struct Definition {
     /// The one that identifies a row first.
     pub unique_keys: Vec<UniqueKey>,
     pub transactional: bool,
+    pub alone: Option<Alone>,
     /// MariaDB's.
-    pub is_sequence: bool,
+    is_versioned: bool,
     pub cause: Option<TableOrderCause>,
     /// Columns of the row image that `information_schema.COLUMNS` does not show: MariaDB's hidden hash for each unique key that
     /// is too long for an index, and the two ends of a row's time with system versioning.
@@ -51,9 +52,16 @@ pub fn read(
         let transactional = matches!(engine.as_str(), "INNODB" | "ROCKSDB" | "TOKUDB" | "NDBCLUSTER" | "BLACKHOLE");
         let hidden_columns = if kind == "SYSTEM VERSIONED" { 2 } else { 0 };
         let takes_whole_rows = engine != "INNODB" || kind != "BASE TABLE";
-        let is_sequence = kind == "SEQUENCE";
-        let definition =
-            Definition { transactional, is_sequence, hidden_columns, takes_whole_rows, ..Definition::default() };
+        let alone = (kind == "SEQUENCE").then_some(Alone::Sequence);
+        let is_versioned = kind == "SYSTEM VERSIONED";
+        let definition = Definition {
+            transactional,
+            alone,
+            is_versioned,
+            hidden_columns,
+            takes_whole_rows,
+            ..Definition::default()
+        };
         found.insert(name(row, 3)?, definition);
     }
     if found.is_empty() {
@@ -94,21 +102,31 @@ pub fn read(
     }
     for (name, definition) in &mut found {
         definition.judge();
-        if periods && definition.may_have_periods() && declares_periods(rows, name)? {
+        let may_have_periods = periods && definition.may_have_periods();
+        if !may_have_periods && !definition.is_versioned {
+            continue;
+        }
+        let declaration = declaration(rows, name)?;
+        let declaration = declaration.as_deref();
+        // A table that is gone meanwhile, or does not show itself, is taken for one that does: that only makes more transactions wait for each other.
+        if may_have_periods && declaration.is_none_or(periods::are_declared) {
             definition.add_equalities();
+        }
+        if definition.is_versioned {
+            definition.alone = declaration.map_or(Some(Alone::TransactionHistory), history::alone);
         }
     }
     Ok(found)
 }
 
-/// A table that is gone meanwhile, or does not show itself, is taken for one that does: that only makes more transactions wait for each other.
-fn declares_periods(
+/// What `SHOW CREATE TABLE` says.
+fn declaration(
     rows: &mut dyn FnMut(&str) -> Result<Vec<Row>, String>,
     (schema, table): &(String, String),
-) -> Result<bool, String> {
+) -> Result<Option<String>, String> {
     match rows(&format!("SHOW CREATE TABLE {}.{}", identifier(schema), identifier(table))) {
-        Ok(rows) => rows.first().map_or(Ok(true), |row| Ok(periods::are_declared(required(row, 1)?))),
-        Err(_) => Ok(true),
+        Ok(rows) => rows.first().map(|row| required(row, 1).map(str::to_owned)).transpose(),
+        Err(_) => Ok(None),
     }
 }
 

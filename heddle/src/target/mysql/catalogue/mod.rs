@@ -2,6 +2,7 @@
 
 mod definition;
 mod held;
+mod history;
 mod periods;
 mod relations;
 
@@ -11,7 +12,9 @@ use std::sync::Arc;
 use binlog::{ColumnKind, Flavour, TableMap};
 use engine::keys::KeyClass;
 use engine::redefined::{Redefined, may_name};
-use engine::schema::{Catalogue, CatalogueError, ForeignKey, KeyPart, Table, TableId, TableOrderCause, UniqueKey};
+use engine::schema::{
+    Alone, Catalogue, CatalogueError, ForeignKey, KeyPart, Table, TableId, TableOrderCause, UniqueKey,
+};
 use wire::Connection;
 
 use self::definition::Definition;
@@ -125,9 +128,9 @@ impl MySqlCatalogue {
             cascades_to,
             cascade_columns,
             transactional: definition.transactional,
-            // Its row is logged beside the transaction, and would take its GTID, but for a statement that commits by itself. (Where there are no
-            // GTIDs to keep it may share a transaction, although it stays where that is rolled back: to apply it again sets the same values.)
-            runs_alone: definition.is_sequence && self.keeps_gtids(),
+            // A sequence may share a transaction where there are no GTIDs to keep, although it stays where that is rolled back: to apply it again
+            // sets the same values.
+            alone: definition.alone.filter(|why| *why != Alone::Sequence || self.keeps_gtids()),
             lookup_columns: definition.lookup_columns().filter(|_| !has_relations),
             order_by_table: cause,
         };
