@@ -417,6 +417,18 @@ fn without_target_log(kind: Kind) -> Result<()> {
 }
 
 /// Into the embedded store, twice: then every table holds the rows that the source holds.
+/// A target that is set to refuse to its clients what it never refuses to its own applier.
+fn careful_target(kind: Kind) -> Result<()> {
+    let pair = Pair::start(kind)?;
+    let read_only = if kind.is_mariadb() { "tx_read_only" } else { "transaction_read_only" };
+    pair.target.execute(&format!("SET GLOBAL sql_safe_updates = 1; SET GLOBAL {read_only} = 1"))?;
+    pair.source.execute(
+        "CREATE DATABASE d; CREATE TABLE d.t (id INT PRIMARY KEY, v INT); INSERT INTO d.t VALUES (1, 1), (2, 2); UPDATE d.t SET v = v + 1;
+         SET binlog_format = STATEMENT; UPDATE d.t SET v = v + 1; DELETE FROM d.t WHERE v = 3",
+    )?;
+    pair.to_the_end(&[]).map(drop)
+}
+
 fn into_store(kind: Kind, live: bool, options: &[&str]) -> Result<()> {
     let source = Server::start(kind, &[])?;
     sysbench::prepare(&source, "oltp_write_only", SMALL)?;
@@ -711,6 +723,8 @@ tests! {
     mysql_keeps_gtids_for_replicas_below_in_relaxed_order: keeps_gtids_for_replicas_below(MYSQL_9_7, &[], "relaxed");
     mariadb_keeps_gtids_for_replicas_below: keeps_gtids_for_replicas_below(MARIADB_10_11, &[], "preserve");
     mariadb_strict_keeps_gtids_for_replicas_below: keeps_gtids_for_replicas_below(MARIADB_10_11, &["--gtid-strict-mode=ON"], "preserve");
+    mariadb_careful_target: careful_target(MARIADB_10_11);
+    mysql_careful_target: careful_target(MYSQL_9_7);
     mariadb_without_target_log: without_target_log(MARIADB_10_11);
     mysql_without_target_log: without_target_log(MYSQL_9_7);
     mariadb_into_store: into_store(MARIADB_10_11, false, &[]);

@@ -8,14 +8,14 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use engine::failure::Failure;
+use engine::failure::{Failure, FailureKind};
 use engine::sql::Xid;
 
 use super::failures::failed;
 use super::session::{MySqlSession, XA, holders};
 
 /// Branches that are open at once on most sources; older ones are left to the server.
-pub(super) const BRANCHES_MAX: usize = 8;
+pub(super) const BRANCHES_MAX: usize = 32;
 /// How long a server may take to let go of the branch of a connection that was closed.
 pub(super) const DETACH_TIMEOUT: Duration = Duration::from_secs(60);
 const POLL: Duration = Duration::from_micros(500);
@@ -30,8 +30,8 @@ pub(super) struct Branches {
     idle: Vec<MySqlSession>,
     /// No connection of an earlier heddle, or one that was lost, has a branch, or is about to let go of one.
     settled: bool,
-    /// When a session's branch was last left to the server.
-    left: Option<Instant>,
+    /// When branches were left to the server, the last ones.
+    left: VecDeque<(Xid, Instant)>,
 }
 
 impl Branches {
@@ -40,14 +40,27 @@ impl Branches {
         if let Some(idle) = self.idle.pop() {
             return Ok(idle);
         }
-        if self.prepared.len() >= BRANCHES_MAX
-            && let Some((_, oldest)) = self.prepared.pop_front()
-        {
-            self.leave(by, oldest)?;
+        if self.prepared.len() >= BRANCHES_MAX {
+            self.leave_oldest(by)?;
         }
+        match self.connect(by) {
+            // The server has no room for as many connections.
+            Err(failure) if failure.kind == FailureKind::Exhausted && !self.prepared.is_empty() => {
+                self.leave_oldest(by)?;
+                self.connect(by)
+            }
+            opened => opened,
+        }
+    }
+
+    fn connect(&self, by: &MySqlSession) -> Result<MySqlSession, Failure> {
         let is_free = |number: &usize| self.prepared.iter().all(|(_, session)| session.number != *number);
         let number = (XA..XA + BRANCHES_MAX).find(is_free).unwrap_or(XA);
         MySqlSession::open(Arc::clone(&by.shared), number)
+    }
+
+    fn leave_oldest(&mut self, by: &mut MySqlSession) -> Result<(), Failure> {
+        self.prepared.pop_front().map_or(Ok(()), |(xid, session)| self.leave(by, &xid, session))
     }
 
     pub fn keep(&mut self, xid: &Xid, session: MySqlSession) {
@@ -65,7 +78,7 @@ impl Branches {
     }
 
     /// Leaves the session's branch to the server, for any other connection to end.
-    pub fn leave(&mut self, by: &mut MySqlSession, session: MySqlSession) -> Result<(), Failure> {
+    pub fn leave(&mut self, by: &mut MySqlSession, xid: &Xid, session: MySqlSession) -> Result<(), Failure> {
         let id = session.connection.server().connection_id;
         session.connection.close();
         let sql = format!("SELECT COUNT(*) FROM information_schema.PROCESSLIST WHERE ID={id}");
@@ -73,7 +86,8 @@ impl Branches {
         while by.connection.scalar(&sql).map_err(failed)?.as_deref() != Some("0") && since.elapsed() < DETACH_TIMEOUT {
             std::thread::sleep(POLL);
         }
-        self.left = Some(Instant::now());
+        self.left.retain(|(_, at)| at.elapsed() < SETTLE);
+        self.left.push_back((xid.clone(), Instant::now()));
         Ok(())
     }
 
@@ -83,9 +97,9 @@ impl Branches {
     }
 
     /// Before a branch is ended that no session here has: waits for those who may.
-    pub fn settle(&mut self, by: &mut MySqlSession) -> Result<(), Failure> {
+    pub fn settle(&mut self, by: &mut MySqlSession, xid: &Xid) -> Result<(), Failure> {
         if self.settled {
-            if let Some(left) = self.left.take() {
+            if let Some((_, left)) = self.left.iter().rev().find(|(known, _)| known == xid) {
                 std::thread::sleep(SETTLE.saturating_sub(left.elapsed()));
             }
             return Ok(());

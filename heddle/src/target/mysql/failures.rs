@@ -112,6 +112,9 @@ pub fn failure(error: &wire::Error) -> Failure {
             FailureKind::Exhausted,
             "the target is in maintenance (offline_mode=ON): when that is over, run the same command again",
         ),
+        code::OPTION_PREVENTS_STATEMENT if !text.contains("read-only") => {
+            (FailureKind::Refused, "the target is started with an option, or set, to refuse this: the message names it")
+        }
         code::OPTION_PREVENTS_STATEMENT | code::SUPER_READ_ONLY | code::READ_ONLY_TRANSACTION => (
             FailureKind::Refused,
             "the target is read-only: SET GLOBAL read_only=OFF (super_read_only=OFF and transaction_read_only=OFF, too), or grant the account the \
@@ -122,8 +125,8 @@ pub fn failure(error: &wire::Error) -> Failure {
         }
         code::ACCESS_DENIED_NO_PASSWORD => (
             FailureKind::Refused,
-            "at an account statement: heddle's account may not hand on the right of proxies, GRANT PROXY ON ''@'' TO it WITH GRANT OPTION \
-             (docs/privileges.md); else: the account needs a password",
+            "at an account statement: heddle's account may not hand on a role (GRANT it TO the account WITH ADMIN OPTION), or the right of proxies \
+             (GRANT PROXY ON ''@'' TO it WITH GRANT OPTION), see docs/privileges.md; else: the account needs a password",
         ),
         code::NO_SUCH_TABLE | code::BAD_TABLE | code::BAD_DB => (
             FailureKind::Refused,

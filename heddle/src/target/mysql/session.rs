@@ -64,7 +64,7 @@ pub struct MySqlSession {
 pub(super) fn set_up(connection: &mut Connection, info: &TargetInfo, logged: bool) -> Result<(), Failure> {
     // These end an open transaction or are not allowed inside it, and nothing that is executed later changes them.
     let mut once = String::from(
-        "SET SESSION autocommit=1, foreign_key_checks=1, unique_checks=1;SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED",
+        "SET SESSION autocommit=1, foreign_key_checks=1, unique_checks=1;SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED, READ WRITE",
     );
     if info.log_bin && !info.binlog_format_is_row {
         // Read committed needs it, and so does a replica of this target.
@@ -81,7 +81,7 @@ pub(super) fn settings(info: &TargetInfo) -> String {
     let mut settings = format!(
         "SET NAMES utf8mb4, SESSION sql_mode='STRICT_ALL_TABLES,ERROR_FOR_DIVISION_BY_ZERO,NO_ENGINE_SUBSTITUTION', \
          innodb_lock_wait_timeout={LOCK_WAIT_MAX_S}, wait_timeout=86400, completion_type='NO_CHAIN', sql_select_limit={all}, \
-         sql_big_selects=1, max_join_size={all}",
+         sql_big_selects=1, max_join_size={all}, sql_safe_updates=0",
         all = u64::MAX,
     );
     let (mysql, version) = (info.flavour == Flavour::MySql, info.version);

@@ -133,7 +133,7 @@ pub fn prepare(
     branch.script.statement(format!("XA PREPARE {name}"));
     branch.script.send(&mut branch.connection)?;
     if !ends_its_own(&shared) {
-        return branches.leave(session, branch);
+        return branches.leave(session, xid, branch);
     }
     branches.keep(xid, branch);
     Ok(())
@@ -158,9 +158,9 @@ pub fn end_left_over(session: &mut MySqlSession, statement: &Statement) -> Resul
     let shared = Arc::clone(&session.shared);
     let mut branches = locked(&shared.branches);
     if let Some(branch) = branches.take(xid) {
-        branches.leave(session, branch)?;
+        branches.leave(session, xid, branch)?;
     }
-    branches.settle(session)?;
+    branches.settle(session, xid)?;
     session.connection.execute("SET SESSION sql_log_bin=0").map_err(failed)?;
     let ended = end_by_another(session, statement, xid);
     session.connection.execute("SET SESSION sql_log_bin=1").map_err(failed)?;
@@ -210,11 +210,11 @@ pub fn end(session: &mut MySqlSession, transaction: &Transaction, statement: &St
             // The other way knows what that may mean.
             Err(failure) => {
                 tracing::debug!("branch {name}: {failure}");
-                branches.leave(session, branch)?;
+                branches.leave(session, xid, branch)?;
             }
         }
     }
-    branches.settle(session)?;
+    branches.settle(session, xid)?;
     if let Some(set) = set {
         session.connection.execute(set).map_err(failed)?;
     }
