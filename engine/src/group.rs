@@ -133,6 +133,11 @@ pub const TRANSACTIONS_MAX: usize = 10_000;
 /// Where rows are applied slowly a group holds fewer, see [`crate::pace`].
 pub const ROWS_MAX: usize = 40_000;
 const BYTES_MAX: u64 = 8 << 20;
+/// The most transactions that share a packet where each commits by itself.
+pub const PACKET_MAX: usize = 16;
+/// In the source's order only smaller ones do: others are better applied ahead of their turn, beside the commits before them.
+const PACKET_ROWS_MAX: usize = 8;
+const PACKET_BYTES_MAX: u64 = 16 << 10;
 
 /// The most that one group may hold. The first transaction is always taken.
 #[derive(Clone, Copy, Debug)]
@@ -147,6 +152,9 @@ pub struct Limits {
     /// waits already. Less is left in the queue to become more, see [`crate::scheduler`].
     pub ahead_rows_min: usize,
     pub ahead_bytes_min: u64,
+    /// Transactions that share a packet where each commits by itself ([`crate::scheduler::Config::apart`]), in the source's order; follows how
+    /// long they take, see [`crate::pace`].
+    pub packet_max: usize,
 }
 
 impl Limits {
@@ -163,6 +171,7 @@ impl Limits {
             bytes_max: BYTES_MAX,
             ahead_rows_min: 32,
             ahead_bytes_min: 64 << 10,
+            packet_max: PACKET_MAX,
         }
     }
 }
@@ -173,6 +182,11 @@ pub struct Taken {
     pub transactions: usize,
     pub rows: usize,
     pub bytes: u64,
+}
+
+/// Whether its commit is what a transaction mostly costs, so that it gains more from sharing a packet than from being applied ahead of its turn.
+pub fn fits_packet(transaction: &Transaction) -> bool {
+    transaction.write_set.rows.len() <= PACKET_ROWS_MAX && transaction.bytes <= PACKET_BYTES_MAX
 }
 
 impl Taken {

@@ -1,4 +1,5 @@
-//! How many rows, or statements, a group may hold, from how long the groups before it held their locks on the target.
+//! How many rows, or statements, a group may hold, from how long the groups before it held their locks on the target; and whether transactions that
+//! commit one by one share packets.
 //!
 //! A group's rows stay locked from its first row to its commit, and readers that lock, and earlier groups, may wait for
 //! them. Where rows are found by key thousands take milliseconds; where each one is a scan of its table they take minutes. So may statements; and a
@@ -12,6 +13,11 @@ const ROWS_MIN: usize = 10;
 /// The first groups hold no more: how long a row takes is not known yet.
 const ROWS_FIRST: usize = 2_000;
 const STATEMENTS_FIRST: usize = 50;
+
+/// Where transactions in a packet take longer than this, each, it is not their commits alone.
+const PACKET_SHARE_MAX: Duration = Duration::from_millis(5);
+/// So many go by themselves then, before a packet is tried again.
+const AFTER_SLOW_PACKET: usize = 256;
 
 #[derive(Clone, Copy, Debug)]
 pub struct Pace {
@@ -47,9 +53,49 @@ impl Pace {
     }
 }
 
+/// How many transactions of the source's order share a packet where each commits by itself.
+///
+/// One after the other on one connection is the best that can be had where commits are what takes time. Where rows are (each read from a slow disk,
+/// or found by a scan) they are better applied over several connections, ahead of their turn.
+#[derive(Clone, Copy, Debug)]
+pub struct PacketPace {
+    most: usize,
+    /// Transactions that still go by themselves.
+    by_themselves: usize,
+}
+
+impl PacketPace {
+    pub fn new(most: usize) -> Self {
+        Self { most, by_themselves: 0 }
+    }
+
+    /// So many transactions have committed, this time after they were dispatched; returns how many the next packet may hold.
+    pub fn committed(&mut self, transactions: usize, took: Duration) -> usize {
+        let slow = PACKET_SHARE_MAX.saturating_mul(u32::try_from(transactions).unwrap_or(u32::MAX));
+        if transactions > 1 && took > slow {
+            self.by_themselves = AFTER_SLOW_PACKET;
+        } else {
+            self.by_themselves = self.by_themselves.saturating_sub(transactions);
+        }
+        if self.by_themselves > 0 { 1 } else { self.most }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn after_a_slow_packet_transactions_go_by_themselves_for_a_while() {
+        let mut pace = PacketPace::new(16);
+        assert_eq!(pace.committed(16, Duration::from_millis(60)), 16, "4 ms each");
+        assert_eq!(pace.committed(1, Duration::from_secs(1)), 16, "no packet: it says nothing of packets");
+        assert_eq!(pace.committed(16, Duration::from_millis(100)), 1);
+        for _ in 1..AFTER_SLOW_PACKET {
+            assert_eq!(pace.committed(1, Duration::from_secs(1)), 1);
+        }
+        assert_eq!(pace.committed(1, Duration::from_secs(1)), 16, "tried again");
+    }
 
     #[test]
     fn slow_groups_shrink_and_fast_ones_grow_back() {

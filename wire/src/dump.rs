@@ -51,12 +51,14 @@ pub enum DumpRequest {
         /// Identifies this replica.
         server_id: u32,
     },
-    /// After a GTID position; MariaDB. Annotate events are sent.
+    /// After a GTID position; MariaDB.
     MariaDb {
         /// Such as `0-1-100,1-2-5`; empty for the very start.
         slave_gtid_state: String,
         /// The server then refuses positions that it never had.
         strict: bool,
+        /// Send the events that hold the statements' texts as well ([`DUMP_SEND_ANNOTATE_ROWS`]).
+        annotate: bool,
         /// Identifies this replica.
         server_id: u32,
     },
@@ -238,11 +240,12 @@ fn dump_command(request: &DumpRequest, server: &ServerInfo, options: &DumpOption
             out.extend_from_slice(gtid_set_binary);
             Ok(out)
         }
-        DumpRequest::MariaDb { server_id, .. } => {
+        DumpRequest::MariaDb { server_id, annotate, .. } => {
             if server.flavour != Flavour::MariaDb {
                 return wrong_flavour("the start is a MariaDB GTID position");
             }
-            Ok(file_dump_command("", FIRST_POSITION, *server_id, DUMP_SEND_ANNOTATE_ROWS | extra))
+            let annotate = if *annotate { DUMP_SEND_ANNOTATE_ROWS } else { 0 };
+            Ok(file_dump_command("", FIRST_POSITION, *server_id, annotate | extra))
         }
     }
 }
@@ -373,9 +376,15 @@ mod tests {
             gtid,
             "binary log dump: the start is a MySQL GTID set, but the server is MariaDB 10.11.6-MariaDB",
         );
-        let state = DumpRequest::MariaDb { slave_gtid_state: "0-1-5".into(), strict: true, server_id: 9 };
-        check(MARIADB, state.clone(), "1204000000020009000000");
-        check(MYSQL, state, "binary log dump: the start is a MariaDB GTID position, but the server is MySQL 8.0.36");
+        let state =
+            |annotate| DumpRequest::MariaDb { slave_gtid_state: "0-1-5".into(), strict: true, annotate, server_id: 9 };
+        check(MARIADB, state(true), "1204000000020009000000");
+        check(MARIADB, state(false), "1204000000000009000000");
+        check(
+            MYSQL,
+            state(true),
+            "binary log dump: the start is a MariaDB GTID position, but the server is MySQL 8.0.36",
+        );
         assert_eq!(hex(&register_command(9)), "1509000000000000000000000000000000 00".replace(' ', ""));
     }
 
@@ -383,7 +392,8 @@ mod tests {
     fn session() {
         let options = DumpOptions { replica_uuid: Some("ab-12".into()), semi_sync: true, ..DumpOptions::default() };
         let check = |flavour, state: &str, want: &str| {
-            let request = DumpRequest::MariaDb { slave_gtid_state: state.into(), strict: true, server_id: 9 };
+            let request =
+                DumpRequest::MariaDb { slave_gtid_state: state.into(), strict: true, annotate: true, server_id: 9 };
             match session_sql(&request, flavour, &options) {
                 Ok(sql) => assert_eq!(sql, want),
                 Err(error) => assert_eq!(error.to_string(), want),

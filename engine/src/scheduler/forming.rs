@@ -7,12 +7,9 @@ use std::sync::Arc;
 use super::collisions::{Keys, KnownKeys};
 use super::{CommitOrder, Flight, Output, Queued, Run, Scheduler};
 use crate::Seq;
-use crate::group::{Group, GroupId, Held, Limits, Taken};
+use crate::group::{Group, GroupId, Held, Limits, PACKET_MAX, Taken, fits_packet};
 use crate::policy::{Lane, Placement, Watermark};
 use crate::progress::Mark;
-
-/// The most that share a packet where each commits by itself.
-pub(super) const APART_MAX: usize = 16;
 
 /// Transactions between two statements that go with them.
 const BETWEEN_STATEMENTS_MAX: Seq = 50;
@@ -30,13 +27,14 @@ impl Scheduler {
         if self.queued_at(first).is_some_and(|queued| queued.placement.barrier.is_some()) {
             return Some(self.statements_end(first));
         }
-        let limits = self.limits();
+        let limits = self.limits(first);
         let mut taken = Taken::default();
         let mut last = first;
         let mut seq = first;
         while let Some(queued) = self.queued_at(seq) {
             let fits = taken.has_room(&queued.transaction, &limits)
                 && queued.placement.barrier.is_none()
+                && (taken.transactions == 0 || !self.commits_in_turn() || fits_packet(&queued.transaction))
                 && self.stop_after.is_none_or(|stop| seq <= stop)
                 && (taken.transactions == 0 || self.may_join(first, &queued.placement));
             if !fits {
@@ -52,7 +50,7 @@ impl Scheduler {
     /// How far a group goes that begins with a barrier. Statements that may share a transaction follow it, in their order, with what is between them
     /// if that is little: more than that is better off in groups of its own.
     fn statements_end(&self, first: Seq) -> Seq {
-        let limits = self.limits();
+        let limits = self.limits(first);
         let mut taken = Taken::default();
         let mut last = first;
         let mut seq = first;
@@ -85,24 +83,53 @@ impl Scheduler {
     /// their grants, whoever comes next waits for all of these commits. If the few stay in the queue instead, all of them
     /// go with the next commit, and whoever comes then with the one after it. Their rows are not applied ahead that way,
     /// which matters once applying them takes as long as a commit; and each group in line is one more commit to wait for.
+    ///
+    /// Where each of them commits by itself, in its turn, what fits into a packet waits for its turn: one connection commits many of them without a
+    /// round trip between two commits, and no other could commit any meanwhile.
     fn gathers(&self, last: Seq, taken: &Taken) -> bool {
-        let limits = &self.config.limits;
-        let may_grow = !self.ended && last + 1 == self.queue_end() && taken.may_grow(limits);
-        if self.config.order != CommitOrder::Preserve || !may_grow || self.overdue {
+        if self.config.order != CommitOrder::Preserve || self.overdue {
             return false;
         }
-        let in_line = self.flights.values().filter(|flight| !flight.ordered).count();
+        let limits = &self.config.limits;
+        if self.commits_in_turn() {
+            return self.in_line() > 0 && self.shares_packets(last);
+        }
+        let may_grow = !self.ended && last + 1 == self.queue_end() && taken.may_grow(limits);
+        let in_line = if may_grow { self.in_line() } else { 0 };
         in_line > 0 && !taken.is_worth_ahead(limits, in_line)
     }
 
-    /// Of the next group.
-    fn limits(&self) -> Limits {
+    /// Groups that have not taken their places yet.
+    fn in_line(&self) -> usize {
+        self.flights.values().filter(|flight| !flight.ordered).count()
+    }
+
+    /// Each transaction commits by itself, in the source's order.
+    fn commits_in_turn(&self) -> bool {
+        self.config.apart && self.config.order == CommitOrder::Preserve
+    }
+
+    /// Where each commits in its turn: whether this one may go with others.
+    fn shares_packets(&self, seq: Seq) -> bool {
+        let fits = |queued: &Queued| queued.placement.barrier.is_none() && fits_packet(&queued.transaction);
+        self.config.limits.packet_max > 1 && self.queued_at(seq).is_some_and(fits)
+    }
+
+    /// Of the next group, which starts at `first`.
+    fn limits(&self, first: Seq) -> Limits {
         let limits = self.config.limits;
         if !self.config.apart {
             return limits;
         }
-        let share = self.queued_transactions / (2 * self.config.workers);
-        Limits { transactions_max: share.clamp(1, APART_MAX), ..limits }
+        let transactions_max = if !self.commits_in_turn() {
+            // What waits is spread over the workers.
+            (self.queued_transactions / (2 * self.config.workers)).clamp(1, PACKET_MAX)
+        } else if self.in_line() == 0 && self.shares_packets(first) {
+            limits.packet_max
+        } else {
+            1
+        };
+        Limits { transactions_max, ..limits }
     }
 
     /// With relaxed order a transaction joins only if what it depends on is committed or in the group, which is of one lane.
@@ -178,6 +205,7 @@ impl Scheduler {
         };
         let id = GroupId(self.next_group);
         self.next_group += 1;
+        assert!(granted || first == last || !self.commits_in_turn(), "what commits in its turn is begun in its turn");
         let group = Arc::new(Group { id, transactions, held, before, mark });
         let Some(worker) = self.idle.pop() else { panic!("no idle worker to launch group {} on", id.0) };
         let announce = (self.config.announce || (speculative && !granted)) && !group.is_barrier();

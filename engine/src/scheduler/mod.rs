@@ -76,8 +76,8 @@ pub struct Config {
     pub lane_groups_max: usize,
     /// Placements count on commits that have begun: workers say when all is applied, before they commit.
     pub announce: bool,
-    /// The transactions of a group commit one by one and only share a packet (relaxed order): a group takes no more than its share
-    /// of what waits.
+    /// The transactions of a group commit one by one and only share a packet. In relaxed order a group takes no more than its share of what waits; in
+    /// the source's it is begun in its turn, if it has more than one.
     pub apart: bool,
 }
 

@@ -7,10 +7,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use proptest::prelude::*;
 
-use super::forming::APART_MAX;
 use super::*;
 use crate::failure::FailureKind;
-use crate::group::{Grouping, Held};
+use crate::group::{Grouping, Held, PACKET_MAX};
 use crate::policy::{Policy, Serial, WriteSetPolicy};
 use crate::position::LogPosition;
 use crate::progress::Committed;
@@ -147,6 +146,8 @@ struct World {
     stopping: bool,
     /// What gathers does not have to wait longer.
     overdue: bool,
+    /// The transactions of a group commit one by one.
+    apart: bool,
 }
 
 const RETRIES_MAX: u32 = 5;
@@ -207,7 +208,18 @@ impl World {
             stopped: None,
             stopping: false,
             overdue: false,
+            apart: false,
         }
+    }
+
+    /// Without grouping transactions share packets, if that is wanted.
+    fn apart(mut self, apart: bool) -> Self {
+        if apart && self.grouping_max == 1 && self.order != CommitOrder::PerLane {
+            self.scheduler.config.apart = true;
+            self.grouping_max = PACKET_MAX;
+            self.apart = true;
+        }
+        self
     }
 
     /// A group that can not commit at once holds so many rows, or waits to become larger.
@@ -398,7 +410,9 @@ impl World {
         let has_culprit = self.culprit.is_some_and(|seq| job.group.first() <= seq && seq <= job.group.last());
         match job.phase {
             Phase::Failed => {}
-            _ if job.run.isolate => self.step_isolated(worker, mishap),
+            _ if job.run.isolate || (self.apart && job.group.transactions.len() > 1) => {
+                self.step_isolated(worker, mishap)
+            }
             Phase::Apply if mishap.is_some() => self.fail(worker, mishap.unwrap()),
             Phase::Apply => job.phase = if job.run.granted { Phase::Commit } else { Phase::Applied },
             Phase::Applied if job.abort => self.fail(worker, FailureKind::Conflict),
@@ -548,12 +562,13 @@ proptest! {
         specs in specs(40),
         order in order(),
         grouping in grouping(),
+        apart: bool,
         workers in 1usize..6,
         serial in prop::bool::weighted(0.2),
         ahead in ahead(),
         choices in choices(),
     ) {
-        let mut world = World::new(&specs, order, grouping, workers, serial).gathers(ahead);
+        let mut world = World::new(&specs, order, grouping, workers, serial).gathers(ahead).apart(apart);
         world.choose(&choices);
         if world.stopped.is_none() {
             world.heal();
@@ -575,13 +590,14 @@ proptest! {
         before in order(),
         after in order(),
         grouping in grouping(),
+        apart: bool,
         workers in 1usize..6,
         choices in choices(),
         more in choices(),
         ahead in ahead(),
         lag in 0u64..8,
     ) {
-        let mut world = World::new(&specs, before, grouping, workers, false).gathers(ahead);
+        let mut world = World::new(&specs, before, grouping, workers, false).gathers(ahead).apart(apart);
         world.choose(&choices);
         // What had its place had reached the target.
         let reached = world.jobs.iter().flatten().filter(|job| job.phase == Phase::Ordered);
@@ -589,7 +605,7 @@ proptest! {
         let mut durable = world.durable;
         durable.extend(reached);
         let lag = if before.has_gaps() { lag } else { 0 };
-        let mut world = World::resumed(&specs, after, grouping, workers, false, durable, lag).gathers(ahead);
+        let mut world = World::resumed(&specs, after, grouping, workers, false, durable, lag).gathers(ahead).apart(apart);
         world.choose(&more);
         if world.stopped.is_none() {
             world.heal();
@@ -605,6 +621,7 @@ proptest! {
         specs in specs(30),
         order in order(),
         grouping in grouping(),
+        apart: bool,
         workers in 1usize..6,
         culprit in 0usize..30,
         ahead in ahead(),
@@ -612,7 +629,7 @@ proptest! {
     ) {
         let calm: Vec<(u8, u8, u8)> = choices.into_iter().map(|(what, a, b)| (what.min(252), a, b % 200)).collect();
         let culprit = (culprit % specs.len()) as Seq + 1;
-        let mut world = World::new(&specs, order, grouping, workers, false).gathers(ahead);
+        let mut world = World::new(&specs, order, grouping, workers, false).gathers(ahead).apart(apart);
         world.culprit = Some(culprit);
         world.choose(&calm);
         if world.stopped.is_none() {
@@ -623,7 +640,9 @@ proptest! {
         if order != CommitOrder::Relaxed {
             prop_assert_eq!(world.visible, (1..culprit).collect::<Vec<_>>());
         }
-        let expected: BTreeSet<Seq> = (1..=specs.len() as Seq).filter(|seq| world.scheduler.committed_set().contains(*seq)).collect();
+        let mut expected: BTreeSet<Seq> = (1..=specs.len() as Seq).filter(|seq| world.scheduler.committed_set().contains(*seq)).collect();
+        // What has committed of a packet is said at its end.
+        expected.extend(world.jobs.iter().flatten().flat_map(|job| job.group.transactions.iter().take(job.done).map(|one| one.seq)));
         prop_assert_eq!(expected, world.durable);
     }
 }

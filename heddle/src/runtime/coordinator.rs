@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use crossbeam_channel::{Receiver, Sender, TryRecvError};
 use engine::failure::{Failure, FailureKind};
 use engine::group::{Group, GroupId};
-use engine::pace::Pace;
+use engine::pace::{Pace, PacketPace};
 use engine::policy::Placement;
 use engine::progress::Mark;
 use engine::scheduler::{Output, Scheduler};
@@ -73,6 +73,7 @@ pub struct Coordinator {
 pub struct Paces {
     pub rows: Pace,
     pub statements: Pace,
+    pub packets: PacketPace,
 }
 
 /// Where a worker gets its orders.
@@ -277,6 +278,7 @@ impl Coordinator {
         let slot = self.running.iter_mut().find(|slot| slot.as_ref().is_some_and(|(group, _)| group.id == id));
         let Some((group, since)) = slot.and_then(Option::take) else { return };
         let limits = self.scheduler.limits_mut();
+        limits.packet_max = self.paces.packets.committed(group.transactions.len(), since.elapsed());
         if !group.is_barrier() {
             limits.rows_max = self.paces.rows.committed(group.rows(), since.elapsed());
         } else if group.transactions.first().is_some_and(|first| first.takes_others()) {

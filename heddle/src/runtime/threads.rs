@@ -13,7 +13,8 @@ use engine::assemble::Assembler;
 use engine::failure::{Failure, FailureKind};
 use engine::group::{GroupId, Grouping, Limits};
 use engine::keying::Keying;
-use engine::pace::Pace;
+use engine::pace::{Pace, PacketPace};
+use engine::policy::PolicyName;
 use engine::progress::Mark;
 use engine::scheduler::{CommitOrder, Config, Scheduler};
 
@@ -134,15 +135,29 @@ pub fn run(spec: &Spec, feed: Feed, opened: &Opened, stats: &Arc<Stats>, stop: &
 fn scheduling(spec: &Spec) -> (Config, Paces) {
     let announce = spec.policy.uses_begun_commits() && spec.target.locks_rows();
     let limits = Limits::new(spec.grouping);
-    let paces = Paces { rows: Pace::new(limits.rows_max), statements: Pace::of_statements(limits.statements_max) };
+    let paces = Paces {
+        rows: Pace::new(limits.rows_max),
+        statements: Pace::of_statements(limits.statements_max),
+        packets: PacketPace::new(limits.packet_max),
+    };
     let limits = Limits { rows_max: paces.rows.rows(), statements_max: paces.statements.rows(), ..limits };
     let config = Config {
         lane_groups_max: spec.policy_options.lane_workers_max.unwrap_or(spec.workers),
         announce,
-        apart: spec.grouping == Grouping::Off && spec.order == CommitOrder::Relaxed && !announce,
+        apart: spec.grouping == Grouping::Off && !announce && shares_packets(spec),
         ..Config::new(spec.workers, spec.order, limits, spec.retries_max)
     };
     (config, paces)
+}
+
+/// Whether transactions that commit one by one share packets. In the source's order they do only where they commit one after the other anyway, and where
+/// no policy was chosen to see what its parallelism is good for.
+fn shares_packets(spec: &Spec) -> bool {
+    match spec.order {
+        CommitOrder::Relaxed => true,
+        CommitOrder::PerLane => false,
+        CommitOrder::Preserve => spec.policy == PolicyName::Writeset && !spec.target.syncs_for_several(),
+    }
 }
 
 impl Common<'_> {

@@ -69,7 +69,8 @@ pub struct WorkerTask {
     pub reread: Reread,
     pub merge: bool,
     pub relaxed: bool,
-    /// Groups only share their packets: each of their transactions commits by itself.
+    /// The transactions of a group only share packets: each commits by itself. In the source's order one that has no other beside it may be applied
+    /// ahead of its turn.
     pub apart: bool,
     pub stats: Arc<Stats>,
     /// To see to before anything else.
@@ -162,7 +163,7 @@ impl WorkerTask {
     }
 
     fn send(&mut self, group: &Group, run: Run) -> Result<bool, Failure> {
-        let at_once = run.granted && !run.announce && !run.isolate && !self.apart && !group.is_barrier();
+        let at_once = run.granted && !run.announce && !run.isolate && !self.commits_each(group) && !group.is_barrier();
         let Some(first) = group.transactions.first().filter(|_| at_once) else { return Ok(false) };
         let Plan { free, held } = plan(group, self.merge);
         let range = self.range(group);
@@ -240,7 +241,7 @@ impl WorkerTask {
         if group.is_barrier() {
             return Ok(Some(self.in_order(group, first, run.attempt, committed_to)));
         }
-        if self.apart {
+        if self.commits_each(group) {
             return Ok(Some(self.each(group, committed_to)));
         }
         let Plan { free, held } = plan(group, self.merge);
@@ -331,6 +332,10 @@ impl WorkerTask {
         };
         self.stats.waited_for_grant(self.number, since.elapsed());
         granted
+    }
+
+    fn commits_each(&self, group: &Group) -> bool {
+        self.apart && (self.relaxed || group.transactions.len() > 1)
     }
 
     /// One transaction after the other, each its own commit, in as few packets as can be.

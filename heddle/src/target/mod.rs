@@ -79,6 +79,9 @@ pub trait Target: Send + Sync {
     /// Whether sessions lock the rows that they change until they commit, and wait for each other's locks.
     fn locks_rows(&self) -> bool;
 
+    /// Whether one sync of the disk makes commits of several sessions durable although each has its place in the source's order.
+    fn syncs_for_several(&self) -> bool;
+
     /// Whether transactions may commit in this order: a failure says what keeps the target from it.
     fn takes_order(&self, _: CommitOrder) -> Result<(), Failure> {
         Ok(())

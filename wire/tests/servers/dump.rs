@@ -170,7 +170,7 @@ fn encode(set: &str) -> Vec<u8> {
 fn gtid_request(c: &mut Connection) -> Result<DumpRequest, Skip> {
     if c.server().is_mariadb() {
         let slave_gtid_state = c.scalar("SELECT @@gtid_binlog_pos").unwrap().unwrap();
-        return Ok(DumpRequest::MariaDb { slave_gtid_state, strict: true, server_id: SERVER_ID });
+        return Ok(DumpRequest::MariaDb { slave_gtid_state, strict: true, annotate: true, server_id: SERVER_ID });
     }
     if c.scalar("SELECT @@gtid_mode").unwrap().as_deref() != Some("ON") {
         return Err(Skip("gtid_mode is off".into()));
@@ -218,7 +218,12 @@ fn dump_of_an_unknown_position(server: &TestServer) -> Result<(), Skip> {
     };
     check(at("nowhere.000001", 4));
     if server.is_mariadb() {
-        check(DumpRequest::MariaDb { slave_gtid_state: "0-77-999999999".into(), strict: true, server_id: SERVER_ID });
+        check(DumpRequest::MariaDb {
+            slave_gtid_state: "0-77-999999999".into(),
+            strict: true,
+            annotate: true,
+            server_id: SERVER_ID,
+        });
     } else {
         let mut c = server.connect();
         let uuid = c.scalar("SELECT @@server_uuid").unwrap().unwrap();

@@ -154,7 +154,7 @@ fn committed_set_of_islands() {
 #[test]
 fn apart_a_group_takes_its_share() {
     let config = Config { apart: true, ..Config::new(4, CommitOrder::Relaxed, Limits::new(Grouping::Off), 3) };
-    for (waiting, expected) in [(1, 1), (8, 1), (24, 3), (1_000, APART_MAX)] {
+    for (waiting, expected) in [(1, 1), (8, 1), (24, 3), (1_000, PACKET_MAX)] {
         let mut scheduler = Scheduler::new(config, Mark::default(), &[]);
         for seq in 1..=waiting {
             assert!(scheduler.enqueue(transaction(seq, &simple(&[])), Placement::default()));
@@ -164,6 +164,63 @@ fn apart_a_group_takes_its_share() {
             other => panic!("{other:?}"),
         }
     }
+}
+
+/// In the source's order transactions that commit one by one share a packet in their turn; a large one is applied ahead of its turn, by itself.
+#[test]
+fn apart_and_in_order_packets_wait_for_their_turn() {
+    let small = simple(&[]);
+    let large = simple(&[(1, 1, 0); 40]);
+    let config = Config { apart: true, ..Config::new(4, CommitOrder::Preserve, Limits::new(Grouping::Off), 3) };
+    let mut scheduler = Scheduler::new(config, Mark::default(), &[]);
+    let dispatched = |scheduler: &mut Scheduler| match scheduler.poll() {
+        Some(Output::Dispatch { group, run, .. }) => Some((group.id, group.first(), group.last(), run.granted)),
+        _ => None,
+    };
+    for seq in 1..=40 {
+        let spec = if seq == 20 { &large } else { &small };
+        assert!(scheduler.enqueue(transaction(seq, spec), Placement::default()));
+    }
+    let first = dispatched(&mut scheduler).unwrap();
+    assert_eq!((first.1, first.2, first.3), (1, PACKET_MAX as Seq, true));
+    assert_eq!(dispatched(&mut scheduler), None, "its turn comes after the packet's commits");
+    assert_eq!(scheduler.idle_because(), IdleCause::Gathering);
+    scheduler.committed(first.0);
+    let _low_water = scheduler.poll();
+    let second = dispatched(&mut scheduler).unwrap();
+    assert_eq!((second.1, second.2, second.3), (17, 19, true), "up to the large one");
+    let ahead = dispatched(&mut scheduler).unwrap();
+    assert_eq!((ahead.1, ahead.2, ahead.3), (20, 20, false), "which is applied ahead");
+    assert_eq!(dispatched(&mut scheduler), None);
+    scheduler.overdue();
+    let ahead = dispatched(&mut scheduler).unwrap();
+    assert_eq!((ahead.1, ahead.2, ahead.3), (21, 21, false), "what it waits for takes long: one, by itself");
+    // Half of the packet has committed, then the connection was lost.
+    scheduler.failed(second.0, Failure::new(FailureKind::ConnectionLost, "lost"), 18);
+    let again = std::iter::from_fn(|| scheduler.poll()).find_map(|output| match output {
+        Output::Dispatch { group, run, .. } => Some((group.first(), group.last(), run.granted)),
+        _ => None,
+    });
+    assert_eq!(again, Some((19, 19, true)));
+    assert_eq!(scheduler.committed_set().low_water(), 18);
+}
+
+/// Where rows, not commits, take the time, none shares a packet.
+#[test]
+fn apart_and_in_order_without_packets() {
+    let limits = Limits { packet_max: 1, ..Limits::new(Grouping::Off) };
+    let config = Config { apart: true, ..Config::new(3, CommitOrder::Preserve, limits, 3) };
+    let mut scheduler = Scheduler::new(config, Mark::default(), &[]);
+    for seq in 1..=40 {
+        assert!(scheduler.enqueue(transaction(seq, &simple(&[])), Placement::default()));
+    }
+    let dispatched: Vec<_> = std::iter::from_fn(|| scheduler.poll())
+        .map(|output| match output {
+            Output::Dispatch { group, run, .. } => (group.first(), group.last(), run.granted),
+            other => panic!("{other:?}"),
+        })
+        .collect();
+    assert_eq!(dispatched, [(1, 1, true), (2, 2, false), (3, 3, false)]);
 }
 
 /// Committed by an earlier run, which is only found out when it comes by; an island may say it, too.

@@ -411,6 +411,11 @@ impl Target for MySqlTarget {
         true
     }
 
+    /// Who commits has his place in the order, and others can know it, only once the server's own syncs are over.
+    fn syncs_for_several(&self) -> bool {
+        false
+    }
+
     fn takes_order(&self, order: CommitOrder) -> Result<(), Failure> {
         let info = &self.shared.info;
         if !(self.shared.preserve_gtids && info.flavour == Flavour::MariaDb && info.log_bin && order.has_gaps()) {

@@ -398,6 +398,10 @@ impl Target for StoreTarget {
         false
     }
 
+    fn syncs_for_several(&self) -> bool {
+        true
+    }
+
     fn still_held(&self) -> Result<(), Failure> {
         // The lock on its directory is the operating system's, and goes with the process only.
         Ok(())
