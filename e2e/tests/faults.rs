@@ -64,6 +64,8 @@ fn target_lost(kind: Kind, fault: Fault, one_in: u32, options: &[&str]) -> Resul
 
 /// Many transactions in a packet, each of which commits by itself.
 const APART: [&str; 6] = ["--grouping", "off", "--workers", "2", "--commit-order", "relaxed"];
+/// The same in the source's order.
+const APART_IN_ORDER: [&str; 4] = ["--grouping", "off", "--workers", "3"];
 
 /// A channel that has begun, and so many transactions that it has not applied.
 fn behind(kind: Kind, transactions: u64, options: &[&str]) -> Result<Pair> {
@@ -509,6 +511,9 @@ tests! {
     mysql_cut_off_idle: cut_off_idle(MYSQL_9_7);
     mariadb_answers_of_packets_lost: target_lost(MARIADB_10_11, Fault::AnswerOfRows, 20, &APART);
     mysql_answers_of_packets_lost: target_lost(MYSQL_9_7, Fault::AnswerOfRows, 20, &APART);
+    mariadb_answers_of_packets_in_order_lost: target_lost(MARIADB_10_11, Fault::AnswerOfRows, 20, &APART_IN_ORDER);
+    mysql_answers_of_packets_in_order_lost: target_lost(MYSQL_9_7, Fault::AnswerOfRows, 20, &APART_IN_ORDER);
+    mysql_answers_of_packets_in_order_lost_keeping_gtids: target_lost(MYSQL_9_7, Fault::AnswerOfRows, 20, &["--gtids", "preserve"]);
     mariadb_answers_in_order_lost: target_lost(MARIADB_10_11, Fault::AnswerOfRows, 20, &["--grouping", "5", "--workers", "4"]);
     mysql_answers_in_order_lost: target_lost(MYSQL_9_7, Fault::AnswerOfRows, 20, &["--grouping", "5", "--workers", "4"]);
     mysql_answer_of_commit_lost_relaxed: target_lost(MYSQL_9_7, Fault::AnswerOfCommit, 4, &["--grouping", "5", "--workers", "4", "--commit-order", "relaxed"]);

@@ -312,8 +312,8 @@ fn missing_row_among(kind: Kind, before: Range<u32>, after: Range<u32>, options:
     Ok(())
 }
 
-fn missing_row_in_a_packet(kind: Kind) -> Result<()> {
-    let apart = ["--grouping", "off", "--workers", "1", "--commit-order", "relaxed"];
+fn missing_row_in_a_packet(kind: Kind, order: &str) -> Result<()> {
+    let apart = ["--grouping", "off", "--workers", "1", "--commit-order", order];
     missing_row_among(kind, 100..200, 200..300, &apart)
 }
 
@@ -710,8 +710,10 @@ tests! {
     mysql_other_type: other_table(MYSQL_9_7, &format!("DELETE FROM d.t; {}; INSERT INTO d.t (id) VALUES (1), (2)", OTHER_TYPE[0]), OTHER_TYPE[1], &["d.t"]);
     mariadb_shorter_column: other_table(MARIADB_10_11, SHORTER[0], SHORTER[1], &["1105", "compare the definitions"]);
     mysql_shorter_column: other_table(MYSQL_9_7, SHORTER[0], SHORTER[1], &["d.t"]);
-    mariadb_missing_row_in_a_packet: missing_row_in_a_packet(MARIADB_10_11);
-    mysql_missing_row_in_a_packet: missing_row_in_a_packet(MYSQL_9_7);
+    mariadb_missing_row_in_a_packet: missing_row_in_a_packet(MARIADB_10_11, "relaxed");
+    mysql_missing_row_in_a_packet: missing_row_in_a_packet(MYSQL_9_7, "relaxed");
+    mariadb_missing_row_in_a_packet_in_order: missing_row_in_a_packet(MARIADB_10_11, "preserve");
+    mysql_missing_row_in_a_packet_in_order: missing_row_in_a_packet(MYSQL_9_7, "preserve");
     mariadb_missing_row_in_a_group: missing_row_in_a_group(MARIADB_10_11, &[]);
     mysql_missing_row_in_a_group: missing_row_in_a_group(MYSQL_9_7, &[]);
     mysql_missing_row_in_a_group_relaxed: missing_row_in_a_group(MYSQL_9_7, &["--commit-order", "relaxed", "--workers", "1"]);

@@ -4,7 +4,8 @@ use super::{Bytes, put_text};
 
 /// The first bytes of every segment.
 pub(crate) const MAGIC: [u8; 8] = *b"HEDDLERL";
-const VERSION: u16 = 1;
+/// 1 summed the heads of records with CRC-32.
+const VERSION: u16 = 2;
 /// Bytes up to and with the length field.
 pub(crate) const PREFIX_LEN: usize = 16;
 /// The longest header, in bytes: the state holds a GTID set, which has thousands of intervals at worst.

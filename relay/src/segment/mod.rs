@@ -4,12 +4,12 @@
 //!
 //! ```text
 //! header  magic 8 | version 2 | 0 2 | length 4 | number 8 | start offset 8 | texts: source, start file, state | crc 4
-//! record  magic 4 | kind 1 | flags 1 | 0 2 | length 4 | body crc 4 | start 8 | end 8 | durable 8 | head crc 4 | body
+//! record  magic 4 | kind 1 | flags 1 | 0 2 | length 4 | body crc 4 | start 8 | end 8 | durable 8 | head sum 4 | body
 //! ```
 //!
 //! An event that ends in its own CRC-32 is not summed a second time: its record's flag says so, its body crc is 0.
 //!
-//! Everything is little-endian, CRCs are CRC-32 (IEEE). The CRC of a record's head also covers the segment's number and
+//! Everything is little-endian, CRCs are CRC-32 (IEEE), a head's sum is the low half of its XXH3. That also covers the segment's number and
 //! the record's offset, so a stale or embedded copy of a record elsewhere is never taken for one. `durable` is the
 //! segment offset that was already durable when the record was made: a damaged place that a later intact record calls
 //! durable was not torn by a crash.
