@@ -14,8 +14,12 @@ const ROWS_MIN: usize = 10;
 const ROWS_FIRST: usize = 2_000;
 const STATEMENTS_FIRST: usize = 50;
 
-/// Where transactions in a packet take longer than this, each, it is not their commits alone.
+/// What a packet may take, for each of its transactions and for the way to the target and back: where it takes longer, either their rows do, or the
+/// commits are so slow that packets gain next to nothing.
 const PACKET_SHARE_MAX: Duration = Duration::from_millis(5);
+const PACKET_WAY_MAX: Duration = Duration::from_millis(20);
+/// The first packet after a slow one.
+const PACKET_PROBE: usize = 2;
 /// So many go by themselves then, before a packet is tried again.
 const AFTER_SLOW_PACKET: usize = 256;
 
@@ -62,22 +66,29 @@ pub struct PacketPace {
     most: usize,
     /// Transactions that still go by themselves.
     by_themselves: usize,
+    /// The last packet was slow.
+    was_slow: bool,
 }
 
 impl PacketPace {
     pub fn new(most: usize) -> Self {
-        Self { most, by_themselves: 0 }
+        Self { most, by_themselves: 0, was_slow: false }
     }
 
     /// So many transactions have committed, this time after they were dispatched; returns how many the next packet may hold.
     pub fn committed(&mut self, transactions: usize, took: Duration) -> usize {
-        let slow = PACKET_SHARE_MAX.saturating_mul(u32::try_from(transactions).unwrap_or(u32::MAX));
-        if transactions > 1 && took > slow {
-            self.by_themselves = AFTER_SLOW_PACKET;
+        if transactions > 1 {
+            let shares = PACKET_SHARE_MAX.saturating_mul(u32::try_from(transactions).unwrap_or(u32::MAX));
+            self.was_slow = took > PACKET_WAY_MAX + shares;
+            self.by_themselves = if self.was_slow { AFTER_SLOW_PACKET } else { 0 };
         } else {
             self.by_themselves = self.by_themselves.saturating_sub(transactions);
         }
-        if self.by_themselves > 0 { 1 } else { self.most }
+        match (self.by_themselves, self.was_slow) {
+            (0, false) => self.most,
+            (0, true) => PACKET_PROBE.min(self.most),
+            _ => 1,
+        }
     }
 }
 
@@ -88,13 +99,15 @@ mod tests {
     #[test]
     fn after_a_slow_packet_transactions_go_by_themselves_for_a_while() {
         let mut pace = PacketPace::new(16);
-        assert_eq!(pace.committed(16, Duration::from_millis(60)), 16, "4 ms each");
+        assert_eq!(pace.committed(16, Duration::from_millis(90)), 16);
+        assert_eq!(pace.committed(2, Duration::from_millis(25)), 16, "the way to the target is long, not the commits");
         assert_eq!(pace.committed(1, Duration::from_secs(1)), 16, "no packet: it says nothing of packets");
-        assert_eq!(pace.committed(16, Duration::from_millis(100)), 1);
+        assert_eq!(pace.committed(16, Duration::from_millis(110)), 1);
         for _ in 1..AFTER_SLOW_PACKET {
             assert_eq!(pace.committed(1, Duration::from_secs(1)), 1);
         }
-        assert_eq!(pace.committed(1, Duration::from_secs(1)), 16, "tried again");
+        assert_eq!(pace.committed(1, Duration::from_secs(1)), 2, "tried again, with few");
+        assert_eq!(pace.committed(2, Duration::from_millis(10)), 16);
     }
 
     #[test]

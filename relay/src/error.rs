@@ -51,6 +51,15 @@ pub enum Error {
         /// What is wrong.
         reason: String,
     },
+    /// The log was written by a Heddle that has another format for it.
+    #[error(
+        "relay log segment {path} was written by another version of heddle: finish with that one what only this log has (a rescue that was \
+         begun), or remove the relay log directory to receive its events again"
+    )]
+    OtherVersion {
+        /// The first segment that is so.
+        path: PathBuf,
+    },
     /// A segment in the middle is not there.
     #[error("relay log segment {path} is missing. Remove the relay log directory to receive its events again")]
     MissingSegment {

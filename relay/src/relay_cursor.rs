@@ -210,6 +210,7 @@ pub(crate) fn read_header(file: &dyn ReadFile, path: &Path, number: u64) -> Resu
             Ok((header, len)) => return Ok((header, len as u64)),
             Err(HeaderError::NeedMore(more)) if more > want => want = more,
             Err(HeaderError::NeedMore(_)) => return Err(damaged("the header is incomplete")),
+            Err(HeaderError::OtherVersion) => return Err(Error::OtherVersion { path: path.to_path_buf() }),
             Err(HeaderError::Bad(reason)) => return Err(damaged(reason)),
         }
     }

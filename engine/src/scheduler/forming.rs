@@ -92,7 +92,11 @@ impl Scheduler {
         }
         let limits = &self.config.limits;
         if self.commits_in_turn() {
-            return self.in_line() > 0 && self.shares_packets(last);
+            // Behind a large one, which takes its time, it goes ahead as well, or it would keep the next large one from that.
+            let is_packet =
+                |flight: &Flight| flight.group.transactions.iter().all(|transaction| fits_packet(transaction));
+            let mut line = self.flights.values().filter(|flight| !flight.ordered).peekable();
+            return line.peek().is_some() && self.shares_packets(last) && line.all(is_packet);
         }
         let may_grow = !self.ended && last + 1 == self.queue_end() && taken.may_grow(limits);
         let in_line = if may_grow { self.in_line() } else { 0 };

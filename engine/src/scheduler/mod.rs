@@ -514,6 +514,11 @@ impl Scheduler {
         }
     }
 
+    /// Whether the transactions of a group commit one by one.
+    pub fn commits_apart(&self) -> bool {
+        self.config.apart
+    }
+
     /// Whether [`Scheduler::lock_wait`] could end anything: with relaxed order every group may commit at once.
     pub fn aborts_for_locks(&self) -> bool {
         self.config.order != CommitOrder::Relaxed

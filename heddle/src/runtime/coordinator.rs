@@ -318,9 +318,11 @@ impl Coordinator {
             return;
         }
         let oldest = self.running.iter().flatten().min_by_key(|(_, since)| *since);
-        let Some((id, time)) = oldest.map(|(group, since)| (group.id, since.elapsed())) else { return };
+        let Some((group, since)) = oldest else { return };
+        let (id, time) = (group.id, since.elapsed());
         if self.suspected.0 != id {
-            self.suspected = (id, SUSPECT_AFTER);
+            let commits = if self.scheduler.commits_apart() { group.transactions.len() } else { 1 };
+            self.suspected = (id, SUSPECT_AFTER * u32::try_from(commits).unwrap_or(u32::MAX));
         }
         if time > self.suspected.1 {
             self.suspected.1 = time + time.min(SUSPECT_AGAIN_MAX);

@@ -131,6 +131,13 @@ fn open_relay(spec: &Spec, source: &SourceState, start: &Start) -> Result<(relay
     let open = |options| RelayLog::open(Arc::new(RealFs), &spec.relay_dir, options).context("relay log");
     let opened = match RelayLog::open(Arc::new(RealFs), &spec.relay_dir, options.clone()) {
         Err(relay::Error::OtherSource { .. }) if start.is_new => None,
+        Err(relay::Error::OtherVersion { .. }) if !spec.relay_filled => {
+            tracing::info!(
+                "the relay log in {} is of another version of heddle; it begins anew",
+                spec.relay_dir.display()
+            );
+            None
+        }
         Err(relay::Error::OtherSource { found, .. }) if start.instead_of.as_ref() == Some(&found) => {
             tracing::info!("what the relay log in {} has of {found} is discarded", spec.relay_dir.display());
             None

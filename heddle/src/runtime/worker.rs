@@ -202,6 +202,12 @@ impl WorkerTask {
             Err(failure) if failure.kind == FailureKind::ConnectionLost && !run.isolate => {
                 self.after_loss(group, &failure, &mut committed_to)
             }
+            Err(failure) if committed_to >= group.mark.seq => {
+                // What failed came after the last commit. If the session can not be used any more, its next group finds that out.
+                let rolled_back = self.roll_back();
+                tracing::debug!(worker = self.number, ?rolled_back, "after all was committed: {failure}");
+                Ok(Commit::Durable)
+            }
             Err(failure) => self.roll_back().and(Err(failure)),
             committed => committed,
         };
@@ -335,7 +341,7 @@ impl WorkerTask {
     }
 
     fn commits_each(&self, group: &Group) -> bool {
-        self.apart && (self.relaxed || group.transactions.len() > 1)
+        self.apart && group.transactions.len() > 1
     }
 
     /// One transaction after the other, each its own commit, in as few packets as can be.

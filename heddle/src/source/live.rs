@@ -14,7 +14,10 @@ use crossbeam_channel::{RecvTimeoutError, Sender, bounded};
 use engine::failure::{Failure, FailureKind};
 use engine::position::LogPosition;
 use relay::RelayWriter;
-use wire::{BinlogStream, ConnectOptions, Connection, DumpOptions, DumpRequest, ServerInfo, ShutdownHandle};
+use wire::{
+    BinlogStream, ConnectOptions, Connection, DUMP_SEND_ANNOTATE_ROWS, DumpOptions, DumpRequest, ServerInfo,
+    ShutdownHandle,
+};
 
 use super::append::{Appending, Received};
 use super::intake::{Intake, relay_failure};
@@ -220,9 +223,7 @@ impl Receiver {
                 }
                 GtidState::MariaDb(position) => {
                     let slave_gtid_state = position.to_string();
-                    // A quarter of the log of small transactions is their texts, of which nothing is applied. Where events do not say their
-                    // places, those behind what was left out would be wrong.
-                    let annotate = source.at_least(11, 4, 0);
+                    let annotate = needs_texts(source);
                     return Ok(DumpRequest::MariaDb { slave_gtid_state, strict: false, annotate, server_id });
                 }
                 GtidState::None if self.flavour == Flavour::MySql && position.is_none() => {
@@ -235,8 +236,15 @@ impl Receiver {
             }
         }
         let (file, position) = position.map_or((String::new(), 4), |at| (at.file.to_string(), at.offset));
-        Ok(DumpRequest::FilePosition { file, position, server_id, flags: 0 })
+        let flags = if needs_texts(source) { DUMP_SEND_ANNOTATE_ROWS } else { 0 };
+        Ok(DumpRequest::FilePosition { file, position, server_id, flags })
     }
+}
+
+/// A quarter of a MariaDB's log of small transactions is their texts, of which nothing is applied: they are not asked for. Where events do not say their
+/// places (MariaDB 11.4 and later, inside transactions), those behind what was left out would be wrong.
+fn needs_texts(source: &ServerInfo) -> bool {
+    source.is_mariadb() && source.at_least(11, 4, 0)
 }
 
 /// What asks a server ends when it is time to stop, whether the server answers or not.

@@ -27,6 +27,8 @@ pub(crate) struct Header {
 pub(crate) enum HeaderError {
     /// The header says that it is this long, in bytes.
     NeedMore(usize),
+    /// The format of an earlier or later heddle.
+    OtherVersion,
     Bad(&'static str),
 }
 
@@ -59,7 +61,7 @@ impl Header {
             return Err(HeaderError::Bad("not a relay log segment"));
         }
         if prefix.u16() != Some(VERSION) {
-            return Err(HeaderError::Bad("written by another version of the relay log format"));
+            return Err(HeaderError::OtherVersion);
         }
         prefix.u16().ok_or(()).map_err(bad)?;
         let len = prefix.u32().ok_or(()).map_err(bad)?;

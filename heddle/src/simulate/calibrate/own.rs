@@ -32,7 +32,12 @@ struct Way {
 }
 
 const fn single(workers: usize, order: CommitOrder, transactions: u32) -> Way {
-    Way { workers, order, grouping: Grouping::Off, transactions, rows_each: 1, choice: Choice::Own }
+    let grouping = match order {
+        // Groups of one: nothing shares a packet, which the models know in relaxed order only.
+        CommitOrder::Preserve => Grouping::UpTo(1),
+        CommitOrder::PerLane | CommitOrder::Relaxed => Grouping::Off,
+    };
+    Way { workers, order, grouping, transactions, rows_each: 1, choice: Choice::Own }
 }
 
 const fn grouped(workers: usize, transactions: u32, rows_each: u32, choice: Choice) -> Way {

@@ -394,14 +394,13 @@ impl MySqlSession {
     pub(super) fn finish(&mut self, range: Range<'_>) -> Result<(), Failure> {
         self.script.statement(self.shared.statements().note(range));
         self.script.statement("COMMIT");
-        let sets_gtid_next = self.shared.sets_gtid_next();
-        if sets_gtid_next {
-            self.script.statement("SET SESSION gtid_next='AUTOMATIC'");
-        }
         let results = self.script.send(&mut self.connection)?;
         self.open = false;
-        let trailing = if sets_gtid_next { 3 } else { 2 };
-        let noted = results.len().checked_sub(trailing).and_then(|at| results.get(at));
+        if self.shared.sets_gtid_next() {
+            // By itself: if somebody ends it, what is committed must not look as if it were not.
+            self.surely("SET SESSION gtid_next='AUTOMATIC'")?;
+        }
+        let noted = results.len().checked_sub(2).and_then(|at| results.get(at));
         match noted.map(|result| result.ok.affected) {
             Some(1) => Ok(()),
             _ => Err(self.shared.not_noted(range)),

@@ -93,7 +93,22 @@ pub(super) fn send_group(
 
 /// What became of it.
 pub(super) fn answer(session: &mut MySqlSession) -> Result<(), Failure> {
-    session.script.answers(&mut session.connection).map(|_| ()).map_err(failed)
+    let (statements, _) = session.script.waiting();
+    match session.script.answers(&mut session.connection) {
+        Ok(_) => Ok(()),
+        Err(error) if is_of_end(session, &error, statements) => take_back_gtid(session),
+        Err(error) => Err(failed(error)),
+    }
+}
+
+/// Whether the error is of a packet's last statement, of so many, that sets the GTID back ([`end_packet`]): somebody has ended it. All before it
+/// is committed.
+fn is_of_end(session: &MySqlSession, error: &wire::Error, statements: usize) -> bool {
+    session.shared.sets_gtid_next() && error.statement_index().is_some_and(|at| at + 1 == statements)
+}
+
+fn take_back_gtid(session: &mut MySqlSession) -> Result<(), Failure> {
+    session.surely("SET SESSION gtid_next='AUTOMATIC'")
 }
 
 fn end_packet(session: &mut MySqlSession) {
@@ -205,12 +220,17 @@ fn send(session: &mut MySqlSession, ends: &mut Ends, committed_to: &mut Seq) -> 
     let Some(&(_, last)) = ends.last() else { return Ok(()) };
     end_packet(session);
     let MySqlSession { script, connection, .. } = session;
+    let (statements, _) = script.waiting();
     let sent = script.send_off(connection).and_then(|()| script.answers(connection));
     let ends = std::mem::take(ends);
     match sent {
         Ok(_) => {
             *committed_to = last;
             Ok(())
+        }
+        Err(error) if is_of_end(session, &error, statements) => {
+            *committed_to = last;
+            take_back_gtid(session)
         }
         Err(error) => {
             // After a lost connection nobody knows; who connects anew asks.
