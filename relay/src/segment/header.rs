@@ -60,9 +60,7 @@ impl Header {
         if prefix.array() != Some(MAGIC) {
             return Err(HeaderError::Bad("not a relay log segment"));
         }
-        if prefix.u16() != Some(VERSION) {
-            return Err(HeaderError::OtherVersion);
-        }
+        let version = prefix.u16().ok_or(()).map_err(bad)?;
         prefix.u16().ok_or(()).map_err(bad)?;
         let len = prefix.u32().ok_or(()).map_err(bad)?;
         if len > LEN_MAX {
@@ -72,6 +70,10 @@ impl Header {
         let (covered, crc) = whole.split_last_chunk::<4>().ok_or(()).map_err(bad)?;
         if crc32fast::hash(covered) != u32::from_le_bytes(*crc) {
             return Err(HeaderError::Bad("the header's checksum does not match"));
+        }
+        // What is damaged is not taken for another version.
+        if version != VERSION {
+            return Err(HeaderError::OtherVersion);
         }
         let mut rest = Bytes(covered.get(PREFIX_LEN..).unwrap_or_default());
         let header = (|| {
@@ -99,6 +101,16 @@ mod tests {
             start_offset: 1 << 33,
             state: "open a:1-5".into(),
         }
+    }
+
+    #[test]
+    fn another_version() {
+        let mut bytes = sample().encode();
+        bytes[8..10].copy_from_slice(&1u16.to_le_bytes());
+        let end = bytes.len() - 4;
+        let crc = crc32fast::hash(&bytes[..end]);
+        bytes[end..].copy_from_slice(&crc.to_le_bytes());
+        assert_eq!(Header::decode(&bytes), Err(HeaderError::OtherVersion));
     }
 
     #[test]
