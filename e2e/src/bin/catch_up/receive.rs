@@ -25,7 +25,7 @@ fn size(dir: &Path) -> u64 {
     entries.flatten().filter_map(|entry| entry.metadata().ok()).map(|file| file.len()).sum()
 }
 
-/// Seconds from the relay log's beginning until all of `bytes` is in it, and heddle's processor time.
+/// Seconds from the relay log's beginning until all that comes of `bytes` is in it, and heddle's processor time.
 fn receive(stage: &Stage, tables: u32, bytes: u64) -> Result<(f64, f64)> {
     let contender = Contender::Heddle(&[]);
     let target = target(stage, contender, &[])?;
@@ -39,7 +39,8 @@ fn receive(stage: &Stage, tables: u32, bytes: u64) -> Result<(f64, f64)> {
     let began = Instant::now();
     let heddle = Heddle::start(&line)?;
     let (mut first, mut last, mut known) = (None, Instant::now(), 0);
-    while known < bytes || last.elapsed() < QUIET {
+    // What is not sent (MariaDB's texts of statements, a quarter of the log) does not come.
+    while known < bytes / 2 || last.elapsed() < QUIET {
         ensure!(began.elapsed() < LIMIT, "{known} of {bytes} bytes were received in {LIMIT:?}");
         let now = size(&relay);
         if now != known {
@@ -59,7 +60,7 @@ fn receive(stage: &Stage, tables: u32, bytes: u64) -> Result<(f64, f64)> {
 pub fn section(arguments: &Arguments) -> Result<String> {
     let mut text = format!(
         "## Receiving\n\nFrom a source on the same machine into the relay log (`--relay-sync beside`), while the target's tables are locked: {} transactions of \
-         sysbench's `oltp_update_non_index`. Bytes of the source's log; processor time of the whole command.\n\n\
+         sysbench's `oltp_update_non_index`. Bytes of the source's log, of which MariaDB's statements' texts are not sent; processor time of the whole command.\n\n\
          | | MB | MB/s | heddle's CPU, µs/transaction |\n|---|---:|---:|---:|\n",
         amount(arguments.transactions as f64)
     );
