@@ -15,10 +15,11 @@ use rustls::{
 
 use crate::error::Error;
 use crate::options::{ConnectOptions, SslMode};
+use crate::server_info::{Flavour, ServerInfo};
 use crate::stream::{Socket, Stream};
 
 /// Does the TLS handshake over a socket on which TLS was agreed.
-pub(crate) fn wrap(mut socket: Socket, options: &ConnectOptions) -> Result<Stream, Error> {
+pub(crate) fn wrap(mut socket: Socket, options: &ConnectOptions, server: &ServerInfo) -> Result<Stream, Error> {
     let config = client_config(options)?;
     let mode = options.effective_ssl_mode();
     let name = match ServerName::try_from(options.host.clone()) {
@@ -32,7 +33,7 @@ pub(crate) fn wrap(mut socket: Socket, options: &ConnectOptions) -> Result<Strea
     let mut connection = ClientConnection::new(config, name).map_err(|error| tls(describe(&error)))?;
     while connection.is_handshaking() {
         if let Err(error) = connection.complete_io(&mut socket) {
-            return Err(handshake_error(error, options));
+            return Err(handshake_error(error, options, server));
         }
     }
     Ok(Stream::Tls(Box::new(StreamOwned::new(connection, socket))))
@@ -42,7 +43,7 @@ fn tls(message: impl Into<String>) -> Error {
     Error::Tls { message: message.into() }
 }
 
-fn handshake_error(error: io::Error, options: &ConnectOptions) -> Error {
+fn handshake_error(error: io::Error, options: &ConnectOptions, server: &ServerInfo) -> Error {
     match error.get_ref().and_then(|inner| inner.downcast_ref::<rustls::Error>()) {
         Some(
             inner @ (rustls::Error::PeerIncompatible(_)
@@ -53,13 +54,22 @@ fn handshake_error(error: io::Error, options: &ConnectOptions) -> Error {
             )),
         ) => incompatible(&inner.to_string()),
         Some(inner) => tls(describe(inner)),
-        None if error.kind() == io::ErrorKind::UnexpectedEof => {
+        None if error.kind() == io::ErrorKind::UnexpectedEof && may_hang_up(server) => {
             incompatible("the server closed the connection during the handshake")
         }
         None if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut) => {
             Error::Timeout { during: "setting up TLS", after: options.connect_timeout }
         }
         None => Error::Io { during: "setting up TLS", source: error },
+    }
+}
+
+/// Builds with yaSSL end the connection where they find no common version, others say so: of a newer server it means no more than that the
+/// connection is lost, and must not make anybody go on in clear.
+fn may_hang_up(server: &ServerInfo) -> bool {
+    match server.flavour {
+        Flavour::MySql => server.version < (8, 0, 0),
+        Flavour::MariaDb => server.version < (10, 5, 0),
     }
 }
 
