@@ -1,11 +1,11 @@
-//! SIGTERM and SIGINT: commands end early with what they have, or with their temporary files removed; channels stop without gaps.
+//! SIGTERM, SIGINT and SIGHUP (a terminal that is gone; not under `nohup`): commands end early with what they have, or with their temporary files removed; channels stop without gaps.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use anyhow::{Context, Result};
 use signal_hook::SigId;
-use signal_hook::consts::{SIGINT, SIGTERM};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
 /// For as long as it lives, a signal sets the flag instead of ending the process.
 pub struct Signals(Vec<SigId>);
@@ -13,7 +13,7 @@ pub struct Signals(Vec<SigId>);
 impl Signals {
     pub fn watch(stop: &Arc<AtomicBool>) -> Result<Self> {
         let mut signals = Self(Vec::new());
-        for signal in [SIGTERM, SIGINT] {
+        for signal in ends() {
             signals.0.push(signal_hook::flag::register(signal, Arc::clone(stop)).context("signal handlers")?);
         }
         Ok(signals)
@@ -28,10 +28,26 @@ impl Drop for Signals {
     }
 }
 
+/// The signals that are to end the process.
+fn ends() -> Vec<i32> {
+    let mut signals = vec![SIGTERM, SIGINT];
+    if !is_ignored(SIGHUP) {
+        signals.push(SIGHUP);
+    }
+    signals
+}
+
+/// Whether whoever started the process wants it to live through the signal, as Linux says it (`proc(5)`: `SigIgn`, a bit for each signal from 1 on).
+fn is_ignored(signal: i32) -> bool {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).is_some_and(|mask| mask >> (signal - 1) & 1 == 1)
+}
+
 /// The first signal stops without gaps, the second ends at once (which is safe, too). A run that has come to its end sets the flag itself: the
 /// signals are counted apart from it.
 pub fn stop_without_gaps(stop: &Arc<AtomicBool>) -> Result<()> {
-    stop_at(&[SIGTERM, SIGINT], stop)
+    stop_at(&ends(), stop)
 }
 
 fn stop_at(signals: &[i32], stop: &Arc<AtomicBool>) -> Result<()> {
