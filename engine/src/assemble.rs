@@ -88,6 +88,9 @@ pub struct Assembler {
     maps: HashMap<u64, (Bytes, Arc<TableMap>), FixedState>,
     context: Vec<Context>,
     load_files: HashMap<u32, Vec<u8>, FixedState>,
+    /// The log that was last read in.
+    file: Option<Arc<str>>,
+    source_starts: u32,
 }
 
 /// Where heddle keeps its progress on a target. When that target is a source itself, its bookkeeping is not replicated.
@@ -147,6 +150,8 @@ impl Assembler {
             maps: HashMap::default(),
             context: Vec::new(),
             load_files: HashMap::default(),
+            file: None,
+            source_starts: 0,
         }
     }
 
@@ -291,6 +296,12 @@ impl Assembler {
         self.maps.clear();
         let header = event.header();
         let artificial = header.log_pos == 0 || header.flags & binlog::Header::FLAG_ARTIFICIAL != 0;
+        // One that is read again, after an interruption, is not another.
+        let is_another = self.file.as_deref() != Some(&*at.file);
+        self.file = Some(Arc::clone(&at.file));
+        if !artificial && format.created != 0 && is_another {
+            self.source_starts += 1;
+        }
         match &self.building {
             Some(_) if !artificial && format.created != 0 => self.restart(),
             Some(cut) if !artificial => {
@@ -635,6 +646,9 @@ impl Assembler {
 
     fn finish(&mut self, end: &LogPosition) -> Option<Transaction> {
         let building = self.building.take()?;
+        if self.file.as_ref().is_none_or(|file| !Arc::ptr_eq(file, &end.file)) {
+            self.file = Some(Arc::clone(&end.file));
+        }
         self.context.clear();
         self.load_files.clear();
         let mut items = building.items;
@@ -672,6 +686,7 @@ impl Assembler {
             rolls_back: building.rolls_back,
             only_changes,
             beside_prepared: false,
+            source_starts: self.source_starts,
             write_set: WriteSet::default(),
             barrier,
         })

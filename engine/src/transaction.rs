@@ -52,6 +52,8 @@ pub struct Transaction {
     /// A branch is prepared on the target meanwhile, whose end comes later in the log: its locks would not go while this waits for one. So no row is
     /// changed in another way than on the source, where it did not wait.
     pub beside_prepared: bool,
+    /// How often the source has started in the log read so far, before this transaction: with each start its sessions' temporary tables were gone.
+    pub source_starts: u32,
     pub write_set: WriteSet,
     /// Set when nothing may run beside it.
     pub barrier: Option<BarrierCause>,

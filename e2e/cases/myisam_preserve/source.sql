@@ -15,3 +15,11 @@ UPDATE i SET n = n + 1;
 SET binlog_format = ROW;
 UPDATE m SET a = LOWER(a);
 UPDATE i SET n = n + 1;
+-- More than one rows event each: the GTID is taken once.
+INSERT INTO m (a) SELECT REPEAT('x', 20) FROM m a, m b, m c, m d, m e, m f;
+INSERT INTO m (a) SELECT REPEAT('y', 20) FROM m LIMIT 2000;
+CREATE TABLE n (id INT PRIMARY KEY, v INT) ENGINE=MyISAM;
+INSERT INTO n SELECT id, 0 FROM m WHERE id < 100;
+UPDATE m, n SET a = 'joined', v = 1 WHERE m.id = n.id;
+UPDATE i SET n = n + 1;
+INSERT INTO n VALUES (100000, 1);

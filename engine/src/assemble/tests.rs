@@ -451,6 +451,28 @@ fn logs_that_end_in_a_transaction() {
     check_error(&cut(1_700_000_000, None), "has not ended");
 }
 
+/// Temporary tables end with the server. A file that is only read again, or rotated to, is no start of it.
+#[test]
+fn starts_of_the_source() {
+    let starts = |created: u32, file: Option<&str>| {
+        let mut log = Log::mysql();
+        log.query("CREATE TABLE x (a INT)");
+        let first = log.events.len();
+        format_description(&mut log, created, Some(4));
+        log.query("CREATE TABLE y (a INT)");
+        for (_, start, end) in log.events.iter_mut().skip(first) {
+            if let Some(file) = file {
+                start.file = Arc::from(file);
+                end.file = Arc::from(file);
+            }
+        }
+        log.assemble().unwrap().iter().map(|transaction| transaction.source_starts).collect::<Vec<_>>()
+    };
+    assert_eq!(starts(1_700_000_000, Some("another.000002")), [0, 1]);
+    assert_eq!(starts(0, Some("another.000002")), [0, 0]);
+    assert_eq!(starts(1_700_000_000, None), [0, 0]);
+}
+
 #[test]
 fn what_does_not_belong_together() {
     let t = table();

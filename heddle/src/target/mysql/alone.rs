@@ -5,18 +5,21 @@
 
 use std::sync::Arc;
 
-use binlog::{Flavour, RowsKind, TableMap};
+use binlog::{Flavour, RowsKind};
 use engine::compact::{Batch, whole_event};
 use engine::failure::{Failure, FailureKind};
-use engine::schema::Alone;
+use engine::schema::{Alone, Catalogue};
 use engine::sql::{Class, DdlKind, Xid};
 use engine::transaction::{BarrierCause, Body, Item, RowsItem, StatementItem, Transaction};
 
+use super::catalogue::MySqlCatalogue;
+use super::early;
 use super::executed;
 use super::failures::{code, failed};
 use super::fingerprint;
 use super::intent::{Intent, Once};
 use super::progress;
+use super::sequence::{self, Completed};
 use super::session::MySqlSession;
 use super::single::{self, Room};
 use super::sql::{identifier, quote};
@@ -41,12 +44,19 @@ pub fn run(
                 xa::end_left_over(session, &statement.class)?;
             }
         }
+        early::check_whole(session, transaction)?;
         // By an earlier run, which did not come to note it.
         return session.note_beside(range);
     }
-    match &transaction.body {
+    let done = match &transaction.body {
         Body::Spilled { .. } => run_spilled(session, transaction, reread, range),
         Body::Items(items) => run_items(session, transaction, items, range),
+    };
+    match done {
+        Err(failure) if session.shared.sets_gtid() && failure.kind != FailureKind::ConnectionLost => {
+            early::after(session, transaction, range, failure)
+        }
+        done => done,
     }
 }
 
@@ -58,14 +68,16 @@ fn run_spilled(
     range: Range<'_>,
 ) -> Result<(), Failure> {
     let mut steps = Steps::new(session, transaction, range);
+    let mut tables = Tables::default();
     if transaction.barrier == Some(BarrierCause::Xa) {
-        let xid = spilled_xid(transaction, reread)?;
+        let xid = spilled_xid(session, transaction, reread, &mut tables)?;
         steps.prepare(session, &xid, xa::Content::Unknown, &|branch| {
             reread.pieces(transaction, &mut |piece| xa::apply(branch, piece))
         })?;
         return steps.note_progress(session);
     }
     reread.pieces(transaction, &mut |piece| {
+        tables.look_up(session, transaction, piece.items())?;
         steps.apply(session, piece)?;
         session.script.send(&mut session.connection).map(|_| ())
     })?;
@@ -73,9 +85,15 @@ fn run_spilled(
 }
 
 /// MariaDB names the branch at its end only: the pieces are read once for the name, and once to be applied.
-fn spilled_xid(transaction: &Transaction, reread: &Reread) -> Result<Xid, Failure> {
+fn spilled_xid(
+    session: &MySqlSession,
+    transaction: &Transaction,
+    reread: &Reread,
+    tables: &mut Tables,
+) -> Result<Xid, Failure> {
     let mut xid = None;
     reread.pieces(transaction, &mut |piece| {
+        tables.look_up(session, transaction, piece.items())?;
         xid = xid.take().or_else(|| xa::prepared_by(piece.items()).cloned());
         Ok(())
     })?;
@@ -143,11 +161,17 @@ fn has_sequences(items: &[Item]) -> bool {
 /// One statement that commits by itself: the target logs a sequence's row with the others of the statement, under one GTID. Between `BEGIN` and
 /// `COMMIT` it would be logged at once, and the rest under a second one.
 fn with_sequences(session: &mut MySqlSession, transaction: &Transaction, range: Range<'_>) -> Result<(), Failure> {
-    let batches: Vec<Batch<'_>> = transaction
+    let mut batches: Vec<Batch<'_>> = transaction
         .items()
         .iter()
         .filter_map(|item| if let Item::Rows(rows) = item { Some(whole_event(rows)) } else { None })
         .collect();
+    let completed = completed_sequences(session, &batches)?;
+    for (batch, completed) in batches.iter_mut().zip(&completed) {
+        if let Some(completed) = completed {
+            *batch = completed.batch(batch);
+        }
+    }
     let rolls_back =
         |item: &Item| matches!(item, Item::Rows(rows) if rows.table.as_ref().is_some_and(|table| table.transactional));
     let fits = batches.len() == transaction.items().len() && transaction.items().iter().all(rolls_back);
@@ -156,6 +180,16 @@ fn with_sequences(session: &mut MySqlSession, transaction: &Transaction, range: 
         return single::answer(session).map_err(|failure| at_transaction(failure, transaction));
     }
     Err(too_large_for_a_sequence(transaction))
+}
+
+/// The whole rows of those that lack columns: each is that of the one before with other values, which are all in the log.
+fn completed_sequences(session: &mut MySqlSession, batches: &[Batch<'_>]) -> Result<Vec<Option<Completed>>, Failure> {
+    let shared = Arc::clone(&session.shared);
+    let complete = |batch: &Batch<'_>| {
+        let lacks = sequence::lacks_columns(batch) && shared.sequences.get(batch.map).is_some();
+        lacks.then(|| sequence::complete(batch, |sql| session.connection.rows(sql))).transpose()
+    };
+    batches.iter().map(complete).collect()
 }
 
 fn too_large_for_a_sequence(transaction: &Transaction) -> Failure {
@@ -168,17 +202,36 @@ fn too_large_for_a_sequence(transaction: &Transaction) -> Failure {
     .remedy("use --gtids local; a transaction of up to 16 MiB also goes where max_allowed_packet is raised on the target")
 }
 
-/// A sequence's row has this many columns.
-const SEQUENCE_COLUMNS: usize = 8;
+/// The tables of a transaction that comes in pieces, whose definitions nobody has read.
+#[derive(Default)]
+struct Tables(Option<MySqlCatalogue>);
 
-/// Of a piece, whose tables nobody has looked up.
-fn is_sequence(session: &mut MySqlSession, map: &TableMap) -> Result<bool, Failure> {
-    let sql = format!(
-        "SELECT COUNT(*) FROM information_schema.TABLES WHERE TABLE_SCHEMA={} AND TABLE_NAME={} AND TABLE_TYPE='SEQUENCE'",
-        quote(&map.schema),
-        quote(&map.table)
-    );
-    Ok(session.connection.scalar(sql).map_err(failed)?.as_deref() == Some("1"))
+impl Tables {
+    /// Notes what sessions have to know of them; refuses those that can not be in such a transaction.
+    fn look_up(&mut self, session: &MySqlSession, transaction: &Transaction, items: &[Item]) -> Result<(), Failure> {
+        let shared = &session.shared;
+        let keeps_gtids = shared.sets_gtid() && shared.info.log_bin;
+        if !keeps_gtids && shared.info.flavour == Flavour::MySql {
+            return Ok(());
+        }
+        for item in items {
+            let Item::Rows(rows) = item else { continue };
+            let catalogue = match &mut self.0 {
+                Some(catalogue) => catalogue,
+                none => none.insert(super::catalogue_of(shared)?),
+            };
+            let table = catalogue
+                .table(&rows.map)
+                .map_err(|error| Failure::new(FailureKind::Refused, error.to_string()).at(transaction.place()))?;
+            if keeps_gtids && table.alone == Some(Alone::Sequence) {
+                return Err(too_large_for_a_sequence(transaction));
+            }
+            if keeps_gtids && !table.transactional {
+                return Err(early::too_large(transaction));
+            }
+        }
+        Ok(())
+    }
 }
 
 /// How far the items of one transaction are, which may come in pieces.
@@ -195,8 +248,6 @@ struct Steps<'a> {
     may_be_logged_early: bool,
     /// Statements of our own for after the progress: it can not be committed together with them.
     afterwards: Vec<String>,
-    /// Tables that might have been sequences, and are none.
-    seen: Vec<Arc<TableMap>>,
 }
 
 impl<'a> Steps<'a> {
@@ -210,7 +261,6 @@ impl<'a> Steps<'a> {
             commits_by_itself: false,
             may_be_logged_early: false,
             afterwards: Vec::new(),
-            seen: Vec::new(),
         }
     }
 
@@ -314,29 +364,15 @@ impl<'a> Steps<'a> {
             .at(self.transaction.place())
             .remedy("use --gtids local, or create the table by hand and go on after it"));
         }
-        if !alone && session.shared.sets_gtid() && session.shared.info.flavour == Flavour::MariaDb {
-            self.refuse_sequences(session, items)?;
+        if early::is_one_statement(&session.shared, items) {
+            session.begin(self.transaction)?;
+            early::push(session, self.transaction, items)?;
+            self.next += items.len();
+            return Ok(());
         }
         for (index, item) in items.iter().enumerate() {
             self.item(session, piece, index, item).map_err(|failure| at_statement(failure, self.transaction, item))?;
             self.next += 1;
-        }
-        Ok(())
-    }
-
-    /// What fits into memory goes [`with_sequences`].
-    fn refuse_sequences(&mut self, session: &mut MySqlSession, items: &[Item]) -> Result<(), Failure> {
-        for item in items {
-            let Item::Rows(rows) = item else { continue };
-            let is_seen = self.seen.iter().any(|seen| Arc::ptr_eq(seen, &rows.map));
-            if is_seen || rows.map.columns.len() != SEQUENCE_COLUMNS {
-                continue;
-            }
-            session.script.send(&mut session.connection)?;
-            if is_sequence(session, &rows.map)? {
-                return Err(too_large_for_a_sequence(self.transaction));
-            }
-            self.seen.push(Arc::clone(&rows.map));
         }
         Ok(())
     }
@@ -370,7 +406,10 @@ impl<'a> Steps<'a> {
             // Was committed with, or rolled back by, the statement that came after it.
             _ if self.done_before.as_ref().is_some_and(|intent| self.next < intent.item) => Ok(()),
             // MySQL before 8.0.13 refuses these inside a transaction when GTIDs are on. A crash takes the table with it.
-            Item::Statement(statement) if !session.open && is_temporary_ddl(statement) => execute(session, statement),
+            Item::Statement(statement) if !session.open && is_temporary_ddl(statement) => {
+                session.be_server_of(self.transaction)?;
+                execute(session, statement)
+            }
             Item::Statement(statement) => {
                 session.begin(self.transaction)?;
                 execute(session, statement)

@@ -24,6 +24,15 @@ pub struct Intent {
 }
 
 impl Intent {
+    /// That a transaction has failed, and left a part of itself: it must not be taken for one that is executed.
+    pub fn partly(seq: u64) -> Self {
+        Self { seq, item: usize::MAX, fingerprint: 0 }
+    }
+
+    pub fn is_partly(&self) -> bool {
+        self.item == usize::MAX
+    }
+
     pub fn to_text(&self) -> String {
         format!("seq={} item={} fingerprint={:016x}", self.seq, self.item, self.fingerprint)
     }
@@ -166,5 +175,7 @@ mod tests {
         let intent = Intent { seq: 7, item: 2, fingerprint: 0xabc };
         assert_eq!(Intent::parse(&intent.to_text()), Some(intent));
         assert_eq!(Intent::parse("nonsense"), None);
+        let partly = Intent::partly(8);
+        assert!(Intent::parse(&partly.to_text()).is_some_and(|intent| intent.is_partly()));
     }
 }

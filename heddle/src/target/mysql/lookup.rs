@@ -9,9 +9,7 @@
 //!
 //! Never changes anything, and never decides which row it was: where there is another one that an index could lead to, that is an error.
 
-use std::collections::HashMap;
 use std::fmt::Write as _;
-use std::sync::{Arc, Mutex};
 
 use binlog::image::{Bitmap, RowLayout};
 use binlog::{Column, ColumnKind, Corrupt, RowsKind, TableMap, value};
@@ -19,40 +17,8 @@ use engine::compact::{Batch, Images};
 use engine::failure::{Failure, FailureKind};
 use wire::Row;
 
-use super::locked;
+use super::by_name::Name;
 use super::sql::{identifier, quote};
-
-/// Schema and table.
-type Name = (String, String);
-
-/// The tables that ask for it, as the catalogue has found them.
-#[derive(Debug, Default)]
-pub struct Lookups(Mutex<HashMap<Name, Arc<Lookup>>>);
-
-impl Lookups {
-    pub fn set(&self, name: &Name, lookup: Option<Lookup>) {
-        match lookup {
-            Some(lookup) => locked(&self.0).insert(name.clone(), Arc::new(lookup)),
-            None => locked(&self.0).remove(name),
-        };
-    }
-
-    pub fn clear(&self) {
-        locked(&self.0).clear();
-    }
-
-    pub fn forget(&self, is_one: impl Fn(&Name) -> bool) {
-        locked(&self.0).retain(|name, _| !is_one(name));
-    }
-
-    pub fn get(&self, map: &TableMap) -> Option<Arc<Lookup>> {
-        let lookups = locked(&self.0);
-        if lookups.is_empty() {
-            return None;
-        }
-        lookups.get(&(map.schema.clone(), map.table.clone())).cloned()
-    }
-}
 
 /// The indexes of one table.
 #[derive(Debug)]

@@ -1,16 +1,18 @@
 //! MySQL and MariaDB as the target: `BINLOG` statements over ordinary connections.
 //!
-//! `session` one worker's connection · `script` packets · `answers` to many statements · `single` transactions that are one statement · `note` their progress as a row · `rows` events · `alone` transactions with statements, or too large · `in_order` several with statements that share a transaction · `intent` executed once · `statement` one of the source's · `xa` prepared transactions · `branches` their connections · `context` a statement's
+//! `session` one worker's connection · `script` packets · `answers` to many statements · `single` transactions that are one statement · `note` their progress as a row · `rows` events · `alone` transactions with statements, or too large · `early` tables without transactions under the source's GTIDs · `in_order` several with statements that share a transaction · `intent` executed once · `statement` one of the source's · `xa` prepared transactions · `branches` their connections · `context` a statement's
 //! session state · `progress` the bookkeeping tables · `opened` what they hold · `catalogue` table definitions · `fingerprint` was a DDL executed · `executed` was a GTID ·
-//! `lookup` rows that MariaDB could take for others · `info` what the server is · `check` and `check_schema` for `--dry-run` · `failures` its errors.
+//! `lookup` rows that MariaDB could take for others · `row_end` until when they are valid · `sequence` · `by_name` what sessions have to know of tables · `info` what the server is · `check` and `check_schema` for `--dry-run` · `failures` its errors.
 
 mod alone;
 mod answers;
 mod branches;
+mod by_name;
 mod catalogue;
 mod check;
 mod check_schema;
 mod context;
+mod early;
 mod executed;
 pub(crate) mod failures;
 mod fingerprint;
@@ -22,8 +24,10 @@ mod lookup;
 mod note;
 mod opened;
 pub(crate) mod progress;
+mod row_end;
 mod rows;
 mod script;
+mod sequence;
 mod session;
 mod single;
 pub mod sql;
@@ -32,7 +36,7 @@ pub mod status;
 mod xa;
 
 use std::collections::HashSet;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
@@ -45,12 +49,16 @@ use engine::schema::Catalogue;
 use wire::{ConnectOptions, Connection};
 
 use self::branches::Branches;
+use self::by_name::{ByName, Name};
+use self::catalogue::MySqlCatalogue;
 use self::failures::{code, failed};
 use self::info::TargetInfo;
 use self::intent::{Intent, OWN_DOMAIN};
-use self::lookup::Lookups;
+use self::lookup::Lookup;
 use self::note::ProgressTable;
 use self::progress::{SCHEMA, Statements};
+use self::row_end::RowEnd;
+use self::sequence::Sequence;
 use self::session::MySqlSession;
 use self::sql::quote;
 use super::{Opened, Session, Target};
@@ -77,10 +85,14 @@ pub struct Shared {
     intent: Mutex<Option<Intent>>,
     /// Statements of all workers run here, so that temporary tables find their session.
     alone: Mutex<Option<MySqlSession>>,
+    /// Of the transaction that it last ran, see [`engine::transaction::Transaction::source_starts`].
+    source_starts: AtomicU32,
     pub(self) sharing: Mutex<in_order::Sharing>,
     branches: Mutex<Branches>,
     /// Of tables whose rows MariaDB could take for others.
-    lookups: Lookups,
+    lookups: ByName<Lookup>,
+    pub(self) sequences: ByName<Sequence>,
+    pub(self) row_ends: Arc<ByName<RowEnd>>,
 }
 
 fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -105,6 +117,13 @@ impl Shared {
         if let Some(slot) = connections.get_mut(worker) {
             *slot = connection;
         }
+    }
+
+    /// What sessions have to know of these tables.
+    fn forget_tables(&self, is_one: impl Fn(&Name) -> bool) {
+        self.lookups.forget(&is_one);
+        self.sequences.forget(&is_one);
+        self.row_ends.forget(&is_one);
     }
 
     fn take_intent(&self, seq: u64) -> Option<Intent> {
@@ -162,9 +181,12 @@ impl MySqlTarget {
             interruptible: Mutex::default(),
             intent: Mutex::new(None),
             alone: Mutex::new(None),
+            source_starts: AtomicU32::new(0),
             sharing: Mutex::default(),
             branches: Mutex::default(),
-            lookups: Lookups::default(),
+            lookups: ByName::default(),
+            sequences: ByName::default(),
+            row_ends: Arc::default(),
         };
         Ok(Self {
             shared: Arc::new(shared),
@@ -344,11 +366,7 @@ impl Target for MySqlTarget {
     }
 
     fn catalogue(&self) -> Result<Box<dyn Catalogue + Send>, Failure> {
-        let connection = session::connect(&self.shared)?;
-        let shared = Arc::clone(&self.shared);
-        let reconnect = move || until_reached(|| session::connect(&shared)).map_err(|failure| failure.message);
-        let shared = Arc::clone(&self.shared);
-        Ok(Box::new(catalogue::MySqlCatalogue::new(connection, Box::new(reconnect)).noting_lookups(shared)))
+        Ok(Box::new(catalogue_of(&self.shared)?))
     }
 
     fn session(&self, worker: usize) -> Result<Box<dyn Session>, Failure> {
@@ -476,6 +494,14 @@ impl Target for MySqlTarget {
         *locked(&self.shared.alone) = None;
         locked(&self.shared.branches).lose();
     }
+}
+
+/// The target's definitions, which notes what sessions have to know of some tables.
+fn catalogue_of(shared: &Arc<Shared>) -> Result<MySqlCatalogue, Failure> {
+    let connection = session::connect(shared)?;
+    let own = Arc::clone(shared);
+    let reconnect = move || until_reached(|| session::connect(&own)).map_err(|failure| failure.message);
+    Ok(MySqlCatalogue::new(connection, Box::new(reconnect)).noting_for_sessions(Arc::clone(shared)))
 }
 
 impl MySqlTarget {

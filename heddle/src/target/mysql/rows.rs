@@ -6,9 +6,12 @@
 
 use std::sync::Arc;
 
-use binlog::{Header, Kind, RowsEvent, RowsKind, TableMap};
+use binlog::{Corrupt, Header, Kind, RowsEvent, RowsKind, TableMap};
 use engine::compact::{Batch, Images};
 use engine::failure::{Failure, FailureKind};
+
+use super::by_name::ByName;
+use super::row_end::{self, RowEnd};
 
 /// Rows of one event, in bytes; one row more than that makes an event of its own.
 const EVENT_ROWS_BYTES: usize = 1 << 20;
@@ -84,6 +87,8 @@ pub struct Encoder {
     server_id: u32,
     /// The last table map's body, and of which map it is.
     map: Option<(Arc<TableMap>, Vec<u8>)>,
+    /// Of tables whose rows may end earlier than the target's do.
+    row_ends: Arc<ByName<RowEnd>>,
 }
 
 /// Where each rows event ends a statement one number serves for all tables; the tables of one statement count from it.
@@ -96,8 +101,8 @@ pub const STATEMENT_ROWS_BYTES: usize = 64 << 10;
 const TABLE_MAP_FLAGS: u16 = 1;
 
 impl Encoder {
-    pub fn new(dialect: Dialect, piece_bytes_max: usize) -> Self {
-        Self { dialect, piece_bytes_max, server_id: 1, map: None }
+    pub fn new(dialect: Dialect, piece_bytes_max: usize, row_ends: Arc<ByName<RowEnd>>) -> Self {
+        Self { dialect, piece_bytes_max, server_id: 1, map: None, row_ends }
     }
 
     pub fn set_piece_bytes_max(&mut self, bytes: usize) {
@@ -146,6 +151,7 @@ impl Encoder {
                 count += 1;
             }
             rows = rows.get(count..).unwrap_or_default();
+            extend_ends(&self.row_ends, batch, &mut piece[first_row..])?;
             end_event(&mut piece, start)?;
             sink(&piece)?;
         }
@@ -181,9 +187,11 @@ impl Encoder {
             let start = out.len();
             begin_event(out, self.dialect.rows_kind(batch)?, batch.timestamp, self.server_id);
             self.rows_head(batch, table_id(table), end, out);
+            let first_row = out.len();
             for row in &batch.rows {
                 put_row(batch, row, out)?;
             }
+            extend_ends(&self.row_ends, batch, &mut out[first_row..])?;
             end_event(out, start)?;
         }
         Ok(())
@@ -211,15 +219,24 @@ impl Encoder {
 fn put_row(batch: &Batch<'_>, row: &Images<'_>, out: &mut Vec<u8>) -> Result<(), Failure> {
     match batch.lookup_columns {
         Some(columns) => {
-            batch.map.layout().select(batch.before_columns, row.before, columns, out).map_err(|error| {
-                let table = format!("{}.{}", batch.map.schema, batch.map.table);
-                Failure::new(FailureKind::Refused, format!("a row of {table}: {error}"))
-            })?;
+            let selected = batch.map.layout().select(batch.before_columns, row.before, columns, out);
+            selected.map_err(|error| corrupt(batch.map, &error))?;
         }
         None => out.extend_from_slice(row.before),
     }
     out.extend_from_slice(row.after);
     Ok(())
+}
+
+fn extend_ends(row_ends: &ByName<RowEnd>, batch: &Batch<'_>, rows: &mut [u8]) -> Result<(), Failure> {
+    let Some(row_end) = row_ends.get(batch.map) else { return Ok(()) };
+    let before = batch.lookup_columns.unwrap_or(batch.before_columns);
+    let form = row_end::Form { kind: batch.kind, before, after: batch.after_columns };
+    row_end::extend(*row_end, batch.map, form, rows).map_err(|error| corrupt(batch.map, &error))
+}
+
+fn corrupt(map: &TableMap, error: &Corrupt) -> Failure {
+    Failure::new(FailureKind::Refused, format!("a row of {}.{}: {error}", map.schema, map.table))
 }
 
 fn has_few_tables(batches: &[Batch<'_>]) -> bool {

@@ -1,6 +1,7 @@
 //! One worker's connection: rows as `BINLOG` statements, progress and commit in the same packet.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use binlog::gtids::Gtid;
@@ -19,6 +20,7 @@ use super::note::Notes;
 use super::progress::{SCHEMA, Statements};
 use super::rows::{Dialect, Encoder};
 use super::script::Script;
+use super::sequence;
 use super::single::{self, Room};
 use super::sql::quote;
 use super::{Shared, executed, in_order, locked};
@@ -302,12 +304,13 @@ impl MySqlSession {
         let mariadb = shared.info.flavour == Flavour::MariaDb;
         let dialect = Dialect { mariadb, sql_foreign_keys: !mariadb && shared.info.version >= (9, 6, 0) };
         let script = Script::new(shared.info.packet_bytes_max);
+        let row_ends = Arc::clone(&shared.row_ends);
         let mut session = Self {
             shared,
             number,
             connection,
             packet_bytes_max: 0,
-            encoder: Encoder::new(dialect, script.events_bytes_max()),
+            encoder: Encoder::new(dialect, script.events_bytes_max(), row_ends),
             script,
             notes,
             stepwise: false,
@@ -350,6 +353,17 @@ impl MySqlSession {
         Ok(())
     }
 
+    /// MariaDB tells temporary tables apart by the number of the server that their statements are of: what makes one has to be of the same as
+    /// what comes to use it.
+    pub(super) fn be_server_of(&mut self, transaction: &Transaction) -> Result<(), Failure> {
+        if let Some(Gtid::MariaDb { domain, server, .. }) = self.shared.kept_gtid(transaction.gtid.as_ref())? {
+            self.gtids_from = None;
+            let set = format!("SET SESSION gtid_domain_id={domain}, server_id={server}");
+            self.connection.execute(set).map_err(failed)?;
+        }
+        Ok(())
+    }
+
     fn apply_rows(&mut self, first: &Transaction, batches: &[Batch<'_>]) -> Result<(), Failure> {
         self.begin(first)?;
         self.push(batches)?;
@@ -359,6 +373,12 @@ impl MySqlSession {
     pub(super) fn push(&mut self, batches: &[Batch<'_>]) -> Result<(), Failure> {
         let Self { shared, encoder, script, connection, .. } = self;
         for batch in batches {
+            if sequence::lacks_columns(batch) && shared.sequences.get(batch.map).is_some() {
+                script.send(connection)?;
+                let completed = sequence::complete(batch, |sql| connection.rows(sql))?;
+                encoder.encode(&completed.batch(batch), &mut |events| script.events(events, connection))?;
+                continue;
+            }
             let lookup = match batch.kind {
                 RowsKind::Write => None,
                 RowsKind::Update | RowsKind::Delete => shared.lookups.get(batch.map),
@@ -472,7 +492,7 @@ impl Session for MySqlSession {
     fn run_alone(&mut self, transaction: &Transaction, reread: &Reread, range: Range<'_>) -> Result<(), Failure> {
         let shared = Arc::clone(&self.shared);
         let mut alone = locked(&shared.alone);
-        let session = alone_of(&shared, &mut alone)?;
+        let session = alone_of(&shared, &mut alone, transaction.source_starts)?;
         // It may make or change a table.
         locked(&shared.sharing).forget();
         let done = super::alone::run(session, transaction, reread, range);
@@ -491,11 +511,13 @@ impl Session for MySqlSession {
         committed_to: &mut Seq,
     ) -> Result<Commit, Failure> {
         let shared = Arc::clone(&self.shared);
-        if !in_order::may_all_share(self, singles)? {
+        let starts = |single: Option<&Single<'_>>| single.map_or(0, |single| single.transaction.source_starts);
+        let begun = starts(singles.first());
+        if begun != starts(singles.last()) || !in_order::may_all_share(self, singles)? {
             return self.one_after_the_other(singles, reread, committed_to);
         }
         let mut alone = locked(&shared.alone);
-        in_order::run(alone_of(&shared, &mut alone)?, singles, committed_to).map(|()| Commit::Durable)
+        in_order::run(alone_of(&shared, &mut alone, begun)?, singles, committed_to).map(|()| Commit::Durable)
     }
 
     fn rollback(&mut self) -> Result<(), Failure> {
@@ -542,8 +564,15 @@ impl Session for MySqlSession {
     }
 }
 
-/// The session that runs statements.
-fn alone_of<'a>(shared: &Arc<Shared>, alone: &'a mut Option<MySqlSession>) -> Result<&'a mut MySqlSession, Failure> {
+/// The session that runs statements: another one when the source has started since, as temporary tables of before are no more.
+fn alone_of<'a>(
+    shared: &Arc<Shared>,
+    alone: &'a mut Option<MySqlSession>,
+    source_starts: u32,
+) -> Result<&'a mut MySqlSession, Failure> {
+    if shared.source_starts.swap(source_starts, Ordering::Relaxed) != source_starts {
+        *alone = None;
+    }
     match alone {
         Some(session) => Ok(session),
         empty => Ok(empty.insert(MySqlSession::open(Arc::clone(shared), ALONE)?)),

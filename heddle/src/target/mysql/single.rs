@@ -16,6 +16,7 @@ use super::failures::failed;
 use super::note::By;
 use super::rows::{Encoder, STATEMENT_ROWS_BYTES};
 use super::script::Script;
+use super::sequence;
 use super::session::{MySqlSession, set_gtid_next};
 use crate::target::{Commit, Range, Single};
 
@@ -127,9 +128,17 @@ fn server_packet_bytes(session: &MySqlSession) -> usize {
 
 /// Rows of tables with transactions only, so that one error undoes all, and which need no questions.
 fn is_one_statement(session: &MySqlSession, batches: &[Batch<'_>], rows_bytes_max: usize) -> bool {
-    let asks = |batch: &Batch<'_>| batch.kind != RowsKind::Write && session.shared.lookups.get(batch.map).is_some();
     session.encoder.is_one_statement(batches, rows_bytes_max)
-        && batches.iter().all(|batch| batch.table.is_some_and(|table| table.transactional) && !asks(batch))
+        && batches.iter().all(|batch| batch.table.is_some_and(|table| table.transactional) && !asks(session, batch))
+}
+
+/// Whether something has to be asked before its rows can be applied.
+fn asks(session: &MySqlSession, batch: &Batch<'_>) -> bool {
+    if batch.kind == RowsKind::Write {
+        sequence::lacks_columns(batch) && session.shared.sequences.get(batch.map).is_some()
+    } else {
+        session.shared.lookups.get(batch.map).is_some()
+    }
 }
 
 /// The statement's events, with the progress among them; returns how long their text will be, with its GTID, in bytes. `None`: it takes
@@ -177,6 +186,24 @@ pub(super) fn gather(
         return Ok(false);
     }
     let room = packet_bytes(session);
+    let MySqlSession { encoder, events, script, .. } = session;
+    let fits = encode_statement(encoder, events, transaction, batches)? <= room;
+    if fits {
+        script.one_binlog("", events);
+    }
+    Ok(fits)
+}
+
+/// The same for rows of tables without transactions, too, and as many as the server takes: for what can only be one statement.
+pub(super) fn gather_whole(
+    session: &mut MySqlSession,
+    transaction: &Transaction,
+    batches: &[Batch<'_>],
+) -> Result<bool, Failure> {
+    let room = server_packet_bytes(session).saturating_sub(session.script.waiting().1);
+    if !session.encoder.is_one_statement(batches, room) || batches.iter().any(|batch| asks(session, batch)) {
+        return Ok(false);
+    }
     let MySqlSession { encoder, events, script, .. } = session;
     let fits = encode_statement(encoder, events, transaction, batches)? <= room;
     if fits {

@@ -162,7 +162,7 @@ pub fn end_left_over(session: &mut MySqlSession, statement: &Statement) -> Resul
     }
     branches.settle(session, xid)?;
     session.connection.execute("SET SESSION sql_log_bin=0").map_err(failed)?;
-    let ended = end_by_another(session, statement, xid);
+    let ended = end_by_another(session, statement, xid, None);
     session.connection.execute("SET SESSION sql_log_bin=1").map_err(failed)?;
     ended
 }
@@ -215,23 +215,32 @@ pub fn end(session: &mut MySqlSession, transaction: &Transaction, statement: &St
         }
     }
     branches.settle(session, xid)?;
-    if let Some(set) = set {
-        session.connection.execute(set).map_err(failed)?;
-    }
-    end_by_another(session, statement, xid)
+    end_by_another(session, statement, xid, set.as_deref())
 }
 
 fn verb(statement: &Statement) -> &'static str {
     if matches!(statement.class, Class::XaRollback) { "ROLLBACK" } else { "COMMIT" }
 }
 
-/// The branch is the server's.
-fn end_by_another(session: &mut MySqlSession, statement: &Statement, xid: &Xid) -> Result<(), Failure> {
+/// The branch is the server's. `set`: what gives its end the source's GTID. An end that fails leaves MySQL's `gtid_next` undefined: nothing but another
+/// `SET` goes through then (error 1837), so it is taken back before anything is asked.
+fn end_by_another(
+    session: &mut MySqlSession,
+    statement: &Statement,
+    xid: &Xid,
+    set: Option<&str>,
+) -> Result<(), Failure> {
     let since = Instant::now();
     loop {
+        if let Some(set) = set {
+            session.connection.execute(set).map_err(failed)?;
+        }
         match session.connection.execute(format!("XA {} {}", verb(statement), text(xid))) {
             Ok(_) => return Ok(()),
             Err(error) if error.code() == Some(UNKNOWN_XID) => {
+                if session.shared.sets_gtid_next() {
+                    session.surely("SET SESSION gtid_next='AUTOMATIC'")?;
+                }
                 if !is_prepared(&mut session.connection, xid)? || since.elapsed() > DETACH_TIMEOUT {
                     if is_marked(session, xid)? {
                         return Ok(());

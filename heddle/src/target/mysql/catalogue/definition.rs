@@ -8,6 +8,7 @@ use engine::schema::{Alone, Column, KeyPart, TableOrderCause, UniqueKey};
 use wire::Row;
 
 use super::{history, periods};
+use crate::target::mysql::row_end::{self, RowEnd};
 use crate::target::mysql::sql::identifier;
 
 /// One table, without its relations.
@@ -20,6 +21,8 @@ pub struct Definition {
     pub alone: Option<Alone>,
     /// MariaDB's.
     is_versioned: bool,
+    /// Of one that is versioned.
+    pub row_end: Option<RowEnd>,
     pub cause: Option<TableOrderCause>,
     /// Columns of the row image that `information_schema.COLUMNS` does not show: MariaDB's hidden hash for each unique key that
     /// is too long for an index, and the two ends of a row's time with system versioning.
@@ -113,6 +116,7 @@ pub fn read(
             definition.add_equalities();
         }
         if definition.is_versioned {
+            definition.row_end = declaration.map(|text| row_end::of_table(text, definition.columns.len()));
             definition.alone = declaration.map_or(Some(Alone::TransactionHistory), history::alone);
         }
     }
@@ -198,6 +202,26 @@ impl Definition {
         Some(Bitmap::from_fn(self.columns.len(), |column| key.parts.iter().any(|part| part.column == column)))
     }
 
+    /// Columns and unique keys with the two ends of a row's time, where the table has no columns of its own for them: in the row image they come after all
+    /// others, and each unique key has the second one, too (MariaDB's manual, "System-Versioned Tables").
+    pub fn hidden_period(&self) -> Option<(Vec<Column>, Vec<UniqueKey>)> {
+        let shown = self.columns.len();
+        self.row_end.filter(|end| end.column == shown + 1 && self.hidden_columns == 2)?;
+        let instant = |name: &str| Column {
+            name: name.to_owned(),
+            unsigned: false,
+            nullable: false,
+            key_class: keys::classify(&keys::DataType::from_column_type("timestamp(6)"), "", ""),
+        };
+        let mut columns = self.columns.clone();
+        columns.extend(["row_start", "row_end"].map(instant));
+        let mut unique_keys = self.unique_keys.clone();
+        for key in &mut unique_keys {
+            key.parts.push(KeyPart { column: shown + 1, prefix: None });
+        }
+        Some((columns, unique_keys))
+    }
+
     fn may_have_periods(&self) -> bool {
         self.unique_keys.iter().any(|key| self.before_period(key).is_some())
     }
@@ -270,6 +294,27 @@ mod tests {
         assert_eq!(lookup(|table| table.takes_whole_rows = true), None);
         assert_eq!(lookup(|table| table.hidden_columns = 1), None);
         assert_eq!(lookup(|table| table.functional = true), None);
+    }
+
+    #[test]
+    fn keys_of_a_table_whose_period_is_not_shown() {
+        let key =
+            |name: &str, column| UniqueKey { name: name.to_owned(), parts: vec![KeyPart { column, prefix: None }] };
+        let column = Column { name: "a".to_owned(), unsigned: false, nullable: false, key_class: KeyClass::Coarse };
+        let mut definition = Definition {
+            columns: vec![column; 2],
+            unique_keys: vec![key("PRIMARY", 0), key("u", 1)],
+            hidden_columns: 2,
+            row_end: Some(RowEnd { column: 3 }),
+            ..Definition::default()
+        };
+        let (columns, keys) = definition.hidden_period().unwrap();
+        assert_eq!(columns.len(), 4);
+        let parts: Vec<Vec<usize>> =
+            keys.iter().map(|key| key.parts.iter().map(|part| part.column).collect()).collect();
+        assert_eq!(parts, [vec![0, 3], vec![1, 3]]);
+        definition.row_end = Some(RowEnd { column: 1 });
+        assert!(definition.hidden_period().is_none());
     }
 
     #[test]

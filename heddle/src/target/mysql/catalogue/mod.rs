@@ -20,6 +20,9 @@ use wire::Connection;
 use self::definition::Definition;
 use self::held::Held;
 use self::relations::{Relation, Relations};
+use super::by_name::Name;
+use super::row_end;
+use super::sequence::Sequence;
 use super::sql::quote;
 use super::{Shared, lookup};
 
@@ -37,9 +40,6 @@ pub struct MySqlCatalogue {
     /// Where what sessions have to know is noted.
     shared: Option<Arc<Shared>>,
 }
-
-/// Schema and table.
-type Name = (String, String);
 
 /// Schemas that are looked at for more.
 const SCHEMAS: usize = 128;
@@ -64,8 +64,8 @@ impl MySqlCatalogue {
         }
     }
 
-    /// For sessions of a MariaDB target, see [`super::lookup`].
-    pub fn noting_lookups(mut self, shared: Arc<Shared>) -> Self {
+    /// For sessions of a MariaDB target, see [`super::by_name`].
+    pub fn noting_for_sessions(mut self, shared: Arc<Shared>) -> Self {
         self.shared = (shared.info.flavour == Flavour::MariaDb).then_some(shared);
         self
     }
@@ -102,7 +102,7 @@ impl MySqlCatalogue {
                 definition.columns.len()
             ));
         }
-        self.note_lookup(name, &definition, width)?;
+        self.note_for_sessions(name, &definition, width)?;
         let relations = self.relations()?;
         let mut cause = definition.cause;
         let mut foreign_keys = Vec::new();
@@ -116,14 +116,18 @@ impl MySqlCatalogue {
         let cascade_columns = relations.cascade_columns(name, &definition.columns);
         let is_referenced = relations.of_parent(name).next().is_some();
         let has_relations = is_referenced || relations.of_child(name).next().is_some();
+        let (columns, unique_keys) = match definition.hidden_period() {
+            Some(whole) if whole.0.len() == width => whole,
+            _ => (definition.columns.clone(), definition.unique_keys.clone()),
+        };
         let known = Table {
             id,
             schema: schema.clone(),
             name: table.clone(),
             has_relations,
             is_referenced,
-            columns: definition.columns.clone(),
-            unique_keys: definition.unique_keys.clone(),
+            columns,
+            unique_keys,
             foreign_keys,
             cascades_to,
             cascade_columns,
@@ -134,7 +138,7 @@ impl MySqlCatalogue {
             lookup_columns: definition.lookup_columns().filter(|_| !has_relations),
             order_by_table: cause,
         };
-        Ok(if definition.columns.len() == width { known } else { known.without_columns() })
+        Ok(if known.columns.len() == width { known } else { known.without_columns() })
     }
 
     fn keeps_gtids(&self) -> bool {
@@ -168,8 +172,10 @@ impl MySqlCatalogue {
         ))
     }
 
-    fn note_lookup(&mut self, name: &Name, definition: &Definition, width: usize) -> Result<(), String> {
+    fn note_for_sessions(&mut self, name: &Name, definition: &Definition, width: usize) -> Result<(), String> {
         let Some(shared) = self.shared.clone() else { return Ok(()) };
+        shared.sequences.set(name, (definition.alone == Some(Alone::Sequence)).then_some(Sequence));
+        shared.row_ends.set(name, definition.row_end.filter(|_| shared.info.version >= row_end::LATER_SINCE));
         let uncertain = |key: &UniqueKey| {
             let part = |part: &KeyPart| {
                 part.column >= width || definition.columns.get(part.column).is_none_or(|column| column.nullable)
@@ -193,7 +199,7 @@ impl MySqlCatalogue {
         self.relations = None;
         self.changed.clear();
         if let Some(shared) = &self.shared {
-            shared.lookups.clear();
+            shared.forget_tables(|_| true);
         }
     }
 
@@ -356,7 +362,7 @@ impl Catalogue for MySqlCatalogue {
             self.tables.retain(|_, table| !names.iter().any(|named| may_name(named, &table.schema, &table.name)));
         }
         if let Some(shared) = &self.shared {
-            shared.lookups.forget(is_one);
+            shared.forget_tables(is_one);
         }
     }
 }
