@@ -6,6 +6,7 @@
 
 use engine::compact::{Batch, whole_event};
 use engine::failure::{Failure, FailureKind};
+use engine::progress::Mark;
 use engine::transaction::{BarrierCause, Item, Transaction};
 
 use super::Shared;
@@ -45,15 +46,22 @@ pub fn too_large(transaction: &Transaction) -> Failure {
     )
 }
 
-/// Of a transaction whose GTID the target has: whether an earlier attempt has failed, and left it so.
+/// Of a transaction whose GTID the target has: whether an attempt before has failed, and left it so.
 pub fn check_whole(session: &MySqlSession, transaction: &Transaction) -> Result<(), Failure> {
-    let intent = locked(&session.shared.intent);
-    match &*intent {
+    match &*locked(&session.shared.intent) {
         Some(intent) if intent.seq == transaction.seq && intent.is_partly() => {
-            Err(partly("an earlier attempt at it has failed", transaction))
+            let why = locked(&session.shared.left_by).clone().unwrap_or_default();
+            Err(partly(&why).at(transaction.place()))
         }
         _ => Ok(()),
     }
+}
+
+/// By `seq`, which comes somewhere behind `mark`.
+pub fn left_by_an_earlier_run(seq: u64, mark: Option<&Mark>) -> Failure {
+    let position = mark.and_then(|mark| mark.position.as_ref());
+    let behind = position.map_or(String::new(), |position| format!(", behind {position}"));
+    partly(&format!("an earlier run has failed at transaction {seq} of the channel{behind}"))
 }
 
 /// What to say of a failure, with what it has left noted. `failure`: the session works.
@@ -75,14 +83,15 @@ pub fn after(
     let noted = session.shared.statements().intend(before, &intent.to_text());
     session.bookkeeping(&noted)?;
     *locked(&session.shared.intent) = Some(intent);
-    Err(partly(&failure.message, transaction))
+    *locked(&session.shared.left_by) = Some(failure.message.clone());
+    Err(partly(&failure.message).at(transaction.place()))
 }
 
-fn partly(why: &str, transaction: &Transaction) -> Failure {
+fn partly(why: &str) -> Failure {
     let message = format!(
         "{why}; the target has executed a part of the transaction, on tables without transactions, and used up its GTID: the rest can not follow"
     );
-    Failure::new(FailureKind::Refused, message).at(transaction.place()).remedy(
+    Failure::new(FailureKind::Refused, message).remedy(
         "make the tables of this transaction equal to the source's by hand, then go on behind it with a new --channel and --start; --gtids local, or \
          InnoDB, does not have this limit",
     )

@@ -83,6 +83,8 @@ pub struct Shared {
     interruptible: Mutex<HashSet<usize>>,
     /// Left by an earlier run or connection, until its transaction comes by.
     intent: Mutex<Option<Intent>>,
+    /// Why a transaction has failed that has left a part of itself, see `early`.
+    left_by: Mutex<Option<String>>,
     /// Statements of all workers run here, so that temporary tables find their session.
     alone: Mutex<Option<MySqlSession>>,
     /// Of the transaction that it last ran, see [`engine::transaction::Transaction::source_starts`].
@@ -180,6 +182,7 @@ impl MySqlTarget {
             connections: Mutex::new(Vec::new()),
             interruptible: Mutex::default(),
             intent: Mutex::new(None),
+            left_by: Mutex::default(),
             alone: Mutex::new(None),
             source_starts: AtomicU32::new(0),
             sharing: Mutex::default(),
@@ -343,6 +346,9 @@ impl Target for MySqlTarget {
         };
         self.shared.epoch.store(found.epoch, Ordering::SeqCst);
         *locked(&self.shared.progress_table) = ProgressTable::read(&mut control)?.map(Arc::new);
+        if let Some(intent) = found.intent.as_ref().filter(|intent| intent.is_partly()) {
+            return Err(early::left_by_an_earlier_run(intent.seq, found.opened.mark.as_ref()));
+        }
         *locked(&self.shared.intent) = found.intent;
         Ok(found.opened)
     }
