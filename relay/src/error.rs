@@ -193,16 +193,6 @@ pub enum Error {
         /// The next one.
         next: PathBuf,
     },
-    /// A binary log file ends early, as the next one shows, which does not begin with a start of the server.
-    #[error(
-        "{path} is cut: the server went on to {next} without a restart, and would have said so at its end: copy it again"
-    )]
-    Cut {
-        /// The file that ends too early.
-        path: PathBuf,
-        /// The next one.
-        next: PathBuf,
-    },
     /// A number is missing in a series of binary logs.
     #[error("binary log {missing} is missing: it belongs between {before} and {after}")]
     Gap {

@@ -291,22 +291,3 @@ fn a_copy_without_gtids_of_a_file_in_use() {
     let error = read_files(&paths, Start::Beginning, false).unwrap_err();
     assert!(matches!(&error, Error::StillWritten { path, .. } if *path == paths[0]), "{error}");
 }
-
-/// Nothing in the file itself says that its end is missing: the next one, which is not a restarted server's, does.
-#[test]
-fn a_cut_copy_without_gtids_of_a_closed_file() {
-    let mut source = Source::new(Flavour::MySql, Checksum::Off);
-    source.query("CREATE TABLE t (id INT)");
-    let cut = source.offset as usize;
-    source.query("INSERT INTO t VALUES (1)");
-    source.rotate();
-    source.query("CREATE TABLE u (id INT)");
-    let files = source.files();
-    for end in [cut, binlog::MAGIC.len()] {
-        let mut files = files.clone();
-        files[0].1.truncate(end);
-        let (_dir, paths) = write(&files);
-        let error = read_files(&paths, Start::Beginning, false).unwrap_err();
-        assert!(matches!(&error, Error::Cut { path, .. } if *path == paths[0]), "{end}: {error}");
-    }
-}

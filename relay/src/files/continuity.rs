@@ -2,8 +2,7 @@
 //! transactions: nothing in it says so.
 //!
 //! A file begins with the GTIDs of the files before it (`PREVIOUS_GTIDS`, MariaDB's GTID list). Where there are no GTIDs a mark in the format
-//! description says that the server had not closed the file; a MySQL server that has crashed takes it away when it starts again. A file that one follows
-//! which does not begin with a start of the server ends with a ROTATE.
+//! description says that the server had not closed the file; a MySQL server that has crashed takes it away when it starts again.
 
 use super::cursor::{FileCursor, FileStep};
 use crate::error::{Error, Result};
@@ -28,8 +27,6 @@ pub(crate) struct Continuity {
     has_gtids: bool,
     in_use: bool,
     closed: bool,
-    /// The file before ended without being closed, and has no GTIDs that could tell: only a crash of the server does that.
-    unclosed: Option<PathBuf>,
 }
 
 #[derive(Debug)]
@@ -55,13 +52,7 @@ impl Continuity {
             reason: corrupt.what.to_string(),
         };
         match (kind, self.events) {
-            (Kind::FORMAT_DESCRIPTION, 0) => {
-                if let Some(before) = self.unclosed.take_if(|_| format.created == 0) {
-                    return Err(Error::Cut { path: before, next: path.to_owned() });
-                }
-                self.unclosed = None;
-                self.in_use = format.in_use;
-            }
+            (Kind::FORMAT_DESCRIPTION, 0) => self.in_use = format.in_use,
             // Elsewhere it is one that a replica was sent.
             (Kind::PREVIOUS_GTIDS | Kind::MARIADB_GTID_LIST, 1) => {
                 // MariaDB leaves the mark on a file that it wrote when it crashed; all of its transactions have GTIDs.
@@ -83,15 +74,10 @@ impl Continuity {
 
     /// The file at `path` has ended, that at `next` comes.
     pub(crate) fn end(&mut self, fs: &Arc<dyn Fs>, path: &Path, next: &Path) -> Result<()> {
-        if self.events == 0 {
-            return Err(Error::Cut { path: path.to_owned(), next: next.to_owned() });
-        }
         let is_open = self.in_use && !self.closed;
         if is_open && !self.has_gtids && self.add_skipped(fs) != Some(true) {
             return Err(Error::StillWritten { path: path.to_owned(), next: next.to_owned() });
         }
-        let is_whole = self.closed || self.has_gtids || self.skipped.is_some();
-        self.unclosed = (!is_whole).then(|| path.to_owned());
         self.before = Some(path.to_owned());
         (self.events, self.has_gtids, self.in_use, self.closed) = (0, false, false, false);
         Ok(())
