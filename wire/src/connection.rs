@@ -119,7 +119,7 @@ impl Connection {
             sequence = write_payload(&mut stream, sequence, &[&handshake::ssl_request(capabilities)])
                 .map_err(|error| classify(error, "asking for TLS", &shutdown, Some(options.connect_timeout)))?;
             if let Stream::Plain(socket) = stream {
-                stream = tls::wrap(socket, options, &greeting.server)?;
+                stream = tls::wrap(socket, options)?;
             }
         }
 

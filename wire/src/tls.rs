@@ -15,11 +15,10 @@ use rustls::{
 
 use crate::error::Error;
 use crate::options::{ConnectOptions, SslMode};
-use crate::server_info::{Flavour, ServerInfo};
 use crate::stream::{Socket, Stream};
 
 /// Does the TLS handshake over a socket on which TLS was agreed.
-pub(crate) fn wrap(mut socket: Socket, options: &ConnectOptions, server: &ServerInfo) -> Result<Stream, Error> {
+pub(crate) fn wrap(mut socket: Socket, options: &ConnectOptions) -> Result<Stream, Error> {
     let config = client_config(options)?;
     let mode = options.effective_ssl_mode();
     let name = match ServerName::try_from(options.host.clone()) {
@@ -33,7 +32,7 @@ pub(crate) fn wrap(mut socket: Socket, options: &ConnectOptions, server: &Server
     let mut connection = ClientConnection::new(config, name).map_err(|error| tls(describe(&error)))?;
     while connection.is_handshaking() {
         if let Err(error) = connection.complete_io(&mut socket) {
-            return Err(handshake_error(error, options, server));
+            return Err(handshake_error(error, options));
         }
     }
     Ok(Stream::Tls(Box::new(StreamOwned::new(connection, socket))))
@@ -43,7 +42,7 @@ fn tls(message: impl Into<String>) -> Error {
     Error::Tls { message: message.into() }
 }
 
-fn handshake_error(error: io::Error, options: &ConnectOptions, server: &ServerInfo) -> Error {
+fn handshake_error(error: io::Error, options: &ConnectOptions) -> Error {
     match error.get_ref().and_then(|inner| inner.downcast_ref::<rustls::Error>()) {
         Some(
             inner @ (rustls::Error::PeerIncompatible(_)
@@ -54,22 +53,13 @@ fn handshake_error(error: io::Error, options: &ConnectOptions, server: &ServerIn
             )),
         ) => incompatible(&inner.to_string()),
         Some(inner) => tls(describe(inner)),
-        None if error.kind() == io::ErrorKind::UnexpectedEof && may_hang_up(server) => {
+        None if error.kind() == io::ErrorKind::UnexpectedEof => {
             incompatible("the server closed the connection during the handshake")
         }
         None if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut) => {
             Error::Timeout { during: "setting up TLS", after: options.connect_timeout }
         }
         None => Error::Io { during: "setting up TLS", source: error },
-    }
-}
-
-/// Builds with yaSSL end the connection where they find no common version, others say so: of a newer server it means no more than that the
-/// connection is lost, and must not make anybody go on in clear.
-fn may_hang_up(server: &ServerInfo) -> bool {
-    match server.flavour {
-        Flavour::MySql => server.version < (8, 0, 0),
-        Flavour::MariaDb => server.version < (10, 5, 0),
     }
 }
 
