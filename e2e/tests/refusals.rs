@@ -549,7 +549,10 @@ fn gtid_mode_changes() -> Result<()> {
 
 /// Three files of a source, the channel not begun.
 fn files(kind: Kind) -> Result<(Pair, Vec<PathBuf>)> {
-    let pair = Pair::start(kind)?;
+    files_of(Pair::start(kind)?)
+}
+
+fn files_of(pair: Pair) -> Result<(Pair, Vec<PathBuf>)> {
     pair.source.execute(TABLE)?;
     for id in 1..4 {
         pair.source.execute(&format!("INSERT INTO d.t VALUES ({id}, 'a'); UPDATE d.t SET v = 'b' WHERE id = {id}"))?;
@@ -575,7 +578,31 @@ fn from_files(pair: &Pair, files: &[PathBuf]) -> Result<Run> {
 
 /// Spoils the second file, then repairs it.
 fn spoiled_file(kind: Kind, spoil: fn(&mut Vec<u8>), texts: &[&str]) -> Result<()> {
-    let (pair, files) = files(kind)?;
+    spoiled(files(kind)?, spoil, texts)
+}
+
+/// Of a source whose log has no GTIDs that would tell what is missing. `inspect` and `simulate` say it, too.
+fn spoiled_without_gtids(spoil: fn(&mut Vec<u8>), text: &str) -> Result<()> {
+    let without = (MYSQL_9_7, &["--gtid-mode=OFF", "--enforce-gtid-consistency=OFF"][..]);
+    let (pair, files) = files_of(Pair::start_two(without, (MYSQL_9_7, &[]))?)?;
+    let second = files.get(1).context("no second file")?;
+    let whole = std::fs::read(second)?;
+    let mut bytes = whole.clone();
+    spoil(&mut bytes);
+    std::fs::write(second, &bytes)?;
+    let names: Vec<String> = files.iter().map(|path| path.display().to_string()).collect();
+    for command in ["inspect", "simulate"] {
+        let mut arguments = vec![command];
+        arguments.extend(names.iter().map(String::as_str));
+        let run = heddle(&arguments)?;
+        let said = format!("{}{}", run.stdout, run.stderr);
+        ensure!(run.status.code() == Some(4) && said.contains(text), "{command}: {run}");
+    }
+    std::fs::write(second, &whole)?;
+    spoiled((pair, files), spoil, &["binlog.000002", text])
+}
+
+fn spoiled((pair, files): (Pair, Vec<PathBuf>), spoil: fn(&mut Vec<u8>), texts: &[&str]) -> Result<()> {
     let second = files.get(1).context("no second file")?;
     let whole = std::fs::read(second)?;
     let mut bytes = whole.clone();
@@ -652,7 +679,7 @@ fn cut_transaction(bytes: &mut Vec<u8>) {
 
 /// The copy of a file that its server still wrote: without its last transaction and what follows, all events whole.
 fn cut_between_transactions(bytes: &mut Vec<u8>) {
-    const GTIDS: [u8; 3] = [33, 42, 162];
+    const GTIDS: [u8; 4] = [33, 34, 42, 162];
     let (mut at, mut last) = (4, 0);
     while let Some(header) = bytes.get(at..at + 19) {
         if GTIDS.contains(&header[4]) {
@@ -675,6 +702,18 @@ fn foreign(bytes: &mut Vec<u8>) {
 
 fn empty(bytes: &mut Vec<u8>) {
     bytes.clear();
+}
+
+fn only_magic(bytes: &mut Vec<u8>) {
+    bytes.truncate(4);
+}
+
+/// The copy of a closed file that was cut short behind its format description and list.
+fn only_head(bytes: &mut Vec<u8>) {
+    let length =
+        |at: usize| u32::from_le_bytes([bytes[at + 9], bytes[at + 10], bytes[at + 11], bytes[at + 12]]) as usize;
+    let list = 4 + length(4);
+    bytes.truncate(list + length(list));
 }
 
 /// A report that can not be written is none.
@@ -778,6 +817,9 @@ tests! {
     mariadb_cut_file: spoiled_file(MARIADB_10_11, cut_transaction, &["binlog.000002"]);
     mariadb_file_cut_between: spoiled_file(MARIADB_10_11, cut_between_transactions, &["binlog.000002 ends before transactions that", "binlog.000003"]);
     mysql_file_cut_between: spoiled_file(MYSQL_9_7, cut_between_transactions, &["binlog.000002 ends before transactions that", "binlog.000003"]);
+    mysql_file_cut_between_without_gtids: spoiled_without_gtids(cut_between_transactions, "ends early");
+    mysql_file_of_a_head_without_gtids: spoiled_without_gtids(only_head, "ends early");
+    mysql_file_of_a_magic_without_gtids: spoiled_without_gtids(only_magic, "no events");
     mysql_flipped_file: spoiled_file(MYSQL_9_7, flip, &["binlog.000002", "corrupt"]);
     mariadb_flipped_file: spoiled_file(MARIADB_10_11, flip, &["binlog.000002", "corrupt"]);
     mariadb_foreign_file: spoiled_file(MARIADB_10_11, foreign, &["binlog.000002", "not a binary log"]);

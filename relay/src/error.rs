@@ -193,6 +193,17 @@ pub enum Error {
         /// The next one.
         next: PathBuf,
     },
+    /// A file that is followed by one that its server went on to, and does not say so itself.
+    #[error(
+        "{path} ends early: {next} is what its server went on to, and no event of {path} says so (the log has no GTIDs that would tell what is \
+         missing). The copy of {path} is incomplete: copy it again"
+    )]
+    CutShort {
+        /// The file that ends too early.
+        path: PathBuf,
+        /// The next one.
+        next: PathBuf,
+    },
     /// A number is missing in a series of binary logs.
     #[error("binary log {missing} is missing: it belongs between {before} and {after}")]
     Gap {

@@ -291,3 +291,73 @@ fn a_copy_without_gtids_of_a_file_in_use() {
     let error = read_files(&paths, Start::Beginning, false).unwrap_err();
     assert!(matches!(&error, Error::StillWritten { path, .. } if *path == paths[0]), "{error}");
 }
+
+/// Where each event of the second of three files without GTIDs ends.
+fn without_gtids(source: &mut Source, started: bool) -> Vec<usize> {
+    source.previous_gtids();
+    source.query("CREATE TABLE t (id INT)");
+    source.rotate();
+    source.previous_gtids();
+    (0..3).for_each(|_| source.query("INSERT INTO t VALUES (1)"));
+    let ends = source.sent.iter().filter(|sent| sent.file == "bin.000002").map(|sent| sent.end as usize).collect();
+    if started {
+        source.stop_and_start()
+    } else {
+        source.rotate()
+    }
+    source.previous_gtids();
+    source.query("INSERT INTO t VALUES (2)");
+    ends
+}
+
+/// Cut behind any event, the magic too; from the beginning, and from any place in the file.
+#[test]
+fn a_cut_file_without_gtids() {
+    let mut source = Source::new(Flavour::MySql, Checksum::Crc32);
+    let ends = without_gtids(&mut source, false);
+    let (_dir, paths) = write(&source.files());
+    assert_same(&read_files(&paths, Start::Beginning, false).unwrap(), &source.sent);
+    for (i, sent) in source.sent.iter().enumerate() {
+        // Its end, behind ROTATE, as well: that it is whole is seen in what is skipped.
+        let rest = read_files(&paths, Start::At(sent.end_position()), false).unwrap();
+        assert_eq!(rest.last().map(|sent| sent.end), source.sent[i + 1..].last().map(|sent| sent.end));
+    }
+    for end in std::iter::once(4).chain(ends) {
+        let mut files = source.files();
+        files[1].1.truncate(end);
+        let (_dir, paths) = write(&files);
+        let starts = source.sent.iter().filter(|sent| sent.file == "bin.000001" || sent.end as usize <= end);
+        let starts = starts.filter(|sent| sent.file != "bin.000003").map(|sent| Start::At(sent.end_position()));
+        for start in std::iter::once(Start::Beginning).chain(starts) {
+            let error = read_files(&paths, start.clone(), true).expect_err(&format!("cut at {end}, from {start:?}"));
+            match error {
+                Error::TornTail { path, .. } if end == 4 => assert_eq!(path, paths[1]),
+                Error::CutShort { path, next } => assert_eq!((path, next), (paths[1].clone(), paths[2].clone())),
+                other => panic!("cut at {end}, from {start:?}: {other}"),
+            }
+        }
+    }
+}
+
+/// MySQL that starts after a crash has cleared the mark of the file that it left.
+#[test]
+fn what_a_crash_left_without_gtids_is_read() {
+    let mut source = Source::new(Flavour::MySql, Checksum::Crc32);
+    let ends = without_gtids(&mut source, true);
+    let mut files = source.files();
+    files[1].1.truncate(*ends.last().unwrap());
+    let (_dir, paths) = write(&files);
+    read_files(&paths, Start::Beginning, false).expect("it looks like what a crash leaves");
+}
+
+#[test]
+fn the_last_file_without_events() {
+    let mut source = Source::new(Flavour::MySql, Checksum::Crc32);
+    without_gtids(&mut source, false);
+    let mut files = source.files();
+    files[2].1.truncate(4);
+    let (_dir, paths) = write(&files);
+    let error = read_files(&paths, Start::Beginning, false).unwrap_err();
+    assert!(matches!(&error, Error::TornTail { path, .. } if *path == paths[2]), "{error}");
+    read_files(&paths, Start::Beginning, true).expect("a server may have begun it just now");
+}

@@ -7,8 +7,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use binlog::{
-    Event, Header, Kind, LoggedGtids, MariaDbGtid, MySqlGtid, Query, RowsEvent, RowsKind, TableMap, TransactionPayload,
-    XaPrepare,
+    Ending, Event, FormatDescription, Header, Kind, LoggedGtids, MariaDbGtid, MySqlGtid, Query, RowsEvent, RowsKind,
+    TableMap, TransactionPayload, XaPrepare,
 };
 use bytes::Bytes;
 use foldhash::fast::FixedState;
@@ -69,6 +69,10 @@ pub struct Scanned {
     pub list: Option<LoggedGtids>,
     /// Of the transactions that begin here.
     pub gtids: LoggedGtids,
+    /// The format description, if a file begins here.
+    pub begins: Option<(Header, Arc<FormatDescription>)>,
+    /// How what is here ends.
+    pub ending: Ending,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -164,6 +168,7 @@ impl Scan<'_> {
             self.out.bytes += length;
             match Event::parse(bytes, self.piece.format.checksum) {
                 Ok(event) => {
+                    self.out.ending.observe(event.header(), &self.piece.format);
                     if let Err(what) = self.event(&event, offset, true) {
                         self.fail(offset, what);
                     }
@@ -223,6 +228,7 @@ impl Scan<'_> {
             offset,
             format!("a {} event of {} bytes is counted, but not looked into", header.kind, header.event_len),
         );
+        self.out.ending.observe(header, &self.piece.format);
         self.out.events += 1;
         self.out.bytes += u64::from(header.event_len);
         let tables: Vec<TableUse> = self
@@ -325,6 +331,9 @@ impl Scan<'_> {
             Kind::TRANSACTION_PAYLOAD => self.payload(event, offset)?,
             Kind::FORMAT_DESCRIPTION => {
                 self.out.format_descriptions += 1;
+                if self.out.events == 1 {
+                    self.out.begins = Some((*event.header(), Arc::clone(&self.piece.format)));
+                }
                 self.maps.clear();
             }
             // Elsewhere it is one that a replica was sent.

@@ -9,7 +9,7 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
-use binlog::LoggedGtids;
+use binlog::{Ending, Followed, LoggedGtids};
 use bytes::Bytes;
 use engine::survey::{Definitions, Problem, Scanned, Sink, Totals, scan};
 
@@ -66,6 +66,8 @@ struct Sums<'s> {
     next_file: Option<String>,
     /// GTIDs up to here, once a file has said which were before it.
     logged: Option<LoggedGtids>,
+    /// Of the file so far.
+    ending: Ending,
     paths: Vec<PathBuf>,
 }
 
@@ -90,6 +92,7 @@ pub fn run(
         place: None,
         next_file: None,
         logged: None,
+        ending: Ending::default(),
         paths: paths.clone(),
     });
     let feed = Mutex::new((0_u64, Feed::new(paths, definitions)));
@@ -241,12 +244,34 @@ impl Sums<'_> {
         self.place = Some(place);
     }
 
-    /// A copy of the file before that was made while its server wrote it may end early, between two transactions. (Of one that has a problem of its
-    /// own that is enough.)
+    /// A copy of the file before that was made while its server wrote it, or that was cut short, may end early, between two transactions. (Of one that
+    /// has a problem of its own that is enough.)
     fn go_on(&mut self, place: Place, scanned: &mut Scanned) {
+        let is_damaged = self.troubles.last().is_some_and(|(trouble, _)| *trouble + 1 >= place);
+        if let Some((first, format)) = scanned.begins.take() {
+            let what = match std::mem::take(&mut self.ending).followed_by(&first, &format) {
+                Followed::Cut => {
+                    Some("the file before ends early, for it does not say that its server went on to this one")
+                }
+                Followed::StillWritten => {
+                    Some("the file before was copied while its server still wrote it, and has no GTIDs that would tell")
+                }
+                Followed::CrashedOrCut => {
+                    tracing::warn!(
+                        "the file before {} ends as a crash of its server leaves it, or as an incomplete copy: there are no GTIDs that would tell",
+                        self.paths.get(place as usize).map(|path| path.display().to_string()).unwrap_or_default()
+                    );
+                    None
+                }
+                Followed::Whole => None,
+            };
+            if let Some(what) = what.filter(|_| !is_damaged) {
+                self.problem(place, Problem { offset: 0, what: format!("{what}: its copy is incomplete") });
+            }
+        }
+        self.ending = self.ending.and(scanned.ending);
         if let Some(list) = scanned.list.take() {
             let missing = self.logged.take().map(|logged| list.without(&logged)).unwrap_or_default();
-            let is_damaged = self.troubles.last().is_some_and(|(trouble, _)| *trouble + 1 >= place);
             if !missing.is_empty() && !is_damaged {
                 let what = format!(
                     "the file before ends before transactions that this one begins after ({missing}): its copy is incomplete"

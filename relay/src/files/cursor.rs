@@ -115,6 +115,10 @@ impl FileCursor {
     fn finish(&self) -> FileStep {
         let path = self.log.path.clone();
         match self.framer.finish() {
+            Finish::Clean if self.format.is_none() => {
+                let reason = "the file has no events".to_owned();
+                FileStep::Torn(Error::TornTail { path, offset: self.framer.offset(), reason })
+            }
             Finish::Clean => FileStep::Clean,
             Finish::Torn { offset, have: 0, .. } => {
                 FileStep::Torn(Error::TornTail { path, offset, reason: "the file is empty".to_owned() })

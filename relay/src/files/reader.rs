@@ -122,7 +122,7 @@ impl FilesReader {
             return Err(missing("the file is shorter than that"));
         }
         let format = Some(FormatDescription::clone(&first.format));
-        self.continuity = Continuity::starting_at(&path, wanted.offset, first.format.in_use);
+        self.continuity = Continuity::starting_at(&path, wanted.offset);
         self.cursor = Some(FileCursor::open_at(self.fs.clone(), &path, name, format, wanted.offset)?);
         self.preamble = Some(first);
         self.wanted = Some(wanted);
@@ -145,7 +145,7 @@ impl FilesReader {
                 return Err(Error::WrongNextFile { path, expected, found: next.clone() });
             }
         }
-        self.continuity.end(&self.fs, cursor.path(), next)?;
+        self.continuity.end(&self.fs, cursor.path());
         self.cursor = Some(FileCursor::open(self.fs.clone(), next, source_name(next))?);
         self.files.pop_front();
         self.successor = None;

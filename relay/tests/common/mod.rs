@@ -37,6 +37,8 @@ pub struct Source {
     pub number: u64,
     pub offset: u64,
     pub gno: u64,
+    /// When the server started, in the format descriptions.
+    pub created: u32,
     pub sent: Vec<Sent>,
 }
 
@@ -45,8 +47,16 @@ pub const UUID_TEXT: &str = "3e11fa47-71ca-11e1-9e33-c80aa9429562";
 
 impl Source {
     pub fn new(flavour: Flavour, checksum: Checksum) -> Self {
-        let mut source =
-            Source { flavour, checksum, zero_positions: false, number: 1, offset: 4, gno: 0, sent: Vec::new() };
+        let mut source = Source {
+            flavour,
+            checksum,
+            zero_positions: false,
+            created: 0,
+            number: 1,
+            offset: 4,
+            gno: 0,
+            sent: Vec::new(),
+        };
         source.format();
         source
     }
@@ -81,8 +91,8 @@ impl Source {
             Flavour::MySql => "9.7.0",
             Flavour::MariaDb => "10.11.6-MariaDB-log",
         };
-        let (flavour, checksum) = (self.flavour, self.checksum);
-        let spec = FormatSpec { server_version: server_version.into(), flavour, checksum, created: 0, in_use: false };
+        let (flavour, checksum, created) = (self.flavour, self.checksum, self.created);
+        let spec = FormatSpec { server_version: server_version.into(), flavour, checksum, created, in_use: false };
         encode::format_description(head, &spec)
     }
 
@@ -97,6 +107,14 @@ impl Source {
         self.number += 1;
         self.offset = 4;
         self.format();
+    }
+
+    pub fn stop_and_start(&mut self) {
+        self.push(encode::stop(&self.head()));
+        self.number += 1;
+        (self.offset, self.created) = (4, 1_700_000_000);
+        self.format();
+        self.created = 0;
     }
 
     pub fn previous_gtids(&mut self) {
