@@ -4,6 +4,7 @@
 use std::collections::VecDeque;
 use std::io::{self, Write};
 use std::os::fd::{AsFd, BorrowedFd};
+use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
@@ -71,23 +72,24 @@ impl AsFd for Connection {
 impl Connection {
     /// Connects and logs in.
     ///
-    /// With [`SslMode::Preferred`] a server whose TLS this client cannot speak (only TLS 1.0 or 1.1, or no cipher
-    /// with elliptic curves) is connected to without TLS, with a warning in the log: that mode protects against
-    /// listeners where it can, and it never refused a server for having no TLS at all.
+    /// With [`SslMode::Preferred`] a server that says that it has no TLS which this client speaks (only TLS 1.0 or 1.1, or no cipher with elliptic
+    /// curves) is connected to without TLS, with a warning in the log: that mode protects against listeners where it can, and it never refused a
+    /// server for having no TLS at all. Not so where the connection only ends in the handshake, or where there was TLS before.
     pub fn connect(options: &ConnectOptions) -> Result<Connection, Error> {
-        match Connection::connect_once(options) {
-            Err(Error::TlsIncompatible { message }) if options.effective_ssl_mode() == SslMode::Preferred => {
-                options.said_plain.call_once(|| {
-                    tracing::warn!(
-                        server = %options.address(),
-                        "connecting without encryption, for the server's TLS is too old: {message}"
-                    );
-                });
-                let plain = ConnectOptions { ssl_mode: SslMode::Disabled, ..options.clone() };
-                Connection::connect_once(&plain)
-            }
-            other => other,
+        let message = match Connection::connect_once(options) {
+            Err(Error::TlsIncompatible { message }) if options.effective_ssl_mode() == SslMode::Preferred => message,
+            other => return other,
+        };
+        if options.had_tls.load(Ordering::Relaxed) {
+            let message = format!(
+                "{message}. There was TLS with {} before, so it is not connected to in clear: see what is between here and there, and what has \
+                 changed on the server; if it is meant, begin again",
+                options.address()
+            );
+            return Err(Error::TlsIncompatible { message });
         }
+        tracing::warn!(server = %options.address(), "connecting without encryption, for the server's TLS is too old: {message}");
+        Connection::connect_once(&ConnectOptions { ssl_mode: SslMode::Disabled, ..options.clone() })
     }
 
     fn connect_once(options: &ConnectOptions) -> Result<Connection, Error> {
@@ -119,7 +121,8 @@ impl Connection {
             sequence = write_payload(&mut stream, sequence, &[&handshake::ssl_request(capabilities)])
                 .map_err(|error| classify(error, "asking for TLS", &shutdown, Some(options.connect_timeout)))?;
             if let Stream::Plain(socket) = stream {
-                stream = tls::wrap(socket, options)?;
+                stream = tls::wrap(socket, options, &greeting.server)?;
+                options.had_tls.store(true, Ordering::Relaxed);
             }
         }
 

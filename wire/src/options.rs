@@ -1,7 +1,8 @@
 //! Where and how to connect.
 
 use std::path::PathBuf;
-use std::sync::{Arc, Once};
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use crate::secret::Secret;
@@ -70,8 +71,8 @@ pub struct ConnectOptions {
     pub tcp_keepalive: Option<Duration>,
     /// Shown as `program_name` in the server's connection attributes.
     pub program_name: String,
-    /// Clones share it: that a server is connected to without encryption is said once, not for each connection.
-    pub said_plain: Arc<Once>,
+    /// Clones share it: the server has been connected to with TLS, so that it is never again connected to in clear for an old one.
+    pub had_tls: Arc<AtomicBool>,
 }
 
 impl Default for ConnectOptions {
@@ -92,7 +93,7 @@ impl Default for ConnectOptions {
             read_timeout: None,
             tcp_keepalive: Some(Duration::from_secs(60)),
             program_name: "heddle".to_owned(),
-            said_plain: Arc::new(Once::new()),
+            had_tls: Arc::default(),
         }
     }
 }

@@ -1,6 +1,6 @@
 //! TLS by rustls: which certificates are accepted for each mode, and errors in words that help.
 
-use std::io;
+use std::io::{self, Read, Write};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -14,11 +14,13 @@ use rustls::{
 };
 
 use crate::error::Error;
+use crate::handshake;
 use crate::options::{ConnectOptions, SslMode};
+use crate::server_info::ServerInfo;
 use crate::stream::{Socket, Stream};
 
 /// Does the TLS handshake over a socket on which TLS was agreed.
-pub(crate) fn wrap(mut socket: Socket, options: &ConnectOptions) -> Result<Stream, Error> {
+pub(crate) fn wrap(socket: Socket, options: &ConnectOptions, server: &ServerInfo) -> Result<Stream, Error> {
     let config = client_config(options)?;
     let mode = options.effective_ssl_mode();
     let name = match ServerName::try_from(options.host.clone()) {
@@ -30,12 +32,59 @@ pub(crate) fn wrap(mut socket: Socket, options: &ConnectOptions) -> Result<Strea
         _ => ServerName::try_from("localhost").map_err(|error| tls(error.to_string()))?,
     };
     let mut connection = ClientConnection::new(config, name).map_err(|error| tls(describe(&error)))?;
+    let mut socket = Heard { socket, first: Vec::new() };
     while connection.is_handshaking() {
         if let Err(error) = connection.complete_io(&mut socket) {
-            return Err(handshake_error(error, options));
+            return Err(socket.said_in_clear(server).unwrap_or_else(|| handshake_error(error, options)));
         }
     }
-    Ok(Stream::Tls(Box::new(StreamOwned::new(connection, socket))))
+    Ok(Stream::Tls(Box::new(StreamOwned::new(connection, socket.socket))))
+}
+
+/// A socket during the handshake, and what came first: a server with yaSSL says in clear, in a packet of the protocol, that it does not like the
+/// handshake (seen with MySQL 5.7.22), which to TLS is noise.
+struct Heard {
+    socket: Socket,
+    first: Vec<u8>,
+}
+
+/// Enough for the head of a packet, a mark, a code and the state; the text may be cut.
+const HEARD_BYTES_MAX: usize = 256;
+const ER_HANDSHAKE_ERROR: u16 = 1043;
+
+impl Heard {
+    /// The server's error packet, if one came. Later servers, which have OpenSSL and send alerts, end a handshake that the network has cut like this.
+    fn said_in_clear(&self, server: &ServerInfo) -> Option<Error> {
+        let has_yassl = if server.is_mariadb() { !server.at_least(10, 5, 0) } else { !server.at_least(8, 0, 0) };
+        let payload = self.first.get(4..).filter(|payload| payload.first() == Some(&0xff))?;
+        match handshake::parse_error(payload, 0) {
+            Error::Server { code: ER_HANDSHAKE_ERROR, message, .. } if has_yassl => {
+                Some(incompatible(&format!("the server answered {message:?}")))
+            }
+            Error::Server { code: ER_HANDSHAKE_ERROR, .. } => Some(Error::Lost { during: "setting up TLS" }),
+            error @ Error::Server { .. } => Some(error),
+            _ => None,
+        }
+    }
+}
+
+impl Read for Heard {
+    fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
+        let read = self.socket.read(out)?;
+        let room = HEARD_BYTES_MAX.saturating_sub(self.first.len());
+        self.first.extend_from_slice(out.get(..read.min(room)).unwrap_or_default());
+        Ok(read)
+    }
+}
+
+impl Write for Heard {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.socket.write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.socket.flush()
+    }
 }
 
 fn tls(message: impl Into<String>) -> Error {
@@ -53,8 +102,9 @@ fn handshake_error(error: io::Error, options: &ConnectOptions) -> Error {
             )),
         ) => incompatible(&inner.to_string()),
         Some(inner) => tls(describe(inner)),
-        None if error.kind() == io::ErrorKind::UnexpectedEof => {
-            incompatible("the server closed the connection during the handshake")
+        // A cut, not an answer: nothing is known of the server's TLS.
+        None if matches!(error.kind(), io::ErrorKind::UnexpectedEof | io::ErrorKind::ConnectionReset) => {
+            Error::Lost { during: "setting up TLS" }
         }
         None if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut) => {
             Error::Timeout { during: "setting up TLS", after: options.connect_timeout }
