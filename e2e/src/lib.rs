@@ -17,6 +17,7 @@ pub mod native;
 pub mod pair;
 pub mod proxy;
 pub mod random;
+pub mod refusal;
 pub mod server;
 pub mod store_crash;
 pub mod sysbench;
@@ -29,6 +30,14 @@ pub use server::{Kind, Server};
 pub use sysbench::{Load, Sysbench};
 
 use std::path::PathBuf;
+
+/// One test per line: name, what it does, a `Result`.
+#[macro_export]
+macro_rules! tests {
+    ($($(#[$attribute:meta])* $name:ident: $body:expr;)*) => {
+        $($(#[$attribute])* #[test] fn $name() { if let Err(error) = $body { panic!("{error:#}"); } })*
+    };
+}
 
 /// The seed of a test's random moments and contents: `HEDDLE_SEED`, or its own. Says how to repeat it: `test` is what `cargo test` takes behind `--test`.
 pub fn seed(default: u64, test: &str) -> u64 {

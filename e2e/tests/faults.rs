@@ -492,14 +492,7 @@ fn random_workloads(kind: Kind, name: &str) -> Result<()> {
     Ok(())
 }
 
-/// One test per line: name, what it does.
-macro_rules! tests {
-    ($($name:ident: $body:expr;)*) => {
-        $(#[test] fn $name() { if let Err(error) = $body { panic!("{error:#}"); } })*
-    };
-}
-
-tests! {
+e2e::tests! {
     mariadb_answer_of_commit_lost: target_lost(MARIADB_10_11, Fault::AnswerOfCommit, 4, &[]);
     mysql_answer_of_commit_lost: target_lost(MYSQL_9_7, Fault::AnswerOfCommit, 4, &["--grouping", "off", "--workers", "4"]);
     mariadb_cut_off: cut_off(MARIADB_10_11, &["--commit-order", "relaxed", "--grouping", "off"]);

@@ -660,13 +660,7 @@ fn fails_over_and_back(kind: Kind) -> Result<()> {
     Ok(())
 }
 
-macro_rules! tests {
-    ($($name:ident: $body:expr;)*) => {
-        $(#[test] fn $name() { if let Err(error) = $body { panic!("{error:#}"); } })*
-    };
-}
-
-tests! {
+e2e::tests! {
     mariadb_fails_over_and_back: fails_over_and_back(MARIADB_10_11);
     mysql_fails_over_and_back: fails_over_and_back(MYSQL_9_7);
     mariadb_write_only: under_load(MARIADB_10_11, "oltp_write_only", &[]);

@@ -133,13 +133,7 @@ fn progress_removed(server: &str) -> Result<()> {
     run.failed_with("restore it")
 }
 
-macro_rules! tests {
-    ($($(#[$attribute:meta])* $name:ident: $body:expr;)*) => {
-        $($(#[$attribute])* #[test] fn $name() { if let Err(error) = $body { panic!("{error:#}"); } })*
-    };
-}
-
-tests! {
+e2e::tests! {
     mariadb: small_groups("mariadb-10.11", "preserve");
     mysql: small_groups("mysql-9.7", "preserve");
     mariadb_relaxed: small_groups("mariadb-10.11", "relaxed");

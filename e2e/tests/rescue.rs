@@ -659,15 +659,8 @@ fn kind(name: &str) -> Kind {
     name.parse().unwrap_or_else(|error| panic!("{error:#}"))
 }
 
-/// One test per line: name, what it does.
-macro_rules! tests {
-    ($($(#[$attribute:meta])* $name:ident: $body:expr;)*) => {
-        $($(#[$attribute])* #[test] fn $name() { if let Err(error) = $body { panic!("{error:#}"); } })*
-    };
-}
-
 // On servers that `scripts/nightly` fetches.
-tests! {
+e2e::tests! {
     #[ignore = "scripts/nightly"] mysql_5_7_rescued: rescued(kind("mysql-5.7.22"), By::Gtid, &[]);
     #[ignore = "scripts/nightly"] mysql_5_7_rescued_without_gtids: rescued(kind("mysql-5.7.22"), By::FileOnly, &["--slave-parallel-workers=4", "--slave-parallel-type=LOGICAL_CLOCK"]);
     #[ignore = "scripts/nightly"] mysql_5_7_interrupted: interrupted(kind("mysql-5.7.22"), By::Gtid, "mysql_5_7_interrupted");
@@ -687,7 +680,7 @@ tests! {
     #[ignore = "scripts/nightly"] mariadb_11_8_interrupted: interrupted(kind("mariadb-11.8"), By::Gtid, "mariadb_11_8_interrupted");
 }
 
-tests! {
+e2e::tests! {
     mysql_rescued: rescued(MYSQL_9_7, By::Gtid, &["--super-read-only=ON"]);
     mysql_rescued_by_file: rescued(MYSQL_9_7, By::File, &[]);
     mysql_rescued_without_gtids: rescued(MYSQL_9_7, By::FileOnly, &["--replica-preserve-commit-order=OFF"]);

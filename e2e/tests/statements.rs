@@ -152,13 +152,7 @@ fn killed(server: &str, options: &[&str]) -> Result<()> {
     pair.to_the_end(options).map(drop)
 }
 
-macro_rules! tests {
-    ($($name:ident: $body:expr;)*) => {
-        $(#[test] fn $name() { if let Err(error) = $body { panic!("{error:#}"); } })*
-    };
-}
-
-tests! {
+e2e::tests! {
     mariadb_share: share("mariadb-10.11", &[]);
     mysql_share: share("mysql-9.7", &[]);
     mariadb_share_relaxed: share("mariadb-10.11", &["--commit-order", "relaxed", "--policy", "serial"]);
