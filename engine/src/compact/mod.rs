@@ -142,6 +142,11 @@ pub fn whole_event(item: &RowsItem) -> Batch<'_> {
     }
 }
 
+/// Of all rows among the items, in their order.
+pub fn whole_events(items: &[Item]) -> Vec<Batch<'_>> {
+    items.iter().filter_map(|item| if let Item::Rows(rows) = item { Some(whole_event(rows)) } else { None }).collect()
+}
+
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Mode {
     Merged,

@@ -1,4 +1,5 @@
-//! SIGTERM, SIGINT and SIGHUP (a terminal that is gone; not under `nohup`): commands end early with what they have, or with their temporary files removed; channels stop without gaps.
+//! SIGTERM, SIGINT and SIGHUP (a terminal that is gone; not under `nohup`): commands end early with what they have, or with their temporary files
+//! removed; channels stop without gaps.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;

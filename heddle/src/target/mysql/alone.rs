@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use binlog::{Flavour, RowsKind};
-use engine::compact::{Batch, whole_event};
+use engine::compact::{Batch, whole_event, whole_events};
 use engine::failure::{Failure, FailureKind};
 use engine::schema::{Alone, Catalogue};
 use engine::sql::{Class, DdlKind, Xid};
@@ -161,11 +161,7 @@ fn has_sequences(items: &[Item]) -> bool {
 /// One statement that commits by itself: the target logs a sequence's row with the others of the statement, under one GTID. Between `BEGIN` and
 /// `COMMIT` it would be logged at once, and the rest under a second one.
 fn with_sequences(session: &mut MySqlSession, transaction: &Transaction, range: Range<'_>) -> Result<(), Failure> {
-    let mut batches: Vec<Batch<'_>> = transaction
-        .items()
-        .iter()
-        .filter_map(|item| if let Item::Rows(rows) = item { Some(whole_event(rows)) } else { None })
-        .collect();
+    let mut batches = whole_events(transaction.items());
     let completed = completed_sequences(session, &batches)?;
     for (batch, completed) in batches.iter_mut().zip(&completed) {
         if let Some(completed) = completed {

@@ -4,7 +4,7 @@
 //! can be rolled back: of a statement that fails, what came before stays, and the GTID is used up. That is noted, as the GTID alone
 //! would say that all was executed.
 
-use engine::compact::{Batch, whole_event};
+use engine::compact::whole_events;
 use engine::failure::{Failure, FailureKind};
 use engine::progress::Mark;
 use engine::transaction::{BarrierCause, Item, Transaction};
@@ -26,11 +26,7 @@ pub fn is_one_statement(shared: &Shared, items: &[Item]) -> bool {
 
 /// Appends them all to the session's script, in a transaction that is open.
 pub fn push(session: &mut MySqlSession, transaction: &Transaction, items: &[Item]) -> Result<(), Failure> {
-    let batches: Vec<Batch<'_>> = items
-        .iter()
-        .filter_map(|item| if let Item::Rows(rows) = item { Some(whole_event(rows)) } else { None })
-        .collect();
-    if single::gather_whole(session, transaction, &batches)? { Ok(()) } else { Err(too_large(transaction)) }
+    if single::gather_whole(session, transaction, &whole_events(items))? { Ok(()) } else { Err(too_large(transaction)) }
 }
 
 pub fn too_large(transaction: &Transaction) -> Failure {
@@ -46,13 +42,10 @@ pub fn too_large(transaction: &Transaction) -> Failure {
     )
 }
 
-/// Of a transaction whose GTID the target has: whether an attempt before has failed, and left it so.
+/// Of a transaction whose GTID the target has: whether an attempt of this run has failed, and left it so. (After that of an earlier one none begins.)
 pub fn check_whole(session: &MySqlSession, transaction: &Transaction) -> Result<(), Failure> {
-    match &*locked(&session.shared.intent) {
-        Some(intent) if intent.seq == transaction.seq && intent.is_partly() => {
-            let why = locked(&session.shared.left_by).clone().unwrap_or_default();
-            Err(partly(&why).at(transaction.place()))
-        }
+    match &*locked(&session.shared.left_by) {
+        Some((seq, why)) if *seq == transaction.seq => Err(partly(why).at(transaction.place())),
         _ => Ok(()),
     }
 }
@@ -78,12 +71,10 @@ pub fn after(
     if !executed::is_executed(&mut session.connection, gtid)? {
         return Err(failure);
     }
-    let intent = Intent::partly(transaction.seq);
     let before = (!range.island).then_some(range.before);
-    let noted = session.shared.statements().intend(before, &intent.to_text());
+    let noted = session.shared.statements().intend(before, &Intent::partly(transaction.seq).to_text());
     session.bookkeeping(&noted)?;
-    *locked(&session.shared.intent) = Some(intent);
-    *locked(&session.shared.left_by) = Some(failure.message.clone());
+    *locked(&session.shared.left_by) = Some((transaction.seq, failure.message.clone()));
     Err(partly(&failure.message).at(transaction.place()))
 }
 

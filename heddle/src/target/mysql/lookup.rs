@@ -12,12 +12,13 @@
 use std::fmt::Write as _;
 
 use binlog::image::{Bitmap, RowLayout};
-use binlog::{Column, ColumnKind, Corrupt, RowsKind, TableMap, value};
+use binlog::{Column, ColumnKind, Corrupt, TableMap, value};
 use engine::compact::{Batch, Images};
 use engine::failure::{Failure, FailureKind};
 use wire::Row;
 
 use super::by_name::Name;
+use super::images::Shape;
 use super::sql::{identifier, quote};
 
 /// The indexes of one table.
@@ -270,25 +271,15 @@ pub fn one_by_one(
     batch: &Batch<'_>,
     ask_and_apply: &mut dyn FnMut(&str, &Batch<'_>) -> Result<bool, Failure>,
 ) -> Result<(), Failure> {
-    let layout = RowLayout::new(&batch.map.columns);
+    let shape = Shape::of(batch, batch.before_columns);
     let corrupt = |error: Corrupt| Failure::new(FailureKind::Refused, format!("a row of {}: {error}", lookup.name));
     for images in &batch.rows {
         let joined = [images.before, images.after].concat();
-        let mut rest = joined.as_slice();
-        while !rest.is_empty() {
-            let before = layout.image_len(batch.before_columns, rest).map_err(corrupt)?;
-            let (before, behind) = rest.split_at(before);
-            let after = match batch.kind {
-                RowsKind::Update => layout.image_len(batch.after_columns, behind).map_err(corrupt)?,
-                RowsKind::Write | RowsKind::Delete => 0,
-            };
-            let (after, behind) = behind.split_at(after);
-            if before.is_empty() && after.is_empty() {
-                // A row of no columns at all.
-                break;
-            }
-            rest = behind;
-            let values = values(&layout, batch.before_columns, before).map_err(corrupt)?;
+        let mut at = 0;
+        while let Some(row) = shape.row(&joined, at).map_err(corrupt)? {
+            at = row.after.end;
+            let (before, after) = (&joined[row.before], &joined[row.after]);
+            let values = values(shape.layout, batch.before_columns, before).map_err(corrupt)?;
             let question = lookup.question(batch.map, &values);
             if !ask_and_apply(&question, &batch.with_row(Images { before, after }))? {
                 return Err(lookup.ambiguous());

@@ -2,7 +2,7 @@
 //!
 //! `session` one worker's connection · `script` packets · `answers` to many statements · `single` transactions that are one statement · `note` their progress as a row · `rows` events · `alone` transactions with statements, or too large · `early` tables without transactions under the source's GTIDs · `in_order` several with statements that share a transaction · `intent` executed once · `statement` one of the source's · `xa` prepared transactions · `branches` their connections · `context` a statement's
 //! session state · `progress` the bookkeeping tables · `opened` what they hold · `catalogue` table definitions · `fingerprint` was a DDL executed · `executed` was a GTID ·
-//! `lookup` rows that MariaDB could take for others · `row_end` until when they are valid · `sequence` · `by_name` what sessions have to know of tables · `info` what the server is · `check` and `check_schema` for `--dry-run` · `failures` its errors.
+//! `lookup` rows that MariaDB could take for others · `row_end` until when they are valid · `images` rows in one piece · `sequence` · `by_name` what sessions have to know of tables · `info` what the server is · `check` and `check_schema` for `--dry-run` · `failures` its errors.
 
 mod alone;
 mod answers;
@@ -16,6 +16,7 @@ mod early;
 mod executed;
 pub(crate) mod failures;
 mod fingerprint;
+mod images;
 mod in_order;
 pub mod info;
 mod intent;
@@ -42,6 +43,7 @@ use std::time::Instant;
 
 use binlog::Flavour;
 use binlog::gtids::GtidState;
+use engine::Seq;
 use engine::failure::{Failure, FailureKind};
 use engine::progress::Mark;
 use engine::scheduler::CommitOrder;
@@ -83,8 +85,8 @@ pub struct Shared {
     interruptible: Mutex<HashSet<usize>>,
     /// Left by an earlier run or connection, until its transaction comes by.
     intent: Mutex<Option<Intent>>,
-    /// Why a transaction has failed that has left a part of itself, see `early`.
-    left_by: Mutex<Option<String>>,
+    /// The transaction that has failed and left a part of itself, and why, see `early`.
+    left_by: Mutex<Option<(Seq, String)>>,
     /// Statements of all workers run here, so that temporary tables find their session.
     alone: Mutex<Option<MySqlSession>>,
     /// Of the transaction that it last ran, see [`engine::transaction::Transaction::source_starts`].
@@ -94,7 +96,8 @@ pub struct Shared {
     /// Of tables whose rows MariaDB could take for others.
     lookups: ByName<Lookup>,
     pub(self) sequences: ByName<Sequence>,
-    pub(self) row_ends: Arc<ByName<RowEnd>>,
+    /// `None`: the target's rows end no later than any source's.
+    pub(self) row_ends: Option<Arc<ByName<RowEnd>>>,
 }
 
 fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -125,7 +128,9 @@ impl Shared {
     fn forget_tables(&self, is_one: impl Fn(&Name) -> bool) {
         self.lookups.forget(&is_one);
         self.sequences.forget(&is_one);
-        self.row_ends.forget(&is_one);
+        if let Some(row_ends) = &self.row_ends {
+            row_ends.forget(&is_one);
+        }
     }
 
     fn take_intent(&self, seq: u64) -> Option<Intent> {
@@ -171,6 +176,7 @@ impl MySqlTarget {
         let mut control = Connection::connect(&options).map_err(failed)?;
         let info = TargetInfo::read(&mut control)?;
         session::set_up(&mut control, &info, logged)?;
+        let row_ends = row_end::is_later(&info).then(Arc::default);
         let shared = Shared {
             options,
             info,
@@ -189,7 +195,7 @@ impl MySqlTarget {
             branches: Mutex::default(),
             lookups: ByName::default(),
             sequences: ByName::default(),
-            row_ends: Arc::default(),
+            row_ends,
         };
         Ok(Self {
             shared: Arc::new(shared),

@@ -5,14 +5,22 @@
 //!
 //! Never changes the length of a row. A row that a server from 11.5 on has ended in exactly that microsecond would be taken for a valid one.
 
-use binlog::{Bitmap, ColumnKind, Corrupt, RowsKind, TableMap};
+use std::ops::Range;
+
+use binlog::image::RowLayout;
+use binlog::{Bitmap, ColumnKind, Corrupt, Flavour, TableMap};
+
+use super::images::Shape;
+use super::info::TargetInfo;
 
 /// The end of a row in a `TIMESTAMP(6)`: seconds since the epoch and microseconds, big-endian.
 const EARLIER: [u8; 7] = [0x7f, 0xff, 0xff, 0xff, 0x0f, 0x42, 0x3f];
 const LATER: [u8; 7] = [0xff, 0xff, 0xff, 0xff, 0x0f, 0x42, 0x3f];
 
-/// From which version on, of MariaDB.
-pub const LATER_SINCE: (u16, u16, u16) = (11, 5, 0);
+/// Whether the target has the later one.
+pub fn is_later(target: &TargetInfo) -> bool {
+    target.flavour == Flavour::MariaDb && target.version >= (11, 5, 0)
+}
 
 /// Where a versioned table has it, in the row image.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -20,56 +28,37 @@ pub struct RowEnd {
     pub column: usize,
 }
 
-/// Of one kind of rows, which columns their images have.
-#[derive(Clone, Copy)]
-pub struct Form<'a> {
-    pub kind: RowsKind,
-    pub before: &'a Bitmap,
-    pub after: &'a Bitmap,
-}
-
-/// Puts the later end into rows that have the earlier one. `rows`: one image after the other, as in a rows event.
+/// Puts the later end into rows that have the earlier one. `rows`: as in a rows event.
 ///
 /// # Errors
 /// [`Corrupt`] with an offset in `rows`.
-pub fn extend(row_end: RowEnd, map: &TableMap, form: Form<'_>, rows: &mut [u8]) -> Result<(), Corrupt> {
+pub fn extend(row_end: RowEnd, map: &TableMap, shape: Shape<'_>, rows: &mut [u8]) -> Result<(), Corrupt> {
     if map.columns.get(row_end.column).is_none_or(|column| column.real_kind() != ColumnKind::TIMESTAMP2) {
         return Ok(());
     }
-    let images: &[&Bitmap] = match form.kind {
-        RowsKind::Write => &[form.after],
-        RowsKind::Delete => &[form.before],
-        RowsKind::Update => &[form.before, form.after],
-    };
     let mut at = 0;
-    while at < rows.len() {
-        let start = at;
-        for present in images {
-            let length = map.layout().image_len(present, &rows[at..]).map_err(|error| error.at(at as u64))?;
-            if let Some(place) = place(row_end, map, present, &rows[at..at + length])?
-                && let Some(value) = rows.get_mut(at + place..at + place + EARLIER.len())
+    while let Some(row) = shape.row(rows, at)? {
+        at = row.after.end;
+        for (present, image) in [(shape.before, row.before), (shape.after, row.after)] {
+            let (Some(present), Some(image)) = (present, rows.get_mut(image)) else { continue };
+            if let Some(value) = place(row_end, shape.layout, present, image)?.and_then(|place| image.get_mut(place))
                 && value == EARLIER
             {
                 value.copy_from_slice(&LATER);
             }
-            at += length;
-        }
-        if at == start {
-            // A row of no columns at all.
-            break;
         }
     }
     Ok(())
 }
 
-/// Where in an image its end begins, if it has one.
-fn place(row_end: RowEnd, map: &TableMap, present: &Bitmap, image: &[u8]) -> Result<Option<usize>, Corrupt> {
-    let mut columns = map.layout().columns(present, image);
+/// Where in an image its end is, if it has one.
+fn place(row_end: RowEnd, layout: &RowLayout, present: &Bitmap, image: &[u8]) -> Result<Option<Range<usize>>, Corrupt> {
+    let mut columns = layout.columns(present, image);
     while let Some(column) = columns.next() {
         let column = column?;
         if column.column == row_end.column {
-            let length = column.value.map_or(0, <[u8]>::len);
-            return Ok((length == EARLIER.len()).then(|| columns.consumed() - length));
+            let value = column.value.filter(|value| value.len() == EARLIER.len());
+            return Ok(value.map(|value| columns.consumed() - value.len()..columns.consumed()));
         }
     }
     Ok(None)
@@ -96,7 +85,50 @@ fn is_row_end(line: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use binlog::encode::{FormatSpec, Head, TableMapSpec, table_map};
+    use binlog::{Checksum, Column, Event};
+
     use super::*;
+
+    /// An INT, and the end of a row.
+    fn map() -> TableMap {
+        let head = Head::new(1, 1, Checksum::Off);
+        let columns = [Column::new(ColumnKind::LONG, 0, false), Column::new(ColumnKind::TIMESTAMP2, 6, false)];
+        let spec = TableMapSpec {
+            table_id: 1,
+            flags: 1,
+            schema: "d",
+            table: "t",
+            columns: &columns,
+            primary_key: None,
+            metadata: false,
+        };
+        let event = Event::parse(table_map(&head, &spec).into(), Checksum::Off).expect("an event");
+        let format = FormatSpec::new("11.8.0-MariaDB", Flavour::MariaDb, Checksum::Off).describe();
+        TableMap::decode(&event, &format).expect("a table map")
+    }
+
+    #[test]
+    fn both_images_of_every_row() {
+        let map = map();
+        let (whole, key) = (Bitmap::full(2), Bitmap::from_fn(2, |column| column == 0));
+        let ended: [u8; 7] = [0x65, 0, 0, 0, 0, 0, 1];
+        let image = |id: u8, end: &[u8]| [&[0, id, 0, 0, 0][..], end].concat();
+        let extended = |before: Option<&Bitmap>, after: Option<&Bitmap>, rows: &[Vec<u8>]| {
+            let mut bytes = rows.concat();
+            extend(RowEnd { column: 1 }, &map, Shape { layout: map.layout(), before, after }, &mut bytes)
+                .map(|()| bytes)
+        };
+        let rows = |end: &[u8]| [image(1, end), image(1, &ended), image(2, end), image(2, end)];
+        let changed = extended(Some(&whole), Some(&whole), &rows(&EARLIER)).expect("rows");
+        assert_eq!(changed, rows(&LATER).concat());
+        assert_eq!(extended(None, Some(&whole), &rows(&EARLIER)).expect("rows"), rows(&LATER).concat());
+        // A key alone has none; nor is an end looked for in what is too short to be a row.
+        let keys = [image(0x7f, &[]), image(0xff, &[])];
+        assert_eq!(extended(Some(&key), None, &keys).expect("rows"), keys.concat());
+        extended(Some(&whole), None, &[image(1, &EARLIER[..5])]).expect_err("a part of a row");
+        extended(Some(&Bitmap::from_fn(2, |_| false)), None, &keys).expect_err("bytes of no row");
+    }
 
     #[test]
     fn as_mariadb_shows_it() {

@@ -11,6 +11,7 @@ use engine::compact::{Batch, Images};
 use engine::failure::{Failure, FailureKind};
 
 use super::by_name::ByName;
+use super::images::Shape;
 use super::row_end::{self, RowEnd};
 
 /// Rows of one event, in bytes; one row more than that makes an event of its own.
@@ -87,8 +88,8 @@ pub struct Encoder {
     server_id: u32,
     /// The last table map's body, and of which map it is.
     map: Option<(Arc<TableMap>, Vec<u8>)>,
-    /// Of tables whose rows may end earlier than the target's do.
-    row_ends: Arc<ByName<RowEnd>>,
+    /// Of tables whose rows may end earlier than the target's do, if there can be any.
+    row_ends: Option<Arc<ByName<RowEnd>>>,
 }
 
 /// Where each rows event ends a statement one number serves for all tables; the tables of one statement count from it.
@@ -101,7 +102,7 @@ pub const STATEMENT_ROWS_BYTES: usize = 64 << 10;
 const TABLE_MAP_FLAGS: u16 = 1;
 
 impl Encoder {
-    pub fn new(dialect: Dialect, piece_bytes_max: usize, row_ends: Arc<ByName<RowEnd>>) -> Self {
+    pub fn new(dialect: Dialect, piece_bytes_max: usize, row_ends: Option<Arc<ByName<RowEnd>>>) -> Self {
         Self { dialect, piece_bytes_max, server_id: 1, map: None, row_ends }
     }
 
@@ -151,7 +152,7 @@ impl Encoder {
                 count += 1;
             }
             rows = rows.get(count..).unwrap_or_default();
-            extend_ends(&self.row_ends, batch, &mut piece[first_row..])?;
+            extend_ends(self.row_ends.as_deref(), batch, &mut piece[first_row..])?;
             end_event(&mut piece, start)?;
             sink(&piece)?;
         }
@@ -191,7 +192,7 @@ impl Encoder {
             for row in &batch.rows {
                 put_row(batch, row, out)?;
             }
-            extend_ends(&self.row_ends, batch, &mut out[first_row..])?;
+            extend_ends(self.row_ends.as_deref(), batch, &mut out[first_row..])?;
             end_event(out, start)?;
         }
         Ok(())
@@ -228,11 +229,10 @@ fn put_row(batch: &Batch<'_>, row: &Images<'_>, out: &mut Vec<u8>) -> Result<(),
     Ok(())
 }
 
-fn extend_ends(row_ends: &ByName<RowEnd>, batch: &Batch<'_>, rows: &mut [u8]) -> Result<(), Failure> {
-    let Some(row_end) = row_ends.get(batch.map) else { return Ok(()) };
-    let before = batch.lookup_columns.unwrap_or(batch.before_columns);
-    let form = row_end::Form { kind: batch.kind, before, after: batch.after_columns };
-    row_end::extend(*row_end, batch.map, form, rows).map_err(|error| corrupt(batch.map, &error))
+fn extend_ends(row_ends: Option<&ByName<RowEnd>>, batch: &Batch<'_>, rows: &mut [u8]) -> Result<(), Failure> {
+    let Some(row_end) = row_ends.and_then(|row_ends| row_ends.get(batch.map)) else { return Ok(()) };
+    let shape = Shape::of(batch, batch.lookup_columns.unwrap_or(batch.before_columns));
+    row_end::extend(*row_end, batch.map, shape, rows).map_err(|error| corrupt(batch.map, &error))
 }
 
 fn corrupt(map: &TableMap, error: &Corrupt) -> Failure {

@@ -9,6 +9,7 @@ use engine::failure::{Failure, FailureKind};
 use wire::Row;
 
 use super::failures::failed;
+use super::images::Shape;
 use super::sql::identifier;
 
 /// A table that is one.
@@ -46,16 +47,11 @@ pub fn complete(
     let logged: Vec<u8> = batch.rows.iter().flat_map(|row| [row.before, row.after].concat()).collect();
     let columns = Bitmap::full(map.columns.len());
     let mut image = Vec::new();
-    let mut rest = logged.as_slice();
-    while !rest.is_empty() {
-        let length =
-            map.layout().image_len(batch.after_columns, rest).map_err(|error| refused(map, &error.to_string()))?;
-        if length == 0 {
-            return Err(refused(map, "a row of no columns"));
-        }
-        let (row, behind) = rest.split_at(length);
-        put_whole(batch, row, known, &mut image)?;
-        rest = behind;
+    let shape = Shape::of(batch, batch.before_columns);
+    let mut at = 0;
+    while let Some(row) = shape.row(&logged, at).map_err(|error| refused(map, &error.to_string()))? {
+        at = row.after.end;
+        put_whole(batch, &logged[row.after], known, &mut image)?;
     }
     Ok(Completed { columns, image })
 }

@@ -304,7 +304,7 @@ impl MySqlSession {
         let mariadb = shared.info.flavour == Flavour::MariaDb;
         let dialect = Dialect { mariadb, sql_foreign_keys: !mariadb && shared.info.version >= (9, 6, 0) };
         let script = Script::new(shared.info.packet_bytes_max);
-        let row_ends = Arc::clone(&shared.row_ends);
+        let row_ends = shared.row_ends.clone();
         let mut session = Self {
             shared,
             number,
@@ -356,10 +356,9 @@ impl MySqlSession {
     /// MariaDB tells temporary tables apart by the number of the server that their statements are of: what makes one has to be of the same as
     /// what comes to use it.
     pub(super) fn be_server_of(&mut self, transaction: &Transaction) -> Result<(), Failure> {
-        if let Some(Gtid::MariaDb { domain, server, .. }) = self.shared.kept_gtid(transaction.gtid.as_ref())? {
+        if let Some(&Gtid::MariaDb { domain, server, .. }) = self.shared.kept_gtid(transaction.gtid.as_ref())? {
             self.gtids_from = None;
-            let set = format!("SET SESSION gtid_domain_id={domain}, server_id={server}");
-            self.connection.execute(set).map_err(failed)?;
+            self.connection.execute(set_origin(domain, server)).map_err(failed)?;
         }
         Ok(())
     }
@@ -584,6 +583,11 @@ pub(super) fn set_gtid_next(gtid: &Gtid) -> String {
     format!("SET SESSION gtid_next='{gtid}'")
 }
 
+/// MariaDB's: in which domain, and of which server, the next transactions are.
+pub(super) fn set_origin(domain: u32, server: u32) -> String {
+    format!("SET SESSION gtid_domain_id={domain}, server_id={server}")
+}
+
 impl Shared {
     /// The row that the progress goes into is not there.
     pub(super) fn not_noted(&self, range: Range<'_>) -> Failure {
@@ -627,9 +631,7 @@ impl Shared {
     pub(super) fn set_gtid(&self, gtid: Option<&Gtid>) -> Result<Option<String>, Failure> {
         Ok(self.kept_gtid(gtid)?.map(|gtid| match gtid {
             Gtid::MySql { .. } => set_gtid_next(gtid),
-            Gtid::MariaDb { domain, server, seq } => {
-                format!("SET SESSION gtid_domain_id={domain}, server_id={server}, gtid_seq_no={seq}")
-            }
+            Gtid::MariaDb { domain, server, seq } => format!("{}, gtid_seq_no={seq}", set_origin(*domain, *server)),
         }))
     }
 

@@ -17,7 +17,7 @@ use super::note::By;
 use super::rows::{Encoder, STATEMENT_ROWS_BYTES};
 use super::script::Script;
 use super::sequence;
-use super::session::{MySqlSession, set_gtid_next};
+use super::session::{MySqlSession, set_gtid_next, set_origin};
 use crate::target::{Commit, Range, Single};
 
 /// The most bytes of text in a packet.
@@ -185,13 +185,7 @@ pub(super) fn gather(
     if !is_one_statement(session, batches, STATEMENT_ROWS_BYTES) {
         return Ok(false);
     }
-    let room = packet_bytes(session);
-    let MySqlSession { encoder, events, script, .. } = session;
-    let fits = encode_statement(encoder, events, transaction, batches)? <= room;
-    if fits {
-        script.one_binlog("", events);
-    }
-    Ok(fits)
+    append(session, transaction, batches, packet_bytes(session))
 }
 
 /// The same for rows of tables without transactions, too, and as many as the server takes: for what can only be one statement.
@@ -204,6 +198,16 @@ pub(super) fn gather_whole(
     if !session.encoder.is_one_statement(batches, room) || batches.iter().any(|batch| asks(session, batch)) {
         return Ok(false);
     }
+    append(session, transaction, batches, room)
+}
+
+/// `room`: bytes of text.
+fn append(
+    session: &mut MySqlSession,
+    transaction: &Transaction,
+    batches: &[Batch<'_>],
+    room: usize,
+) -> Result<bool, Failure> {
     let MySqlSession { encoder, events, script, .. } = session;
     let fits = encode_statement(encoder, events, transaction, batches)? <= room;
     if fits {
@@ -231,7 +235,7 @@ fn settings(
         None => Ok(String::new()),
         Some(&Gtid::MariaDb { domain, server, seq }) => {
             if from.replace((domain, server)) != Some((domain, server)) {
-                script.statement(format!("SET SESSION gtid_domain_id={domain}, server_id={server}"));
+                script.statement(set_origin(domain, server));
             }
             Ok(format!("SET STATEMENT gtid_seq_no={seq} FOR "))
         }

@@ -21,7 +21,6 @@ use self::definition::Definition;
 use self::held::Held;
 use self::relations::{Relation, Relations};
 use super::by_name::Name;
-use super::row_end;
 use super::sequence::Sequence;
 use super::sql::quote;
 use super::{Shared, lookup};
@@ -175,7 +174,9 @@ impl MySqlCatalogue {
     fn note_for_sessions(&mut self, name: &Name, definition: &Definition, width: usize) -> Result<(), String> {
         let Some(shared) = self.shared.clone() else { return Ok(()) };
         shared.sequences.set(name, (definition.alone == Some(Alone::Sequence)).then_some(Sequence));
-        shared.row_ends.set(name, definition.row_end.filter(|_| shared.info.version >= row_end::LATER_SINCE));
+        if let Some(row_ends) = &shared.row_ends {
+            row_ends.set(name, definition.row_end);
+        }
         let uncertain = |key: &UniqueKey| {
             let part = |part: &KeyPart| {
                 part.column >= width || definition.columns.get(part.column).is_none_or(|column| column.nullable)
