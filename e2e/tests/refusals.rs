@@ -243,6 +243,18 @@ fn missing_privileges(kind: Kind) -> Result<()> {
 }
 
 /// An account that may do all but write to a read-only server.
+/// More workers than the target takes connections: named with the server, and what to do.
+fn too_many_connections(kind: Kind) -> Result<()> {
+    let pair = begun(kind, &[])?;
+    pair.source.execute("INSERT INTO d.t VALUES (3, 'c')")?;
+    pair.target.execute("SET GLOBAL max_connections = 12")?;
+    let run = pair.begin(&["--until-end", "--workers", "30"])?.wait()?;
+    let address = pair.target.url().replace("mysql://", "target ");
+    refused_with_remedy(&run, &[address.trim_end_matches('/'), "1040", "fewer --workers"])?;
+    pair.target.execute("SET GLOBAL max_connections = 151")?;
+    pair.to_the_end(&[]).map(drop)
+}
+
 fn read_only(kind: Kind) -> Result<()> {
     let pair = begun(kind, &[])?;
     pair.source.execute("INSERT INTO d.t VALUES (3, 'c')")?;
@@ -561,6 +573,8 @@ e2e::tests! {
     mariadb_another_server: another_server(MARIADB_10_11);
     mariadb_missing_privileges: missing_privileges(MARIADB_10_11);
     mysql_missing_privileges: missing_privileges(MYSQL_9_7);
+    mariadb_too_many_connections: too_many_connections(MARIADB_10_11);
+    mysql_too_many_connections: too_many_connections(MYSQL_9_7);
     mariadb_read_only: read_only(MARIADB_10_11);
     mysql_read_only: read_only(MYSQL_9_7);
     mariadb_missing_table: other_table(MARIADB_10_11, DROP_TABLE[0], DROP_TABLE[1], &["1146", "d.t"]);

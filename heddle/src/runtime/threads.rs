@@ -63,9 +63,12 @@ pub fn run(spec: &Spec, feed: Feed, opened: &Opened, stats: &Arc<Stats>, stop: &
     let budget = Arc::new(Budget::new(spec.memory_bytes));
     let common = Common { spec, opened, stats, stop, budget, reread: Reread::default() };
     let sessions: Vec<_> = (0..spec.workers)
-        .map(|number| spec.target.session(number))
-        .collect::<Result<_, _>>()
-        .map_err(anyhow::Error::new)?;
+        .map(|number| {
+            let connected = spec.target.session(number).map_err(anyhow::Error::new);
+            connected
+                .with_context(|| format!("worker {} of {}, into {}", number + 1, spec.workers, spec.target.describe()))
+        })
+        .collect::<Result<_, _>>()?;
     let (config, paces) = scheduling(spec);
     let (send_fed, fed) = bounded(FED_MAX);
     let (send_reports, reports) = unbounded();

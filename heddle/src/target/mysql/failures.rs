@@ -51,13 +51,34 @@ pub(super) mod code {
 /// Unknown database, no such table: what is asked of the bookkeeping tables where nothing has ever run.
 pub const NOT_THERE: [u16; 2] = [code::BAD_DB, code::NO_SUCH_TABLE];
 
+/// What helps if connecting again and again does not.
+fn lost_remedy(error: &wire::Error) -> &'static str {
+    match error {
+        wire::Error::Connect { source, .. } if matches!(source.raw_os_error(), Some(libc::EMFILE | libc::ENFILE)) => {
+            "raise the limit of open files for heddle (ulimit -n, or LimitNOFILE= of its service), or use fewer --workers"
+        }
+        wire::Error::Connect { .. } => {
+            "see that the target runs and can be reached from here, then run the same command again"
+        }
+        _ if error.code().is_some_and(|number| matches!(number, code::CON_COUNT | code::TOO_MANY_USER_CONNECTIONS)) => {
+            TOO_MANY
+        }
+        _ => {
+            "the target's error log says why, unless the network did it; when that is over, run the same command again"
+        }
+    }
+}
+
+const TOO_MANY: &str = "use fewer --workers, or raise the target's max_connections (max_user_connections)";
+
 /// The failure that an error of a target connection means for the group under way.
 pub fn failure(error: &wire::Error) -> Failure {
     // The connection is gone with this one, too, but a new one would fare no better.
     let too_large = error.code() == Some(code::PACKET_TOO_LARGE);
     let refused_login = matches!(error, wire::Error::Auth { .. });
     if (error.is_connection_lost() || error.is_transient_network()) && !too_large && !refused_login {
-        return Failure::new(FailureKind::ConnectionLost, error.to_string());
+        let lost = Failure::new(FailureKind::ConnectionLost, error.to_string()).remedy(lost_remedy(error));
+        return error.code().map_or(lost.clone(), |number| lost.code(number));
     }
     let Some(number) = error.code() else {
         return Failure::new(FailureKind::Refused, error.to_string());
@@ -100,9 +121,6 @@ pub fn failure(error: &wire::Error) -> Failure {
                 FailureKind::Exhausted,
                 "the target's disk or tablespace is full: make room and run the same command again",
             )
-        }
-        code::CON_COUNT | code::TOO_MANY_USER_CONNECTIONS => {
-            (FailureKind::Exhausted, "use fewer --workers, or raise the target's max_connections")
         }
         code::USER_LIMIT_REACHED => (
             FailureKind::Exhausted,

@@ -139,11 +139,18 @@ fn without_annotations(connection: &mut Connection, info: &TargetInfo) -> Result
     }
 }
 
+/// The failure says which server it is.
 pub fn connect(shared: &Shared) -> Result<Connection, Failure> {
-    let mut connection = Connection::connect(&shared.options).map_err(failed)?;
-    set_up(&mut connection, &shared.info, shared.logged)?;
-    without_annotations(&mut connection, &shared.info)?;
-    Ok(connection)
+    let connect = || {
+        let mut connection = Connection::connect(&shared.options).map_err(failed)?;
+        set_up(&mut connection, &shared.info, shared.logged)?;
+        without_annotations(&mut connection, &shared.info)?;
+        Ok(connection)
+    };
+    connect().map_err(|failure: Failure| Failure {
+        message: format!("target {}: {}", shared.options.address(), failure.message),
+        ..failure
+    })
 }
 
 fn packet_bytes_max(connection: &mut Connection) -> Result<usize, Failure> {
