@@ -14,6 +14,15 @@ pub struct Incident {
     pub message: String,
 }
 
+impl std::fmt::Display for Incident {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match (self.number, self.message.as_str()) {
+            (number, "") => write!(f, "number {number}"),
+            (number, message) => write!(f, "number {number}: {message}"),
+        }
+    }
+}
+
 impl Incident {
     /// Decodes an INCIDENT event.
     ///

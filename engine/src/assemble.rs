@@ -268,7 +268,7 @@ impl Assembler {
             Kind::FORMAT_DESCRIPTION => self.new_log(event, format, at)?,
             Kind::INCIDENT => {
                 let incident = binlog::incident::Incident::decode(event, format).map_err(corrupt)?;
-                return Err(AssembleError::Incident { position: at.clone(), message: format!("{incident:?}") });
+                return Err(AssembleError::Incident { position: at.clone(), message: incident.to_string() });
             }
             Kind::ROTATE
             | Kind::STOP

@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use binlog::gtids::{Gtid, GtidSet, GtidState};
 use crossbeam_channel::Sender;
 use engine::Seq;
-use engine::assemble::Assembler;
+use engine::assemble::{AssembleError, Assembler};
 use engine::failure::{Failure, FailureKind};
 use engine::keying::{Keying, KeyingError};
 use engine::policy::{Placement, Policy};
@@ -399,10 +399,17 @@ pub fn log_failure(error: &relay::Error) -> Failure {
         .remedy("everything before it is applied; replace or fetch the log again and run the same command again")
 }
 
-fn assemble_failure(error: &engine::assemble::AssembleError) -> Failure {
-    Failure::new(FailureKind::Refused, error.to_string()).remedy(
-        "everything before it is applied; if the log is intact this is something that heddle does not know yet: please report it",
-    )
+fn assemble_failure(error: &AssembleError) -> Failure {
+    let remedy = match error {
+        AssembleError::Incident { .. } => {
+            "everything before it is applied; what the source has lost is in no log, so the target would differ from here on: load it anew from the \
+             source, and begin a new --channel where that copy was made, behind the incident"
+        }
+        AssembleError::Corrupt { .. } | AssembleError::Unexpected { .. } | AssembleError::UnknownEvent { .. } => {
+            "everything before it is applied; if the log is intact this is something that heddle does not know yet: please report it"
+        }
+    };
+    Failure::new(FailureKind::Refused, error.to_string()).remedy(remedy)
 }
 
 fn keying_failure(error: &KeyingError, transaction: &Transaction) -> Failure {
@@ -416,4 +423,20 @@ fn keying_failure(error: &KeyingError, transaction: &Transaction) -> Failure {
         }
     };
     Failure::new(FailureKind::Refused, error.to_string()).at(transaction.place()).remedy(remedy)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use engine::position::LogPosition;
+
+    #[test]
+    fn what_to_do_about_an_event() {
+        let position = LogPosition::new("binlog.000003", 157);
+        let incident = AssembleError::Incident { position: position.clone(), message: "number 1: lost".to_owned() };
+        let failure = assemble_failure(&incident);
+        assert!(failure.remedy.contains("load it anew") && !failure.remedy.contains("report it"), "{failure}");
+        let unknown = AssembleError::UnknownEvent { position, code: 200, name: "UNKNOWN" };
+        assert!(assemble_failure(&unknown).remedy.contains("report it"));
+    }
 }
