@@ -15,14 +15,8 @@ pub struct ChannelStatus {
     pub source: String,
     pub source_position: Option<String>,
     pub gtid_set: String,
-    /// When the source committed the last transaction that is applied, microseconds since 1970.
-    pub commit_time_us: u64,
-    /// When it was applied, microseconds since 1970.
-    pub applied_time_us: u64,
-    /// Commit on the source → commit on the target, of that transaction, in seconds.
-    pub delay_seconds: f64,
-    /// Since the last transaction was applied, in seconds.
-    pub idle_seconds: f64,
+    #[serde(flatten)]
+    pub last: LastApplied,
     /// Whether a process holds the channel now.
     pub running: bool,
     /// Whether that process is connected to its source, as far as was seen in the last seconds; null where none runs. True of files.
@@ -35,6 +29,35 @@ pub struct ChannelStatus {
     pub intent: Option<String>,
     /// What the channel's connections do on the target now; null where that can not be seen.
     pub in_flight: Option<Vec<InFlight>>,
+}
+
+/// The last transaction that is applied: all null where there is none yet.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+pub struct LastApplied {
+    /// When the source committed it, microseconds since 1970.
+    pub commit_time_us: Option<u64>,
+    /// When it was applied, microseconds since 1970.
+    pub applied_time_us: Option<u64>,
+    /// Commit on the source → commit on the target, in seconds.
+    pub delay_seconds: Option<f64>,
+    /// Since it was applied, in seconds.
+    pub idle_seconds: Option<f64>,
+}
+
+impl LastApplied {
+    /// From what is noted, in microseconds since 1970. A channel that has only been given its start has noted no commit: 0.
+    pub fn new(commit_time_us: u64, applied_time_us: u64, now_us: u64) -> Self {
+        if commit_time_us == 0 {
+            return Self::default();
+        }
+        let seconds = |from: u64, to: u64| Some(to.saturating_sub(from) as f64 / 1e6);
+        Self {
+            commit_time_us: Some(commit_time_us),
+            applied_time_us: Some(applied_time_us),
+            delay_seconds: seconds(commit_time_us, applied_time_us),
+            idle_seconds: seconds(applied_time_us, now_us),
+        }
+    }
 }
 
 /// One connection of a channel with an open transaction, or with a statement under way.
@@ -91,11 +114,8 @@ impl ChannelStatus {
             _ => String::new(),
         };
         lines.push(format!("  source          {}{lost}", self.source));
-        if self.commit_time_us > 0 {
-            lines.push(format!(
-                "  last applied    {:.1} s ago, {:.3} s after its commit on the source",
-                self.idle_seconds, self.delay_seconds
-            ));
+        if let (Some(idle), Some(delay)) = (self.last.idle_seconds, self.last.delay_seconds) {
+            lines.push(format!("  last applied    {idle:.1} s ago, {delay:.3} s after its commit on the source"));
         }
         if !self.islands.is_empty() {
             lines.push(format!("  above it        {}", ranges(&self.islands)));
@@ -156,6 +176,17 @@ mod tests {
         assert_eq!(one.to_string(), "worker 3 (connection 17): BINLOG, 500 rows, 2 s");
         let other = InFlight { worker: None, statement: String::new(), seconds: None, ..one };
         assert_eq!(other.to_string(), "statements (connection 17): waits for its turn to commit, 500 rows");
+    }
+
+    #[test]
+    fn a_channel_that_has_applied_nothing_claims_no_delay() {
+        let json = |last| serde_json::to_value(ChannelStatus { last, ..ChannelStatus::default() }).unwrap();
+        let (none, some) = (json(LastApplied::new(0, 5, 9)), json(LastApplied::new(1_000_000, 3_500_000, 4_000_000)));
+        for field in ["commit_time_us", "applied_time_us", "delay_seconds", "idle_seconds"] {
+            assert!(none[field].is_null() && none.as_object().unwrap().contains_key(field), "{none}");
+            assert!(some[field].is_number(), "{some}");
+        }
+        assert_eq!((&some["delay_seconds"], &some["idle_seconds"]), (&2.5.into(), &0.5.into()));
     }
 
     #[test]

@@ -9,7 +9,7 @@ use super::failures::{NOT_THERE, code, failed};
 use super::progress::SCHEMA;
 use super::session::{ALONE, SOURCE_LOST, holders, lease_lock_name};
 use super::sql::quote;
-use crate::report::status::{ChannelStatus, InFlight, gaps};
+use crate::report::status::{ChannelStatus, InFlight, LastApplied, gaps};
 use crate::target::{CHANNEL_BYTES_MAX, WORKERS_MAX};
 
 pub fn read(options: &ConnectOptions) -> Result<Vec<ChannelStatus>, Failure> {
@@ -49,7 +49,6 @@ pub fn read(options: &ConnectOptions) -> Result<Vec<ChannelStatus>, Failure> {
             }
         }
         let source_lost = source_lost(&mut connection, &channel)?;
-        let seconds = |from: u64, to: u64| to.saturating_sub(from) as f64 / 1e6;
         channels.push(ChannelStatus {
             low_water,
             gaps: gaps(low_water, &ranges),
@@ -57,10 +56,7 @@ pub fn read(options: &ConnectOptions) -> Result<Vec<ChannelStatus>, Failure> {
             source: text(7)?,
             source_position: (!file.is_empty()).then(|| format!("{file}:{offset}")),
             gtid_set: text(4)?,
-            commit_time_us,
-            applied_time_us,
-            delay_seconds: if commit_time_us == 0 { 0.0 } else { seconds(commit_time_us, applied_time_us) },
-            idle_seconds: seconds(applied_time_us, now_us),
+            last: LastApplied::new(commit_time_us, applied_time_us, now_us),
             running: holder.is_some(),
             source_reached: holder.is_some().then_some(source_lost.is_none()),
             source_lost_seconds: source_lost.flatten(),

@@ -6,7 +6,7 @@ use engine::failure::Failure;
 
 use super::files::{Files, failure};
 use super::{decode_mark, keys, now_us, read_islands};
-use crate::report::status::{ChannelStatus, gaps};
+use crate::report::status::{ChannelStatus, LastApplied, gaps};
 
 pub fn status(path: &Path) -> Result<Vec<ChannelStatus>, Failure> {
     let files = Files::open(path, false)?;
@@ -17,8 +17,6 @@ pub fn status(path: &Path) -> Result<Vec<ChannelStatus>, Failure> {
         let channel = String::from_utf8_lossy(key.get(prefix.len()..).unwrap_or_default()).into_owned();
         let (mark, applied_time_us) = decode_mark(&files, &value)?;
         let source = files.data.get(keys::source(&channel)).map_err(|error| failure(path, &error))?;
-        let seconds = |from: u64, to: u64| to.saturating_sub(from) as f64 / 1e6;
-        let delay_seconds = if mark.commit_time_us == 0 { 0.0 } else { seconds(mark.commit_time_us, applied_time_us) };
         let islands = read_islands(&files, &channel)?.into_iter().filter(|(_, last)| *last > mark.seq);
         let islands: Vec<(u64, u64)> = islands.collect();
         channels.push(ChannelStatus {
@@ -28,10 +26,7 @@ pub fn status(path: &Path) -> Result<Vec<ChannelStatus>, Failure> {
             source: source.map(|source| String::from_utf8_lossy(&source).into_owned()).unwrap_or_default(),
             source_position: mark.position.as_ref().map(ToString::to_string),
             gtid_set: mark.gtids.to_string(),
-            commit_time_us: mark.commit_time_us,
-            applied_time_us,
-            delay_seconds,
-            idle_seconds: seconds(applied_time_us, now_us()),
+            last: LastApplied::new(mark.commit_time_us, applied_time_us, now_us()),
             // Whoever runs has the store open, and this would not have got in.
             running: false,
             owner: String::new(),
