@@ -21,6 +21,18 @@ pub const MAGIC_ENCRYPTED: [u8; 4] = *b"\xfdbin";
 /// The longest event that is accepted, in bytes: the servers' limit of 1 GiB for a packet, and headers.
 pub const MAX_EVENT_LEN: usize = (1 << 30) + (1 << 20);
 
+/// Which program compressed a file that begins like this, and what shows what is in it.
+pub fn compressed_by(magic: [u8; 4]) -> Option<(&'static str, &'static str)> {
+    Some(match magic {
+        [0x1f, 0x8b, ..] => ("gzip", "zcat"),
+        [0x28, 0xb5, 0x2f, 0xfd] => ("zstd", "zstdcat"),
+        [b'B', b'Z', b'h', _] => ("bzip2", "bzcat"),
+        [0xfd, b'7', b'z', b'X'] => ("xz", "xzcat"),
+        [0x04, 0x22, 0x4d, 0x18] => ("lz4", "lz4cat"),
+        _ => return None,
+    })
+}
+
 /// What [`Framer::next`] found.
 #[derive(Debug)]
 pub enum Step {

@@ -158,6 +158,17 @@ fn not_a_binary_log() {
 }
 
 #[test]
+fn a_compressed_file_is_named_as_one() {
+    let dir = tempfile::tempdir().unwrap();
+    for magic in [&b"\x1f\x8b\x08\x00"[..], b"\x28\xb5\x2f\xfd", b"BZh9", b"\xfd7zX", b"\x04\x22\x4d\x18"] {
+        let path = dir.path().join("bin.000001.x");
+        std::fs::write(&path, [magic, &[7; 100]].concat()).unwrap();
+        let error = read_files(&[path], Start::Beginning, false).unwrap_err();
+        assert!(matches!(error, Error::Compressed { .. }), "{error}");
+    }
+}
+
+#[test]
 fn encrypted_by_mariadb() {
     let mut source = Source::new(Flavour::MariaDb, Checksum::Crc32);
     let mut files = source.files();

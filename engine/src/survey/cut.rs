@@ -224,7 +224,7 @@ impl Cutter {
             binlog::frame::MAGIC_ENCRYPTED => Some(
                 self.fail("the file is encrypted; read it from the live server, which sends it in clear".to_owned()),
             ),
-            other => Some(self.fail(match compressed_by(other) {
+            other => Some(self.fail(match binlog::frame::compressed_by(other) {
                 Some((by, unpack)) => {
                     format!("not a binary log but compressed by {by}: `{unpack} FILE | heddle inspect -`")
                 }
@@ -372,18 +372,6 @@ impl Cutter {
 
 fn torn(there: u64, length: usize) -> String {
     format!("the file ends inside an event: {there} of at least {length} bytes are there")
-}
-
-/// Who wrote a file that begins like this, and what undoes it.
-fn compressed_by(magic: [u8; 4]) -> Option<(&'static str, &'static str)> {
-    Some(match magic {
-        [0x1f, 0x8b, ..] => ("gzip", "zcat"),
-        [0x28, 0xb5, 0x2f, 0xfd] => ("zstd", "zstdcat"),
-        [b'B', b'Z', b'h', _] => ("bzip2", "bzcat"),
-        [0xfd, b'7', b'z', b'X'] => ("xz", "xzcat"),
-        [0x04, 0x22, 0x4d, 0x18] => ("lz4", "lz4cat"),
-        _ => return None,
-    })
 }
 
 /// Whether the beginning of another file follows, as `cat` puts files together; `None`: there is too little to tell. The four bytes alone may be an

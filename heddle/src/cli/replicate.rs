@@ -13,6 +13,7 @@ use engine::position::LogPosition;
 use engine::scheduler::CommitOrder;
 use engine::tags::Generation;
 
+use super::Usage;
 use super::connect::{self, End};
 use super::feed::{FeedArgs, Workers};
 use super::signals::stop_without_gaps;
@@ -210,20 +211,35 @@ pub fn run(args: &ReplicateArgs) -> Result<ExitCode> {
     finish(&summary?, args.json)
 }
 
-fn check(args: &ReplicateArgs) -> Result<()> {
+/// What is wrong whatever source and target are.
+fn check(args: &ReplicateArgs) -> Result<(), Usage> {
     let valid = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
     if args.channel.is_empty() || args.channel.len() > CHANNEL_BYTES_MAX || !args.channel.chars().all(valid) {
-        bail!("--channel {:?}: up to {CHANNEL_BYTES_MAX} letters, digits, '-', '_' and '.'", args.channel);
+        return Err(Usage(format!(
+            "--channel {:?}: up to {CHANNEL_BYTES_MAX} letters, digits, '-', '_' and '.'",
+            args.channel
+        )));
     }
     if args.domain_workers_max.is_some()
         && (args.commit_order == Order::Preserve || !matches!(args.policy, PolicyName::Domain | PolicyName::Database))
     {
-        bail!("--domain-workers-max is for --policy domain or database with --commit-order per-lane or relaxed");
+        return Err(Usage(
+            "--domain-workers-max is for --policy domain or database with --commit-order per-lane or relaxed"
+                .to_owned(),
+        ));
     }
     if args.gtids == Gtids::Preserve && matches!(args.grouping, Grouping::UpTo(_)) {
-        bail!("--gtids preserve needs one target transaction for each of the source's: leave --grouping out");
+        return Err(Usage(
+            "--gtids preserve needs one target transaction for each of the source's: leave --grouping out".to_owned(),
+        ));
     }
-    Ok(())
+    match args.to.strip_prefix("store:") {
+        Some("") => Err(Usage("--to store: needs the path of a folder behind it: store:PATH".to_owned())),
+        None if !crate::source::is_url(&args.to) => {
+            Err(Usage(format!("--to {:?}: expected mysql://… or store:PATH", args.to)))
+        }
+        _ => Ok(()),
+    }
 }
 
 fn source(args: &ReplicateArgs) -> Result<Source> {
@@ -245,9 +261,6 @@ fn target(args: &ReplicateArgs, workers: usize) -> Result<(Arc<dyn Target>, Gtid
         let target =
             StoreTarget::open_path(std::path::Path::new(path), &args.channel, workers).map_err(anyhow::Error::new)?;
         return Ok((Arc::new(target), GtidState::None, args.to.clone()));
-    }
-    if !crate::source::is_url(&args.to) {
-        bail!("--to {:?}: expected mysql://… or store:PATH", args.to);
     }
     let options = connect::options(End::Target, &args.to, args.feed.target_defaults_file.as_deref())?;
     let address = options.address();

@@ -31,6 +31,15 @@ pub struct Feed {
 }
 
 pub fn of_files(spec: &Spec, files: &[PathBuf], opened: &Opened) -> Result<Feed> {
+    for path in files {
+        // What can not be read is named when it is opened.
+        if std::fs::metadata(path).is_ok_and(|metadata| !metadata.is_file()) {
+            bail!(
+                "{} is not a regular file: a channel goes back in its log, which a pipe can not; write it to a file first",
+                path.display()
+            );
+        }
+    }
     let names = start::names(files)?;
     let (start, at) = start::files(opened, &names, &spec.start)?;
     // A channel that reads files from their beginning has noted all of theirs; one that began at a position has not.

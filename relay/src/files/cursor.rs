@@ -5,6 +5,7 @@ use crate::fs::{Fs, ReadFile, read_full};
 use crate::place::{Place, PlaceLog, open_read};
 use crate::position::LogPosition;
 use crate::reader::Located;
+use binlog::frame::compressed_by;
 use binlog::{Corrupt, Event, Finish, FormatDescription, Framer, Kind, Step, What};
 use std::path::Path;
 use std::sync::Arc;
@@ -134,6 +135,7 @@ impl FileCursor {
         let path = self.log.path.clone();
         match &corrupt.what {
             What::Encrypted => Err(Error::Encrypted { path }),
+            What::Magic(magic) if compressed_by(*magic).is_some() => Err(Error::Compressed { path }),
             What::Magic(_) => Err(Error::NotABinaryLog { path, reason: corrupt.to_string() }),
             // A server that crashed may leave zeros where its last events should be.
             What::EventLength { length: 0, .. } if self.is_zero_from(self.framer.offset())? => {

@@ -151,6 +151,17 @@ pub fn inspect(path: &Path) -> Result<Found, Failure> {
     }
 }
 
+/// Whether a store can be made where there is none: makes a folder in what is there of its path and takes it away again, for neither rights nor the
+/// kind of file system say so for sure.
+pub fn try_making(path: &Path) -> Result<(), Failure> {
+    let above = path.ancestors().find(|above| above.as_os_str().is_empty() || above.exists()).unwrap_or(path);
+    let above = if above.as_os_str().is_empty() { Path::new(".") } else { above };
+    let tried = above.join(format!("heddle-store.try-{}", std::process::id()));
+    std::fs::create_dir(&tried)
+        .and_then(|()| std::fs::remove_dir(&tried))
+        .map_err(|error| io_failure(path, &error).remedy("choose a folder that heddle may write to"))
+}
+
 fn make(path: &Path) -> std::io::Result<()> {
     std::fs::create_dir_all(path)?;
     let temporary = path.join("heddle-store.new");

@@ -417,7 +417,10 @@ impl Target for StoreTarget {
 
     fn check(&self, _source: Option<&SourceFacts>, report: &mut DryRun) {
         match files::inspect(&self.path) {
-            Ok(Found::Nothing) => report.ok.push(format!("a new store is made in {}", self.path.display())),
+            Ok(Found::Nothing) => match files::try_making(&self.path) {
+                Ok(()) => report.ok.push(format!("a new store is made in {}", self.path.display())),
+                Err(failure) => report.problems.push(failure.to_string()),
+            },
             Ok(Found::Store) => match Files::open(&self.path, false).and_then(|files| load_tables(&files)) {
                 Ok(tables) => report.ok.push(format!("the store has {} tables", tables.names().len())),
                 Err(failure) => report.problems.push(failure.to_string()),
