@@ -144,6 +144,72 @@ fn prepared_outlives_all(kind: Kind) -> Result<()> {
     Ok(())
 }
 
+/// A backlog of branches of several sessions, between each other, which need not be prepared on the target while their ends are in sight; heddle is
+/// killed, or stopped, again and again.
+fn behind(server: &str) -> Result<()> {
+    const SESSIONS: u64 = 8;
+    const BRANCHES: u64 = 500;
+    let seed = e2e::seed(20_261_125, "prepared behind");
+    let pair = Pair::start(server.parse()?)?;
+    pair.source.execute("CREATE DATABASE d; CREATE TABLE d.t (id INT PRIMARY KEY, v INT)")?;
+    let rows: Vec<String> = (0..300).map(|id| format!("({id}, 0)")).collect();
+    pair.source.execute(&format!("INSERT INTO d.t VALUES {}", rows.join(",")))?;
+    pair.to_the_end(&[])?;
+    let session = |number: u64| {
+        let mut random = StdRng::seed_from_u64(seed + number);
+        let mut sql = String::new();
+        for branch in 0..BRANCHES {
+            // A name that has ended is used again.
+            let xid = format!("'{number} {}'", branch % 20);
+            let end = if random.random_bool(0.1) { "ROLLBACK" } else { "COMMIT" };
+            let (id, new) = (random.random_range(0..300), 1000 * number + 1000 + branch);
+            let _ = writeln!(
+                sql,
+                "XA START {xid}; UPDATE d.t SET v = v + 1 WHERE id = {id}; INSERT INTO d.t VALUES ({new}, {branch}); XA END {xid};
+                 XA PREPARE {xid}; XA {end} {xid}; UPDATE d.t SET v = 2 * v WHERE id = {};",
+                random.random_range(0..300)
+            );
+            if branch % 100 == number {
+                let _ = writeln!(sql, "CREATE TABLE d.t{number}_{branch} (id INT PRIMARY KEY);");
+            }
+        }
+        pair.source.run_script(sql.as_bytes()).map(drop)
+    };
+    thread::scope(|scope| {
+        let sessions: Vec<_> = (0..SESSIONS).map(|number| scope.spawn(move || session(number))).collect();
+        sessions.into_iter().try_for_each(|session| session.join().expect("a session"))
+    })?;
+    for left in 0..3 {
+        let sql = format!(
+            "XA START 'left {left}'; INSERT INTO d.t VALUES (-{left} - 1, 1); XA END 'left {left}'; XA PREPARE 'left {left}';"
+        );
+        pair.source.run_script(sql.as_bytes())?;
+    }
+    let mut random = StdRng::seed_from_u64(seed);
+    for round in 0..12 {
+        let running = pair.begin(&["--until-end"])?;
+        thread::sleep(Duration::from_millis(random.random_range(150..600)));
+        if round % 2 == 0 {
+            running.kill()?;
+            running.wait()?;
+        } else {
+            running.terminate()?;
+            running.wait()?;
+            let kept = pair.target.rows("SELECT xid FROM heddle.kept_branches")?;
+            ensure!(kept.is_empty(), "kept: {kept:?}");
+        }
+    }
+    pair.to_the_end(&[])?;
+    let (here, there) = (pair.target.rows("XA RECOVER")?, pair.source.rows("XA RECOVER")?);
+    ensure!(here.len() == 3 && there.len() == 3, "{here:?}, {there:?}");
+    let prepared = pair.target.rows("SHOW GLOBAL STATUS LIKE 'Com_xa_prepare'")?;
+    let count: u64 = prepared.first().and_then(|row| row.last()?.parse().ok()).unwrap_or(u64::MAX);
+    ensure!(count < SESSIONS * BRANCHES / 2, "{count} branches were prepared on the target");
+    pair.source.run_script(b"XA COMMIT 'left 1'; XA ROLLBACK 'left 0'; XA COMMIT 'left 2';")?;
+    pair.to_the_end(&[])?;
+    nothing_is_left(&pair.target)
+}
+
 macro_rules! prepared {
     ($($(#[$attribute:meta])* $name:ident: $check:expr;)*) => {
         $(
@@ -174,6 +240,12 @@ prepared! {
     mysql_5_7_interleaved: interleaved("mysql-5.7.22", &[]);
     #[ignore = "another server; run by the nightly script"]
     mysql_5_7_interleaved_preserve: interleaved("mysql-5.7.22", PRESERVE);
+    mariadb_behind: behind("mariadb-10.11");
+    mysql_behind: behind("mysql-9.7");
+    #[ignore = "another server; run by the nightly script"]
+    mysql_5_7_behind: behind("mysql-5.7.22");
+    #[ignore = "another server; run by the nightly script"]
+    mariadb_11_8_behind: behind("mariadb-11.8");
     mariadb_empty_branches: empty_branches_survive_kills(&["--gtids", "preserve"]);
     mariadb_empty_branches_relaxed: empty_branches_survive_kills(&["--gtids", "preserve", "--commit-order", "relaxed"]);
     mariadb_prepared_outlives_all: prepared_outlives_all(MARIADB_10_11);

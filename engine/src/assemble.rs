@@ -686,6 +686,7 @@ impl Assembler {
             rolls_back: building.rolls_back,
             only_changes,
             beside_prepared: false,
+            branch: None,
             source_starts: self.source_starts,
             write_set: WriteSet::default(),
             barrier,

@@ -28,6 +28,8 @@ pub struct Group {
     /// What the target remembers once the group is committed; its GTIDs and position are the source's after the
     /// last transaction. With relaxed order only `seq` counts.
     pub mark: Mark,
+    /// Some of its transactions say something of [`Transaction::branch`].
+    pub has_branches: bool,
 }
 
 impl Group {
@@ -53,7 +55,8 @@ impl Group {
         }
         let held = vec![Held::Nothing; transactions.len()];
         let before = marker.advance(seq).clone();
-        Self { id: self.id, transactions, held, before, mark: self.mark.clone() }
+        let has_branches = self.has_branches;
+        Self { id: self.id, transactions, held, before, mark: self.mark.clone(), has_branches }
     }
 
     /// Its transactions as groups of one, nothing of which has to wait.
@@ -77,6 +80,7 @@ impl Group {
                 held: vec![Held::Nothing; transactions.len()],
                 before: marker.mark().clone(),
                 mark: marker.advance(last).clone(),
+                has_branches: self.has_branches,
             }
         })
     }

@@ -11,6 +11,7 @@
 //! ```
 
 pub mod assemble;
+pub mod branches;
 pub mod charsets;
 pub mod compact;
 pub mod failure;

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use binlog::encode::{self, FormatSpec, Head, RowsSpec, TableMapSpec};
 use binlog::{
     Bitmap, Checksum, ColumnKind, Event, Flavour, FormatDescription, MariaDbGtid, MySqlGtid, RowsKind, TableMap,
+    XaPrepare, XaXid,
 };
 use bytes::Bytes;
 
@@ -280,6 +281,22 @@ impl Log {
     }
 
     /// One transaction of single-row statements.
+    /// The end of what prepares the branch of this name, format 1, without a qualifier.
+    pub fn xa_prepare(&mut self, name: &'static str, one_phase: bool) -> &mut Self {
+        let xid = XaXid { format_id: 1, gtrid: Bytes::from_static(name.as_bytes()), bqual: Bytes::new() };
+        let bytes = encode::xa_prepare(&self.head, &XaPrepare { one_phase, xid });
+        self.push(bytes)
+    }
+
+    /// A branch of MySQL, prepared.
+    pub fn branch(&mut self, name: &'static str, changes: &[(&TestTable, RowChange)]) -> &mut Self {
+        self.gtid().query(&format!("XA START '{name}'"));
+        for (table, change) in changes {
+            self.rows(table, std::slice::from_ref(change));
+        }
+        self.query(&format!("XA END '{name}'")).xa_prepare(name, false)
+    }
+
     pub fn transaction(&mut self, changes: &[(&TestTable, RowChange)]) -> &mut Self {
         self.begin();
         for (table, change) in changes {

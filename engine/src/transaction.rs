@@ -7,6 +7,7 @@ use binlog::{Query, RowsEvent, TableMap};
 use smallvec::SmallVec;
 
 use crate::Seq;
+use crate::branches::Branch;
 use crate::position::LogPosition;
 use crate::schema::{Table, TableId};
 use crate::sql::{self, Class, DmlKind};
@@ -52,6 +53,8 @@ pub struct Transaction {
     /// A branch is prepared on the target meanwhile, whose end comes later in the log: its locks would not go while this waits for one. So no row is
     /// changed in another way than on the source, where it did not wait.
     pub beside_prepared: bool,
+    /// It prepared or ends an XA branch that is not prepared on the target.
+    pub branch: Option<Box<Branch>>,
     /// How often the source has started in the log read so far, before this transaction: with each start its sessions' temporary tables were gone.
     pub source_starts: u32,
     pub write_set: WriteSet,
@@ -131,7 +134,7 @@ impl Item {
     }
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct RowsItem {
     pub map: Arc<TableMap>,
     pub event: RowsEvent,

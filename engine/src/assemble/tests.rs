@@ -166,19 +166,13 @@ fn mariadb_alter_in_two_phases_happens_where_it_succeeds() {
     check(&log, &["2 [-] ", "3 [-] Write t", "4 [ddl] ALTER TABLE t ADD COLUMN x INT", "5 [-] ", "6 [-] "]);
 }
 
-fn xa_prepare(log: &mut Log, one_phase: bool) {
-    let xid = XaXid { format_id: 1, gtrid: Bytes::from_static(b"x"), bqual: Bytes::new() };
-    let bytes = encode::xa_prepare(&log.head, &XaPrepare { one_phase, xid });
-    log.push(bytes);
-}
-
 #[test]
 fn xa() {
     let t = table();
     let mut log = Log::mysql();
     for one_phase in [true, false] {
         log.gtid().query("XA START X'78',X'',1").rows(&t, &[one()]).query("XA END X'78',X'',1");
-        xa_prepare(&mut log, one_phase);
+        log.xa_prepare("x", one_phase);
     }
     log.gtid().query("XA START X'78',X'',1").rows(&t, &[one()]).query("COMMIT");
     log.gtid().query("XA COMMIT X'78',X'',1");
@@ -186,7 +180,7 @@ fn xa() {
     // Another cause that it is alone does not keep the branch.
     for statement in ["INSERT INTO t VALUES (1,2)", "A STATEMENT OF TOMORROW"] {
         log.gtid().query("XA START X'78',X'',1").query(statement).query("XA END X'78',X'',1");
-        xa_prepare(&mut log, true);
+        log.xa_prepare("x", true);
     }
     log.transaction(&[(&t, one())]);
     check(
@@ -213,7 +207,7 @@ fn xa_of_mariadb() {
         MariaDbGtid { seq_no: 1, flags: MariaDbGtid::FL_PREPARED_XA, xid: xid.clone(), ..MariaDbGtid::default() };
     mariadb_gtid(&mut log, gtid);
     log.rows(&t, &[one()]).query("XA END X'78',X'',1");
-    xa_prepare(&mut log, false);
+    log.xa_prepare("x", false);
     let gtid = MariaDbGtid { seq_no: 2, flags: MariaDbGtid::FL_COMPLETED_XA, xid, ..MariaDbGtid::default() };
     mariadb_gtid(&mut log, gtid);
     log.query("XA COMMIT X'78',X'',1");

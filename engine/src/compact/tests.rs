@@ -29,7 +29,7 @@ fn group(transactions: Vec<Transaction>) -> Group {
     let transactions: Vec<_> = transactions.into_iter().map(Arc::new).collect();
     let held = transactions.iter().map(|_| Held::Nothing).collect();
     let mark = Mark { seq: transactions.last().map_or(0, |t| t.seq), ..Mark::default() };
-    Group { id: GroupId(1), transactions, held, before: Mark::default(), mark }
+    Group { id: GroupId(1), transactions, held, before: Mark::default(), mark, has_branches: false }
 }
 
 fn apply(model: &mut Model, group: &Group, merge: bool) -> Result<(), Refused> {

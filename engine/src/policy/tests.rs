@@ -119,6 +119,7 @@ fn build(seq: Seq, spec: &Spec) -> (Transaction, Uses) {
         rolls_back: true,
         only_changes: false,
         beside_prepared: false,
+        branch: None,
         source_starts: 0,
         write_set: set,
         barrier: spec.barrier.then_some(BarrierCause::Ddl),

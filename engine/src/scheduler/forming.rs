@@ -58,6 +58,7 @@ impl Scheduler {
             let same_lane = || self.queued_at(first).is_some_and(|queued| queued.placement.lane == placement.lane);
             let fits = taken.has_room(transaction, &limits)
                 && taken.transactions < limits.statements_max
+                && transaction.branch.is_none()
                 && if placement.barrier.is_none() {
                     seq - last <= BETWEEN_STATEMENTS_MAX
                 } else {
@@ -168,6 +169,7 @@ impl Scheduler {
         let mut held = Vec::new();
         let mut held_for = HeldFor::default();
         let mut speculative = false;
+        let mut has_branches = false;
         for seq in first..=last {
             let index = (seq - self.queue_first) as usize;
             let Some(Queued { transaction, placement }) = self.queue.get_mut(index).and_then(Option::take) else {
@@ -179,6 +181,7 @@ impl Scheduler {
             let rows = if granted || !in_sequence { Held::Nothing } else { self.held(first, &placement, begun) };
             held_for.add(first, &placement);
             speculative |= placement.speculative;
+            has_branches |= transaction.branch.is_some();
             self.counters.speculative += u64::from(placement.speculative);
             if let Held::Rows(rows) = &rows {
                 self.counters.rows_held += rows.iter().filter(|&&held| held).count() as u64;
@@ -210,7 +213,7 @@ impl Scheduler {
         let id = GroupId(self.next_group);
         self.next_group += 1;
         assert!(granted || first == last || !self.commits_in_turn(), "what commits in its turn is begun in its turn");
-        let group = Arc::new(Group { id, transactions, held, before, mark });
+        let group = Arc::new(Group { id, transactions, held, before, mark, has_branches });
         let Some(worker) = self.idle.pop() else { panic!("no idle worker to launch group {} on", id.0) };
         let announce = (self.config.announce || (speculative && !granted)) && !group.is_barrier();
         let run = Run { attempt: 1, granted, isolate: false, announce };

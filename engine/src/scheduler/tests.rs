@@ -68,6 +68,7 @@ fn transaction(seq: Seq, spec: &Spec) -> Arc<Transaction> {
         rolls_back: true,
         only_changes: false,
         beside_prepared: false,
+        branch: None,
         source_starts: 0,
         write_set,
         barrier: spec.barrier.then_some(BarrierCause::Ddl),

@@ -145,6 +145,7 @@ fn transaction(seq: Seq, file: &str, tags: Tags) -> Transaction {
         rolls_back: true,
         only_changes: false,
         beside_prepared: false,
+        branch: None,
         source_starts: 0,
         write_set: WriteSet::default(),
         barrier: None,

@@ -173,6 +173,7 @@ pub fn run(args: &ReplicateArgs) -> Result<ExitCode> {
             Order::Relaxed => CommitOrder::Relaxed,
         },
         grouping,
+        keeps_branches: true,
         until: Until {
             position: args.until_position.clone(),
             gtids: args.until_gtid.clone(),

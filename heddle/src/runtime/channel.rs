@@ -30,6 +30,8 @@ pub struct Spec {
     pub policy_options: PolicyOptions,
     pub order: CommitOrder,
     pub grouping: Grouping,
+    /// XA branches whose end is in the log already may be left unprepared.
+    pub keeps_branches: bool,
     pub until: Until,
     /// Only what an earlier run with relaxed order has left out below what it had committed.
     pub fill_gaps: bool,
@@ -67,6 +69,7 @@ impl Spec {
             policy_options: PolicyOptions::default(),
             order: CommitOrder::Preserve,
             grouping: Grouping::Auto,
+            keeps_branches: false,
             until: Until::default(),
             fill_gaps: false,
             until_end: false,

@@ -10,6 +10,7 @@ use binlog::gtids::{Gtid, GtidSet, GtidState};
 use crossbeam_channel::Sender;
 use engine::Seq;
 use engine::assemble::{AssembleError, Assembler};
+use engine::branches::{First, Lookahead};
 use engine::failure::{Failure, FailureKind};
 use engine::keying::{Keying, KeyingError};
 use engine::policy::{Placement, Policy};
@@ -17,7 +18,7 @@ use engine::position::LogPosition;
 use engine::progress::Mark;
 use engine::redefined::Redefined;
 use engine::schema::Catalogue;
-use engine::transaction::{Body, Transaction};
+use engine::transaction::{BarrierCause, Body, Item, Transaction};
 use relay::{Located, Place};
 
 use super::budget::Budget;
@@ -65,6 +66,8 @@ pub struct Feeder {
     /// End once this one has been handed over.
     pub last_seq: Option<Seq>,
     pub prepared: Prepared,
+    /// Where branches whose end is in the log need not be prepared: what has been read and not looked at.
+    pub branches: Option<Lookahead<Place>>,
     /// A transaction that this server logged first stops the channel.
     pub not_from: Option<u32>,
     pub stop: Arc<AtomicBool>,
@@ -160,15 +163,24 @@ impl Feeder {
         if by == By::Own
             && let Some(held) = self.held.take()
         {
-            self.transaction(held)?;
+            self.pass(held)?;
             self.read_on()?;
         }
         Ok(())
     }
 
+    /// Nothing more can be read for now.
+    pub fn caught_up(&mut self) -> Result<(), Ended> {
+        if !self.looks_ahead() {
+            return Ok(());
+        }
+        self.pass_on(true)?;
+        self.read_on()
+    }
+
     /// Something may have to be waited for, or there is much to do.
     pub fn is_for_own_thread(&self) -> bool {
-        self.held.is_some() || self.batch.transactions.len() > FEW
+        self.held.is_some() || self.looks_ahead() || self.batch.transactions.len() > FEW
     }
 
     pub fn end_of_log(&self) -> Ended {
@@ -205,21 +217,76 @@ impl Feeder {
                 self.held = Some(held);
                 return Ok(());
             }
-            self.transaction(held)?;
+            self.pass(held)?;
         }
         self.read_on()
+    }
+
+    /// Something has been read that has not been passed on.
+    fn looks_ahead(&self) -> bool {
+        self.branches.as_ref().is_some_and(|lookahead| !lookahead.is_empty())
+    }
+
+    /// A transaction goes on at once, unless it prepares a branch, or follows one, whose end may come.
+    fn pass(&mut self, held: Held) -> Result<(), Ended> {
+        let Some(lookahead) = self
+            .branches
+            .as_mut()
+            .filter(|ahead| !ahead.is_empty() || held.transaction.barrier == Some(BarrierCause::Xa))
+        else {
+            return self.transaction(held);
+        };
+        lookahead.push(held.transaction, held.last);
+        self.pass_on(false)
+    }
+
+    fn pass_on(&mut self, no_more: bool) -> Result<(), Ended> {
+        while let Some(ahead) = self.branches.as_ref() {
+            match ahead.first(no_more) {
+                None | Some(First::Waits) => break,
+                Some(First::Passes) => {}
+                Some(First::EndsAt(at)) => self.keep_branch(at)?,
+            }
+            let Some((transaction, last)) = self.branches.as_mut().and_then(Lookahead::pop) else { break };
+            self.transaction(Held { transaction, last })?;
+            if self.looks_ahead()
+                && (self.until.is_reached(self.applied.position.as_ref(), &self.applied.gtids) || self.is_last())
+            {
+                return Err(Ended::Finished);
+            }
+        }
+        Ok(())
+    }
+
+    /// The next transaction prepares a branch that the one at `at` ends.
+    fn keep_branch(&mut self, at: usize) -> Result<(), Ended> {
+        let Some(mut lookahead) = self.branches.take() else { return Ok(()) };
+        let is_prepared = lookahead.peek().is_none_or(|(transaction, xid)| {
+            self.is_applied(transaction) || xid.is_none_or(|xid| self.prepared.is_open(xid))
+        });
+        let kept = if is_prepared {
+            Ok(())
+        } else {
+            lookahead.keep(at, |end| match self.keying.key(end, &mut *self.catalogue) {
+                Err(error) => Err(Ended::Failed(keying_failure(&error, end))),
+                Ok(()) => Ok(end.items().iter().all(is_found_by_key)),
+            })
+        };
+        self.branches = Some(lookahead);
+        kept
     }
 
     /// For the target's definitions, for a statement to be applied, or for memory.
     fn may_wait(&self, transaction: &Transaction) -> bool {
         transaction.barrier.is_some()
+            || self.looks_ahead()
             || !self.keying.knows(transaction)
             || !self.budget.has_room(memory_max(transaction))
     }
 
     /// An event is done with.
     fn read_on(&mut self) -> Result<(), Ended> {
-        if !self.assembler.is_between_transactions() {
+        if !self.assembler.is_between_transactions() || self.looks_ahead() {
             return Ok(());
         }
         let end = &self.at.end;
@@ -375,6 +442,12 @@ impl Feeder {
             _ => self.applied.position.as_ref().is_some_and(|applied| !is_behind(applied)),
         }
     }
+}
+
+/// Rows of a table that can be changed again as they are, whoever does it, and taken back.
+fn is_found_by_key(item: &Item) -> bool {
+    let Item::Rows(rows) = item else { return false };
+    rows.table.as_ref().is_some_and(|table| table.is_keyed() && table.transactional && table.alone.is_none())
 }
 
 /// What placing its rows and merging them takes beside a write set, in write sets: the policy's memory of their keys, and what a worker looks up.

@@ -59,10 +59,14 @@ impl Feeding {
             match reader.next() {
                 Ok(Read::Event(located)) => feeder.take(located, by)?,
                 Ok(Read::CaughtUp) => {
+                    feeder.caught_up()?;
                     feeder.hand_over()?;
                     return Ok(Then::Sleep);
                 }
-                Ok(Read::End) => return Err(feeder.end_of_log()),
+                Ok(Read::End) => {
+                    feeder.caught_up()?;
+                    return Err(feeder.end_of_log());
+                }
                 Err(error) => return Err(Ended::Failed(log_failure(&error))),
             }
         }

@@ -18,6 +18,10 @@ impl Prepared {
         Self { open: open.into_iter().collect(), unnamed: false }
     }
 
+    pub fn is_open(&self, xid: &Xid) -> bool {
+        self.open.contains(xid)
+    }
+
     pub fn is_any(&self) -> bool {
         self.unnamed || !self.open.is_empty()
     }

@@ -87,6 +87,7 @@ fn piece(transaction: &Transaction, items: Vec<engine::transaction::Item>) -> Tr
         rolls_back: transaction.rolls_back,
         only_changes: transaction.only_changes,
         beside_prepared: transaction.beside_prepared,
+        branch: None,
         source_starts: transaction.source_starts,
         write_set: Default::default(),
         barrier: transaction.barrier,

@@ -10,6 +10,7 @@ use anyhow::{Context, Result, anyhow};
 use binlog::gtids::GtidSet;
 use crossbeam_channel::{Receiver, Sender, bounded, unbounded};
 use engine::assemble::Assembler;
+use engine::branches::Lookahead;
 use engine::failure::{Failure, FailureKind};
 use engine::group::{GroupId, Grouping, Limits};
 use engine::keying::Keying;
@@ -163,6 +164,17 @@ fn shares_packets(spec: &Spec) -> bool {
     }
 }
 
+/// Whether branches whose end is in the log are applied with it. Only where groups share target transactions, in the source's order: the end comes in the
+/// same one, or a later one, and a policy that goes by tags knows nothing of rows that come later than it was told.
+fn keeps_branches(spec: &Spec, opened: &Opened) -> bool {
+    spec.keeps_branches
+        && opened.keeps_branches
+        && opened.islands.is_empty()
+        && spec.order == CommitOrder::Preserve
+        && spec.policy == PolicyName::Writeset
+        && spec.grouping != Grouping::Off
+}
+
 impl Common<'_> {
     /// Without its workers.
     fn coordinator(&self, scheduler: Scheduler, paces: Paces, queues: Queues) -> Coordinator {
@@ -245,6 +257,7 @@ impl Common<'_> {
             applied,
             last_seq: spec.fill_gaps.then(|| islands.iter().map(|&(_, last)| last).max().unwrap_or(0)),
             prepared: Prepared::new(self.opened.prepared.iter().cloned()),
+            branches: keeps_branches(spec, self.opened).then(Lookahead::default),
             not_from: spec.not_from,
             stop: Arc::clone(self.stop),
             first: None,

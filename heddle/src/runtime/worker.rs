@@ -230,7 +230,8 @@ impl WorkerTask {
     }
 
     fn range<'a>(&self, group: &'a Group) -> Range<'a> {
-        Range { first: group.first(), before: group.before.seq, mark: &group.mark, island: self.relaxed }
+        let branches = if group.has_branches { group.transactions.as_slice() } else { &[] };
+        Range { first: group.first(), before: group.before.seq, mark: &group.mark, island: self.relaxed, branches }
     }
 
     /// The whole group in one target transaction. `Ok(None)`: the coordinator is gone.

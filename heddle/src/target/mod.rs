@@ -42,6 +42,8 @@ pub struct Opened {
     pub source: Option<String>,
     /// Branches that are prepared on it, if it may be asked.
     pub prepared: Vec<Xid>,
+    /// It can keep the rows of branches that are not prepared ([`engine::branches`]).
+    pub keeps_branches: bool,
     /// A statement that can not be rolled back was under way; the target finds out what became of it.
     pub intent: Option<String>,
 }
@@ -209,4 +211,6 @@ pub struct Range<'a> {
     pub mark: &'a Mark,
     /// Relaxed order: noted as an island instead of moving the low water.
     pub island: bool,
+    /// The transactions, if some of them say something of branches ([`Transaction::branch`]).
+    pub branches: &'a [Arc<Transaction>],
 }

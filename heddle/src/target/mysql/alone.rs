@@ -293,7 +293,7 @@ impl<'a> Steps<'a> {
                 session,
                 |session| Ok(u64::from(xa::is_prepared(&mut session.connection, xid)?)),
                 |session| {
-                    xa::prepare(session, place, xid, &|branch| {
+                    xa::prepare(session, place.gtid.as_ref(), place.server_id, xid, &|branch| {
                         fill(branch)?;
                         mark.iter().for_each(|mark| branch.script.statement(mark));
                         Ok(())

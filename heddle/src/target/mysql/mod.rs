@@ -1,6 +1,6 @@
 //! MySQL and MariaDB as the target: `BINLOG` statements over ordinary connections.
 //!
-//! `session` one worker's connection · `script` packets · `answers` to many statements · `single` transactions that are one statement · `note` their progress as a row · `rows` events · `alone` transactions with statements, or too large · `early` tables without transactions under the source's GTIDs · `in_order` several with statements that share a transaction · `intent` executed once · `statement` one of the source's · `xa` prepared transactions · `branches` their connections · `context` a statement's
+//! `session` one worker's connection · `script` packets · `answers` to many statements · `single` transactions that are one statement · `note` their progress as a row · `rows` events · `alone` transactions with statements, or too large · `early` tables without transactions under the source's GTIDs · `in_order` several with statements that share a transaction · `intent` executed once · `statement` one of the source's · `xa` prepared transactions · `branches` their connections · `kept` those that are not prepared · `context` a statement's
 //! session state · `progress` the bookkeeping tables · `opened` what they hold · `catalogue` table definitions · `fingerprint` was a DDL executed · `executed` was a GTID ·
 //! `lookup` rows that MariaDB could take for others · `row_end` until when they are valid · `images` rows in one piece · `sequence` · `by_name` what sessions have to know of tables · `info` what the server is · `check` and `check_schema` for `--dry-run` · `failures` its errors.
 
@@ -20,6 +20,7 @@ mod images;
 mod in_order;
 pub mod info;
 mod intent;
+mod kept;
 pub mod lenient;
 mod lookup;
 mod note;
@@ -311,6 +312,10 @@ impl Target for MySqlTarget {
             self.logged_beside_the_source(&mut control)?;
             control.execute(progress::add_workers()).map_err(failed)?;
         }
+        if control.scalar(kept::is_there()).map_err(failed)?.as_deref() == Some("0") {
+            self.logged_beside_the_source(&mut control)?;
+            control.execute(kept::create()).map_err(failed)?;
+        }
         log(&mut control, 0)?;
         let column = failures::FENCE_COLUMN;
         let owner = format!("{}@{}", std::process::id(), host_name());
@@ -345,13 +350,18 @@ impl Target for MySqlTarget {
         if self.shared.preserve_gtids && self.shared.info.gtid_mode {
             found.opened.executed = executed::of_others(&mut control)?;
         }
-        found.opened.prepared = match xa::prepared(&mut control) {
-            Err(lost) if lost.kind == FailureKind::ConnectionLost => return Err(lost),
-            // Without the privilege no branch of a log is applied either.
-            prepared => prepared.unwrap_or_default(),
-        };
         self.shared.epoch.store(found.epoch, Ordering::SeqCst);
         *locked(&self.shared.progress_table) = ProgressTable::read(&mut control)?.map(Arc::new);
+        kept::prepare_all(&self.shared, &mut control)?;
+        match xa::prepared(&mut control) {
+            Err(lost) if lost.kind == FailureKind::ConnectionLost => return Err(lost),
+            // Without the privilege no branch of a log is applied either.
+            Err(_) => {}
+            Ok(prepared) => {
+                found.opened.prepared = prepared;
+                found.opened.keeps_branches = !self.shared.preserve_gtids && xa::keeps_prepared(&self.shared.info);
+            }
+        }
         if let Some(intent) = found.intent.as_ref().filter(|intent| intent.is_partly()) {
             return Err(early::left_by_an_earlier_run(intent.seq, found.opened.mark.as_ref()));
         }
@@ -500,6 +510,14 @@ impl Target for MySqlTarget {
     fn close(&self) {
         *locked(&self.source_lost) = None;
         let mut control = locked(&self.control);
+        *locked(&self.shared.alone) = None;
+        if let Err(failure) = kept::prepare_all(&self.shared, &mut control)
+            && failure.kind != FailureKind::Fenced
+        {
+            tracing::warn!(
+                "XA branches whose end was not reached are prepared when the channel goes on, not now: {failure}"
+            );
+        }
         if let Err(error) = control.execute(format!("DO RELEASE_LOCK({})", quote(&self.lock_name()))) {
             tracing::debug!("releasing the channel's lock: {error}");
         }

@@ -11,12 +11,13 @@ use engine::position::LogPosition;
 use engine::progress::Mark;
 
 use super::failures::FENCE_COLUMN;
+use super::kept;
 use super::sql::quote;
 use crate::target::Range;
 
 pub const SCHEMA: &str = "heddle";
 /// The tables that [`create`] makes; each has a column `channel`.
-pub const TABLES: [&str; 4] = ["progress", "islands", "leases", "branches"];
+pub const TABLES: [&str; 5] = ["progress", "islands", "leases", "branches", "kept_branches"];
 
 /// Statements that make the bookkeeping tables. They name columns, so that a later version can add some.
 pub fn create() -> Vec<String> {
@@ -55,6 +56,7 @@ pub fn create() -> Vec<String> {
              ) ENGINE=InnoDB"
         ),
         create_branches(),
+        kept::create(),
     ]
 }
 

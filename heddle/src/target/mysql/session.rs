@@ -23,7 +23,7 @@ use super::script::Script;
 use super::sequence;
 use super::single::{self, Room};
 use super::sql::quote;
-use super::{Shared, executed, in_order, locked};
+use super::{Shared, executed, in_order, kept, locked};
 use crate::runtime::reread::Reread;
 use crate::target::{Commit, Range, Session, Single, WORKERS_MAX};
 
@@ -418,6 +418,7 @@ impl MySqlSession {
 
     /// Notes the progress, commits, and reads the answers of all that was not sent yet.
     pub(super) fn finish(&mut self, range: Range<'_>) -> Result<(), Failure> {
+        kept::note(self, range.branches)?;
         self.script.statement(self.shared.statements().note(range));
         self.script.statement("COMMIT");
         let results = self.script.send(&mut self.connection)?;
@@ -476,7 +477,7 @@ impl Session for MySqlSession {
     }
 
     fn send(&mut self, first: &Transaction, batches: &[Batch<'_>], range: Range<'_>) -> Result<bool, Failure> {
-        if self.stepwise || self.open {
+        if self.stepwise || self.open || !range.branches.is_empty() {
             return Ok(false);
         }
         let room = Room::usual(self);

@@ -9,6 +9,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use binlog::Flavour;
+use binlog::gtids::Gtid;
 use engine::compact::whole_event;
 use engine::failure::{Failure, FailureKind};
 use engine::sql::{Class, Statement, Xid};
@@ -17,6 +18,7 @@ use wire::Connection;
 
 use super::branches::DETACH_TIMEOUT;
 use super::failures::{code, failed};
+use super::info::TargetInfo;
 use super::session::MySqlSession;
 use super::{Shared, locked};
 
@@ -96,19 +98,24 @@ pub fn fingerprint(connection: &mut Connection, statement: &Statement) -> Result
     }
 }
 
+/// Whether the target keeps a prepared branch when its connection ends.
+pub fn keeps_prepared(info: &TargetInfo) -> bool {
+    match info.flavour {
+        Flavour::MySql => info.version >= (5, 7, 7),
+        Flavour::MariaDb => info.version >= (10, 5, 0),
+    }
+}
+
 /// Prepares the branch with what `fill` puts in, on a connection of its own.
 pub fn prepare(
     session: &mut MySqlSession,
-    transaction: &Transaction,
+    gtid: Option<&Gtid>,
+    server_id: u32,
     xid: &Xid,
     fill: &dyn Fn(&mut MySqlSession) -> Result<(), Failure>,
 ) -> Result<(), Failure> {
     let shared = Arc::clone(&session.shared);
-    let keeps = match shared.info.flavour {
-        Flavour::MySql => shared.info.version >= (5, 7, 7),
-        Flavour::MariaDb => shared.info.version >= (10, 5, 0),
-    };
-    if !keeps {
+    if !keeps_prepared(&shared.info) {
         return Err(Failure::new(
             FailureKind::Refused,
             "the target rolls a prepared XA transaction back when its connection ends, so it can not be prepared here",
@@ -122,10 +129,10 @@ pub fn prepare(
         branches.give_back(branch);
         return Ok(());
     }
-    if let Some(set) = shared.set_gtid(transaction.gtid.as_ref())? {
+    if let Some(set) = gtid.map_or(Ok(None), |gtid| shared.set_gtid(Some(gtid)))? {
         branch.connection.execute(set).map_err(failed)?;
     }
-    branch.encoder.set_server_id(transaction.server_id);
+    branch.encoder.set_server_id(server_id);
     let name = text(xid);
     branch.script.statement(format!("XA START {name}"));
     fill(&mut branch)?;

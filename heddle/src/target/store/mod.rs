@@ -281,6 +281,7 @@ fn known(files: &Files, channel: &str) -> Result<Opened, Failure> {
         mark,
         executed: GtidState::None,
         intent: None,
+        keeps_branches: false,
     })
 }
 

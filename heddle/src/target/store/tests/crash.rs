@@ -38,6 +38,7 @@ fn what_is_not_committed_is_not_there() {
         held: vec![engine::group::Held::Nothing],
         before: Mark::default(),
         mark: Mark::default(),
+        has_branches: false,
     };
     lab.session.apply(&group.transactions[0], &engine::compact::plan(&group, false).free).unwrap();
     let copy = lab.crash(&dir.path().join("store"), &dir.path().join("copy"));
@@ -58,10 +59,10 @@ fn islands() {
         lab.apply(low.clone(), vec![done]).unwrap();
     }
     let mark = Mark { seq: 5, ..low.clone() };
-    let range = |first: u64| Range { first, before: first - 1, mark: &mark, island: true };
+    let range = |first: u64| Range { first, before: first - 1, mark: &mark, island: true, branches: &[] };
     assert_eq!(lab.session.recover(&[], range(5)).unwrap(), 5);
     assert_eq!(lab.session.recover(&[], range(4)).unwrap(), 5);
-    let nothing = Range { first: 7, before: 6, mark: &Mark { seq: 8, ..low.clone() }, island: true };
+    let nothing = Range { first: 7, before: 6, mark: &Mark { seq: 8, ..low.clone() }, island: true, branches: &[] };
     assert_eq!(lab.session.recover(&[], nothing).unwrap(), 6);
     let copy = lab.crash(&path, &dir.path().join("copy"));
     let lab = Lab::open(&copy);

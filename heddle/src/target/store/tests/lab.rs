@@ -253,9 +253,11 @@ impl Lab {
             transactions,
             before,
             mark: self.marker.advance(last).clone(),
+            has_branches: false,
         };
         let first = &group.transactions[0];
-        let range = Range { first: first.seq, before: first.seq - 1, mark: &group.mark, island: self.islands };
+        let range =
+            Range { first: first.seq, before: first.seq - 1, mark: &group.mark, island: self.islands, branches: &[] };
         let outcome = if group.is_barrier() {
             self.session.run_alone(first, &self.reread, range)
         } else {
