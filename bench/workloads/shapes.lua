@@ -6,11 +6,12 @@
 --   blobs         rows with 64 KiB of random bytes
 --   statements    logged as statements
 --   mixed         three of four logged as statements, the others as rows (binlog_format=MIXED with statements that are not safe)
+--   xa            each transaction is a branch, prepared and committed by its session
 --   definitions   a hundredth of the transactions makes a table, or drops it
 -- --tables is the number of tables, --table_size the number of rows of each.
 
 sysbench.cmdline.options = {
-   shape = {"hot1, hot10, zipf, no_key, wide, blobs, statements, mixed or definitions", "hot1"},
+   shape = {"hot1, hot10, zipf, no_key, wide, blobs, statements, mixed, xa or definitions", "hot1"},
    tables = {"Number of tables", 1},
    table_size = {"Rows of each table", 1000},
 }
@@ -42,6 +43,7 @@ local shapes = {
       format = "MIXED",
       unsafe = " + LENGTH(UUID()) - 36",
    },
+   xa = {definition = "id INT PRIMARY KEY, n INT NOT NULL", row = function(id) return ("(%d, 0)"):format(id) end, branches = true},
    definitions = {definition = "id INT PRIMARY KEY, n INT NOT NULL", row = function(id) return ("(%d, 0)"):format(id) end, every = 100},
 }
 
@@ -115,5 +117,12 @@ function event()
    local number = sysbench.rand.uniform(1, sysbench.opt.tables)
    local id = kind.exponent and ranked(rows) or sysbench.rand.uniform(1, rows)
    local more = kind.unsafe and events % 4 == 0 and kind.unsafe or kind.set or ""
+   local branch = kind.branches and ("'%d %d'"):format(sysbench.tid, events)
+   if branch then con:query("XA START " .. branch) end
    con:query(("UPDATE shape%d SET n = n + 1%s WHERE id = %d"):format(number, more, id))
+   if branch then
+      con:query("XA END " .. branch)
+      con:query("XA PREPARE " .. branch)
+      con:query("XA COMMIT " .. branch)
+   end
 end

@@ -218,6 +218,7 @@ pub fn shapes(arguments: &Arguments) -> Result<String> {
         arguments.workload("64 KiB blobs", shape!("blobs"), 4, 100, 20),
         arguments.workload("statements", shape!("statements"), 4, 5_000, 2),
         arguments.workload("statements and rows", shape!("mixed"), 4, 5_000, 2),
+        arguments.workload("XA branches", shape!("xa"), 1, 50_000, 4),
         arguments.workload("definitions, among 1,000 tables", shape!("definitions"), 1_000, 10, 4),
     ];
     Ok(format!(
