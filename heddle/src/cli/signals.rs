@@ -45,17 +45,21 @@ fn is_ignored(signal: i32) -> bool {
     mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).is_some_and(|mask| mask >> (signal - 1) & 1 == 1)
 }
 
-/// The first signal stops without gaps, the second ends at once (which is safe, too). A run that has come to its end sets the flag itself: the
-/// signals are counted apart from it.
+/// The first signal stops without gaps, the second ends at once (which is safe, too), unless it is SIGHUP: a terminal that goes may send several. A run
+/// that has come to its end sets the flag itself: the signals are counted apart from it.
 pub fn stop_without_gaps(stop: &Arc<AtomicBool>) -> Result<()> {
-    stop_at(&ends(), stop)
+    stop_at(&ends(), SIGHUP, stop)
 }
 
-fn stop_at(signals: &[i32], stop: &Arc<AtomicBool>) -> Result<()> {
+/// `patient`: the signal that never ends the process at once.
+fn stop_at(signals: &[i32], patient: i32, stop: &Arc<AtomicBool>) -> Result<()> {
     let asked = Arc::new(AtomicBool::new(false));
     for &signal in signals {
-        signal_hook::flag::register_conditional_shutdown(signal, i32::from(super::EXIT_FAILED), Arc::clone(&asked))
-            .and_then(|_| signal_hook::flag::register(signal, Arc::clone(&asked)))
+        if signal != patient {
+            signal_hook::flag::register_conditional_shutdown(signal, i32::from(super::EXIT_FAILED), Arc::clone(&asked))
+                .context("signal handlers")?;
+        }
+        signal_hook::flag::register(signal, Arc::clone(&asked))
             .and_then(|_| signal_hook::flag::register(signal, Arc::clone(stop)))
             .context("signal handlers")?;
     }
@@ -66,7 +70,7 @@ fn stop_at(signals: &[i32], stop: &Arc<AtomicBool>) -> Result<()> {
 mod tests {
     use std::sync::atomic::Ordering;
 
-    use signal_hook::consts::SIGUSR1;
+    use signal_hook::consts::{SIGUSR1, SIGUSR2};
 
     use super::*;
 
@@ -74,9 +78,19 @@ mod tests {
     fn the_first_signal_ends_nothing_at_once_even_when_the_run_has_come_to_its_end() {
         let stop = Arc::new(AtomicBool::new(true));
         // Other tests watch for the usual ones.
-        stop_at(&[SIGUSR1], &stop).expect("handlers");
+        stop_at(&[SIGUSR1], SIGHUP, &stop).expect("handlers");
         // Would end the tests.
         signal_hook::low_level::raise(SIGUSR1).expect("a signal");
         assert!(stop.load(Ordering::Relaxed));
+    }
+
+    #[test]
+    fn a_terminal_that_goes_may_say_so_twice() {
+        let stop = Arc::new(AtomicBool::new(false));
+        stop_at(&[SIGUSR2], SIGUSR2, &stop).expect("handlers");
+        for _ in 0..2 {
+            signal_hook::low_level::raise(SIGUSR2).expect("a signal");
+            assert!(stop.load(Ordering::Relaxed));
+        }
     }
 }
