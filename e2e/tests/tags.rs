@@ -228,6 +228,7 @@ impl Described {
             cascade_columns: Vec::new(),
             is_referenced: referenced.as_deref() != Some("0"),
             transactional: true,
+            works_out: false,
             alone: None,
             lookup_columns: None,
             order_by_table: (!identified).then_some(TableOrderCause::NoUniqueKey),

@@ -54,6 +54,7 @@ fn catalogue() -> OneTable {
         has_relations: false,
         is_referenced: false,
         transactional: true,
+        works_out: false,
         alone: None,
         lookup_columns: None,
         order_by_table: None,

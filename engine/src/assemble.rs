@@ -17,6 +17,7 @@ use hashbrown::HashMap;
 
 use crate::Seq;
 use crate::position::LogPosition;
+use crate::row_session::{RowSession, RowSessions};
 use crate::sql::{self, Class, SqlMode};
 use crate::transaction::{
     BarrierCause, Body, Context, Item, LoadFile, RowsItem, StatementItem, Tags, Transaction, WriteSet,
@@ -57,6 +58,8 @@ struct Building {
     rolls_back_to: bool,
     /// The announcement, or the withdrawal, of a two-phase ALTER: its statement is not executed.
     skips_alter: bool,
+    /// Of its BEGIN.
+    session: Option<Arc<RowSession>>,
     /// Rows whose events came once there were many bytes; before that they weigh too little to be counted.
     counted_rows: u64,
     /// Rows that were let go of.
@@ -91,6 +94,7 @@ pub struct Assembler {
     /// The log that was last read in.
     file: Option<Arc<str>>,
     source_starts: u32,
+    row_sessions: RowSessions,
 }
 
 /// Where heddle keeps its progress on a target. When that target is a source itself, its bookkeeping is not replicated.
@@ -152,6 +156,7 @@ impl Assembler {
             load_files: HashMap::default(),
             file: None,
             source_starts: 0,
+            row_sessions: RowSessions::default(),
         }
     }
 
@@ -219,7 +224,11 @@ impl Assembler {
                 let gtid = MariaDbGtid::decode(event, format).map_err(corrupt)?;
                 self.begin_mariadb(event, &gtid, at)?;
             }
-            Kind::QUERY if is_begin(event, format) => self.opens(event, at)?,
+            Kind::QUERY if vars_of_begin(event, format).is_some() => {
+                let vars = vars_of_begin(event, format).unwrap_or_default();
+                let session = self.row_sessions.of_begin(vars, event, format).map_err(corrupt)?;
+                self.opens(event, at, session)?;
+            }
             Kind::QUERY | Kind::QUERY_COMPRESSED => {
                 let query = Query::decode(event, format).map_err(corrupt)?;
                 return self.query(event, query, format, at);
@@ -375,6 +384,7 @@ impl Assembler {
             rolls_back: false,
             rolls_back_to: false,
             skips_alter: false,
+            session: None,
             counted_rows: 0,
             spilled_rows: 0,
         }
@@ -476,6 +486,7 @@ impl Assembler {
             map: Arc::clone(map),
             event: rows,
             timestamp: event.header().timestamp,
+            session: building.session.clone(),
             table: None,
             rows: 0..0,
         }));
@@ -492,7 +503,7 @@ impl Assembler {
         }
     }
 
-    fn opens(&mut self, event: &Event, at: &LogPosition) -> Result<(), AssembleError> {
+    fn opens(&mut self, event: &Event, at: &LogPosition, session: Arc<RowSession>) -> Result<(), AssembleError> {
         self.begin_unless_open(event, at);
         let Some(building) = &mut self.building else { return Ok(()) };
         if building.open && (building.spilled || !building.items.is_empty()) {
@@ -503,6 +514,7 @@ impl Assembler {
         }
         building.server_id = event.header().server_id;
         building.open = true;
+        building.session = Some(session);
         if let Some(id) = event.body().first_chunk::<4>() {
             building.tags.session = u32::from_le_bytes(*id);
         }
@@ -531,7 +543,7 @@ impl Assembler {
             return Ok(true);
         }
         match &class.class {
-            Class::Begin => self.opens(event, at)?,
+            Class::Begin => self.opens(event, at, Arc::new(RowSession::of(&query.vars)))?,
             // COMMIT of a non-transactional change, or of an old server; ROLLBACK when only such changes remain.
             Class::Commit if building.open => {
                 building.make_one_phase();
@@ -549,6 +561,9 @@ impl Assembler {
                 self.push_statement(event, query, class, None);
             }
             _ => {
+                if opens {
+                    building.session = Some(Arc::new(RowSession::of(&query.vars)));
+                }
                 let cause = barrier_of(&class.class);
                 building.barrier = building.barrier.max(Some(cause));
                 building.open |= opens;
@@ -687,6 +702,7 @@ impl Assembler {
             only_changes,
             beside_prepared: false,
             branch: None,
+            session: None,
             source_starts: self.source_starts,
             write_set: WriteSet::default(),
             barrier,
@@ -694,14 +710,15 @@ impl Assembler {
     }
 }
 
-/// Whether the statement is just `BEGIN`, found without decoding the session in front of it.
-fn is_begin(event: &Event, format: &FormatDescription) -> bool {
+/// The session in front of a statement that is just `BEGIN`, found without decoding it.
+fn vars_of_begin<'a>(event: &'a Event, format: &FormatDescription) -> Option<&'a [u8]> {
     const POST_HEADER_LEN: usize = 13;
     let body = event.body();
-    let (Some(&schema), Some(vars)) = (body.get(8), body.get(11..POST_HEADER_LEN)) else { return false };
+    let (Some(&schema), Some(vars)) = (body.get(8), body.get(11..POST_HEADER_LEN)) else { return None };
     let vars = vars.iter().rev().fold(0, |length, &byte| length << 8 | usize::from(byte));
-    usize::from(format.post_header_len(Kind::QUERY)) == POST_HEADER_LEN
-        && body.get(POST_HEADER_LEN + vars + usize::from(schema) + 1..) == Some(b"BEGIN")
+    let is_begin = usize::from(format.post_header_len(Kind::QUERY)) == POST_HEADER_LEN
+        && body.get(POST_HEADER_LEN + vars + usize::from(schema) + 1..) == Some(b"BEGIN");
+    body.get(POST_HEADER_LEN..POST_HEADER_LEN + vars).filter(|_| is_begin)
 }
 
 fn rows_of(item: &Item) -> u64 {

@@ -136,7 +136,7 @@ impl Keying {
 
     /// Resolves the tables of a transaction and fills in its write set.
     pub fn key(&mut self, transaction: &mut Transaction, catalogue: &mut dyn Catalogue) -> Result<(), KeyingError> {
-        let Transaction { body, write_set, barrier, .. } = transaction;
+        let Transaction { body, write_set, barrier, session, .. } = transaction;
         let Body::Items(items) = body else { return Ok(()) };
         if items.len() > 1 {
             // At least: an item has a row and more, a row a unique key or more.
@@ -161,6 +161,10 @@ impl Keying {
             };
             if !plan.table.transactional || plan.table.alone.is_some() {
                 barrier.get_or_insert(BarrierCause::NonTransactional);
+            }
+            match plan.table.works_out {
+                true => session.clone_from(&rows.session),
+                false => rows.session = None,
             }
             rows.table = Some(Arc::clone(&plan.table));
             self.key_rows(index as u32, rows, &plan, write_set)?;

@@ -24,6 +24,7 @@ pub mod position;
 pub mod progress;
 pub mod quality;
 pub mod redefined;
+pub mod row_session;
 pub mod scheduler;
 pub mod schema;
 pub mod sql;

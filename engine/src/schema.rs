@@ -116,6 +116,8 @@ pub struct Table {
     /// It is a parent: foreign keys of some table refer to it.
     pub is_referenced: bool,
     pub transactional: bool,
+    /// The server works out values of it, or of its indexes, when it applies rows, and takes what it needs of the session for it (MySQL).
+    pub works_out: bool,
     /// Its rows share a target transaction with nothing but those of their own.
     pub alone: Option<Alone>,
     /// The primary key's columns, where the target needs no others of a full before image to find a row, to change or to delete it.
@@ -166,6 +168,7 @@ impl Table {
             has_relations: true,
             is_referenced: true,
             transactional: true,
+            works_out: false,
             alone: None,
             lookup_columns: None,
             order_by_table: Some(cause),

@@ -90,6 +90,7 @@ impl TestTable {
             has_relations: false,
             is_referenced: false,
             transactional: true,
+            works_out: false,
             alone: None,
             lookup_columns: None,
             order_by_table,

@@ -9,6 +9,7 @@ use smallvec::SmallVec;
 use crate::Seq;
 use crate::branches::Branch;
 use crate::position::LogPosition;
+use crate::row_session::RowSession;
 use crate::schema::{Table, TableId};
 use crate::sql::{self, Class, DmlKind};
 use crate::tags::ServerSet;
@@ -53,6 +54,8 @@ pub struct Transaction {
     /// A branch is prepared on the target meanwhile, whose end comes later in the log: its locks would not go while this waits for one. So no row is
     /// changed in another way than on the source, where it did not wait.
     pub beside_prepared: bool,
+    /// That of its rows, if some need it: filled in by keying. Only such of one session share a target transaction.
+    pub session: Option<Arc<RowSession>>,
     /// It prepared or ends an XA branch that is not prepared on the target.
     pub branch: Option<Box<Branch>>,
     /// How often the source has started in the log read so far, before this transaction: with each start its sessions' temporary tables were gone.
@@ -140,6 +143,9 @@ pub struct RowsItem {
     pub event: RowsEvent,
     /// Seconds since the epoch, of the event's header.
     pub timestamp: u32,
+    /// What the server may need of the session that changed them, as MySQL's `BEGIN` says it. Keying leaves it where the table needs it
+    /// ([`Table::works_out`]).
+    pub session: Option<Arc<RowSession>>,
     /// Filled in by keying.
     pub table: Option<Arc<Table>>,
     /// Its rows in [`WriteSet::rows`].

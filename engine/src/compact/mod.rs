@@ -27,6 +27,7 @@ use foldhash::fast::FixedState;
 use hashbrown::HashMap;
 
 use crate::group::Group;
+use crate::row_session::RowSession;
 use crate::schema::{Table, TableId};
 use crate::transaction::{Item, Row, RowsItem, Transaction, WriteSet};
 use entity::Entities;
@@ -54,6 +55,8 @@ pub struct Batch<'a> {
     pub partial_json: bool,
     /// Seconds since the epoch.
     pub timestamp: u32,
+    /// Of the rows, if the server needs it.
+    pub session: Option<&'a Arc<RowSession>>,
     pub rows: Vec<Images<'a>>,
 }
 
@@ -138,6 +141,7 @@ pub fn whole_event(item: &RowsItem) -> Batch<'_> {
         flags: item.event.flags & !STMT_END,
         partial_json: item.event.partial_json,
         timestamp: item.timestamp,
+        session: item.session.as_ref(),
         rows: vec![Images { before: &item.event.rows, after: &[] }],
     }
 }
@@ -256,6 +260,7 @@ fn batch_like<'a>(change: &Change<'a>, kind: RowsKind) -> Batch<'a> {
         flags: event.flags & !STMT_END,
         partial_json: event.partial_json,
         timestamp: change.item.timestamp,
+        session: change.item.session.as_ref(),
         rows: Vec::new(),
     }
 }

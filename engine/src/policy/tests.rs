@@ -120,6 +120,7 @@ fn build(seq: Seq, spec: &Spec) -> (Transaction, Uses) {
         only_changes: false,
         beside_prepared: false,
         branch: None,
+        session: None,
         source_starts: 0,
         write_set: set,
         barrier: spec.barrier.then_some(BarrierCause::Ddl),

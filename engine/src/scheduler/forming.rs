@@ -10,6 +10,7 @@ use crate::Seq;
 use crate::group::{Group, GroupId, Held, Limits, PACKET_MAX, Taken, fits_packet};
 use crate::policy::{Lane, Placement, Watermark};
 use crate::progress::Mark;
+use crate::row_session::RowSession;
 
 /// Transactions between two statements that go with them.
 const BETWEEN_STATEMENTS_MAX: Seq = 50;
@@ -31,12 +32,14 @@ impl Scheduler {
         let mut taken = Taken::default();
         let mut last = first;
         let mut seq = first;
+        let mut session = None;
         while let Some(queued) = self.queued_at(seq) {
             let fits = taken.has_room(&queued.transaction, &limits)
                 && queued.placement.barrier.is_none()
                 && (taken.transactions == 0 || !self.commits_in_turn() || fits_packet(&queued.transaction))
                 && self.stop_after.is_none_or(|stop| seq <= stop)
-                && (taken.transactions == 0 || self.may_join(first, &queued.placement));
+                && (taken.transactions == 0 || self.may_join(first, &queued.placement))
+                && is_of_session(&mut session, queued.transaction.session.as_ref());
             if !fits {
                 break;
             }
@@ -254,6 +257,18 @@ impl Scheduler {
         // A row whose last predecessor is in the group may have others before the group: any of the transaction's.
         let rows: Vec<bool> = placement.row_after.iter().map(|&seq| is_open(seq) || seq >= first).collect();
         if rows.contains(&true) { Held::Rows(rows) } else { Held::Nothing }
+    }
+}
+
+/// Whether rows that need one session, or none, can go with others that need `session`; notes the one that is needed.
+fn is_of_session<'a>(session: &mut Option<&'a Arc<RowSession>>, needed: Option<&'a Arc<RowSession>>) -> bool {
+    match (&session, needed) {
+        (Some(session), Some(needed)) => session == &needed,
+        (None, Some(_)) => {
+            *session = needed;
+            true
+        }
+        (_, None) => true,
     }
 }
 

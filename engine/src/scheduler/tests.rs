@@ -69,6 +69,7 @@ fn transaction(seq: Seq, spec: &Spec) -> Arc<Transaction> {
         only_changes: false,
         beside_prepared: false,
         branch: None,
+        session: None,
         source_starts: 0,
         write_set,
         barrier: spec.barrier.then_some(BarrierCause::Ddl),

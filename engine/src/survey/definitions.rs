@@ -319,6 +319,7 @@ impl LogCatalogue {
             cascades_to,
             cascade_columns,
             transactional,
+            works_out: false,
             alone: None,
             lookup_columns: None,
             order_by_table: cause,

@@ -529,6 +529,7 @@ impl Scan<'_> {
             map: Arc::clone(map),
             event: rows,
             timestamp: event.header().timestamp,
+            session: None,
             table: None,
             rows: 0..0,
         };

@@ -146,6 +146,7 @@ fn transaction(seq: Seq, file: &str, tags: Tags) -> Transaction {
         only_changes: false,
         beside_prepared: false,
         branch: None,
+        session: None,
         source_starts: 0,
         write_set: WriteSet::default(),
         barrier: None,

@@ -447,7 +447,9 @@ impl Feeder {
 /// Rows of a table that can be changed again as they are, whoever does it, and taken back.
 fn is_found_by_key(item: &Item) -> bool {
     let Item::Rows(rows) = item else { return false };
-    rows.table.as_ref().is_some_and(|table| table.is_keyed() && table.transactional && table.alone.is_none())
+    rows.table
+        .as_ref()
+        .is_some_and(|table| table.is_keyed() && table.transactional && table.alone.is_none() && !table.works_out)
 }
 
 /// What placing its rows and merging them takes beside a write set, in write sets: the policy's memory of their keys, and what a worker looks up.

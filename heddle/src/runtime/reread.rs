@@ -88,6 +88,7 @@ fn piece(transaction: &Transaction, items: Vec<engine::transaction::Item>) -> Tr
         only_changes: transaction.only_changes,
         beside_prepared: transaction.beside_prepared,
         branch: None,
+        session: None,
         source_starts: transaction.source_starts,
         write_set: Default::default(),
         barrier: transaction.barrier,

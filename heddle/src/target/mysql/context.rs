@@ -6,6 +6,7 @@
 use binlog::{Flavour, StatusVars};
 use engine::charsets;
 use engine::failure::{Failure, FailureKind};
+use engine::row_session::RowSession;
 use engine::sql::Class;
 use engine::transaction::{Context, StatementItem};
 
@@ -115,6 +116,18 @@ fn settings(item: &StatementItem, target: &TargetInfo) -> String {
         )
     }));
     format!("SET @@session.{}", sets.join(", @@session."))
+}
+
+/// What rows of such a session need of the target's, MySQL's.
+pub fn for_rows(session: &RowSession, target: &TargetInfo) -> String {
+    let mut set = format!("SET @@session.lc_time_names={}", session.lc_time_names);
+    if let Some(zone) = &session.time_zone {
+        set.push_str(&format!(", @@session.time_zone={}", quote(&String::from_utf8_lossy(zone))));
+    }
+    if let Some(mode) = session.sql_mode {
+        set.push_str(&format!(", @@session.sql_mode={}", sql_mode(mode, &StatusVars::default(), target)));
+    }
+    set
 }
 
 /// As the target has its bits.

@@ -79,6 +79,7 @@ impl OwnTable {
             flags: like.flags,
             partial_json: false,
             timestamp: like.timestamp,
+            session: None,
             rows: vec![row],
         }
     }

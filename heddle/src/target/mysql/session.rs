@@ -9,6 +9,7 @@ use binlog::{Flavour, RowsKind};
 use engine::Seq;
 use engine::compact::Batch;
 use engine::failure::{Failure, FailureKind};
+use engine::row_session::RowSession;
 use engine::transaction::Transaction;
 use wire::Connection;
 
@@ -23,7 +24,8 @@ use super::script::Script;
 use super::sequence;
 use super::single::{self, Room};
 use super::sql::quote;
-use super::{Shared, executed, in_order, kept, locked};
+use super::statement::own_again;
+use super::{Shared, context, executed, in_order, kept, locked};
 use crate::runtime::reread::Reread;
 use crate::target::{Commit, Range, Session, Single, WORKERS_MAX};
 
@@ -58,6 +60,10 @@ pub struct MySqlSession {
     pub(super) open: bool,
     /// The last commit has failed: the next one has a statement for each step, whose errors say more.
     stepwise: bool,
+    /// Whose rows the connection is set up for, if another's than our own ([`MySqlSession::be_like`]).
+    row_session: Option<Arc<RowSession>>,
+    /// It has been set up so: after an error nobody knows whether it still is.
+    was_another: bool,
     /// The domain and server that the connection gives its next GTIDs (MariaDB), if that is known.
     pub(super) gtids_from: Option<(u32, u32)>,
 }
@@ -323,6 +329,8 @@ impl MySqlSession {
             stepwise: false,
             events: Vec::new(),
             open: false,
+            row_session: None,
+            was_another: false,
             gtids_from: None,
         };
         session.introduce()?;
@@ -344,6 +352,23 @@ impl MySqlSession {
         self.script.clear();
         self.open = false;
         self.gtids_from = None;
+    }
+
+    /// Before rows whose table has values that the server works out as it would in this session; others do not care. Statements of our own come after
+    /// [`MySqlSession::own_settings`].
+    pub(super) fn be_like(&mut self, session: Option<&Arc<RowSession>>) {
+        let Some(session) = session.filter(|_| self.shared.info.flavour == Flavour::MySql) else { return };
+        if self.row_session.as_ref() != Some(session) {
+            self.script.statement(context::for_rows(session, &self.shared.info));
+            self.row_session = Some(Arc::clone(session));
+            self.was_another = true;
+        }
+    }
+
+    fn own_settings(&mut self) {
+        if self.row_session.take().is_some() {
+            self.script.statement(own_again(&self.shared.info));
+        }
     }
 
     pub(super) fn begin(&mut self, first: &Transaction) -> Result<(), Failure> {
@@ -377,8 +402,9 @@ impl MySqlSession {
     }
 
     pub(super) fn push(&mut self, batches: &[Batch<'_>]) -> Result<(), Failure> {
-        let Self { shared, encoder, script, connection, .. } = self;
         for batch in batches {
+            self.be_like(batch.session);
+            let Self { shared, encoder, script, connection, .. } = self;
             if sequence::lacks_columns(batch) && shared.sequences.get(batch.map).is_some() {
                 script.send(connection)?;
                 let completed = sequence::complete(batch, |sql| connection.rows(sql))?;
@@ -402,7 +428,15 @@ impl MySqlSession {
                 Ok(true)
             })?;
         }
+        self.after_rows();
         Ok(())
+    }
+
+    /// Sessions other than workers' have statements of all kinds.
+    pub(super) fn after_rows(&mut self) {
+        if self.number >= ALONE {
+            self.own_settings();
+        }
     }
 
     pub(super) fn commit_stepwise(
@@ -418,6 +452,7 @@ impl MySqlSession {
 
     /// Notes the progress, commits, and reads the answers of all that was not sent yet.
     pub(super) fn finish(&mut self, range: Range<'_>) -> Result<(), Failure> {
+        self.own_settings();
         kept::note(self, range.branches)?;
         self.script.statement(self.shared.statements().note(range));
         self.script.statement("COMMIT");
@@ -530,6 +565,11 @@ impl Session for MySqlSession {
     fn rollback(&mut self) -> Result<(), Failure> {
         self.begin_anew();
         self.surely("ROLLBACK")?;
+        self.row_session = None;
+        if self.was_another {
+            self.surely(&own_again(&self.shared.info))?;
+            self.was_another = false;
+        }
         if self.shared.sets_gtid_next() {
             self.surely("SET SESSION gtid_next='AUTOMATIC'")?;
         }
@@ -540,6 +580,7 @@ impl Session for MySqlSession {
         self.begin_anew();
         locked(&self.shared.branches).lose();
         self.connection = connect_as(&self.shared, self.number)?;
+        (self.row_session, self.was_another) = (None, false);
         self.introduce()?;
         let shared = Arc::clone(&self.shared);
         if self.number != ALONE

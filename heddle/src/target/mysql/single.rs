@@ -49,6 +49,7 @@ pub(super) fn commit_each(
             *committed_to = range.mark.seq;
             continue;
         }
+        be_like(session, batches);
         add(session, transaction)?;
         ends.push((session.script.waiting().0, range.mark.seq));
     }
@@ -85,6 +86,7 @@ pub(super) fn send_group(
 ) -> Result<bool, Failure> {
     let fits = encode(session, first, batches, range, room.rows)?.is_some_and(|bytes| bytes <= room.packet);
     if fits {
+        be_like(session, batches);
         add(session, first)?;
         end_packet(session);
         session.script.send_off(&mut session.connection).map_err(failed)?;
@@ -130,6 +132,11 @@ fn server_packet_bytes(session: &MySqlSession) -> usize {
 fn is_one_statement(session: &MySqlSession, batches: &[Batch<'_>], rows_bytes_max: usize) -> bool {
     session.encoder.is_one_statement(batches, rows_bytes_max)
         && batches.iter().all(|batch| batch.table.is_some_and(|table| table.transactional) && !asks(session, batch))
+}
+
+/// As one statement, they are of one session.
+fn be_like(session: &mut MySqlSession, batches: &[Batch<'_>]) {
+    session.be_like(batches.iter().find_map(|batch| batch.session));
 }
 
 /// Whether something has to be asked before its rows can be applied.
@@ -208,10 +215,12 @@ fn append(
     batches: &[Batch<'_>],
     room: usize,
 ) -> Result<bool, Failure> {
-    let MySqlSession { encoder, events, script, .. } = session;
+    let MySqlSession { encoder, events, .. } = session;
     let fits = encode_statement(encoder, events, transaction, batches)? <= room;
     if fits {
-        script.one_binlog("", events);
+        be_like(session, batches);
+        session.script.one_binlog("", &session.events);
+        session.after_rows();
     }
     Ok(fits)
 }

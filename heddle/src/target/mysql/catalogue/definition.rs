@@ -35,6 +35,8 @@ pub struct Definition {
     instants: Vec<usize>,
     /// A unique key can not be expressed in columns.
     functional: bool,
+    /// Values, or indexes, are worked out of others.
+    pub works_out: bool,
     /// Changing or deleting a row may take more of it than its primary key and what the log has of it afterwards: an engine that is not
     /// InnoDB's, values or indexes that are worked out of others, a full-text index, row versions.
     takes_whole_rows: bool,
@@ -85,7 +87,9 @@ pub fn read(
             if is_instant(required(row, 2)?) && required(row, 3)? == "NO" {
                 definition.instants.push(definition.columns.len());
             }
-            definition.takes_whole_rows |= is_worked_out(row.text(7).map_err(|error| error.to_string())?.unwrap_or(""));
+            let is_worked_out = is_worked_out(row.text(7).map_err(|error| error.to_string())?.unwrap_or(""));
+            definition.works_out |= is_worked_out;
+            definition.takes_whole_rows |= is_worked_out;
             definition.columns.push(column(row)?);
         }
     }
@@ -96,6 +100,7 @@ pub fn read(
     );
     for row in &rows(&keys)? {
         if let Some(definition) = found.get_mut(&name(row, 6)?) {
+            definition.works_out |= row.text(2).map_err(|error| error.to_string())?.is_none();
             if required(row, 7)? == "0" {
                 definition.key_part(row)?;
             } else {

@@ -131,6 +131,7 @@ impl MySqlCatalogue {
             cascades_to,
             cascade_columns,
             transactional: definition.transactional,
+            works_out: definition.works_out && self.connection.server().flavour == wire::Flavour::MySql,
             // A sequence may share a transaction where there are no GTIDs to keep, although it stays where that is rolled back: to apply it again
             // sets the same values.
             alone: definition.alone.filter(|why| *why != Alone::Sequence || self.keeps_gtids()),
