@@ -24,7 +24,6 @@ use super::script::Script;
 use super::sequence;
 use super::single::{self, Room};
 use super::sql::quote;
-use super::statement::own_again;
 use super::{Shared, context, executed, in_order, kept, locked};
 use crate::runtime::reread::Reread;
 use crate::target::{Commit, Range, Session, Single, WORKERS_MAX};
@@ -84,10 +83,18 @@ pub(super) fn set_up(connection: &mut Connection, info: &TargetInfo, logged: boo
     connection.execute(format!("{};{once}", settings(info))).map(|_| ()).map_err(failed)
 }
 
+/// What [`context::for_rows`] changes, as sessions of ours have it.
+fn after_rows() -> String {
+    format!("SET SESSION sql_mode='{SQL_MODE}', time_zone=DEFAULT, lc_time_names=DEFAULT")
+}
+
+/// Of all sessions of ours.
+const SQL_MODE: &str = "STRICT_ALL_TABLES,ERROR_FOR_DIVISION_BY_ZERO,NO_ENGINE_SUBSTITUTION";
+
 /// The part that also holds inside a transaction, for after a statement with its own context: one SET.
 pub(super) fn settings(info: &TargetInfo) -> String {
     let mut settings = format!(
-        "SET NAMES utf8mb4, SESSION sql_mode='STRICT_ALL_TABLES,ERROR_FOR_DIVISION_BY_ZERO,NO_ENGINE_SUBSTITUTION', \
+        "SET NAMES utf8mb4, SESSION sql_mode='{SQL_MODE}', \
          innodb_lock_wait_timeout={LOCK_WAIT_MAX_S}, wait_timeout=86400, completion_type='NO_CHAIN', sql_select_limit={all}, \
          sql_big_selects=1, max_join_size={all}, sql_safe_updates=0",
         all = u64::MAX,
@@ -367,7 +374,7 @@ impl MySqlSession {
 
     fn own_settings(&mut self) {
         if self.row_session.take().is_some() {
-            self.script.statement(own_again(&self.shared.info));
+            self.script.statement(after_rows());
         }
     }
 
@@ -567,7 +574,7 @@ impl Session for MySqlSession {
         self.surely("ROLLBACK")?;
         self.row_session = None;
         if self.was_another {
-            self.surely(&own_again(&self.shared.info))?;
+            self.surely(&after_rows())?;
             self.was_another = false;
         }
         if self.shared.sets_gtid_next() {

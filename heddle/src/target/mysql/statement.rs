@@ -263,17 +263,12 @@ fn defaults(info: &TargetInfo) -> String {
 
 /// After a statement with its own context: the session's settings again.
 pub(super) fn reset(statement: &StatementItem, info: &TargetInfo) -> String {
-    let mut reset = own_again(info);
+    let mut defaults = defaults(info);
     let encrypted = statement.query.vars.default_table_encryption;
     if encrypted.is_some_and(|encrypted| encrypted != u8::from(info.encrypts_tables)) {
-        reset.push_str(", default_table_encryption=DEFAULT");
+        defaults.push_str(", default_table_encryption=DEFAULT");
     }
-    reset
-}
-
-/// As a session of ours begins.
-pub(super) fn own_again(info: &TargetInfo) -> String {
-    format!("{}, {}", settings(info), defaults(info))
+    format!("{}, {defaults}", settings(info))
 }
 
 impl MySqlSession {
