@@ -230,6 +230,7 @@ impl Described {
             transactional: true,
             works_out: false,
             alone: None,
+            timed: Vec::new(),
             lookup_columns: None,
             order_by_table: (!identified).then_some(TableOrderCause::NoUniqueKey),
         })

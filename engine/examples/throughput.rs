@@ -56,6 +56,7 @@ fn catalogue() -> OneTable {
         transactional: true,
         works_out: false,
         alone: None,
+        timed: Vec::new(),
         lookup_columns: None,
         order_by_table: None,
     }))

@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use binlog::{Bitmap, TableMap};
+use binlog::{Bitmap, RowsKind, TableMap};
 
 use crate::keys::{KeyClass, logged};
 use crate::redefined::Redefined;
@@ -90,9 +90,21 @@ pub enum Alone {
     Sequence,
     /// MariaDB's history with numbers of transactions (`ROW START` of type `BIGINT UNSIGNED`): what one transaction changes twice leaves no history.
     TransactionHistory,
+    /// MariaDB's history with times that are not in the log, as only the target's table is versioned: each change leaves a version of its own, from its own
+    /// time on. A session counts the changes of a second, so all of them are applied by one.
+    TimeHistory,
     /// MariaDB's history in partitions that are filled one after the other (`PARTITION BY SYSTEM_TIME LIMIT`), or made when they are needed (`AUTO`):
     /// which one is looked for once for each change of the source.
     HistoryPartitions,
+}
+
+/// A column to which the target gives the time of the change, or what follows from it, where the row has no value for it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Timed {
+    /// As in the target's definition: beyond the row image's where the source has no such column.
+    pub column: usize,
+    /// Also when the row is updated; otherwise only when it is inserted.
+    pub on_update: bool,
 }
 
 #[derive(Clone, Debug)]
@@ -120,6 +132,8 @@ pub struct Table {
     pub works_out: bool,
     /// Its rows share a target transaction with nothing but those of their own.
     pub alone: Option<Alone>,
+    /// Columns with a default that follows from the time, or with `ON UPDATE`.
+    pub timed: Vec<Timed>,
     /// The primary key's columns, where the target needs no others of a full before image to find a row, to change or to delete it.
     pub lookup_columns: Option<Bitmap>,
     pub order_by_table: Option<TableOrderCause>,
@@ -170,6 +184,7 @@ impl Table {
             transactional: true,
             works_out: false,
             alone: None,
+            timed: Vec::new(),
             lookup_columns: None,
             order_by_table: Some(cause),
         }
@@ -188,6 +203,17 @@ impl Table {
             order_by_table: Some(TableOrderCause::ColumnsDiffer),
             ..self.clone()
         }
+    }
+
+    /// Whether the target gives such a row, after its change, the time of the event or what follows from it. `present`: the columns of the row image
+    /// after the change.
+    pub fn takes_time(&self, kind: RowsKind, present: &Bitmap) -> bool {
+        let is_given = |timed: &Timed| match kind {
+            RowsKind::Write => true,
+            RowsKind::Update => timed.on_update,
+            RowsKind::Delete => false,
+        };
+        self.timed.iter().any(|timed| is_given(timed) && !present.get(timed.column))
     }
 
     /// Whether rows can be told apart by key, so that a group may merge and reorder them.

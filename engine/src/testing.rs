@@ -92,6 +92,7 @@ impl TestTable {
             transactional: true,
             works_out: false,
             alone: None,
+            timed: Vec::new(),
             lookup_columns: None,
             order_by_table,
         };

@@ -73,6 +73,11 @@ impl<'a> Batch<'a> {
         Batch { rows: vec![row], ..self.clone() }
     }
 
+    /// Whether the target gives the rows the time of the event, or what follows from it.
+    pub fn takes_time(&self) -> bool {
+        self.table.is_some_and(|table| table.takes_time(self.kind, self.after_columns))
+    }
+
     pub fn bytes(&self) -> usize {
         self.rows.iter().map(|row| row.before.len() + row.after.len()).sum()
     }
@@ -177,6 +182,7 @@ fn table_modes(group: &Group) -> HashMap<TableId, Mode, FixedState> {
     modes
 }
 
+/// Not where the target's row shows when it was changed: merged, several changes would have one time.
 fn can_merge(table: &Table, rows: &RowsItem) -> bool {
     let full = |columns: &Bitmap| columns.is_full() && columns.width() == rows.event.width;
     let images_full = match rows.event.kind {
@@ -184,7 +190,11 @@ fn can_merge(table: &Table, rows: &RowsItem) -> bool {
         RowsKind::Delete => full(&rows.event.before_columns),
         RowsKind::Update => full(&rows.event.before_columns) && full(&rows.event.after_columns),
     };
-    table.is_keyed() && !table.has_relations && images_full && !rows.event.partial_json
+    table.is_keyed()
+        && !table.has_relations
+        && images_full
+        && !rows.event.partial_json
+        && !table.takes_time(rows.event.kind, &rows.event.after_columns)
 }
 
 fn for_each_change<'a>(group: &'a Group, mut visit: impl FnMut(Change<'a>)) {
@@ -236,6 +246,7 @@ fn continues(batch: &Batch<'_>, change: &Change<'_>) -> bool {
         && batch.partial_json == item.event.partial_json
         && batch.before_columns == &item.event.before_columns
         && batch.after_columns == &item.event.after_columns
+        && (batch.timestamp == item.timestamp || !batch.takes_time())
 }
 
 /// Of the before images of an event, if they have all columns.

@@ -9,9 +9,11 @@ use crate::group::{GroupId, Grouping, Held, Limits};
 use crate::policy::{Policy, WriteSetPolicy};
 use crate::progress::Mark;
 use crate::scheduler::{CommitOrder, Config, Output, Run, Scheduler};
+use crate::schema::Timed;
 use crate::testing::{
     Log, Model, Refused, Row as Values, RowChange, TestTable, Value, change_of, delete, insert, int, text, update,
 };
+use crate::transaction::Body;
 
 fn tables() -> Vec<TestTable> {
     vec![
@@ -552,4 +554,23 @@ fn held_rows_keep_company() {
     let plan = plan(&group, true);
     assert_eq!(shown(&plan.free), "+3,9,0");
     assert_eq!(shown(&plan.held), "-1,7,0 | +2,7,0");
+}
+
+/// Two inserts merged would have one time, of an insert and an update the insert's would be lost.
+#[test]
+fn rows_that_show_the_time_of_their_change_keep_it() {
+    let r = |id: i32, v: i32| row(&[id, v]);
+    let mut table = TestTable::new(1, "plain", "id:int v:int", &[&[0]]);
+    table.def.timed = vec![Timed { column: 2, on_update: false }];
+    check(&table, &[vec![insert(r(1, 5))], vec![update(r(1, 5), r(1, 6))]], "+1,5 | 1,5>1,6");
+    let mut log = Log::mysql();
+    for id in 1..=3 {
+        log.transaction(&[(&table, insert(r(id, 5)))]);
+    }
+    let mut transactions = log.keyed(&[&table]);
+    let Body::Items(items) = &mut transactions[2].body else { panic!("held in memory") };
+    let Item::Rows(rows) = &mut items[0] else { panic!("rows") };
+    rows.timestamp += 3_600;
+    let group = group(transactions);
+    assert_eq!(plan(&group, true).free.iter().map(|batch| batch.rows.len()).collect::<Vec<_>>(), [2, 1]);
 }

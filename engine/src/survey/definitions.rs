@@ -321,6 +321,7 @@ impl LogCatalogue {
             transactional,
             works_out: false,
             alone: None,
+            timed: Vec::new(),
             lookup_columns: None,
             order_by_table: cause,
         }

@@ -159,13 +159,14 @@ impl Encoder {
         Ok(())
     }
 
-    /// Whether the batches can be one statement: its flags and tables are those of its first rows event.
+    /// Whether the batches can be one statement: its flags and tables are those of its first rows event, with MariaDB its time, too.
     pub fn is_one_statement(&self, batches: &[Batch<'_>], rows_bytes_max: usize) -> bool {
         let Some(first) = batches.first() else { return false };
         let flags = self.dialect.rows_flags(first.flags);
         has_few_tables(batches)
             && batches.iter().map(Batch::bytes).sum::<usize>() <= rows_bytes_max
             && batches.iter().all(|batch| self.dialect.rows_flags(batch.flags) == flags)
+            && (!self.dialect.mariadb || show_one_time(batches))
     }
 
     /// Appends the batches as one statement: the tables, then the rows, of which the last event ends it.
@@ -237,6 +238,12 @@ fn extend_ends(row_ends: Option<&ByName<RowEnd>>, batch: &Batch<'_>, rows: &mut 
 
 fn corrupt(map: &TableMap, error: &Corrupt) -> Failure {
     Failure::new(FailureKind::Refused, format!("a row of {}.{}: {error}", map.schema, map.table))
+}
+
+/// What the rows show of the time of their change is that of the first batch.
+fn show_one_time(batches: &[Batch<'_>]) -> bool {
+    let first = batches.first().map(|batch| batch.timestamp);
+    batches.iter().all(|batch| Some(batch.timestamp) == first || !batch.takes_time())
 }
 
 fn has_few_tables(batches: &[Batch<'_>]) -> bool {

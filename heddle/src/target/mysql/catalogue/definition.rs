@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use binlog::Bitmap;
 use engine::keys::{self, KeyClass};
-use engine::schema::{Alone, Column, KeyPart, TableOrderCause, UniqueKey};
+use engine::schema::{Alone, Column, KeyPart, TableOrderCause, Timed, UniqueKey};
 use wire::Row;
 
 use super::{history, periods};
@@ -29,6 +29,8 @@ pub struct Definition {
     pub hidden_columns: usize,
     /// TIME, DATETIME and TIMESTAMP columns with digits behind the point.
     pub fractions: Vec<usize>,
+    /// Columns whose value may follow from the time of a change.
+    pub timed: Vec<Timed>,
     /// MySQL's JSON columns.
     pub json: Vec<usize>,
     /// DATE, DATETIME and TIMESTAMP columns without NULLs.
@@ -74,7 +76,7 @@ pub fn read(
     }
     let columns = format!(
         "SELECT TABLE_NAME, COLUMN_NAME, COLUMN_TYPE, IS_NULLABLE, COALESCE(CHARACTER_SET_NAME,''), COALESCE(COLLATION_NAME,''), \
-         TABLE_SCHEMA, EXTRA FROM information_schema.COLUMNS WHERE {place} ORDER BY TABLE_SCHEMA, TABLE_NAME, ORDINAL_POSITION"
+         TABLE_SCHEMA, EXTRA, COLUMN_DEFAULT FROM information_schema.COLUMNS WHERE {place} ORDER BY TABLE_SCHEMA, TABLE_NAME, ORDINAL_POSITION"
     );
     for row in &rows(&columns)? {
         if let Some(definition) = found.get_mut(&name(row, 6)?) {
@@ -87,9 +89,15 @@ pub fn read(
             if is_instant(required(row, 2)?) && required(row, 3)? == "NO" {
                 definition.instants.push(definition.columns.len());
             }
-            let is_worked_out = is_worked_out(row.text(7).map_err(|error| error.to_string())?.unwrap_or(""));
+            let text = |index: usize| row.text(index).map(Option::unwrap_or_default).map_err(|error| error.to_string());
+            let (extra, default) = (text(7)?, text(8)?);
+            let is_worked_out = is_worked_out(extra);
             definition.works_out |= is_worked_out;
             definition.takes_whole_rows |= is_worked_out;
+            if follows_time(default, extra) {
+                let on_update = extra.to_ascii_lowercase().contains("on update");
+                definition.timed.push(Timed { column: definition.columns.len(), on_update });
+            }
             definition.columns.push(column(row)?);
         }
     }
@@ -164,6 +172,15 @@ fn is_instant(column_type: &str) -> bool {
 fn is_worked_out(extra: &str) -> bool {
     let upper = extra.to_ascii_uppercase();
     ["VIRTUAL", "STORED", "PERSISTENT"].iter().any(|word| upper.contains(word))
+}
+
+/// `default` and `extra` as `information_schema` has them. MySQL 8 says of a default that it is an expression, MariaDB's has a parenthesis then (as a literal may,
+/// which does no harm), older ones have no other expression than this.
+fn follows_time(default: &str, extra: &str) -> bool {
+    let (default, extra) = (default.to_ascii_lowercase(), extra.to_ascii_lowercase());
+    default.contains('(')
+        || default.starts_with("current_timestamp")
+        || ["default_generated", "on update"].iter().any(|word| extra.contains(word))
 }
 
 fn column(row: &Row) -> Result<Column, String> {
@@ -320,6 +337,24 @@ mod tests {
         assert_eq!(parts, [vec![0, 3], vec![1, 3]]);
         definition.row_end = Some(RowEnd { column: 1 });
         assert!(definition.hidden_period().is_none());
+    }
+
+    #[test]
+    fn defaults_that_may_follow_from_the_time() {
+        for (default, extra) in [
+            ("CURRENT_TIMESTAMP", ""),
+            ("CURRENT_TIMESTAMP(6)", "DEFAULT_GENERATED"),
+            ("current_timestamp()", ""),
+            ("(curdate() + interval 1 day)", ""),
+            ("now()", "DEFAULT_GENERATED"),
+            ("", "on update CURRENT_TIMESTAMP"),
+            ("NULL", "on update current_timestamp()"),
+        ] {
+            assert!(follows_time(default, extra), "{default} {extra}");
+        }
+        for (default, extra) in [("", ""), ("NULL", ""), ("'text'", ""), ("7", "INVISIBLE"), ("", "auto_increment")] {
+            assert!(!follows_time(default, extra), "{default} {extra}");
+        }
     }
 
     #[test]

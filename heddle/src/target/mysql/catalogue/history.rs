@@ -5,6 +5,8 @@
 
 use engine::schema::Alone;
 
+use crate::target::mysql::row_end::RowEnd;
+
 /// `create_table`: what `SHOW CREATE TABLE` says of a table with system versioning. A name or a comment that says so, too, only makes its transactions run
 /// alone.
 pub fn alone(create_table: &str) -> Option<Alone> {
@@ -20,9 +22,22 @@ pub fn alone(create_table: &str) -> Option<Alone> {
     }
 }
 
+/// Whether the ends of a row's time are not in the log, whose rows have `width` columns, so that the target makes them and the history.
+pub fn is_made_here(row_end: Option<RowEnd>, width: usize) -> bool {
+    row_end.is_some_and(|end| end.column >= width)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn ends_that_are_not_in_the_log() {
+        assert!(!is_made_here(None, 2));
+        for (column, width, expected) in [(3, 2, true), (3, 3, true), (3, 4, false), (1, 4, false)] {
+            assert_eq!(is_made_here(Some(RowEnd { column }), width), expected, "{column} of {width}");
+        }
+    }
 
     #[test]
     fn as_mariadb_writes_it() {

@@ -134,7 +134,11 @@ impl MySqlCatalogue {
             works_out: definition.works_out && self.connection.server().flavour == wire::Flavour::MySql,
             // A sequence may share a transaction where there are no GTIDs to keep, although it stays where that is rolled back: to apply it again
             // sets the same values.
-            alone: definition.alone.filter(|why| *why != Alone::Sequence || self.keeps_gtids()),
+            alone: definition
+                .alone
+                .filter(|why| *why != Alone::Sequence || self.keeps_gtids())
+                .or_else(|| history::is_made_here(definition.row_end, width).then_some(Alone::TimeHistory)),
+            timed: definition.timed.clone(),
             lookup_columns: definition.lookup_columns().filter(|_| !has_relations),
             order_by_table: cause,
         };
