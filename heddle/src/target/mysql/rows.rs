@@ -166,6 +166,7 @@ impl Encoder {
         has_few_tables(batches)
             && batches.iter().map(Batch::bytes).sum::<usize>() <= rows_bytes_max
             && batches.iter().all(|batch| self.dialect.rows_flags(batch.flags) == flags)
+            && have_one_layout(batches)
             && (!self.dialect.mariadb || show_one_time(batches))
     }
 
@@ -255,6 +256,21 @@ fn has_few_tables(batches: &[Batch<'_>]) -> bool {
             }
             tables.len() <= STATEMENT_TABLES_MAX
         })
+}
+
+/// Whether the rows of each table are laid out alike: the source's types may have changed without a word in its log (`sql_log_bin=0`), and a statement
+/// has one map for a table.
+fn have_one_layout(batches: &[Batch<'_>]) -> bool {
+    let mut maps: Vec<&Arc<TableMap>> = Vec::new();
+    batches.iter().all(|batch| {
+        let is_known = maps.iter().any(|map| Arc::ptr_eq(map, batch.map));
+        let like = |map: &&Arc<TableMap>| !same_table(map, batch.map) || map.columns == batch.map.columns;
+        let fits = is_known || maps.iter().all(like);
+        if !is_known {
+            maps.push(batch.map);
+        }
+        fits
+    })
 }
 
 /// A table's maps differ only by their numbers as long as nothing but rows comes between them.

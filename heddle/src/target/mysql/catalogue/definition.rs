@@ -89,12 +89,13 @@ pub fn read(
             if is_instant(required(row, 2)?) && required(row, 3)? == "NO" {
                 definition.instants.push(definition.columns.len());
             }
-            let text = |index: usize| row.text(index).map(Option::unwrap_or_default).map_err(|error| error.to_string());
-            let (extra, default) = (text(7)?, text(8)?);
+            let extra = row.text(7).map_err(|error| error.to_string())?.unwrap_or_default();
+            // Of a binary column it may be any bytes.
+            let default = String::from_utf8_lossy(row.get(8).unwrap_or_default());
             let is_worked_out = is_worked_out(extra);
             definition.works_out |= is_worked_out;
             definition.takes_whole_rows |= is_worked_out;
-            if follows_time(default, extra) {
+            if follows_time(&default, extra) {
                 let on_update = extra.to_ascii_lowercase().contains("on update");
                 definition.timed.push(Timed { column: definition.columns.len(), on_update });
             }
