@@ -189,6 +189,21 @@ fn copy(from: &Path, to: &Path) -> Result<()> {
     Ok(())
 }
 
+/// Names with capitals come to a server that does not tell them from small letters, which has the table's foreign keys under another name.
+fn capitals(kind: Kind) -> Result<()> {
+    let pair = Pair::start_with(kind, &[], &["--lower-case-table-names=1"])?;
+    pair.source.execute(
+        "CREATE DATABASE Shop; CREATE TABLE Shop.Alone (id INT PRIMARY KEY); INSERT INTO Shop.Alone VALUES (1);
+         CREATE TABLE Shop.Parent (id INT PRIMARY KEY);
+         CREATE TABLE Shop.Child (id INT PRIMARY KEY, p INT, FOREIGN KEY (p) REFERENCES Shop.Parent (id) ON DELETE CASCADE);
+         INSERT INTO Shop.Parent VALUES (1)",
+    )?;
+    refused(&until_end(&pair)?, &["Shop.Parent", "lower_case_table_names", "foreign key"])?;
+    let rows = pair.target.scalar("SELECT COUNT(*) FROM shop.alone")?;
+    ensure!(rows == "1", "{rows} rows of a table without foreign keys");
+    Ok(())
+}
+
 /// Another server answers at the source's address.
 fn another_server(kind: Kind) -> Result<()> {
     let mut pair = begun(kind, &[])?;
@@ -570,6 +585,7 @@ e2e::tests! {
     mysql_reset: reset(MYSQL_9_7);
     mariadb_back_in_time: back_in_time(MARIADB_10_11);
     mysql_back_in_time: back_in_time(MYSQL_9_7);
+    mariadb_capitals: capitals(MARIADB_10_11);
     mariadb_another_server: another_server(MARIADB_10_11);
     mariadb_missing_privileges: missing_privileges(MARIADB_10_11);
     mysql_missing_privileges: missing_privileges(MYSQL_9_7);

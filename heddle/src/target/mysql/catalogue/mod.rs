@@ -102,6 +102,7 @@ impl MySqlCatalogue {
             ));
         }
         self.note_for_sessions(name, &definition, width)?;
+        self.check_case(name)?;
         let relations = self.relations()?;
         let mut cause = definition.cause;
         let mut foreign_keys = Vec::new();
@@ -143,6 +144,20 @@ impl MySqlCatalogue {
             order_by_table: cause,
         };
         Ok(if known.columns.len() == width { known } else { known.without_columns() })
+    }
+
+    /// Where the server does not tell upper from lower case it has the foreign keys of a table under another name than the log: they would not be seen.
+    fn check_case(&mut self, name: &Name) -> Result<(), String> {
+        if !self.relations()?.has_only_lower_case_of(name) {
+            return Ok(());
+        }
+        let setting = self.rows("SELECT @@lower_case_table_names")?;
+        if setting.first().and_then(|row| row.get(0)) == Some(b"0") {
+            return Ok(());
+        }
+        Err("the source's name has capitals, the target (lower_case_table_names) does not tell them from small letters, and the table is in a foreign key there, \
+             which would not be seen: rename the table on the source in small letters, or drop its foreign keys on the target"
+            .to_owned())
     }
 
     fn keeps_gtids(&self) -> bool {

@@ -78,6 +78,13 @@ impl Relations {
         places.into_iter().flatten().filter_map(|&at| self.all.get(at))
     }
 
+    /// Whether a foreign key has the table's name in small letters, and none has it as it is.
+    pub fn has_only_lower_case_of(&self, name: &Name) -> bool {
+        let lower = (name.0.to_lowercase(), name.1.to_lowercase());
+        let has = |name: &Name| self.by_child.contains_key(name) || self.by_parent.contains_key(name);
+        lower != *name && !has(name) && has(&lower)
+    }
+
     /// Tables that cascades from this one reach.
     pub fn descendants(&self, name: &Name) -> Vec<&Name> {
         let (mut seen, mut found, mut open) = (HashSet::new(), Vec::new(), vec![name]);
