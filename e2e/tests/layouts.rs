@@ -31,12 +31,7 @@ fn rolling_change(kind: Kind) -> Result<()> {
     pair.to_the_end(&[]).map(drop)
 }
 
-#[test]
-fn mariadb() {
-    rolling_change(MARIADB_10_11).unwrap_or_else(|error| panic!("{error:#}"));
-}
-
-#[test]
-fn mysql() {
-    rolling_change(MYSQL_9_7).unwrap_or_else(|error| panic!("{error:#}"));
+e2e::tests! {
+    mariadb_layouts: rolling_change(MARIADB_10_11);
+    mysql_layouts: rolling_change(MYSQL_9_7);
 }

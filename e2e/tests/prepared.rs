@@ -210,19 +210,7 @@ fn behind(server: &str) -> Result<()> {
     nothing_is_left(&pair.target)
 }
 
-macro_rules! prepared {
-    ($($(#[$attribute:meta])* $name:ident: $check:expr;)*) => {
-        $(
-            #[test]
-            $(#[$attribute])*
-            fn $name() {
-                $check.unwrap_or_else(|error| panic!("{error:#}"));
-            }
-        )*
-    };
-}
-
-prepared! {
+e2e::tests! {
     mariadb_adjacent: adjacent("mariadb-10.11", 1500, &[]);
     mariadb_adjacent_preserve: adjacent("mariadb-10.11", 1500, PRESERVE);
     mysql_adjacent: adjacent("mysql-9.7", 1500, &[]);

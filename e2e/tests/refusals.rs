@@ -257,7 +257,6 @@ fn missing_privileges(kind: Kind) -> Result<()> {
     pair.assert_same_rows()
 }
 
-/// An account that may do all but write to a read-only server.
 /// More workers than the target takes connections: named with the server, and what to do.
 fn too_many_connections(kind: Kind) -> Result<()> {
     let pair = begun(kind, &[])?;
@@ -270,6 +269,7 @@ fn too_many_connections(kind: Kind) -> Result<()> {
     pair.to_the_end(&[]).map(drop)
 }
 
+/// An account that may do all but write to a read-only server.
 fn read_only(kind: Kind) -> Result<()> {
     let pair = begun(kind, &[])?;
     pair.source.execute("INSERT INTO d.t VALUES (3, 'c')")?;

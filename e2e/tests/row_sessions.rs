@@ -80,7 +80,6 @@ fn worked_out() -> Result<()> {
     Ok(())
 }
 
-#[test]
-fn values_that_are_worked_out_anew() {
-    worked_out().unwrap_or_else(|error| panic!("{error:#}"));
+e2e::tests! {
+    values_that_are_worked_out_anew: worked_out();
 }

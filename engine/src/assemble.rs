@@ -224,12 +224,12 @@ impl Assembler {
                 let gtid = MariaDbGtid::decode(event, format).map_err(corrupt)?;
                 self.begin_mariadb(event, &gtid, at)?;
             }
-            Kind::QUERY if vars_of_begin(event, format).is_some() => {
-                let vars = vars_of_begin(event, format).unwrap_or_default();
-                let session = self.row_sessions.of_begin(vars, event, format).map_err(corrupt)?;
-                self.opens(event, at, session)?;
-            }
             Kind::QUERY | Kind::QUERY_COMPRESSED => {
+                if let Some(vars) = vars_of_begin(event, format) {
+                    let session = self.row_sessions.of_begin(vars, event, format).map_err(corrupt)?;
+                    self.opens(event, at, session)?;
+                    return Ok(false);
+                }
                 let query = Query::decode(event, format).map_err(corrupt)?;
                 return self.query(event, query, format, at);
             }
@@ -716,7 +716,8 @@ fn vars_of_begin<'a>(event: &'a Event, format: &FormatDescription) -> Option<&'a
     let body = event.body();
     let (Some(&schema), Some(vars)) = (body.get(8), body.get(11..POST_HEADER_LEN)) else { return None };
     let vars = vars.iter().rev().fold(0, |length, &byte| length << 8 | usize::from(byte));
-    let is_begin = usize::from(format.post_header_len(Kind::QUERY)) == POST_HEADER_LEN
+    let is_begin = event.kind() == Kind::QUERY
+        && usize::from(format.post_header_len(Kind::QUERY)) == POST_HEADER_LEN
         && body.get(POST_HEADER_LEN + vars + usize::from(schema) + 1..) == Some(b"BEGIN");
     body.get(POST_HEADER_LEN..POST_HEADER_LEN + vars).filter(|_| is_begin)
 }

@@ -123,8 +123,9 @@ impl<T> Lookahead<T> {
     }
 
     /// The transaction that comes next, and the branch that it prepares, if that can be kept.
-    pub fn peek(&self) -> Option<(&Transaction, Option<&Xid>)> {
-        self.queue.front().map(|(first, _)| (first, keepable(first)))
+    pub fn branch(&self) -> Option<(&Transaction, &Xid)> {
+        let (first, _) = self.queue.front()?;
+        keepable(first).map(|xid| (first, xid))
     }
 
     pub fn pop(&mut self) -> Option<(Transaction, T)> {
@@ -136,20 +137,19 @@ impl<T> Lookahead<T> {
     /// Has the transaction that ends the branch at `at` change the first one's rows, if `may` agrees, who is shown it with these rows (and may
     /// key it).
     pub fn keep<E>(&mut self, at: usize, may: impl FnOnce(&mut Transaction) -> Result<bool, E>) -> Result<(), E> {
-        let Some((first, _)) = self.queue.front() else { return Ok(()) };
-        let (server_id, bytes) = (first.server_id, first.bytes);
-        let Some(xid) = keepable(first).cloned() else { return Ok(()) };
+        let Some((first, xid)) = self.branch() else { return Ok(()) };
+        let (server_id, bytes, xid) = (first.server_id, first.bytes, xid.clone());
         let rows = |item: &Item| if let Item::Rows(rows) = item { Some(rows.clone()) } else { None };
         let rows: Vec<RowsItem> = first.items().iter().filter_map(rows).collect();
         let Some((last, _)) = self.queue.get_mut(at) else { return Ok(()) };
         let commits = end(last).is_some_and(|(commits, _)| commits);
-        let end = std::mem::replace(&mut last.body, Body::Items(rows.iter().cloned().map(Item::Rows).collect()));
+        let statement = std::mem::replace(&mut last.body, Body::Items(rows.iter().cloned().map(Item::Rows).collect()));
         last.barrier = None;
         let agreed = may(last);
         let is_plain = last.barrier.is_none() && matches!(agreed, Ok(true));
         last.write_set = WriteSet::default();
         if !is_plain {
-            last.body = end;
+            last.body = statement;
             last.barrier = Some(BarrierCause::Xa);
             return agreed.map(drop);
         }
@@ -220,8 +220,8 @@ mod tests {
         lookahead
     }
 
-    /// As the feeder does it: how many rows each has, and what it is to a branch.
-    fn passed(log: &Log, no_more: bool, agrees: bool) -> Vec<(usize, &'static str)> {
+    /// As the feeder does it.
+    fn pass(log: &Log, no_more: bool, agrees: bool) -> Vec<Transaction> {
         let mut lookahead = ahead(log);
         let mut passed = Vec::new();
         while let Some(first) = lookahead.first(no_more) {
@@ -230,7 +230,15 @@ mod tests {
                 First::Passes => {}
                 First::EndsAt(at) => lookahead.keep(at, |_| Ok::<_, ()>(agrees)).unwrap(),
             }
-            let (transaction, ()) = lookahead.pop().unwrap();
+            passed.push(lookahead.pop().unwrap().0);
+        }
+        assert!(!no_more || lookahead.is_empty() && lookahead.bytes == 0);
+        passed
+    }
+
+    /// How many rows each has, and what it is to a branch.
+    fn passed(log: &Log, no_more: bool, agrees: bool) -> Vec<(usize, &'static str)> {
+        let shown = |transaction: &Transaction| {
             let rows = transaction.items().iter().filter(|item| matches!(item, Item::Rows(_))).count();
             let is = match (transaction.branch.as_deref(), transaction.barrier) {
                 (Some(Branch::Kept(_)), None) => "kept",
@@ -240,10 +248,9 @@ mod tests {
                 (None, Some(_)) => "alone",
                 (Some(_), Some(_)) => "a branch that is kept, alone",
             };
-            passed.push((rows, is));
-        }
-        assert!(!no_more || lookahead.is_empty() && lookahead.bytes == 0);
-        passed
+            (rows, is)
+        };
+        pass(log, no_more, agrees).iter().map(shown).collect()
     }
 
     #[test]
@@ -310,14 +317,7 @@ mod tests {
         for id in 1..4 {
             log.branch("x", &[(&t, row(id))]).gtid().query("XA COMMIT 'x'");
         }
-        let mut lookahead = ahead(&log);
-        let mut transactions = Vec::new();
-        while let Some(first) = lookahead.first(true) {
-            if let First::EndsAt(at) = first {
-                lookahead.keep(at, |_| Ok::<_, ()>(true)).unwrap();
-            }
-            transactions.push(lookahead.pop().unwrap().0);
-        }
+        let transactions = pass(&log, true, true);
         let net = |range: std::ops::Range<usize>| {
             let net = Net::of(&transactions[range]);
             (net.kept.len(), net.ended.len())

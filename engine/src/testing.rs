@@ -282,7 +282,6 @@ impl Log {
         self.push(bytes)
     }
 
-    /// One transaction of single-row statements.
     /// The end of what prepares the branch of this name, format 1, without a qualifier.
     pub fn xa_prepare(&mut self, name: &'static str, one_phase: bool) -> &mut Self {
         let xid = XaXid { format_id: 1, gtrid: Bytes::from_static(name.as_bytes()), bqual: Bytes::new() };
@@ -299,6 +298,7 @@ impl Log {
         self.query(&format!("XA END '{name}'")).xa_prepare(name, false)
     }
 
+    /// One transaction of single-row statements.
     pub fn transaction(&mut self, changes: &[(&TestTable, RowChange)]) -> &mut Self {
         self.begin();
         for (table, change) in changes {

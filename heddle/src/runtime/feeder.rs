@@ -157,7 +157,7 @@ impl Feeder {
 
     /// Before anything is read.
     pub fn go_on(&mut self, by: By) -> Result<(), Ended> {
-        if self.until.is_reached(self.applied.position.as_ref(), &self.applied.gtids) || self.is_last() {
+        if self.is_over() {
             return Err(Ended::Finished);
         }
         if by == By::Own
@@ -229,15 +229,14 @@ impl Feeder {
 
     /// A transaction goes on at once, unless it prepares a branch, or follows one, whose end may come.
     fn pass(&mut self, held: Held) -> Result<(), Ended> {
-        let Some(lookahead) = self
-            .branches
-            .as_mut()
-            .filter(|ahead| !ahead.is_empty() || held.transaction.barrier == Some(BarrierCause::Xa))
-        else {
-            return self.transaction(held);
-        };
-        lookahead.push(held.transaction, held.last);
-        self.pass_on(false)
+        let is_of_xa = held.transaction.barrier == Some(BarrierCause::Xa);
+        match &mut self.branches {
+            Some(lookahead) if is_of_xa || !lookahead.is_empty() => {
+                lookahead.push(held.transaction, held.last);
+                self.pass_on(false)
+            }
+            _ => self.transaction(held),
+        }
     }
 
     fn pass_on(&mut self, no_more: bool) -> Result<(), Ended> {
@@ -249,9 +248,7 @@ impl Feeder {
             }
             let Some((transaction, last)) = self.branches.as_mut().and_then(Lookahead::pop) else { break };
             self.transaction(Held { transaction, last })?;
-            if self.looks_ahead()
-                && (self.until.is_reached(self.applied.position.as_ref(), &self.applied.gtids) || self.is_last())
-            {
+            if self.looks_ahead() && self.is_over() {
                 return Err(Ended::Finished);
             }
         }
@@ -260,20 +257,15 @@ impl Feeder {
 
     /// The next transaction prepares a branch that the one at `at` ends.
     fn keep_branch(&mut self, at: usize) -> Result<(), Ended> {
-        let Some(mut lookahead) = self.branches.take() else { return Ok(()) };
-        let is_prepared = lookahead.peek().is_none_or(|(transaction, xid)| {
-            self.is_applied(transaction) || xid.is_none_or(|xid| self.prepared.is_open(xid))
-        });
-        let kept = if is_prepared {
-            Ok(())
-        } else {
-            lookahead.keep(at, |end| match self.keying.key(end, &mut *self.catalogue) {
-                Err(error) => Err(Ended::Failed(keying_failure(&error, end))),
-                Ok(()) => Ok(end.items().iter().all(is_found_by_key)),
-            })
-        };
-        self.branches = Some(lookahead);
-        kept
+        let Some((transaction, xid)) = self.branches.as_ref().and_then(Lookahead::branch) else { return Ok(()) };
+        if self.is_applied(transaction) || self.prepared.is_open(xid) {
+            return Ok(());
+        }
+        let Self { branches: Some(lookahead), keying, catalogue, .. } = self else { return Ok(()) };
+        lookahead.keep(at, |end| match keying.key(end, &mut **catalogue) {
+            Err(error) => Err(Ended::Failed(keying_failure(&error, end))),
+            Ok(()) => Ok(end.items().iter().all(is_found_by_key)),
+        })
     }
 
     /// For the target's definitions, for a statement to be applied, or for memory.
@@ -296,6 +288,11 @@ impl Feeder {
         }
         let reached = self.until.is_reached(Some(end), &self.applied.gtids) || self.is_last();
         if reached { Err(Ended::Finished) } else { Ok(()) }
+    }
+
+    /// What has been passed on is all that was asked for.
+    fn is_over(&self) -> bool {
+        self.until.is_reached(self.applied.position.as_ref(), &self.applied.gtids) || self.is_last()
     }
 
     fn is_last(&self) -> bool {

@@ -40,6 +40,9 @@ pub fn is_there() -> String {
 
 /// Appends what the transactions that are about to be committed keep, and end.
 pub fn note(session: &mut MySqlSession, transactions: &[Arc<Transaction>]) -> Result<(), Failure> {
+    if transactions.is_empty() {
+        return Ok(());
+    }
     let net = Net::of(transactions.iter().map(|transaction| &**transaction));
     let channel = quote(&session.shared.channel);
     for xid in &net.ended {

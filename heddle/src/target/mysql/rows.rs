@@ -163,10 +163,9 @@ impl Encoder {
     pub fn is_one_statement(&self, batches: &[Batch<'_>], rows_bytes_max: usize) -> bool {
         let Some(first) = batches.first() else { return false };
         let flags = self.dialect.rows_flags(first.flags);
-        has_few_tables(batches)
-            && batches.iter().map(Batch::bytes).sum::<usize>() <= rows_bytes_max
+        batches.iter().map(Batch::bytes).sum::<usize>() <= rows_bytes_max
             && batches.iter().all(|batch| self.dialect.rows_flags(batch.flags) == flags)
-            && have_one_layout(batches)
+            && have_one_map_each(batches)
             && (!self.dialect.mariadb || show_one_time(batches))
     }
 
@@ -247,29 +246,16 @@ fn show_one_time(batches: &[Batch<'_>]) -> bool {
     batches.iter().all(|batch| Some(batch.timestamp) == first || !batch.takes_time())
 }
 
-fn has_few_tables(batches: &[Batch<'_>]) -> bool {
+/// Whether they are of few tables, and the rows of each are laid out alike: a statement has one map for a table, whose types may have changed on the
+/// source without a word in its log (`sql_log_bin=0`).
+fn have_one_map_each(batches: &[Batch<'_>]) -> bool {
     let mut tables: Vec<&Arc<TableMap>> = Vec::new();
-    batches.len() <= STATEMENT_TABLES_MAX
-        || batches.iter().all(|batch| {
-            if !tables.iter().any(|map| same_table(map, batch.map)) {
-                tables.push(batch.map);
-            }
+    batches.iter().all(|batch| match tables.iter().find(|map| same_table(map, batch.map)) {
+        Some(map) => Arc::ptr_eq(map, batch.map) || map.columns == batch.map.columns,
+        None => {
+            tables.push(batch.map);
             tables.len() <= STATEMENT_TABLES_MAX
-        })
-}
-
-/// Whether the rows of each table are laid out alike: the source's types may have changed without a word in its log (`sql_log_bin=0`), and a statement
-/// has one map for a table.
-fn have_one_layout(batches: &[Batch<'_>]) -> bool {
-    let mut maps: Vec<&Arc<TableMap>> = Vec::new();
-    batches.iter().all(|batch| {
-        let is_known = maps.iter().any(|map| Arc::ptr_eq(map, batch.map));
-        let like = |map: &&Arc<TableMap>| !same_table(map, batch.map) || map.columns == batch.map.columns;
-        let fits = is_known || maps.iter().all(like);
-        if !is_known {
-            maps.push(batch.map);
         }
-        fits
     })
 }
 

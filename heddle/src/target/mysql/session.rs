@@ -84,7 +84,7 @@ pub(super) fn set_up(connection: &mut Connection, info: &TargetInfo, logged: boo
 }
 
 /// What [`context::for_rows`] changes, as sessions of ours have it.
-fn after_rows() -> String {
+fn not_for_rows() -> String {
     format!("SET SESSION sql_mode='{SQL_MODE}', time_zone=DEFAULT, lc_time_names=DEFAULT")
 }
 
@@ -374,7 +374,7 @@ impl MySqlSession {
 
     fn own_settings(&mut self) {
         if self.row_session.take().is_some() {
-            self.script.statement(after_rows());
+            self.script.statement(not_for_rows());
         }
     }
 
@@ -574,7 +574,7 @@ impl Session for MySqlSession {
         self.surely("ROLLBACK")?;
         self.row_session = None;
         if self.was_another {
-            self.surely(&after_rows())?;
+            self.surely(&not_for_rows())?;
             self.was_another = false;
         }
         if self.shared.sets_gtid_next() {
