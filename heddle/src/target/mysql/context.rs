@@ -118,12 +118,11 @@ fn settings(item: &StatementItem, target: &TargetInfo) -> String {
     format!("SET @@session.{}", sets.join(", @@session."))
 }
 
-/// What rows of such a session need of the target's, MySQL's.
+/// What rows of such a session need of the target's, MySQL's; all of it, whosever rows came before.
 pub fn for_rows(session: &RowSession, target: &TargetInfo) -> String {
-    let mut set = format!("SET @@session.lc_time_names={}", session.lc_time_names);
-    if let Some(zone) = &session.time_zone {
-        set.push_str(&format!(", @@session.time_zone={}", quote(&String::from_utf8_lossy(zone))));
-    }
+    let zone = session.time_zone.as_deref().map(|zone| quote(&String::from_utf8_lossy(zone)));
+    let zone = zone.unwrap_or_else(|| "DEFAULT".to_owned());
+    let mut set = format!("SET @@session.lc_time_names={}, @@session.time_zone={zone}", session.lc_time_names);
     if let Some(mode) = session.sql_mode {
         set.push_str(&format!(", @@session.sql_mode={}", sql_mode(mode, &StatusVars::default(), target)));
     }
@@ -303,5 +302,25 @@ fn client_charset(number: u16, target: &TargetInfo) -> String {
         Some("utf8") if target.version >= (10, 6, 0) => "utf8mb3".to_owned(),
         Some(name) => name.to_owned(),
         None => number.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sessions_of_rows_leave_nothing_to_the_next() {
+        let target = TargetInfo::of(Flavour::MySql, (9, 7, 0));
+        let zoned = RowSession { sql_mode: Some(0), time_zone: Some("+05:30".into()), lc_time_names: 4 };
+        let other = RowSession { sql_mode: Some(1 << 31), ..RowSession::default() };
+        assert_eq!(
+            for_rows(&zoned, &target),
+            "SET @@session.lc_time_names=4, @@session.time_zone='+05:30', @@session.sql_mode=0"
+        );
+        assert_eq!(
+            for_rows(&other, &target),
+            "SET @@session.lc_time_names=0, @@session.time_zone=DEFAULT, @@session.sql_mode=2147483648"
+        );
     }
 }

@@ -236,27 +236,12 @@ mod tests {
 
     #[test]
     fn what_is_asked_for() {
-        let info = |flavour, version| TargetInfo {
-            flavour,
-            version,
-            version_text: String::new(),
-            packet_bytes_max: 0,
-            log_bin: true,
-            binlog_format_is_row: true,
-            gtid_mode: false,
-            durable_gtids: false,
-            read_only: false,
-            max_connections: 0,
-            server_id: 0,
-            encrypts_tables: false,
-            adds_primary_keys: false,
-            shows_lock_holders: true,
-        };
         let asks = |sql: &str, info: &TargetInfo, text: &str| {
             let statement = engine::sql::classify(sql.as_bytes(), "d", engine::sql::SqlMode::from_bits(0));
             queries(&statement, info).iter().any(|query| query.contains(text))
         };
-        let (mysql, mariadb) = (info(Flavour::MySql, (8, 0, 15)), info(Flavour::MariaDb, (10, 11, 0)));
+        let (mysql, mariadb) =
+            (TargetInfo::of(Flavour::MySql, (8, 0, 15)), TargetInfo::of(Flavour::MariaDb, (10, 11, 0)));
         assert!(asks(
             "RENAME TABLE a_b TO c",
             &mysql,

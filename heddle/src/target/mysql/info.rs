@@ -33,6 +33,27 @@ pub struct TargetInfo {
 }
 
 impl TargetInfo {
+    /// For tests: one of which nothing else matters.
+    #[cfg(test)]
+    pub fn of(flavour: Flavour, version: (u16, u16, u16)) -> Self {
+        Self {
+            flavour,
+            version,
+            version_text: String::new(),
+            packet_bytes_max: 0,
+            log_bin: true,
+            binlog_format_is_row: true,
+            gtid_mode: false,
+            durable_gtids: false,
+            read_only: false,
+            max_connections: 0,
+            server_id: 0,
+            encrypts_tables: false,
+            adds_primary_keys: false,
+            shows_lock_holders: true,
+        }
+    }
+
     pub fn read(connection: &mut Connection) -> Result<Self, Failure> {
         let server = connection.server().clone();
         let flavour = if server.is_mariadb() { Flavour::MariaDb } else { Flavour::MySql };
