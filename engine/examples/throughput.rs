@@ -266,7 +266,7 @@ fn schedule(scheduler: &mut Scheduler, placed: Vec<(Arc<Transaction>, Placement)
                     groups.push(group);
                 }
                 Output::Grant { group, .. } => running.push(group),
-                Output::LowWater(_) => {}
+                Output::LowWater(_) | Output::Release { .. } => {}
                 other => panic!("{other:?}"),
             }
         }
