@@ -16,6 +16,8 @@ mod time;
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
+use tracing_subscriber::EnvFilter;
+use tracing_subscriber::filter::ParseError;
 
 use crate::report::out::{chain, complain, is_whole};
 
@@ -58,9 +60,9 @@ fn exit_code(error: &anyhow::Error) -> u8 {
     propagate_version = true
 )]
 struct Cli {
-    /// Log level: error, warn, info, debug, trace; or a filter as in RUST_LOG
-    #[arg(long, global = true, default_value = "info")]
-    log: String,
+    /// Log level: error, warn, info, debug, trace; or a filter as in RUST_LOG [default: info; of demo: warn]
+    #[arg(long, global = true, value_parser = log_filter)]
+    log: Option<String>,
     #[command(subcommand)]
     command: Command,
 }
@@ -79,7 +81,9 @@ enum Command {
 
 pub fn run() -> ExitCode {
     let cli = Cli::parse();
-    start_log(&cli.log);
+    // The demo's channels have nothing to say that its table does not.
+    let usual = if matches!(cli.command, Command::Demo(_)) { "warn" } else { "info" };
+    start_log(cli.log.as_deref().unwrap_or(usual));
     let done = match cli.command {
         Command::Demo(args) => demo::run(&args),
         Command::Inspect(args) => inspect::run(&args),
@@ -101,11 +105,14 @@ pub fn run() -> ExitCode {
     }
 }
 
+fn log_filter(text: &str) -> Result<String, ParseError> {
+    EnvFilter::try_new(text).map(|_| text.to_owned())
+}
+
 /// Log lines go to standard error: standard output is for results.
 fn start_log(filter: &str) {
-    let filter = tracing_subscriber::EnvFilter::try_new(filter).unwrap_or_else(|_| "info".into());
     tracing_subscriber::fmt()
-        .with_env_filter(filter)
+        .with_env_filter(EnvFilter::new(filter))
         .with_writer(crate::observe::progress::writer)
         .with_ansi(crate::report::out::may_colour(&std::io::stderr()))
         .with_target(false)
