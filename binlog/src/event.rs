@@ -1,5 +1,7 @@
 //! One event as its bytes, checked once, decoded lazily.
 
+use std::fmt;
+
 use bytes::Bytes;
 
 use crate::corrupt::{Corrupt, What};
@@ -35,13 +37,22 @@ impl Checksum {
     }
 }
 
-/// Whose format the log is in.
+/// Which of the two families a server, or the format of a log, belongs to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Flavour {
     /// MySQL and Percona Server.
     MySql,
     /// MariaDB.
     MariaDb,
+}
+
+impl fmt::Display for Flavour {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Flavour::MySql => "MySQL",
+            Flavour::MariaDb => "MariaDB",
+        })
+    }
 }
 
 /// One event: its header and its bytes.

@@ -6,12 +6,10 @@
 mod cli;
 mod inspect;
 mod observe;
+mod preflight;
 mod report;
 mod rescue;
-mod runtime;
 mod simulate;
-mod source;
-mod target;
 
 use std::process::ExitCode;
 

@@ -13,8 +13,9 @@ use crate::capabilities as cap;
 use crate::connection::Connection;
 use crate::error::Error;
 use crate::handshake::parse_error;
-use crate::server_info::{Flavour, ServerInfo};
+use crate::server_info::ServerInfo;
 use crate::stream::ShutdownHandle;
+use binlog::Flavour;
 
 /// Chunk for reading events, in bytes.
 const READ_CHUNK_BYTES: usize = 1 << 20;

@@ -39,6 +39,6 @@ pub use options::{ConnectOptions, SslMode};
 pub use query::Outcome;
 pub use resultset::{Column, ColumnIndex, Ok, OkInfo, ResultSet, Row};
 pub use secret::Secret;
-pub use server_info::{Flavour, ServerInfo};
+pub use server_info::ServerInfo;
 pub use stream::ShutdownHandle;
 pub use url::{UrlError, UrlWarnings};

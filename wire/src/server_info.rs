@@ -1,24 +1,6 @@
 //! What a server says of itself in its greeting.
 
-use std::fmt;
-
-/// Which of the two families a server belongs to.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Flavour {
-    /// MySQL, Percona Server and what else reports itself so.
-    MySql,
-    /// MariaDB.
-    MariaDb,
-}
-
-impl fmt::Display for Flavour {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Flavour::MySql => "MySQL",
-            Flavour::MariaDb => "MariaDB",
-        })
-    }
-}
+use binlog::Flavour;
 
 /// The server at the other end of a connection.
 #[derive(Clone, Debug, PartialEq, Eq)]

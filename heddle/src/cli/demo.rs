@@ -20,11 +20,11 @@ use sim::{LogParams, Params, Workload, mysql_log};
 use super::signals::Signals;
 use crate::report::demo::{self as report, DemoReport, Run, Style};
 use crate::report::out::{may_colour, say};
-use crate::report::summary::Summary;
-use crate::runtime::channel::{self, Spec};
-use crate::runtime::stats::Stats;
-use crate::source::Source;
-use crate::target::store::{self, StoreTarget, TableSum};
+use crate::report::summary::{self, Summary};
+use apply::store::{self, StoreTarget, TableSum};
+use channel::flow::stats::Stats;
+use channel::run::Spec;
+use channel::source::Source;
 use engine::policy::PolicyName;
 
 /// Show parallel replication on a generated workload: no server, no set-up
@@ -350,7 +350,7 @@ fn replicate(way: Way, log: &Log, path: &Path, shown: Shown) -> Result<Summary> 
     let (stats, stop) = (Arc::new(Stats::default()), Arc::new(AtomicBool::new(false)));
     let signals = Signals::watch(&stop)?;
     let progress = Progress::start(&stats, way, shown);
-    let summary = channel::run(&spec, &stats, &stop);
+    let summary = summary::run(&spec, &stats, &stop);
     progress.finish();
     drop(signals);
     let summary = summary?;

@@ -4,9 +4,10 @@ use std::path::PathBuf;
 
 use anyhow::{Result, bail};
 use clap::Args;
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 
-use crate::source::sync::RelaySync;
-use crate::target::WORKERS_MAX;
+use apply::WORKERS_MAX;
+use channel::source::sync::RelaySync;
 
 #[derive(Clone, Debug, Args)]
 pub struct FeedArgs {
@@ -26,7 +27,7 @@ pub struct FeedArgs {
     #[arg(long, default_value = "10G", value_parser = parse_bytes)]
     pub relay_max_bytes: u64,
     /// When what is received is made durable. Whatever it is, nothing is lost that the source still has, and nothing is applied twice
-    #[arg(long, value_name = "WHEN", default_value = "beside", value_enum)]
+    #[arg(long, value_name = "WHEN", default_value = "async", value_parser = relay_sync())]
     pub relay_sync: RelaySync,
     /// Memory for transactions that wait (K, M, G suffixes)
     #[arg(long, default_value = "64M", value_parser = parse_bytes)]
@@ -64,6 +65,15 @@ impl FeedArgs {
 
 fn hash(channel: &str, target: &str) -> u64 {
     twox_hash::XxHash64::oneshot(0, format!("{channel}\0{target}").as_bytes())
+}
+
+fn relay_sync() -> impl TypedValueParser<Value = RelaySync> {
+    let values = RelaySync::ALL.map(|how| {
+        let value = PossibleValue::new(how.as_str()).help(how.about());
+        // What it was called before 0.2.
+        if how == RelaySync::Async { value.alias("beside") } else { value }
+    });
+    PossibleValuesParser::new(values).try_map(|name| name.parse::<RelaySync>())
 }
 
 #[derive(Clone, Copy, Debug)]

@@ -19,7 +19,7 @@ use crate::inspect::{parquet, pipeline, schema};
 use crate::report::inspect::model::Limits;
 use crate::report::inspect::{InspectReport, html, text};
 use crate::report::out::{may_colour, say};
-use crate::source::is_url;
+use channel::source::is_url;
 
 /// Show what holds a replica back: parallelism, barriers, hot rows, traffic
 ///

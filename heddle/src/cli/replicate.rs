@@ -19,15 +19,15 @@ use super::feed::{FeedArgs, Workers};
 use super::signals::stop_without_gaps;
 use crate::observe::progress::Progress;
 use crate::report::out::{complain, say};
-use crate::report::summary::Summary;
-use crate::runtime::channel::{self, Spec};
-use crate::runtime::start::StartAt;
-use crate::runtime::stats::Stats;
-use crate::runtime::until::Until;
-use crate::source::Source;
-use crate::target::mysql::MySqlTarget;
-use crate::target::store::StoreTarget;
-use crate::target::{CHANNEL_BYTES_MAX, Target};
+use crate::report::summary::{self, Summary};
+use apply::mysql::MySqlTarget;
+use apply::store::StoreTarget;
+use apply::{CHANNEL_BYTES_MAX, Target};
+use channel::flow::stats::Stats;
+use channel::run::Spec;
+use channel::source::Source;
+use channel::start::StartAt;
+use channel::until::Until;
 use engine::policy::{PolicyName, PolicyOptions};
 
 /// Replicate from a server or binary log files into a server or the embedded store
@@ -200,14 +200,14 @@ pub fn run(args: &ReplicateArgs) -> Result<ExitCode> {
         source_retry: Duration::from_secs(args.feed.source_retry_seconds),
     };
     if args.dry_run {
-        return crate::report::dry_run::run(&spec, args.json);
+        return crate::preflight::run(&spec, args.json);
     }
     let stats = Arc::new(Stats::default());
     let stop = Arc::new(AtomicBool::new(false));
     stop_without_gaps(&stop)?;
     tracing::info!("target: {}; {} workers, policy {}", spec.target.describe(), spec.workers, spec.policy.as_str());
     let progress = Progress::start(&stats, matches!(spec.source, Source::Live(_)));
-    let summary = channel::run(&spec, &stats, &stop);
+    let summary = summary::run(&spec, &stats, &stop);
     progress.finish();
     finish(&summary?, args.json)
 }
@@ -236,7 +236,7 @@ fn check(args: &ReplicateArgs) -> Result<(), Usage> {
     }
     match args.to.strip_prefix("store:") {
         Some("") => Err(Usage("--to store: needs the path of a folder behind it: store:PATH".to_owned())),
-        None if !crate::source::is_url(&args.to) => {
+        None if !channel::source::is_url(&args.to) => {
             Err(Usage(format!("--to {:?}: expected mysql://… or store:PATH", args.to)))
         }
         _ => Ok(()),

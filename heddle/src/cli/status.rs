@@ -28,10 +28,10 @@ pub struct StatusArgs {
 
 pub fn run(args: &StatusArgs) -> Result<ExitCode> {
     let mut channels = match args.to.strip_prefix("store:") {
-        Some(path) => crate::target::store::status(std::path::Path::new(path)).map_err(anyhow::Error::new)?,
+        Some(path) => apply::store::status(std::path::Path::new(path)).map_err(anyhow::Error::new)?,
         None => {
             let options = connect::options(End::Target, &args.to, args.target_defaults_file.as_deref())?;
-            crate::target::mysql::status::read(&options).map_err(anyhow::Error::new)?
+            apply::mysql::status::read(&options).map_err(anyhow::Error::new)?
         }
     };
     if let Some(name) = &args.channel {
@@ -46,7 +46,7 @@ pub fn run(args: &StatusArgs) -> Result<ExitCode> {
         say!("no channel has ever run into this target");
     } else {
         for channel in &channels {
-            say!("{}", channel.text());
+            say!("{}", crate::report::status::text(channel));
         }
     }
     Ok(ExitCode::from(super::EXIT_OK))

@@ -8,7 +8,7 @@ use anyhow::{Context, Result};
 use clap::{Args, Subcommand};
 
 use crate::report::out::{Pipe, say};
-use crate::target::store;
+use apply::store;
 
 /// Look into an embedded store
 #[derive(Debug, Args)]

@@ -13,7 +13,7 @@ use wire::{ConnectOptions, Connection, DUMP_NON_BLOCK, DUMP_SEND_ANNOTATE_ROWS, 
 use super::Found;
 use super::feed::FileSeen;
 use super::pipeline::Trouble;
-use crate::source::state::SourceState;
+use channel::source::state::SourceState;
 use engine::position::LogPosition;
 
 /// A heartbeat comes this often when nothing else does: then a signal is looked for.

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
-use crate::runtime::stats::Stats;
+use channel::flow::stats::Stats;
 
 /// The bar that is drawn, so that log lines are written above it.
 static BAR: Mutex<Option<ProgressBar>> = Mutex::new(None);

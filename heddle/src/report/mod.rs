@@ -1,12 +1,9 @@
 //! What people and machines are shown at the end: pure functions of results.
 
-pub mod definitions;
 pub mod demo;
-pub mod dry_run;
 pub mod inspect;
 pub mod numbers;
 pub mod out;
-pub mod row;
 pub mod simulate;
 pub mod status;
 pub mod summary;

@@ -1,5 +1,5 @@
 //! Standard output and standard error, whose reader may have gone (`| head`): then there is nobody to tell, and that is no
-//! failure. And the text of errors.
+//! failure.
 
 use std::fmt::Arguments;
 use std::io::{ErrorKind, IsTerminal, Write};
@@ -76,28 +76,4 @@ macro_rules! say {
 }
 pub(crate) use say;
 
-/// An error and its causes in one line. Causes that the text before them has said already are left out.
-pub fn chain(error: &anyhow::Error) -> String {
-    let mut text = String::new();
-    for cause in error.chain() {
-        let cause = cause.to_string();
-        if text.is_empty() {
-            text = cause;
-        } else if !text.ends_with(&cause) {
-            text = format!("{text}: {cause}");
-        }
-    }
-    text
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn causes_are_said_once() {
-        let refused = anyhow::anyhow!("refused").context("cannot connect: refused").context("source");
-        assert_eq!(chain(&refused), "source: cannot connect: refused");
-        assert_eq!(chain(&anyhow::anyhow!("alone")), "alone");
-    }
-}
+pub use channel::errors::chain;

@@ -1,14 +1,13 @@
 //! The summary of one run of a channel.
 
-use std::sync::atomic::Ordering;
-use std::time::Duration;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use serde::Serialize;
 
 use crate::observe::usage::Usage;
-use crate::runtime::channel::Spec;
-use crate::runtime::coordinator::Outcome;
-use crate::runtime::stats::Stats;
+use channel::flow::stats::Stats;
+use channel::run::{Finished, Spec};
 
 /// `--json`: names and units are stable; fields may be added.
 #[derive(Debug, Serialize)]
@@ -60,8 +59,17 @@ pub struct ErrorReport {
     pub remedy: String,
 }
 
+/// Runs a channel, and sums up.
+///
+/// # Errors
+/// As of [`channel::run::run`].
+pub fn run(spec: &Spec, stats: &Arc<Stats>, stop: &Arc<AtomicBool>) -> anyhow::Result<Summary> {
+    channel::run::run(spec, stats, stop).map(|finished| Summary::new(spec, stats, finished))
+}
+
 impl Summary {
-    pub fn new(spec: &Spec, stats: &Stats, first_seq: u64, time: Duration, outcome: Outcome) -> Self {
+    pub fn new(spec: &Spec, stats: &Stats, finished: Finished) -> Self {
+        let Finished { first_seq, time, outcome } = finished;
         let mark = stats.mark();
         let (counters, _) = stats.counters();
         let transactions = counters.transactions.max(mark.seq - first_seq);

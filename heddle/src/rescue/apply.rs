@@ -15,14 +15,14 @@ use super::state::{Place, Record};
 use super::status::{Positioning, ReplicaStatus};
 use super::takeover;
 use crate::observe::progress::Progress;
-use crate::report::summary::Summary;
-use crate::runtime::channel::{self, Spec};
-use crate::runtime::start::StartAt;
-use crate::runtime::stats::Stats;
-use crate::source::Source;
-use crate::source::state::SourceState;
-use crate::target::Target;
-use crate::target::mysql::progress::SCHEMA;
+use crate::report::summary::{self, Summary};
+use apply::Target;
+use apply::mysql::progress::SCHEMA;
+use channel::flow::stats::Stats;
+use channel::run::Spec;
+use channel::source::Source;
+use channel::source::state::SourceState;
+use channel::start::StartAt;
 
 impl Rescue<'_> {
     /// Applies until the goal; false when it was not reached.
@@ -161,7 +161,7 @@ impl Rescue<'_> {
         };
         let thread = std::thread::Builder::new().name("goal".to_owned()).spawn(move || watcher.run())?;
         let progress = Progress::start(&stats, true);
-        let summary = channel::run(spec, &stats, &stop);
+        let summary = summary::run(spec, &stats, &stop);
         progress.finish();
         over.store(true, Ordering::Relaxed);
         thread.join().map_err(|_| anyhow!("the thread that watches the lag has panicked"))?;

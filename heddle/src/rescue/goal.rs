@@ -12,8 +12,8 @@ use binlog::gtids::GtidState;
 use engine::position::LogPosition;
 use wire::{ConnectOptions, Connection};
 
-use crate::runtime::stats::Stats;
-use crate::source::state;
+use channel::flow::stats::Stats;
+use channel::source::state;
 
 /// What has to be reached.
 #[derive(Clone, Debug)]

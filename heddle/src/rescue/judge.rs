@@ -7,7 +7,7 @@ use serde::Serialize;
 use super::look::Server;
 use super::run::LogBin;
 use super::status::{Positioning, ReplicaStatus};
-use crate::source::state::SourceState;
+use channel::source::state::SourceState;
 
 /// What stands in the way, or should be known.
 #[derive(Clone, Debug, Default, Serialize)]

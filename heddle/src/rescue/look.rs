@@ -12,9 +12,9 @@ use wire::{ConnectOptions, Connection};
 use super::native::Native;
 use super::state::Place;
 use super::status::{Columns, Positioning, ReplicaStatus};
-use crate::source::state::SourceState;
-use crate::target::mysql::lenient;
-use crate::target::mysql::sql::quote;
+use apply::mysql::lenient;
+use apply::mysql::sql::quote;
+use channel::source::state::SourceState;
 
 /// The replica itself, without its channels.
 #[derive(Clone, Debug, Default)]

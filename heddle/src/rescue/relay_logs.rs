@@ -17,9 +17,9 @@ use super::look::Server;
 use super::run::Request;
 use super::state::Place;
 use super::status::{Positioning, ReplicaStatus};
-use crate::runtime::feed::relay_options;
-use crate::runtime::reread::{engine_position, relay_position};
-use crate::source::intake::{Intake, is_made_up, relay_failure};
+use apply::spilled::{engine_position, relay_position};
+use channel::feed::relay_options;
+use channel::source::intake::{Intake, is_made_up, relay_failure};
 
 /// The files that hold what comes next.
 #[derive(Clone, Debug)]

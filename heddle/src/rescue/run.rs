@@ -19,11 +19,11 @@ use super::state::{self, Phase, Place, Record, Saved};
 use super::status::ReplicaStatus;
 use super::takeover;
 use crate::report::out::{chain, say};
-use crate::source::sync::RelaySync;
-use crate::target::Target;
-use crate::target::mysql::MySqlTarget;
-use crate::target::mysql::progress::SCHEMA;
-use crate::target::mysql::sql::quote;
+use apply::Target;
+use apply::mysql::MySqlTarget;
+use apply::mysql::progress::SCHEMA;
+use apply::mysql::sql::quote;
+use channel::source::sync::RelaySync;
 
 /// How to reach the source that a replica names.
 pub type SourceOptions = Box<dyn Fn(&ReplicaStatus, &mut Connection) -> Result<ConnectOptions>>;

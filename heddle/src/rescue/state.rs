@@ -12,9 +12,9 @@ use serde::{Deserialize, Serialize};
 use wire::Connection;
 
 use super::status::Positioning;
-use crate::target::mysql::failures::NOT_THERE;
-use crate::target::mysql::progress::{SCHEMA, TABLES};
-use crate::target::mysql::sql::quote;
+use apply::mysql::failures::NOT_THERE;
+use apply::mysql::progress::{SCHEMA, TABLES};
+use apply::mysql::sql::quote;
 
 /// Who applies, and what comes next. Only ever goes forward.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -181,7 +181,7 @@ pub fn begin(channel: &str, progress: &str, saved: &Saved) -> Result<String> {
     if saved.super_read_only {
         statements.push("SET GLOBAL super_read_only=OFF".to_owned());
     }
-    statements.extend(crate::target::mysql::progress::create());
+    statements.extend(apply::mysql::progress::create());
     statements.push(format!(
         "CREATE TABLE IF NOT EXISTS {SCHEMA}.rescue (\
          channel VARCHAR(64) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NOT NULL PRIMARY KEY, \

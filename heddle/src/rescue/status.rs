@@ -98,7 +98,7 @@ pub struct ReplicaStatus {
     pub until: String,
     pub applier_error: Option<String>,
     pub receiver_error: Option<String>,
-    /// As [`crate::source::state::SourceState::identity`]. `None`: has never been connected.
+    /// As [`channel::source::state::SourceState::identity`]. `None`: has never been connected.
     pub source_identity: Option<String>,
     /// Seconds behind the source, by the replica's own reckoning.
     pub behind_s: Option<u64>,

@@ -13,9 +13,10 @@ use super::run::Rescue;
 use super::state::{self, Place, Record, Saved};
 use super::status::{Positioning, Receiver, ReplicaStatus};
 use crate::report::out::chain;
-use crate::source::state::SourceState;
-use crate::target::Target;
-use crate::target::mysql::progress::SCHEMA;
+use apply::Target;
+use apply::checks::Checks;
+use apply::mysql::progress::SCHEMA;
+use channel::source::state::SourceState;
 
 /// How long the native applier is watched to say how fast it is.
 const SAMPLE: std::time::Duration = std::time::Duration::from_secs(3);
@@ -205,15 +206,7 @@ impl Rescue<'_> {
         let grants: Vec<String> =
             grants.iter().filter_map(|row| row.text(0).ok().flatten().map(str::to_owned)).collect();
         judge::account(&self.server, &grants, findings);
-        let mut report = crate::report::dry_run::DryRun {
-            source: String::new(),
-            target: String::new(),
-            workers: self.request.workers,
-            start: String::new(),
-            ok: Vec::new(),
-            warnings: Vec::new(),
-            problems: Vec::new(),
-        };
+        let mut report = Checks { workers: self.request.workers, ..Checks::default() };
         match self.target() {
             Ok(target) => target.check(None, &mut report),
             Err(error) => report.problems.push(format!("the account on the replica: {}", chain(&error))),

@@ -14,7 +14,7 @@ use anyhow::{Context, Result, bail};
 use sim::replica::Costs;
 use wire::{ConnectOptions, Connection};
 
-use crate::target::mysql::MySqlTarget;
+use apply::mysql::MySqlTarget;
 
 /// The schema that is made and dropped.
 const SCHEMA: &str = "heddle_calibration";

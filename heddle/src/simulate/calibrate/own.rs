@@ -11,11 +11,12 @@ use wire::{ConnectOptions, Connection};
 
 use super::rows::{Choice, Shape, Stream};
 use super::{Measured, in_turns};
-use crate::runtime::channel::{self, Spec};
-use crate::runtime::stats::Stats;
-use crate::source::Source;
-use crate::target::mysql::MySqlTarget;
-use crate::target::mysql::progress::{SCHEMA, TABLES};
+use crate::report::summary;
+use apply::mysql::MySqlTarget;
+use apply::mysql::progress::{SCHEMA, TABLES};
+use channel::flow::stats::Stats;
+use channel::run::Spec;
+use channel::source::Source;
 
 /// Begins the names of the channels.
 const CHANNEL: &str = "heddle-calibration";
@@ -130,7 +131,7 @@ fn replicate(
         grouping: way.grouping,
         ..Spec::new(Source::Files(vec![log.clone()]), target, way.workers)
     };
-    let summary = channel::run(&spec, &Arc::new(Stats::default()), &Arc::new(AtomicBool::new(false)))?;
+    let summary = summary::run(&spec, &Arc::new(Stats::default()), &Arc::new(AtomicBool::new(false)))?;
     std::fs::remove_file(&log)?;
     if let Some(error) = summary.error {
         bail!("heddle itself: {} {}", error.message, error.place);

@@ -12,7 +12,7 @@ use wire::Connection;
 
 use super::rows::{Choice, Shape, Stream};
 use super::{Measured, SCHEMA, SESSIONS, middle, us};
-use crate::target::mysql::MySqlTarget;
+use apply::mysql::MySqlTarget;
 
 /// Transactions of one loop, and rows of the larger ones.
 const LOOP: u32 = 400;

@@ -1,0 +1,222 @@
+//! Where transactions are applied. One trait for all targets; one folder for each.
+//!
+//! A [`Target`] is the shared side (what is applied already, table definitions, the lease), a [`Session`] one worker's
+//! own connection. Progress is written in the same target transaction as the rows: after any crash it says exactly
+//! what was applied.
+
+pub mod checks;
+pub mod definitions;
+pub mod mysql;
+pub mod retry;
+pub mod row_text;
+pub mod spilled;
+pub mod status;
+pub mod store;
+
+use std::sync::Arc;
+
+use binlog::gtids::GtidState;
+use engine::Seq;
+use engine::compact::Batch;
+use engine::failure::{Failure, FailureKind};
+use engine::progress::Mark;
+use engine::scheduler::CommitOrder;
+use engine::schema::Catalogue;
+use engine::sql::Xid;
+use engine::transaction::Transaction;
+
+use crate::checks::{Checks, SourceFacts};
+use crate::spilled::Reread;
+
+/// The longest name of a channel, in bytes: the servers' locks, which are named after it, have names of at most 64.
+pub const CHANNEL_BYTES_MAX: usize = 50;
+
+/// The most workers, and with them sessions, of a channel.
+pub const WORKERS_MAX: usize = 512;
+
+/// What a target knows of a channel when it is opened.
+#[derive(Debug, Default)]
+pub struct Opened {
+    /// `None`: the channel has never applied anything.
+    pub mark: Option<Mark>,
+    /// Committed ranges above the mark, left by a run with relaxed order.
+    pub islands: Vec<(Seq, Seq)>,
+    /// Where the target takes the source's GTIDs: those of other servers that it has executed, whoever did it. It would skip
+    /// them; those of the source's transactions above the mark are committed.
+    pub executed: GtidState,
+    /// The source that the channel was fed from, as the channel says it.
+    pub source: Option<String>,
+    /// Branches that are prepared on it, if it may be asked.
+    pub prepared: Vec<Xid>,
+    /// It can keep the rows of branches that are not prepared ([`engine::branches`]).
+    pub keeps_branches: bool,
+    /// A statement that can not be rolled back was under way; the target finds out what became of it.
+    pub intent: Option<String>,
+}
+
+pub trait Target: Send + Sync {
+    /// For people: server version and address, or the store's path. Never a password.
+    fn describe(&self) -> String;
+
+    /// The server that it is, as [`info::machine`] says it; `None`: none.
+    fn machine(&self) -> Result<Option<String>, Failure>;
+
+    /// Takes the channel over: refuses when another Heddle holds it, fences off what is left of an earlier one,
+    /// and only then reads what is applied.
+    fn open(&self) -> Result<Opened, Failure>;
+
+    /// What [`Target::open`] would find. Takes and changes nothing.
+    fn peek(&self) -> Result<Opened, Failure>;
+
+    /// Notes where a new channel starts, before anything is applied.
+    fn start_at(&self, mark: &Mark, source: &str) -> Result<(), Failure>;
+
+    fn catalogue(&self) -> Result<Box<dyn Catalogue + Send>, Failure>;
+
+    fn session(&self, worker: usize) -> Result<Box<dyn Session>, Failure>;
+
+    /// With relaxed order: everything up to the mark is committed; forgets the islands below it.
+    fn checkpoint(&self, mark: &Mark) -> Result<(), Failure>;
+
+    /// Pairs (waiting worker, blocking worker) among this channel's sessions, from the target's own lock information.
+    fn lock_waits(&self) -> Result<Vec<(usize, usize)>, Failure>;
+
+    /// Ends the rows that the worker's session is applying ahead of its turn, if any; its transaction then fails with a conflict.
+    fn interrupt(&self, worker: usize) -> Result<(), Failure>;
+
+    /// Whether sessions lock the rows that they change until they commit, and wait for each other's locks.
+    fn locks_rows(&self) -> bool;
+
+    /// Whether one sync of the disk makes commits of several sessions durable although each has its place in the source's order.
+    fn syncs_for_several(&self) -> bool;
+
+    /// Whether transactions may commit in this order: a failure says what keeps the target from it.
+    fn takes_order(&self, _: CommitOrder) -> Result<(), Failure> {
+        Ok(())
+    }
+
+    /// Whether this process still has the channel: [`engine::failure::FailureKind::Fenced`] if another Heddle has taken it over.
+    fn still_held(&self) -> Result<(), Failure>;
+
+    /// Lets `heddle status` say that the source can not be reached, or is reached again.
+    fn show_source_lost(&self, _: bool) {}
+
+    /// Gives the channel back.
+    fn close(&self);
+
+    /// For `--dry-run`: what would work, what may hurt, what would stop the channel. Changes nothing.
+    /// `source`: a live one that could be asked.
+    fn check(&self, source: Option<&SourceFacts>, report: &mut Checks);
+}
+
+/// How far a commit is when [`Session::commit`] returns.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Commit {
+    Durable,
+    /// Its place in the order is taken and its rows can be seen; [`Session::wait_durable`] waits for the disk.
+    Ordered,
+}
+
+/// One worker's connection. At most one transaction is open at a time.
+pub trait Session: Send {
+    /// Begins a target transaction for `first` (its first source transaction) and applies the batches in it.
+    fn apply(&mut self, first: &Transaction, batches: &[Batch<'_>]) -> Result<(), Failure>;
+
+    /// The group is not granted yet: rows that were held, its commit or a rollback come next.
+    fn waits_for_grant(&mut self) {}
+
+    /// Applies the batches (beginning the transaction if `apply` did not), notes the progress in the same transaction
+    /// and commits. After an error nothing of the group is applied, except with [`engine::failure::FailureKind::ConnectionLost`].
+    fn commit(&mut self, first: &Transaction, batches: &[Batch<'_>], range: Range<'_>) -> Result<Commit, Failure>;
+
+    /// Sends what [`Session::commit`] would have sent, if that is one statement, and does not wait; then [`Session::answer`] comes next. False:
+    /// nothing was sent.
+    fn send(&mut self, first: &Transaction, batches: &[Batch<'_>], range: Range<'_>) -> Result<bool, Failure> {
+        let _ = (first, batches, range);
+        Ok(false)
+    }
+
+    /// What became of what [`Session::send`] has sent: as from [`Session::commit`].
+    fn answer(&mut self) -> Result<Commit, Failure> {
+        Err(Failure::new(FailureKind::Refused, "nothing was sent that could be answered: this is a bug in heddle"))
+    }
+
+    fn wait_durable(&mut self) -> Result<(), Failure> {
+        Ok(())
+    }
+
+    /// Applies and commits transactions one after the other, each by itself, in as few round trips as the target allows.
+    /// After an error `committed_to` is the last that is committed and durable, if any is.
+    fn commit_each(&mut self, singles: &[Single<'_>], committed_to: &mut Seq) -> Result<Commit, Failure> {
+        let mut last = Commit::Durable;
+        for single in singles {
+            match self.commit(single.transaction, &single.batches, single.range) {
+                Ok(commit) => last = commit,
+                Err(failure) => return self.wait_durable().and(Err(failure)),
+            }
+            *committed_to = single.range.mark.seq;
+        }
+        Ok(last)
+    }
+
+    /// Applies a transaction that runs alone, with its progress: statements, DDL, XA, or one that is read again from the log.
+    fn run_alone(&mut self, transaction: &Transaction, reread: &Reread, range: Range<'_>) -> Result<(), Failure>;
+
+    /// Applies transactions one after the other: statements that can be rolled back, and rows between them. As many of them share a target
+    /// transaction as the session likes. After an error `committed_to` is the last that is committed and durable, if any is.
+    fn run_in_order(
+        &mut self,
+        singles: &[Single<'_>],
+        reread: &Reread,
+        committed_to: &mut Seq,
+    ) -> Result<Commit, Failure> {
+        self.one_after_the_other(singles, reread, committed_to)
+    }
+
+    /// The same, each in a target transaction of its own.
+    fn one_after_the_other(
+        &mut self,
+        singles: &[Single<'_>],
+        reread: &Reread,
+        committed_to: &mut Seq,
+    ) -> Result<Commit, Failure> {
+        for single in singles {
+            if single.transaction.barrier.is_some() {
+                self.run_alone(single.transaction, reread, single.range)?;
+            } else if self.commit(single.transaction, &single.batches, single.range)? == Commit::Ordered {
+                self.wait_durable()?;
+            }
+            *committed_to = single.range.mark.seq;
+        }
+        Ok(Commit::Durable)
+    }
+
+    fn rollback(&mut self) -> Result<(), Failure>;
+
+    /// Connects anew after a lost connection, makes sure that nothing of the old one can still commit, and tells up to
+    /// where the range, of these transactions, is committed (`first - 1`: nothing of it).
+    fn recover(&mut self, transactions: &[Arc<Transaction>], range: Range<'_>) -> Result<Seq, Failure>;
+}
+
+/// One source transaction with its own progress.
+#[derive(Debug)]
+pub struct Single<'a> {
+    pub transaction: &'a Transaction,
+    /// Its rows, in order; none of one that runs alone.
+    pub batches: Vec<Batch<'a>>,
+    pub range: Range<'a>,
+}
+
+/// Source transactions `first..=mark.seq`, and what the target remembers once they are committed.
+#[derive(Clone, Copy, Debug)]
+pub struct Range<'a> {
+    pub first: Seq,
+    /// Preserved order: the low water that the target has noted before; `first - 1`, or less when what lies between was
+    /// committed by an earlier run with relaxed order.
+    pub before: Seq,
+    pub mark: &'a Mark,
+    /// Relaxed order: noted as an island instead of moving the low water.
+    pub island: bool,
+    /// The transactions, if some of them say something of branches ([`Transaction::branch`]).
+    pub branches: &'a [Arc<Transaction>],
+}

@@ -1,0 +1,389 @@
+//! Table definitions as the target has them, read when a table is first seen and after each DDL on it.
+
+mod definition;
+mod held;
+mod history;
+mod periods;
+mod relations;
+
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+
+use binlog::{ColumnKind, Flavour, TableMap};
+use engine::keys::KeyClass;
+use engine::redefined::{Redefined, may_name};
+use engine::schema::{
+    Alone, Catalogue, CatalogueError, ForeignKey, KeyPart, Table, TableId, TableOrderCause, UniqueKey,
+};
+use wire::Connection;
+
+use self::definition::Definition;
+use self::held::Held;
+use self::relations::{Relation, Relations};
+use super::by_name::Name;
+use super::sequence::Sequence;
+use super::sql::quote;
+use super::{Shared, lookup};
+
+pub struct MySqlCatalogue {
+    connection: Connection,
+    reconnect: Box<dyn Fn() -> Result<Connection, String> + Send>,
+    ids: HashMap<Name, TableId>,
+    tables: HashMap<TableId, Arc<Table>>,
+    /// What was read since the last DDL, of tables in use and of their neighbours.
+    definitions: Held,
+    /// Foreign keys of the whole server.
+    relations: Option<Arc<Relations>>,
+    /// The tables whose foreign keys are to be read again.
+    changed: HashSet<Name>,
+    /// Where what sessions have to know is noted.
+    shared: Option<Arc<Shared>>,
+}
+
+/// Schemas that are looked at for more.
+const SCHEMAS: usize = 128;
+
+/// Of more tables foreign keys are not read one by one.
+const CHANGED_MAX: usize = 100;
+
+/// How often the connection may be lost during one query: more often than that, it is the query.
+const LOST_MAX: u32 = 20;
+
+impl MySqlCatalogue {
+    pub fn new(connection: Connection, reconnect: Box<dyn Fn() -> Result<Connection, String> + Send>) -> Self {
+        Self {
+            connection,
+            reconnect,
+            ids: HashMap::new(),
+            tables: HashMap::new(),
+            definitions: Held::default(),
+            relations: None,
+            changed: HashSet::new(),
+            shared: None,
+        }
+    }
+
+    /// For sessions of a MariaDB target, see [`super::by_name`].
+    pub fn noting_for_sessions(mut self, shared: Arc<Shared>) -> Self {
+        self.shared = (shared.info.flavour == Flavour::MariaDb).then_some(shared);
+        self
+    }
+
+    fn id(&mut self, name: &Name) -> TableId {
+        let next = TableId(self.ids.len() as u32);
+        *self.ids.entry(name.clone()).or_insert(next)
+    }
+
+    /// Runs a query, again on a new connection when the old one is gone.
+    fn rows(&mut self, sql: &str) -> Result<Vec<wire::Row>, String> {
+        let mut lost = 0;
+        loop {
+            match self.connection.rows(sql) {
+                Err(error) if error.is_connection_lost() && lost < LOST_MAX => {
+                    lost += 1;
+                    self.connection = (self.reconnect)()?;
+                }
+                other => return other.map_err(|error| error.to_string()),
+            }
+        }
+    }
+
+    pub(super) fn load(&mut self, name: &Name, width: usize) -> Result<Table, String> {
+        let id = self.id(name);
+        let (schema, table) = (&name.0, &name.1);
+        let Some(definition) = self.definition(name)? else {
+            return Ok(Table::unknown(id, schema, table, TableOrderCause::NotInCatalogue));
+        };
+        // MariaDB's row images hold a hidden hash for each unique key that is too long for an index.
+        if definition.columns.len() + definition.hidden_columns < width {
+            return Err(format!(
+                "the target's table has {} columns, the source's {width}: values would be lost; make the definitions equal",
+                definition.columns.len()
+            ));
+        }
+        self.note_for_sessions(name, &definition, width)?;
+        self.check_case(name)?;
+        let relations = self.relations()?;
+        let mut cause = definition.cause;
+        let mut foreign_keys = Vec::new();
+        for relation in relations.of_child(name) {
+            match self.foreign_key(relation, &definition)? {
+                Some(key) => foreign_keys.push(key),
+                None => cause = cause.or(Some(TableOrderCause::ForeignKeyUnknown)),
+            }
+        }
+        let cascades_to = relations.descendants(name).iter().map(|name| self.id(name)).collect();
+        let cascade_columns = relations.cascade_columns(name, &definition.columns);
+        let is_referenced = relations.of_parent(name).next().is_some();
+        let has_relations = is_referenced || relations.of_child(name).next().is_some();
+        let (columns, unique_keys) = match definition.hidden_period() {
+            Some(whole) if whole.0.len() == width => whole,
+            _ => (definition.columns.clone(), definition.unique_keys.clone()),
+        };
+        let known = Table {
+            id,
+            schema: schema.clone(),
+            name: table.clone(),
+            has_relations,
+            is_referenced,
+            columns,
+            unique_keys,
+            foreign_keys,
+            cascades_to,
+            cascade_columns,
+            transactional: definition.transactional,
+            works_out: definition.works_out && self.connection.server().flavour == binlog::Flavour::MySql,
+            // A sequence may share a transaction where there are no GTIDs to keep, although it stays where that is rolled back: to apply it again
+            // sets the same values.
+            alone: definition
+                .alone
+                .filter(|why| *why != Alone::Sequence || self.keeps_gtids())
+                .or_else(|| history::is_made_here(definition.row_end, width).then_some(Alone::TimeHistory)),
+            timed: definition.timed.clone(),
+            lookup_columns: definition.lookup_columns().filter(|_| !has_relations),
+            order_by_table: cause,
+        };
+        Ok(if known.columns.len() == width { known } else { known.without_columns() })
+    }
+
+    /// Where the server does not tell upper from lower case it has the foreign keys of a table under another name than the log: they would not be seen.
+    fn check_case(&mut self, name: &Name) -> Result<(), String> {
+        if !self.relations()?.has_only_lower_case_of(name) {
+            return Ok(());
+        }
+        let setting = self.rows("SELECT @@lower_case_table_names")?;
+        if setting.first().and_then(|row| row.get(0)) == Some(b"0") {
+            return Ok(());
+        }
+        Err("the source's name has capitals, the target (lower_case_table_names) does not tell them from small letters, and the table is in a foreign key there, \
+             which would not be seen: rename the table on the source in small letters, or drop its foreign keys on the target"
+            .to_owned())
+    }
+
+    fn keeps_gtids(&self) -> bool {
+        self.shared.as_ref().is_some_and(|shared| shared.sets_gtid())
+    }
+
+    /// MariaDB's own format of before MySQL 5.6 has types that say nothing of a fraction: values would be taken for longer or shorter ones.
+    fn check_fractions(&self, name: &Name, map: &TableMap) -> Result<(), String> {
+        let Some(definition) = self.definitions.get(name) else { return Ok(()) };
+        let old = |at: &&usize| {
+            let kind = map.columns.get(**at).map(|column| column.kind);
+            matches!(kind, Some(ColumnKind::TIME | ColumnKind::DATETIME | ColumnKind::TIMESTAMP))
+        };
+        let Some(found) = definition.fractions.iter().find(old) else { return Ok(()) };
+        let column = definition.columns.get(*found).map_or("", |column| column.name.as_str());
+        Err(format!(
+            "the source has column {column} in MariaDB's old format (mysql56_temporal_format=OFF), whose length the log does not say: set the \
+             variable to ON on the source, ALTER TABLE … FORCE there, and load the target's table anew"
+        ))
+    }
+
+    /// MariaDB's JSON is a LONGTEXT, and `BINLOG` says no more than "unknown error" when it is to become MySQL's.
+    fn check_json(&self, name: &Name, map: &TableMap) -> Result<(), String> {
+        let Some(definition) = self.definitions.get(name) else { return Ok(()) };
+        let other = |at: &&usize| map.columns.get(**at).is_some_and(|column| column.kind != ColumnKind::JSON);
+        let Some(found) = definition.json.iter().find(other) else { return Ok(()) };
+        let column = definition.columns.get(*found).map_or("", |column| column.name.as_str());
+        Err(format!(
+            "column {column} is JSON on the target and is not on the source (MariaDB's JSON is a LONGTEXT), whose values can not be applied: \
+             ALTER TABLE … MODIFY {column} LONGTEXT on the target, and run the same command again"
+        ))
+    }
+
+    fn note_for_sessions(&mut self, name: &Name, definition: &Definition, width: usize) -> Result<(), String> {
+        let Some(shared) = self.shared.clone() else { return Ok(()) };
+        shared.sequences.set(name, (definition.alone == Some(Alone::Sequence)).then_some(Sequence));
+        if let Some(row_ends) = &shared.row_ends {
+            row_ends.set(name, definition.row_end);
+        }
+        let uncertain = |key: &UniqueKey| {
+            let part = |part: &KeyPart| {
+                part.column >= width || definition.columns.get(part.column).is_none_or(|column| column.nullable)
+            };
+            key.parts.iter().any(part)
+        };
+        let may_be = !definition.unique_keys.is_empty() && definition.unique_keys.iter().all(uncertain);
+        let lookup = if may_be { lookup::read(&mut |sql| self.rows(sql), name, width)? } else { None };
+        shared.lookups.set(name, lookup);
+        Ok(())
+    }
+
+    fn read(&mut self, place: &str) -> Result<HashMap<Name, Definition>, String> {
+        let periods = self.connection.server().flavour == binlog::Flavour::MariaDb;
+        definition::read(&mut |sql| self.rows(sql), place, periods)
+    }
+
+    fn forget_all(&mut self) {
+        self.tables.clear();
+        self.definitions = Held::default();
+        self.relations = None;
+        self.changed.clear();
+        if let Some(shared) = &self.shared {
+            shared.forget_tables(|_| true);
+        }
+    }
+
+    /// `None`: there is no such table.
+    fn definition(&mut self, name: &Name) -> Result<Option<Arc<Definition>>, String> {
+        if let Some(found) = self.definitions.get(name) {
+            return Ok(Some(Arc::clone(found)));
+        }
+        let at_once = self.definitions.missed();
+        if at_once > 1 {
+            // Where many tables are in use, their neighbours will be.
+            let place = self.neighbours(name, at_once)?;
+            let read = self.read(&place)?;
+            read.into_iter().for_each(|(name, read)| self.definitions.add(name, Arc::new(read)));
+            if let Some(found) = self.definitions.get(name) {
+                return Ok(Some(Arc::clone(found)));
+            }
+        }
+        let place = format!("TABLE_SCHEMA={} AND TABLE_NAME={}", quote(&name.0), quote(&name.1));
+        let mut read = self.read(&place)?;
+        // A server that does not tell upper from lower case may spell it in another way.
+        let found = read.remove(name).or_else(|| read.into_values().next()).map(Arc::new);
+        if let Some(found) = &found {
+            self.definitions.add(name.clone(), Arc::clone(found));
+        }
+        Ok(found)
+    }
+
+    /// The condition for a table and others that follow it by name, `tables` at most: of its schema, or, where schemas are small, of whole
+    /// schemas.
+    fn neighbours(&mut self, name: &Name, tables: usize) -> Result<String, String> {
+        let place = format!("TABLE_SCHEMA={} AND TABLE_NAME>={}", quote(&name.0), quote(&name.1));
+        let last = self.rows(&format!(
+            "SELECT TABLE_NAME FROM information_schema.TABLES WHERE {place} ORDER BY TABLE_NAME LIMIT {},1",
+            tables - 1
+        ))?;
+        if let Some(last) = last.first().and_then(|row| row.text(0).ok().flatten()) {
+            return Ok(format!("{place} AND TABLE_NAME<={}", quote(last)));
+        }
+        let next = self.rows(&format!(
+            "SELECT SCHEMA_NAME FROM information_schema.SCHEMATA WHERE SCHEMA_NAME>{} ORDER BY SCHEMA_NAME LIMIT {SCHEMAS}",
+            quote(&name.0)
+        ))?;
+        let own = quote(&name.0);
+        let next = next.iter().filter_map(|row| row.text(0).ok().flatten()).map(quote);
+        let schemas: Vec<String> = std::iter::once(own.clone()).chain(next).collect();
+        let counts = self.rows(&format!(
+            "SELECT TABLE_SCHEMA, COUNT(*) FROM information_schema.TABLES WHERE TABLE_SCHEMA IN ({}) GROUP BY TABLE_SCHEMA",
+            schemas.join(",")
+        ))?;
+        let mut room = tables;
+        let mut chosen = Vec::new();
+        for row in &counts {
+            let count: usize = row.required(1).map_err(|error| error.to_string())?;
+            if let Some(left) = room.checked_sub(count) {
+                room = left;
+                chosen.push(quote(row.required_text(0).map_err(|error| error.to_string())?));
+            }
+        }
+        // The table's own schema is a large one, of which little is left.
+        if !chosen.contains(&own) {
+            return Ok(place);
+        }
+        Ok(format!("TABLE_SCHEMA IN ({})", chosen.join(",")))
+    }
+
+    fn relations(&mut self) -> Result<Arc<Relations>, String> {
+        let relations = match self.relations.clone() {
+            Some(known) if self.changed.is_empty() => return Ok(known),
+            Some(known) if self.changed.len() <= CHANGED_MAX => {
+                let changed = self.changed.clone();
+                Arc::new(known.read_again(&changed, &mut |sql| self.rows(sql))?)
+            }
+            _ => Arc::new(Relations::read(&mut |sql| self.rows(sql))?),
+        };
+        self.changed.clear();
+        self.relations = Some(Arc::clone(&relations));
+        Ok(relations)
+    }
+
+    /// `None`: columns that are not where they should be.
+    fn foreign_key(&mut self, relation: &Relation, child: &Definition) -> Result<Option<ForeignKey>, String> {
+        let position = |name: &String| child.columns.iter().position(|column| column.name == *name);
+        let columns: Option<Vec<usize>> = relation.child_columns.iter().map(position).collect();
+        let Some(columns) = columns else { return Ok(None) };
+        let parent = self.id(&relation.parent);
+        let Some(definition) = self.definition(&relation.parent)? else {
+            // A parent that does not exist (foreign_key_checks=0) has no rows to wait for.
+            return Ok(Some(ForeignKey {
+                name: relation.name.clone(),
+                columns,
+                parent,
+                parent_key: None,
+                classes: Vec::new(),
+            }));
+        };
+        let wanted: Option<Vec<usize>> = relation
+            .parent_columns
+            .iter()
+            .map(|name| definition.columns.iter().position(|column| column.name == *name))
+            .collect();
+        let key = wanted.as_ref().and_then(|wanted| {
+            definition.unique_keys.iter().position(|key| {
+                key.parts.iter().all(|part| part.prefix.is_none())
+                    && key.parts.iter().map(|part| part.column).eq(wanted.iter().copied())
+            })
+        });
+        let classes: Vec<KeyClass> = wanted
+            .unwrap_or_default()
+            .iter()
+            .filter_map(|&column| definition.columns.get(column).map(|column| column.key_class))
+            .collect();
+        // Values of the child have to become the same bytes as the parent's.
+        let same = columns
+            .iter()
+            .map(|&at| child.columns.get(at).map(|column| column.key_class))
+            .eq(classes.iter().copied().map(Some));
+        let parent_key = key.filter(|_| definition.cause.is_none() && same);
+        Ok(Some(ForeignKey { name: relation.name.clone(), columns, parent, parent_key, classes }))
+    }
+}
+
+impl Catalogue for MySqlCatalogue {
+    fn table(&mut self, map: &TableMap) -> Result<Arc<Table>, CatalogueError> {
+        let name = (map.schema.clone(), map.table.clone());
+        let id = self.id(&name);
+        if let Some(table) = self.tables.get(&id) {
+            return Ok(Arc::clone(table));
+        }
+        let known = self.load(&name, map.columns.len());
+        let table = known
+            .and_then(|table| {
+                self.check_fractions(&name, map)?;
+                self.check_json(&name, map)?;
+                Ok(table)
+            })
+            .map_err(|why| CatalogueError { schema: name.0, table: name.1, why })?;
+        if let Some(cause) = table.order_by_table {
+            tracing::info!("{}.{} is ordered by table: {}", table.schema, table.name, cause.as_str());
+        }
+        let table = Arc::new(table);
+        self.tables.insert(id, Arc::clone(&table));
+        Ok(table)
+    }
+
+    fn invalidate(&mut self, what: &Redefined) {
+        let Redefined::Tables { names, relations } = what else {
+            self.forget_all();
+            return;
+        };
+        let is_one = |name: &Name| names.iter().any(|named| may_name(named, &name.0, &name.1));
+        self.definitions.forget(is_one);
+        let concerned = self.relations.as_ref().map(|known| known.concerned(is_one)).unwrap_or_default();
+        if *relations || !concerned.is_empty() {
+            self.changed.extend(concerned);
+            self.changed.extend(names.iter().map(|named| (named.schema.clone(), named.name.clone())));
+            // What follows from them may be anywhere.
+            self.tables.clear();
+        } else {
+            self.tables.retain(|_, table| !names.iter().any(|named| may_name(named, &table.schema, &table.name)));
+        }
+        if let Some(shared) = &self.shared {
+            shared.forget_tables(is_one);
+        }
+    }
+}

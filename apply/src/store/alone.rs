@@ -1,0 +1,122 @@
+//! Transactions that run alone: DDL, savepoints, and those too large to hold in memory.
+//!
+//! However many changes there are, and whatever becomes of the tables: one write commits it all with the progress.
+
+use engine::failure::{Failure, FailureKind};
+use engine::sql::Class;
+use engine::transaction::{Body, Item, StatementItem, Transaction};
+
+use super::ddl;
+use super::session::StoreSession;
+use super::tables::Writes;
+use crate::Range;
+use crate::spilled::Reread;
+
+const ROW_FORMAT: &str = "the store holds rows and executes no statements: use binlog_format=ROW on the source";
+
+pub fn run(
+    session: &mut StoreSession,
+    transaction: &Transaction,
+    reread: &Reread,
+    range: Range<'_>,
+) -> Result<(), Failure> {
+    let before = session.shared.tables().clone();
+    session.rows.pending.clear();
+    session.rows.records = Some(Writes::new());
+    let outcome = apply(session, transaction, reread).and_then(|()| session.finish(range));
+    session.rows.records = None;
+    // What sessions remember of tables may be out of date either way.
+    session.shared.forget_resolved();
+    if outcome.is_err() {
+        session.shared.tables().restore(before);
+        let staged = session.rows.pending.is_staged();
+        session.rows.pending.clear();
+        if staged {
+            session.shared.clear_staging()?;
+        }
+    }
+    outcome.map_err(|failure| match failure.place.is_empty() {
+        true => failure.at(transaction.place()),
+        false => failure,
+    })
+}
+
+fn apply(session: &mut StoreSession, transaction: &Transaction, reread: &Reread) -> Result<(), Failure> {
+    match &transaction.body {
+        Body::Items(items) => items_of(session, transaction, items),
+        Body::Spilled { .. } => reread.pieces(transaction, &mut |piece| items_of(session, transaction, piece.items())),
+    }
+}
+
+fn items_of(session: &mut StoreSession, transaction: &Transaction, items: &[Item]) -> Result<(), Failure> {
+    for item in items {
+        match item {
+            Item::Rows(rows) => {
+                session.rows.event(&session.shared, rows)?;
+                let staged = session.rows.pending.stage_if_large(&session.shared.files);
+                staged.map_err(|error| session.shared.failed(&error))?;
+            }
+            Item::Statement(statement) => {
+                execute(session, statement).map_err(|failure| place(failure, transaction, statement))?;
+            }
+        }
+    }
+    Ok(())
+}
+
+fn place(failure: Failure, transaction: &Transaction, statement: &StatementItem) -> Failure {
+    if !failure.place.is_empty() {
+        return failure;
+    }
+    // An account statement can hold a password.
+    let text = match &statement.class.class {
+        Class::Ddl { kind } if kind.is_account() => "an account statement (text not shown)".to_owned(),
+        _ => String::from_utf8_lossy(&statement.query.sql).chars().take(500).collect(),
+    };
+    failure.at(format!("{}, statement: {text}", transaction.place()))
+}
+
+fn execute(session: &mut StoreSession, statement: &StatementItem) -> Result<(), Failure> {
+    let refused = |message: &str| Failure::new(FailureKind::Refused, message);
+    match &statement.class.class {
+        Class::Begin | Class::Commit | Class::SetStatement => Ok(()),
+        Class::Savepoint => {
+            session.rows.pending.savepoint(&savepoint_name(statement)?);
+            Ok(())
+        }
+        Class::Release => {
+            session.rows.pending.release(&savepoint_name(statement)?);
+            Ok(())
+        }
+        Class::RollbackTo => {
+            let name = savepoint_name(statement)?;
+            session.rows.pending.rollback_to(&name).map_err(|_| {
+                refused("a huge transaction goes back to a savepoint: the store can not undo so many changes")
+                    .remedy("go on after this transaction with a new store")
+            })
+        }
+        Class::Rollback if session.rows.pending.len() == 0 && !session.rows.pending.is_staged() => Ok(()),
+        // Only rows of tables without transactions stay, and nothing says which those are.
+        Class::Rollback => Err(refused("a transaction with changed rows ends with ROLLBACK").remedy(ROW_FORMAT)),
+        Class::Dml { .. } => Err(refused("a statement that changes rows").remedy(ROW_FORMAT)),
+        Class::XaStart { .. } | Class::XaEnd | Class::XaPrepare | Class::XaCommit { .. } | Class::XaRollback => {
+            Err(refused("XA transactions that are prepared and committed apart are not supported yet")
+                .remedy("commit with ONE PHASE on the source; then go on after this transaction with a new store"))
+        }
+        Class::Unknown => Err(refused("a statement that is not understood").remedy(ROW_FORMAT)),
+        Class::Ddl { kind } => ddl::execute(session, statement, *kind),
+    }
+}
+
+/// The last word of SAVEPOINT, RELEASE and ROLLBACK TO, without its quotes.
+fn savepoint_name(statement: &StatementItem) -> Result<String, Failure> {
+    let text = std::str::from_utf8(&statement.query.sql)
+        .unwrap_or_default()
+        .trim_end_matches(|c: char| c == ';' || c.is_whitespace());
+    let name = match text.strip_suffix('`') {
+        Some(quoted) => quoted.split_once('`').map(|(_, name)| name.replace("``", "`")),
+        None => text.rsplit(char::is_whitespace).next().map(str::to_owned),
+    };
+    name.filter(|name| !name.is_empty())
+        .ok_or_else(|| Failure::new(FailureKind::Refused, "a savepoint whose name is not understood"))
+}

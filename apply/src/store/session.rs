@@ -1,0 +1,81 @@
+//! One worker's view of the store: pending changes, and their commit as one write with the progress.
+
+use std::sync::Arc;
+
+use engine::Seq;
+use engine::compact::Batch;
+use engine::failure::Failure;
+use engine::transaction::Transaction;
+
+use super::Shared;
+use super::durable::{Coming, Ticket};
+use super::rows::Rows;
+use crate::spilled::Reread;
+use crate::{Commit, Range, Session};
+
+pub struct StoreSession {
+    pub(super) shared: Arc<Shared>,
+    pub(super) rows: Rows,
+    /// The last commit.
+    ticket: Ticket,
+    /// While it waits for its turn.
+    coming: Option<Coming>,
+}
+
+impl StoreSession {
+    pub fn new(shared: Arc<Shared>) -> Self {
+        Self { shared, rows: Rows::default(), ticket: 0, coming: None }
+    }
+
+    fn push(&mut self, batches: &[Batch<'_>]) -> Result<(), Failure> {
+        self.shared.check()?;
+        batches.iter().try_for_each(|batch| self.rows.batch(&self.shared, batch))
+    }
+
+    /// Writes all that is pending with the progress.
+    pub(super) fn finish(&mut self, range: Range<'_>) -> Result<(), Failure> {
+        let records = self.rows.records.as_mut().map(std::mem::take).unwrap_or_default();
+        self.ticket = self.shared.commit(&mut self.rows.pending, records, range)?;
+        self.rows.pending.clear();
+        Ok(())
+    }
+}
+
+impl Session for StoreSession {
+    fn apply(&mut self, _first: &Transaction, batches: &[Batch<'_>]) -> Result<(), Failure> {
+        self.push(batches)
+    }
+
+    fn waits_for_grant(&mut self) {
+        self.coming.get_or_insert_with(|| self.shared.coming());
+    }
+
+    fn commit(&mut self, _first: &Transaction, batches: &[Batch<'_>], range: Range<'_>) -> Result<Commit, Failure> {
+        self.push(batches)?;
+        self.finish(range)?;
+        self.coming = None;
+        Ok(Commit::Ordered)
+    }
+
+    fn wait_durable(&mut self) -> Result<(), Failure> {
+        self.shared.sync(self.ticket)
+    }
+
+    fn run_alone(&mut self, transaction: &Transaction, reread: &Reread, range: Range<'_>) -> Result<(), Failure> {
+        self.shared.check()?;
+        super::alone::run(self, transaction, reread, range)?;
+        self.wait_durable()
+    }
+
+    fn rollback(&mut self) -> Result<(), Failure> {
+        self.coming = None;
+        self.rows.pending.clear();
+        Ok(())
+    }
+
+    fn recover(&mut self, _transactions: &[Arc<Transaction>], range: Range<'_>) -> Result<Seq, Failure> {
+        self.coming = None;
+        self.rows.pending.clear();
+        self.shared.committed(range)
+    }
+}

@@ -1,0 +1,182 @@
+//! Where a run's events come from, and where it starts there: binary log files, or a live server through the relay log.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use anyhow::{Context, Result, bail};
+use binlog::gtids::GtidState;
+use engine::position::LogPosition;
+use relay::{FileOptions, FilesReader, LogReader, RealFs, RelayLog};
+
+use super::housekeeper::Purge;
+use super::start::{self, Start};
+use super::until::Until;
+use crate::flow::stats::Stats;
+use crate::run::Spec;
+use crate::source::live::{Receiver, reader_start};
+use crate::source::state::SourceState;
+use apply::Opened;
+use apply::spilled::relay_position;
+
+/// Where the events come from in this run.
+pub struct Feed {
+    pub reader: Box<dyn LogReader>,
+    pub receiver: Option<Receiver>,
+    pub purge: Option<Purge>,
+    pub until: Until,
+    pub start: Start,
+    pub identity: String,
+    /// What a live source has executed.
+    pub source_has: GtidState,
+}
+
+pub fn of_files(spec: &Spec, files: &[PathBuf], opened: &Opened) -> Result<Feed> {
+    for path in files {
+        // What can not be read is named when it is opened.
+        if std::fs::metadata(path).is_ok_and(|metadata| !metadata.is_file()) {
+            bail!(
+                "{} is not a regular file: a channel goes back in its log, which a pipe can not; write it to a file first",
+                path.display()
+            );
+        }
+    }
+    let names = start::names(files)?;
+    let (start, at) = start::files(opened, &names, &spec.start)?;
+    // A channel that reads files from their beginning has noted all of theirs; one that began at a position has not.
+    let mut until = Until { gtids_incomplete: true, ..spec.until.clone() };
+    if let Some(last) = names.last().map(|last| LogPosition::new(last, 0)) {
+        until.check_position(&last, true)?;
+        until.ends_anyway |= until.is_begin_after(&last);
+    }
+    let reader = FilesReader::open_with(Arc::new(RealFs), files.to_vec(), at, FileOptions::default())?;
+    Ok(Feed {
+        reader: Box::new(reader),
+        receiver: None,
+        purge: None,
+        until,
+        start,
+        identity: "files".to_owned(),
+        source_has: GtidState::None,
+    })
+}
+
+pub fn live_state(options: &wire::ConnectOptions) -> Result<SourceState> {
+    let mut connection = wire::Connection::connect(options).context("source")?;
+    let source = SourceState::read(&mut connection).context("source")?;
+    connection.close();
+    Ok(source)
+}
+
+pub fn of_server(
+    spec: &Spec,
+    options: &wire::ConnectOptions,
+    source: SourceState,
+    opened: &Opened,
+    stats: &Arc<Stats>,
+) -> Result<Feed> {
+    let start = start::live(opened, &source, &spec.start, spec.on_target.clone(), spec.relay_filled)?;
+    let mut until = Until { gtids_incomplete: !start.by_gtid, ..spec.until.clone() };
+    until.check_position(&source.end, false)?;
+    if let Some(end) = until.is_of_another_kind(source.flavour) {
+        bail!("--until-gtid {end}: {} has GTIDs of another kind", source.describe());
+    }
+    // What it writes from now on is later.
+    let is_past = until.time_us.is_some_and(|end| end <= source.now_us);
+    if spec.until_end || is_past {
+        until.no_further_than(&source.end);
+        if start.by_gtid && !source.executed.is_empty() {
+            until.source_end = Some(source.executed.clone());
+        }
+    }
+    let (writer, shared) = open_relay(spec, &source, &start)?;
+    let reader = shared.reader(match shared.first() {
+        Some(_) => reader_start(start.mark.position.as_ref()),
+        None => relay::Start::Beginning,
+    })?;
+    let receiver = Receiver {
+        options: options.clone(),
+        flavour: source.flavour,
+        identity: source.identity.clone(),
+        by_gtid: start.by_gtid,
+        start: start.stream.clone(),
+        server_id: spec.server_id,
+        writer,
+        relay_sync: spec.relay_sync,
+        stats: Arc::clone(stats),
+        stop: Arc::default(),
+        retry_for: spec.source_retry,
+    };
+    let purge: Purge = Box::new(move |mark| {
+        if let Some(position) = &mark.position
+            && let Err(error) = shared.purge(&relay_position(position))
+        {
+            tracing::warn!("purging the relay log: {error}");
+        }
+    });
+    Ok(Feed {
+        reader: Box::new(reader),
+        receiver: Some(receiver),
+        purge: Some(purge),
+        until,
+        identity: source.identity,
+        source_has: source.executed,
+        start,
+    })
+}
+
+/// `gtids`: what is applied before a new relay log begins.
+pub fn relay_options(identity: &str, bytes_max: u64, gtids: &GtidState) -> relay::Options {
+    relay::Options {
+        source: identity.to_owned(),
+        relay_bytes_max: bytes_max,
+        segment_bytes_max: (bytes_max / 8).clamp(1 << 20, 256 << 20),
+        gtids: gtids.to_string(),
+    }
+}
+
+/// The relay log, emptied when it does not hold what comes next.
+fn open_relay(spec: &Spec, source: &SourceState, start: &Start) -> Result<(relay::RelayWriter, relay::RelayShared)> {
+    let options = relay_options(&source.identity, spec.relay_bytes_max, &start.mark.gtids);
+    let open = |options| RelayLog::open(Arc::new(RealFs), &spec.relay_dir, options).context("relay log");
+    let opened = match RelayLog::open(Arc::new(RealFs), &spec.relay_dir, options.clone()) {
+        Err(relay::Error::OtherSource { .. }) if start.is_new => None,
+        Err(relay::Error::OtherVersion { .. }) if !spec.relay_filled => {
+            tracing::info!(
+                "the relay log in {} is of another version of heddle; it begins anew",
+                spec.relay_dir.display()
+            );
+            None
+        }
+        Err(relay::Error::OtherSource { found, .. }) if start.instead_of.as_ref() == Some(&found) => {
+            tracing::info!("what the relay log in {} has of {found} is discarded", spec.relay_dir.display());
+            None
+        }
+        other => Some(other.context("relay log")?),
+    };
+    if let Some((writer, shared)) = opened {
+        let position = start.mark.position.as_ref().map(relay_position);
+        let covered = match (&position, shared.first(), shared.durable()) {
+            _ if start.is_new && !spec.relay_filled => false,
+            (None, Some(_), Some(_)) => spec.relay_filled,
+            (Some(position), Some(first), Some(durable)) => first <= *position && *position <= durable,
+            _ => false,
+        };
+        if covered || shared.first().is_none() && !spec.relay_filled {
+            return Ok((writer, shared));
+        }
+        if spec.relay_filled {
+            bail!(
+                "the relay log in {} does not hold what comes next, and the source has it no more",
+                spec.relay_dir.display()
+            );
+        }
+        if !start.is_new {
+            tracing::info!(
+                "the relay log in {} does not hold what comes next; it begins anew",
+                spec.relay_dir.display()
+            );
+        }
+    }
+    RelayLog::clear(&RealFs, &spec.relay_dir).context("relay log")?;
+    open(options)
+}

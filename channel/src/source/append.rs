@@ -1,0 +1,123 @@
+//! What has come from the source into the relay log: by a thread of its own, or by the one that reads the socket while little comes.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use binlog::Event;
+use crossbeam_channel::{Receiver, TryRecvError};
+use relay::RelayWriter;
+
+use super::intake::{Intake, relay_failure};
+use super::live::Ended;
+use super::sync::Publisher;
+use crate::feeding::Feeding;
+use crate::flow::budget::Budget;
+use crate::flow::desk::{By, Desk, Then, Turn};
+use crate::flow::stats::Stats;
+
+/// What the socket has given is handed on once it is so much.
+const HAND_ON_EVENTS: usize = 512;
+const HAND_ON_BYTES: usize = 256 << 10;
+/// Appended at most before it is published.
+const BATCH_BYTES: usize = 4 << 20;
+/// Between two looks at whether it is time to stop, or to make durable what was received.
+const TICK: Duration = Duration::from_millis(100);
+/// Between two looks at whether the relay log has room again.
+const TICK_FULL: Duration = Duration::from_millis(5);
+
+/// Events that came together, between the two threads.
+#[derive(Default)]
+pub struct Received {
+    pub events: Vec<Event>,
+    /// Of the events.
+    pub bytes: usize,
+    /// After them nothing more comes.
+    pub ended: Option<Ended>,
+}
+
+impl Received {
+    pub fn push(&mut self, event: Event) {
+        self.bytes += event.bytes().len();
+        self.events.push(event);
+    }
+
+    pub fn is_full(&self) -> bool {
+        self.ended.is_some() || self.bytes >= HAND_ON_BYTES || self.events.len() >= HAND_ON_EVENTS
+    }
+
+    /// Memory that it holds, in bytes.
+    pub fn memory(&self) -> u64 {
+        (self.bytes + self.events.len() * size_of::<Event>()) as u64
+    }
+}
+
+/// One connection's stream on its way into the relay log.
+pub struct Appending<'a> {
+    pub received: Receiver<Received>,
+    /// Of what is in the queue.
+    pub room: &'a Budget,
+    pub writer: &'a mut RelayWriter,
+    pub publisher: &'a mut Publisher,
+    pub intake: Intake,
+    /// Who reads it.
+    pub feeding: &'a Desk<Feeding>,
+    pub stats: &'a Stats,
+    pub stop: &'a AtomicBool,
+    /// The relay log, as seen last.
+    pub is_full: bool,
+    pub ended: Option<Ended>,
+}
+
+impl Turn for Appending<'_> {
+    fn turn(&mut self, by: By) -> Then {
+        if self.ended.is_none() {
+            self.ended = if self.stop.load(Ordering::Relaxed) { Some(Ended::Stopped) } else { self.take_in().err() };
+            if by == By::Own {
+                self.feeding.ring();
+            }
+        }
+        match &self.ended {
+            Some(_) => Then::End,
+            None if self.is_full || self.received.is_empty() => Then::Sleep,
+            None => Then::Again,
+        }
+    }
+
+    fn tick(&self) -> Duration {
+        if self.is_full { TICK_FULL } else { TICK }
+    }
+}
+
+impl Appending<'_> {
+    /// Appends what has come, and publishes it when nothing more is there or enough has gathered.
+    fn take_in(&mut self) -> Result<(), Ended> {
+        let relay = |error: relay::Error| Ended::Failed(relay_failure(&error));
+        self.is_full = !self.writer.has_room().map_err(relay)?;
+        self.stats.relay_full.store(self.is_full, Ordering::Relaxed);
+        let (mut bytes, mut memory, mut count) = (0, 0, 0);
+        let mut appended = Ok(());
+        while !self.is_full && bytes < BATCH_BYTES && appended.is_ok() {
+            let received = match self.received.try_recv() {
+                Ok(received) => received,
+                Err(TryRecvError::Empty) => break,
+                Err(TryRecvError::Disconnected) => {
+                    appended = Err(Ended::Lost("the reading thread ended".to_owned()));
+                    break;
+                }
+            };
+            bytes += received.bytes;
+            memory += received.memory();
+            count += 1;
+            let all = received.events.iter().try_for_each(|event| self.intake.append(self.writer, event));
+            appended = all.map_err(Ended::Failed).and_then(|()| received.ended.map_or(Ok(()), Err));
+        }
+        if count == 0 {
+            self.publisher.sync_when_due(self.writer).map_err(relay)?;
+            return appended;
+        }
+        self.publisher.publish(self.writer, bytes).map_err(relay)?;
+        self.room.release(memory, count);
+        self.stats.received_bytes.fetch_add(bytes as u64, Ordering::Relaxed);
+        appended
+    }
+}

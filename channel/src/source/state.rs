@@ -1,0 +1,159 @@
+//! Questions to a live source: who it is, where its binary log ends, what it has executed.
+
+use anyhow::{Context, Result, anyhow, bail};
+use apply::mysql::info::machine;
+use binlog::Flavour;
+use binlog::gtids::{GtidPos, GtidSet, GtidState};
+use engine::position::LogPosition;
+use wire::Connection;
+
+#[derive(Clone, Debug)]
+pub struct SourceState {
+    pub flavour: Flavour,
+    pub version_text: String,
+    pub version: (u16, u16, u16),
+    /// `server_uuid` (MySQL) or `server_id` (MariaDB): tells servers apart across addresses.
+    pub identity: String,
+    /// As [`machine`] says it.
+    pub machine: String,
+    pub binlog_format: String,
+    pub row_image: String,
+    /// MySQL: gtid_mode is ON. MariaDB: always.
+    pub gtids: bool,
+    /// Its clock before the end of its log was asked for, microseconds since the epoch.
+    pub now_us: u64,
+    /// The end of the binary log now.
+    pub end: LogPosition,
+    /// What it has executed (MySQL), or logged last in each domain (MariaDB).
+    pub executed: GtidState,
+    /// What it has from servers that it was a replica of (MariaDB's `gtid_slave_pos`), in its own log or not.
+    pub replicated: GtidPos,
+    /// Names of the logs that are still there, oldest first.
+    pub logs: Vec<String>,
+    /// There was more before the oldest log: it was purged.
+    pub purged: bool,
+}
+
+impl SourceState {
+    pub fn read(connection: &mut Connection) -> Result<Self> {
+        let server = connection.server().clone();
+        let flavour = if server.is_mariadb() { Flavour::MariaDb } else { Flavour::MySql };
+        let log_bin = variable(connection, "log_bin")? == "1";
+        if !log_bin {
+            bail!(
+                "the source {} has no binary log: start it with --log-bin, then take the initial copy",
+                server.version_text
+            );
+        }
+        let server_id: u32 = variable(connection, "server_id")?.parse().context("server_id")?;
+        let identity = match flavour {
+            Flavour::MySql => variable(connection, "server_uuid")?,
+            Flavour::MariaDb => format!("mariadb-server-{server_id}"),
+        };
+        let gtids = match flavour {
+            Flavour::MariaDb => true,
+            Flavour::MySql => variable(connection, "gtid_mode").is_ok_and(|mode| mode == "ON"),
+        };
+        let now_us = connection
+            .scalar("SELECT CAST(UNIX_TIMESTAMP(SYSDATE(6))*1000000 AS UNSIGNED)")?
+            .and_then(|now| now.parse().ok())
+            .context("the source's clock")?;
+        let (end, executed) = end(connection, flavour, gtids)?;
+        let logs = connection
+            .rows("SHOW BINARY LOGS")
+            .context("SHOW BINARY LOGS (needs the privilege REPLICATION CLIENT, on MariaDB BINLOG MONITOR)")?
+            .iter()
+            .map(|row| row.required_text(0).map(str::to_owned))
+            .collect::<Result<Vec<_>, _>>()?;
+        let replicated = match flavour {
+            Flavour::MySql => GtidPos::default(),
+            Flavour::MariaDb => variable(connection, "gtid_slave_pos")?.parse().context("gtid_slave_pos")?,
+        };
+        let purged = match logs.first() {
+            None => false,
+            Some(first) => starts_later(connection, flavour, first)?,
+        };
+        Ok(Self {
+            flavour,
+            version_text: server.version_text.clone(),
+            version: server.version,
+            identity,
+            machine: machine(connection)?,
+            binlog_format: variable(connection, "binlog_format").unwrap_or_else(|_| "ROW".to_owned()),
+            row_image: variable(connection, "binlog_row_image").unwrap_or_else(|_| "FULL".to_owned()),
+            gtids,
+            now_us,
+            end,
+            executed,
+            replicated,
+            logs,
+            purged,
+        })
+    }
+
+    /// A new channel can only begin with the oldest log when nothing came before it. MySQL with GTIDs says so itself.
+    pub fn nothing_purged(&self) -> Result<()> {
+        let checks_itself = self.flavour == Flavour::MySql && self.gtids;
+        if self.purged && !checks_itself {
+            bail!(
+                "the source has purged the beginning of its binary log (the oldest is {}): load a copy of the source into the \
+                 target and start where it was taken, with --start FILE:POS or --start-gtid",
+                self.logs.first().map_or("none", String::as_str)
+            );
+        }
+        Ok(())
+    }
+
+    pub fn describe(&self) -> String {
+        format!("{} {}", self.flavour, self.version_text)
+    }
+}
+
+fn variable(connection: &mut Connection, name: &str) -> Result<String> {
+    let value = connection.scalar(format!("SELECT @@global.{name}")).with_context(|| format!("reading {name}"))?;
+    Ok(value.unwrap_or_default())
+}
+
+/// The end of the binary log now, and what was executed up to there at least.
+pub fn end(connection: &mut Connection, flavour: Flavour, gtids: bool) -> Result<(LogPosition, GtidState)> {
+    let status = if flavour == Flavour::MySql && connection.server().version >= (8, 2, 0) {
+        "SHOW BINARY LOG STATUS"
+    } else {
+        "SHOW MASTER STATUS"
+    };
+    let end = connection
+        .row(status)
+        .with_context(|| format!("{status} (needs the privilege REPLICATION CLIENT, on MariaDB BINLOG MONITOR)"))?
+        .ok_or_else(|| anyhow!("{status} says nothing: the source has no binary log"))?;
+    let end = LogPosition::new(end.required_text(0)?, end.required(1)?);
+    let executed = match flavour {
+        Flavour::MySql if gtids => {
+            let text = variable(connection, "gtid_executed")?;
+            GtidState::MySql(text.parse::<GtidSet>().context("gtid_executed")?)
+        }
+        Flavour::MySql => GtidState::None,
+        Flavour::MariaDb => {
+            let text = variable(connection, "gtid_binlog_pos")?;
+            GtidState::MariaDb(text.parse::<GtidPos>().context("gtid_binlog_pos")?)
+        }
+    };
+    Ok((end, executed))
+}
+
+/// Whether the oldest log is not the first: by the GTIDs that it says came before (MariaDB), else by its number.
+fn starts_later(connection: &mut Connection, flavour: Flavour, first: &str) -> Result<bool> {
+    let numbered_later = LogPosition::new(first, 4).file_number().is_some_and(|number| number > 1);
+    if flavour != Flavour::MariaDb {
+        return Ok(numbered_later);
+    }
+    let name = first.replace('\\', "\\\\").replace('\'', "''");
+    let events = connection.rows(format!("SHOW BINLOG EVENTS IN '{name}' LIMIT 5"));
+    // Needs a privilege of its own since 10.5: without it the number has to do.
+    let Ok(events) = events else { return Ok(numbered_later) };
+    for event in &events {
+        if event.text("Event_type")? == Some("Gtid_list") {
+            return Ok(event.text("Info")?.is_some_and(|info| info.trim() != "[]"));
+        }
+    }
+    Ok(numbered_later)
+}

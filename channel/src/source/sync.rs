@@ -1,0 +1,94 @@
+//! When what was received may be applied, and when it is made durable.
+//!
+//! It appends nothing and never looks into events.
+
+use std::str::FromStr;
+use std::time::{Duration, Instant};
+
+use crossbeam_channel::{Receiver, Sender, bounded};
+use relay::{RelayWriter, Syncing};
+
+/// Beside what is applied, a sync begins after so long, or after so many bytes.
+const EVERY: Duration = Duration::from_millis(200);
+const BYTES: usize = 16 << 20;
+
+/// `--relay-sync`: when what is received is made durable.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RelaySync {
+    Always,
+    Async,
+    Never,
+}
+
+impl RelaySync {
+    pub const ALL: [Self; 3] = [Self::Always, Self::Async, Self::Never];
+
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Always => "always",
+            Self::Async => "async",
+            Self::Never => "never",
+        }
+    }
+
+    /// For `--help`.
+    pub fn about(self) -> &'static str {
+        match self {
+            Self::Always => "What is received is on the disk before it is applied",
+            Self::Async => "It is applied at once, and on the disk a moment later",
+            Self::Never => "When a file of the relay log is full; else as the system likes",
+        }
+    }
+}
+
+impl FromStr for RelaySync {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        // `beside`: its name before 0.2.
+        let text = if text == "beside" { "async" } else { text };
+        Self::ALL.into_iter().find(|how| how.as_str() == text).ok_or_else(|| format!("{text}: always, async or never"))
+    }
+}
+
+/// Publishes, and hands syncs to a thread.
+pub struct Publisher {
+    how: RelaySync,
+    to_disk: Sender<Syncing>,
+    /// Published since the last sync began.
+    bytes: usize,
+    last: Instant,
+}
+
+impl Publisher {
+    /// What comes out of the channel is for another thread to run.
+    pub fn new(how: RelaySync) -> (Self, Receiver<Syncing>) {
+        let (to_disk, syncs) = bounded(1);
+        (Self { how, to_disk, bytes: 0, last: Instant::now() }, syncs)
+    }
+
+    /// So many bytes were appended: readers may have them, now or when they are durable.
+    pub fn publish(&mut self, writer: &mut RelayWriter, bytes: usize) -> relay::Result<()> {
+        if self.how == RelaySync::Always {
+            return writer.sync().map(|_| ());
+        }
+        writer.publish()?;
+        self.bytes += bytes;
+        self.sync_when_due(writer)
+    }
+
+    /// Has what is published made durable, when it is time.
+    pub fn sync_when_due(&mut self, writer: &mut RelayWriter) -> relay::Result<()> {
+        let due = self.bytes > 0 && (self.bytes >= BYTES || self.last.elapsed() >= EVERY);
+        if self.how == RelaySync::Async
+            && due
+            && let Some(syncing) = writer.begin_sync()?
+        {
+            // One that nobody takes is begun again.
+            if self.to_disk.send(syncing).is_ok() {
+                (self.bytes, self.last) = (0, Instant::now());
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,288 @@
+//! The threads of one run and the queues between them: starts them, waits until the coordinator has done its work, then for all others.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, anyhow};
+use binlog::gtids::GtidSet;
+use crossbeam_channel::{Receiver, Sender, bounded, unbounded};
+use engine::assemble::Assembler;
+use engine::branches::Lookahead;
+use engine::failure::{Failure, FailureKind};
+use engine::group::{GroupId, Grouping, Limits};
+use engine::keying::Keying;
+use engine::pace::{Pace, PacketPace};
+use engine::policy::PolicyName;
+use engine::progress::Mark;
+use engine::scheduler::{CommitOrder, Config, Scheduler};
+
+use super::coordinator::{self, Coordinator, Outcome, Paces, Seat};
+use super::feed::Feed;
+use super::feeder::{At, Batch, Fed, Feeder, SPILL_BYTES};
+use super::feeding::{self, Feeding};
+use super::housekeeper::{Chore, Housekeeper, News};
+use super::start;
+use super::until::Until;
+use super::worker::{self, Report, WorkerTask};
+use crate::flow::budget::Budget;
+use crate::flow::desk::Desk;
+use crate::flow::prepared::Prepared;
+use crate::flow::slow::SlowGroups;
+use crate::flow::stats::Stats;
+use crate::run::Spec;
+use apply::spilled::Reread;
+use apply::{Opened, Session};
+
+/// Batches of transactions between the feeder and the coordinator.
+const FED_MAX: usize = 16;
+/// Lock waits that the coordinator may be told of at once.
+const NEWS_MAX: usize = 1024;
+
+/// What the threads of a run have in common.
+struct Common<'a> {
+    spec: &'a Spec,
+    opened: &'a Opened,
+    stats: &'a Arc<Stats>,
+    stop: &'a Arc<AtomicBool>,
+    budget: Arc<Budget>,
+    reread: Reread,
+}
+
+/// The ends of queues that lead to the coordinator, and of that to the housekeeper.
+struct Queues {
+    fed: Receiver<Fed>,
+    reports: Receiver<Report>,
+    chores: Sender<Chore>,
+    news: Receiver<News>,
+}
+
+/// Until the run's end, for whatever reason it ends.
+pub fn run(spec: &Spec, feed: Feed, opened: &Opened, stats: &Arc<Stats>, stop: &Arc<AtomicBool>) -> Result<Outcome> {
+    let budget = Arc::new(Budget::new(spec.memory_bytes));
+    let common = Common { spec, opened, stats, stop, budget, reread: Reread::default() };
+    let sessions: Vec<_> = (0..spec.workers)
+        .map(|number| {
+            let connected = spec.target.session(number).map_err(anyhow::Error::new);
+            connected
+                .with_context(|| format!("worker {} of {}, into {}", number + 1, spec.workers, spec.target.describe()))
+        })
+        .collect::<Result<_, _>>()?;
+    let (config, paces) = scheduling(spec);
+    let (send_fed, fed) = bounded(FED_MAX);
+    let (send_reports, reports) = unbounded();
+    let (send_chores, chores) = unbounded();
+    let (send_news, news) = bounded(NEWS_MAX);
+    let queues = Queues { fed, reports, chores: send_chores, news };
+    let scheduler = Scheduler::new(config, feed.start.mark.clone(), &opened.islands);
+    let desk = Arc::new(Desk::new(common.coordinator(scheduler, paces, queues)));
+    let executed = start::ahead(&opened.executed, &feed.start, &feed.source_has);
+    if !executed.is_empty() {
+        tracing::info!("the target has executed {executed}, ahead of the channel: not applied again");
+    }
+    let feeder = common.feeder(feed.until, feed.start.mark, executed, send_fed.clone(), &desk)?;
+
+    let mut threads: Vec<JoinHandle<()>> = Vec::new();
+    let mut seats = Vec::new();
+    for (number, session) in sessions.into_iter().enumerate() {
+        let (orders, task) = common.worker(number, session, config.apart, send_reports.clone(), &desk);
+        let task = Arc::new(Desk::new(task));
+        seats.push(Seat { orders, desk: Arc::clone(&task) });
+        let reports = send_reports.clone();
+        threads.push(spawn(&format!("worker-{number}"), move || worker::run(&task, number, &reports))?);
+    }
+    desk.prepare(|coordinator| coordinator.workers = seats);
+    drop(send_reports);
+    let housekeeper = Housekeeper {
+        target: Arc::clone(&spec.target),
+        chores,
+        news: send_news,
+        desk: Arc::clone(&desk),
+        reread: common.reread,
+        purge: feed.purge,
+        stats: Arc::clone(stats),
+        checkpoints: spec.order.has_gaps(),
+    };
+    let housekeeper = spawn("housekeeper", move || housekeeper.run())?;
+    let feeding = Arc::new(Desk::new(Feeding { reader: feed.reader, feeder, ended: false }));
+    let (own, out) = (Arc::clone(&feeding), send_fed.clone());
+    threads.push(spawn("feeder", move || feeding::run(&own, &out))?);
+    let receiving = feed.receiver.as_ref().map(|receiver| Arc::clone(&receiver.stop));
+    if let Some(receiver) = feed.receiver {
+        threads.push(spawn("receiver", move || {
+            if let Err(failure) = receiver.run(&feeding) {
+                // Nobody listens any more when the run is over.
+                let _ = send_fed.send(Fed::Failed(failure));
+            }
+        })?);
+    } else {
+        drop(send_fed);
+    }
+
+    let mut outcome = coordinator::run(&desk);
+    for stop in receiving.iter().chain([stop]) {
+        stop.store(true, Ordering::Relaxed);
+    }
+    for thread in threads {
+        join(thread, &mut outcome);
+    }
+    let chores = housekeeper.join().map_err(|_| anyhow!("the housekeeper thread has panicked"))?;
+    if let Err(failure) = chores {
+        outcome.failure.get_or_insert(failure);
+    }
+    Ok(outcome)
+}
+
+/// How groups are made and ordered, and how large they are at first.
+fn scheduling(spec: &Spec) -> (Config, Paces) {
+    let announce = spec.policy.uses_begun_commits() && spec.target.locks_rows();
+    let limits = Limits::new(spec.grouping);
+    let paces = Paces {
+        rows: Pace::new(limits.rows_max),
+        statements: Pace::of_statements(limits.statements_max),
+        packets: PacketPace::new(limits.packet_max),
+    };
+    let limits = Limits { rows_max: paces.rows.rows(), statements_max: paces.statements.rows(), ..limits };
+    let config = Config {
+        lane_groups_max: spec.policy_options.lane_workers_max.unwrap_or(spec.workers),
+        announce,
+        apart: spec.grouping == Grouping::Off && !announce && shares_packets(spec),
+        ..Config::new(spec.workers, spec.order, limits, spec.retries_max)
+    };
+    (config, paces)
+}
+
+/// Whether transactions that commit one by one share packets. In the source's order they do only where they commit one after the other anyway, and where
+/// no policy was chosen to see what its parallelism is good for.
+fn shares_packets(spec: &Spec) -> bool {
+    match spec.order {
+        CommitOrder::Relaxed => true,
+        CommitOrder::PerLane => false,
+        CommitOrder::Preserve => spec.policy == PolicyName::Writeset && !spec.target.syncs_for_several(),
+    }
+}
+
+/// Whether branches whose end is in the log are applied with it. Only where groups share target transactions, in the source's order: the end comes in the
+/// same one, or a later one, and a policy that goes by tags knows nothing of rows that come later than it was told.
+fn keeps_branches(spec: &Spec, opened: &Opened) -> bool {
+    spec.keeps_branches
+        && opened.keeps_branches
+        && opened.islands.is_empty()
+        && spec.order == CommitOrder::Preserve
+        && spec.policy == PolicyName::Writeset
+        && spec.grouping != Grouping::Off
+}
+
+impl Common<'_> {
+    /// Without its workers.
+    fn coordinator(&self, scheduler: Scheduler, paces: Paces, queues: Queues) -> Coordinator {
+        Coordinator {
+            scheduler,
+            fed: queues.fed,
+            reports: queues.reports,
+            workers: Vec::new(),
+            chores: queues.chores,
+            news: queues.news,
+            budget: Arc::clone(&self.budget),
+            stats: Arc::clone(self.stats),
+            stop: Arc::clone(self.stop),
+            running: vec![None; self.spec.workers],
+            paces,
+            suspected: (GroupId(0), Duration::ZERO),
+            slow: SlowGroups::new(),
+            dispatched: Instant::now(),
+            low_water: None,
+            told: Instant::now(),
+            draining: None,
+            stopped: false,
+            ended: None,
+        }
+    }
+
+    fn worker(
+        &self,
+        number: usize,
+        session: Box<dyn Session>,
+        apart: bool,
+        reports: Sender<Report>,
+        desk: &Arc<Desk<Coordinator>>,
+    ) -> (Sender<worker::Order>, WorkerTask) {
+        let (send_orders, orders) = unbounded();
+        let task = WorkerTask {
+            number,
+            session,
+            orders,
+            reports,
+            desk: Arc::clone(desk),
+            reread: self.reread.clone(),
+            merge: self.spec.grouping != Grouping::Off,
+            relaxed: self.spec.order.has_gaps(),
+            apart,
+            stats: Arc::clone(self.stats),
+            next: None,
+            early: VecDeque::new(),
+        };
+        (send_orders, task)
+    }
+
+    /// `applied`: where it begins. `executed`: of what comes then, what the target has already.
+    fn feeder(
+        &self,
+        until: Until,
+        applied: Mark,
+        executed: GtidSet,
+        out: Sender<Fed>,
+        desk: &Arc<Desk<Coordinator>>,
+    ) -> Result<Feeder> {
+        let (spec, islands) = (self.spec, &self.opened.islands);
+        let keying = Keying::new(key_seed());
+        Ok(Feeder {
+            assembler: Assembler::new(SPILL_BYTES),
+            keying: match spec.policy.server_sets(&spec.policy_options) {
+                Some(generation) => keying.for_tags(generation),
+                None => keying,
+            },
+            catalogue: spec.target.catalogue().map_err(anyhow::Error::new)?,
+            policy: spec.policy.make(spec.order, spec.target.locks_rows(), &spec.policy_options),
+            out,
+            desk: Arc::clone(desk),
+            budget: Arc::clone(&self.budget),
+            stats: Arc::clone(self.stats),
+            reread: self.reread.clone(),
+            until,
+            islands: islands.clone(),
+            executed,
+            applied,
+            last_seq: spec.fill_gaps.then(|| islands.iter().map(|&(_, last)| last).max().unwrap_or(0)),
+            prepared: Prepared::new(self.opened.prepared.iter().cloned()),
+            branches: keeps_branches(spec, self.opened).then(Lookahead::default),
+            not_from: spec.not_from,
+            stop: Arc::clone(self.stop),
+            first: None,
+            at: At::default(),
+            batch: Batch::default(),
+            held: None,
+        })
+    }
+}
+
+fn spawn<T: Send + 'static>(name: &str, run: impl FnOnce() -> T + Send + 'static) -> Result<JoinHandle<T>> {
+    std::thread::Builder::new().name(name.to_owned()).spawn(run).with_context(|| format!("starting thread {name}"))
+}
+
+fn join(thread: JoinHandle<()>, outcome: &mut Outcome) {
+    let name = thread.thread().name().unwrap_or("thread").to_owned();
+    if thread.join().is_err() {
+        let failure =
+            Failure::new(FailureKind::Refused, format!("thread {name} has panicked: this is a bug in heddle"));
+        outcome.failure.get_or_insert(failure);
+    }
+}
+
+/// Different in each process, so that nobody can choose keys that collide.
+fn key_seed() -> u64 {
+    use std::hash::{BuildHasher, Hasher, RandomState};
+    RandomState::new().build_hasher().finish()
+}

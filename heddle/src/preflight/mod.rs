@@ -1,0 +1,173 @@
+//! `--dry-run`: checks both ends and says what would happen.
+
+use std::process::ExitCode;
+
+use anyhow::Result;
+use serde::Serialize;
+
+use apply::checks::{Checks, SourceFacts};
+use apply::definitions::Definitions;
+use channel::run::Spec;
+use channel::source::Source;
+use channel::source::state::SourceState;
+use channel::start;
+
+use crate::report::out::{chain, say};
+
+#[derive(Debug, Serialize)]
+struct DryRun {
+    source: String,
+    target: String,
+    /// Where a run would begin; empty when the source could not be asked.
+    start: String,
+    #[serde(flatten)]
+    checks: Checks,
+}
+
+pub fn run(spec: &Spec, json: bool) -> Result<ExitCode> {
+    let mut report = DryRun {
+        source: String::new(),
+        target: spec.target.describe(),
+        start: String::new(),
+        checks: Checks { workers: spec.workers, ..Checks::default() },
+    };
+    let live = match &spec.source {
+        Source::Live(options) => check_live(options, &mut report),
+        Source::Files(files) => {
+            report.source = format!(
+                "{} binary log files, {} first",
+                files.len(),
+                files.first().map_or("none".into(), |f| f.display().to_string())
+            );
+            None
+        }
+    };
+    let facts = live.as_ref().map(|(_, facts)| facts);
+    spec.target.check(facts, &mut report.checks);
+    if let Err(refused) = spec.target.takes_order(spec.order) {
+        report.checks.problems.push(refused.to_string());
+    }
+    match where_from(spec, live.as_ref().map(|(state, _)| state)) {
+        Ok(Some(start)) => report.start = start,
+        Ok(None) => {}
+        Err(error) => report.checks.problems.push(format!("start: {}", chain(&error))),
+    }
+    let failed = !report.checks.problems.is_empty();
+    if json {
+        say!("{}", serde_json::to_string_pretty(&report)?);
+    } else {
+        print(&report);
+    }
+    Ok(ExitCode::from(u8::from(failed)))
+}
+
+fn print(report: &DryRun) {
+    say!("source  {}\ntarget  {}\nworkers {}", report.source, report.target, report.checks.workers);
+    if !report.start.is_empty() {
+        say!("start   {}", report.start);
+    }
+    for (sign, lines) in
+        [("ok     ", &report.checks.ok), ("warning", &report.checks.warnings), ("PROBLEM", &report.checks.problems)]
+    {
+        for line in lines {
+            say!("{sign} {line}");
+        }
+    }
+    say!("nothing was changed; leave --dry-run out to start");
+}
+
+/// Where a run would begin; `None`: the source could not be asked.
+fn where_from(spec: &Spec, live: Option<&SourceState>) -> Result<Option<String>> {
+    let opened = spec.target.peek().map_err(anyhow::Error::new)?;
+    let start = match (&spec.source, live) {
+        (Source::Live(_), None) => return Ok(None),
+        (Source::Live(_), Some(state)) => {
+            start::two_servers(state, spec.target.machine().map_err(anyhow::Error::new)?.as_deref())?;
+            start::live(&opened, state, &spec.start, spec.on_target.clone(), spec.relay_filled)?
+        }
+        (Source::Files(files), _) => start::files(&opened, &start::names(files)?, &spec.start)?.0,
+    };
+    let place = match (&start.mark.position, &start.mark.gtids) {
+        (Some(position), _) => format!("at {position}"),
+        (None, gtids) if !gtids.is_empty() => format!("after GTIDs {gtids}"),
+        (None, _) => "with the first event of the oldest log".to_owned(),
+    };
+    Ok(Some(match start.is_new {
+        true => format!("a new channel, {place}"),
+        false => format!("goes on {place}, after {} transactions", start.mark.seq),
+    }))
+}
+
+/// `None`: it could not be asked, and the report says why.
+fn check_live(options: &wire::ConnectOptions, report: &mut DryRun) -> Option<(SourceState, SourceFacts)> {
+    report.source = options.address();
+    let mut connection = match wire::Connection::connect(options) {
+        Ok(connection) => connection,
+        Err(error) => {
+            report.checks.problems.push(format!("source: {error}"));
+            return None;
+        }
+    };
+    let state = match SourceState::read(&mut connection) {
+        Ok(state) => {
+            judge(&state, report);
+            Some(state)
+        }
+        Err(error) => {
+            report.checks.problems.push(format!("source: {}", chain(&error)));
+            None
+        }
+    };
+    match connection.rows("SHOW GRANTS") {
+        Ok(grants) => {
+            let grants: Vec<&str> = grants.iter().filter_map(|row| row.text(0).ok().flatten()).collect();
+            let has = |privilege: &str| {
+                grants.iter().any(|grant| {
+                    grant.contains(" ON *.*") && (grant.contains(privilege) || grant.contains("ALL PRIVILEGES"))
+                })
+            };
+            if has("REPLICATION SLAVE") || has("REPLICATION REPLICA") {
+                report.checks.ok.push("source: may read the binary log".to_owned());
+            } else {
+                report.checks.problems.push(format!(
+                    "source: GRANT REPLICATION SLAVE ON *.* TO {} is missing: heddle can not read the binary log",
+                    options.user
+                ));
+            }
+        }
+        Err(error) => report.checks.warnings.push(format!("source: SHOW GRANTS: {error}")),
+    }
+    let tables = Definitions::read(&mut connection).unwrap_or_else(|error| {
+        report.checks.warnings.push(format!("source: its tables can not be read, they are not compared: {error}"));
+        Definitions::default()
+    });
+    let state = state?;
+    let facts = SourceFacts {
+        flavour: state.flavour,
+        version: state.version,
+        version_text: state.version_text.clone(),
+        tables,
+    };
+    Some((state, facts))
+}
+
+fn judge(state: &SourceState, report: &mut DryRun) {
+    report.source = format!("{} ({})", report.source, state.describe());
+    report.checks.ok.push(format!(
+        "source: binary log up to {}, GTIDs {}",
+        state.end,
+        if state.gtids { "on" } else { "off" }
+    ));
+    if state.binlog_format != "ROW" {
+        report.checks.warnings.push(format!(
+            "source: binlog_format={}: statements are applied one at a time; ROW lets them run in parallel and grouped",
+            state.binlog_format
+        ));
+    }
+    if !state.row_image.eq_ignore_ascii_case("FULL") {
+        report.checks.warnings.push(format!(
+            "source: binlog_row_image={}: rows are grouped, but not merged; tables with several unique keys are ordered by table",
+            state.row_image
+        ));
+    }
+}
