@@ -1,12 +1,12 @@
 # What people and machines run here. `make` alone lists it.
-.PHONY: help demo test unit e2e lint bench nightly servers
+.PHONY: help demo test unit e2e lint structure bench nightly servers
 
 help:
 	@echo 'make demo     build heddle and show it on a generated workload: no server, no set-up'
 	@echo 'make test     everything: unit tests, then real servers (fetched into ~/.cache/heddle)'
 	@echo 'make unit     the unit tests alone'
 	@echo 'make e2e      the tests against real servers alone'
-	@echo 'make lint     formatting, clippy, shellcheck'
+	@echo 'make lint     formatting, clippy, shellcheck, and that the structure is not worse than scripts/structure.limits'
 	@echo 'make bench    catching up: native replication and heddle, written to docs/benchmarks.md'
 	@echo 'make nightly  hours: kills, random workloads, every pair of servers, the fuzzer'
 	@echo 'make servers  fetch the servers that the tests use'
@@ -24,10 +24,13 @@ unit:
 e2e:
 	scripts/test e2e
 
-lint:
+lint: structure
 	cargo fmt --all --check
 	cargo clippy --workspace --all-targets -- -D warnings
 	shellcheck scripts/servers scripts/scratch scripts/test scripts/nightly bench/catch-up bench/policies bench/rescue bench/simulation bench/inspect .ci/run
+
+structure:
+	scripts/structure --check
 
 bench:
 	bench/catch-up
