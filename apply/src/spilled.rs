@@ -7,7 +7,6 @@ use binlog::FormatDescription;
 use engine::Seq;
 use engine::assemble::Assembler;
 use engine::failure::{Failure, FailureKind};
-use engine::position::LogPosition;
 use engine::transaction::{Body, Transaction};
 use relay::Place;
 
@@ -54,8 +53,7 @@ impl Reread {
         let mut bytes = 0;
         for located in events {
             let located = located.map_err(|error| broken(error.to_string()))?;
-            let start = engine_position(&located.position);
-            let end = LogPosition { file: start.file.clone(), offset: located.end };
+            let (start, end) = (located.position.clone(), located.end_position());
             bytes += located.event.bytes().len() as u64;
             let finished = assembler
                 .event(&located.event, &located.format, &start, &end)
@@ -93,14 +91,4 @@ fn piece(transaction: &Transaction, items: Vec<engine::transaction::Item>) -> Tr
         write_set: Default::default(),
         barrier: transaction.barrier,
     }
-}
-
-/// The relay's position as the engine's.
-pub fn engine_position(position: &relay::LogPosition) -> LogPosition {
-    LogPosition { file: Arc::clone(&position.file), offset: position.offset }
-}
-
-/// The engine's position as the relay's.
-pub fn relay_position(position: &LogPosition) -> relay::LogPosition {
-    relay::LogPosition::new(Arc::clone(&position.file), position.offset)
 }

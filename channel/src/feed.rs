@@ -4,8 +4,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use anyhow::{Context, Result, bail};
+use binlog::LogPosition;
 use binlog::gtids::GtidState;
-use engine::position::LogPosition;
 use relay::{FileOptions, FilesReader, LogReader, RealFs, RelayLog};
 
 use super::housekeeper::Purge;
@@ -16,7 +16,6 @@ use crate::run::Spec;
 use crate::source::live::{Receiver, reader_start};
 use crate::source::state::SourceState;
 use apply::Opened;
-use apply::spilled::relay_position;
 
 /// Where the events come from in this run.
 pub struct Feed {
@@ -44,7 +43,7 @@ pub fn of_files(spec: &Spec, files: &[PathBuf], opened: &Opened) -> Result<Feed>
     let (start, at) = start::files(opened, &names, &spec.start)?;
     // A channel that reads files from their beginning has noted all of theirs; one that began at a position has not.
     let mut until = Until { gtids_incomplete: true, ..spec.until.clone() };
-    if let Some(last) = names.last().map(|last| LogPosition::new(last, 0)) {
+    if let Some(last) = names.last().map(|last| LogPosition::new(last.as_str(), 0)) {
         until.check_position(&last, true)?;
         until.ends_anyway |= until.is_begin_after(&last);
     }
@@ -108,7 +107,7 @@ pub fn of_server(
     };
     let purge: Purge = Box::new(move |mark| {
         if let Some(position) = &mark.position
-            && let Err(error) = shared.purge(&relay_position(position))
+            && let Err(error) = shared.purge(position)
         {
             tracing::warn!("purging the relay log: {error}");
         }
@@ -154,8 +153,7 @@ fn open_relay(spec: &Spec, source: &SourceState, start: &Start) -> Result<(relay
         other => Some(other.context("relay log")?),
     };
     if let Some((writer, shared)) = opened {
-        let position = start.mark.position.as_ref().map(relay_position);
-        let covered = match (&position, shared.first(), shared.durable()) {
+        let covered = match (&start.mark.position, shared.first(), shared.durable()) {
             _ if start.is_new && !spec.relay_filled => false,
             (None, Some(_), Some(_)) => spec.relay_filled,
             (Some(position), Some(first), Some(durable)) => first <= *position && *position <= durable,

@@ -6,6 +6,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use binlog::LogPosition;
 use binlog::gtids::{Gtid, GtidSet, GtidState};
 use crossbeam_channel::Sender;
 use engine::Seq;
@@ -14,7 +15,6 @@ use engine::branches::{First, Lookahead};
 use engine::failure::{Failure, FailureKind};
 use engine::keying::{Keying, KeyingError};
 use engine::policy::{Placement, Policy};
-use engine::position::LogPosition;
 use engine::progress::Mark;
 use engine::redefined::Redefined;
 use engine::schema::Catalogue;
@@ -27,7 +27,7 @@ use crate::flow::budget::Budget;
 use crate::flow::desk::{By, Desk, FEW};
 use crate::flow::prepared::Prepared;
 use crate::flow::stats::Stats;
-use apply::spilled::{Reread, Spill, engine_position};
+use apply::spilled::{Reread, Spill};
 
 /// What the feeder tells the coordinator.
 #[derive(Debug)]
@@ -113,7 +113,7 @@ impl At {
     fn set(&mut self, located: &Located) {
         // Nearly always the same file, whose name is shared.
         if !Arc::ptr_eq(&self.start.file, &located.position.file) {
-            self.start = engine_position(&located.position);
+            self.start = located.position.clone();
             self.end = self.start.clone();
         }
         self.start.offset = located.position.offset;
@@ -500,7 +500,7 @@ fn keying_failure(error: &KeyingError, transaction: &Transaction) -> Failure {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use engine::position::LogPosition;
+    use binlog::LogPosition;
 
     #[test]
     fn what_to_do_about_an_event() {

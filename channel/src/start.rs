@@ -2,9 +2,9 @@
 
 use anyhow::{Context, Result, bail};
 use binlog::Flavour;
+use binlog::LogPosition;
 use binlog::gtids::{GtidSet, GtidState};
 use engine::failure::{Failure, FailureKind};
-use engine::position::LogPosition;
 use engine::progress::Mark;
 
 use crate::source::live::StreamStart;
@@ -267,7 +267,7 @@ fn same_kind(gtids: &GtidState, source: &SourceState) -> Result<()> {
 
 /// For files that are read in place.
 pub fn files(opened: &Opened, names: &[String], asked: &StartAt) -> Result<(Start, relay::Start)> {
-    let at = |position: &LogPosition| relay::Start::At(apply::spilled::relay_position(position));
+    let at = |position: &LogPosition| relay::Start::At(position.clone());
     let there = |position: &LogPosition| names.iter().any(|name| **name == *position.file);
     let (mark, is_new, start) = match (begun(opened, asked), asked) {
         (Some(_), StartAt::Position(_) | StartAt::Gtids(_) | StartAt::PositionAndGtids(..)) => {

@@ -2,8 +2,8 @@
 
 use anyhow::{Result, bail};
 use binlog::Flavour;
+use binlog::LogPosition;
 use binlog::gtids::{Gtid, GtidState};
-use engine::position::LogPosition;
 use engine::transaction::Transaction;
 
 /// All that are set have to be reached for nothing; the first that is reached ends the run.
@@ -129,6 +129,15 @@ mod tests {
         assert!(until.is_reached(None, &state("0-2-5,1-1-1")));
         let at_least = Until { gtids: until.source_end, ..Until::default() };
         assert!(at_least.is_reached(None, &state("0-1-9,1-1-1")));
+    }
+
+    #[test]
+    fn files_end_by_their_number_not_by_the_text() {
+        let at = |text: &str| text.parse::<LogPosition>().unwrap();
+        let until = Until { position: Some(at("b.1000000:157")), ..Until::default() };
+        assert!(!until.is_reached(Some(&at("b.999999:900")), &GtidState::None));
+        assert!(until.is_reached(Some(&at("b.1000000:157")), &GtidState::None));
+        assert!(!until.is_begin_after(&at("b.999999:4")) && until.check_position(&at("b.999999:4"), false).is_ok());
     }
 
     #[test]

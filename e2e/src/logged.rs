@@ -3,20 +3,17 @@
 use anyhow::{Context, Result};
 use binlog::RowsKind;
 use engine::assemble::Assembler;
-use engine::position::LogPosition;
 use engine::transaction::{Item, RowsItem, Transaction};
 use relay::{FilesReader, LogReader, Read, Start};
 use std::collections::BTreeSet;
 use std::path::PathBuf;
-use std::sync::Arc;
 
 /// Hands every transaction of these files to `visit`, as the log has it: no number, no write set.
 pub fn transactions(files: Vec<PathBuf>, mut visit: impl FnMut(Transaction) -> Result<()>) -> Result<()> {
     let mut reader = FilesReader::open(files, Start::Beginning)?;
     let mut assembler = Assembler::new(1 << 30);
     while let Read::Event(located) = reader.next()? {
-        let start = LogPosition { file: Arc::clone(&located.position.file), offset: located.position.offset };
-        let end = LogPosition { file: Arc::clone(&start.file), offset: located.end };
+        let (start, end) = (located.position.clone(), located.end_position());
         if let Some(transaction) = assembler.event(&located.event, &located.format, &start, &end)? {
             visit(transaction)?;
         }

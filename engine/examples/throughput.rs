@@ -6,6 +6,7 @@ use std::hint::black_box;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use binlog::LogPosition;
 use binlog::encode::{self, FormatSpec, Head, RowsSpec, TableMapSpec};
 use binlog::{Bitmap, Checksum, Column, ColumnKind, Event, Flavour, FormatDescription, MySqlGtid, RowsKind, TableMap};
 use bytes::Bytes;
@@ -15,7 +16,6 @@ use engine::group::{Group, Grouping, Limits};
 use engine::keying::Keying;
 use engine::keys::{DataType, classify};
 use engine::policy::{Placement, Policy, WriteSetPolicy};
-use engine::position::LogPosition;
 use engine::progress::Mark;
 use engine::scheduler::{CommitOrder, Config, Output, Scheduler};
 use engine::schema::{self, Catalogue, CatalogueError, KeyPart, Table, TableId, UniqueKey};

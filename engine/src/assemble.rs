@@ -16,12 +16,12 @@ use foldhash::fast::FixedState;
 use hashbrown::HashMap;
 
 use crate::Seq;
-use crate::position::LogPosition;
 use crate::row_session::{RowSession, RowSessions};
 use crate::sql::{self, Class, SqlMode};
 use crate::transaction::{
     BarrierCause, Body, Context, Item, LoadFile, RowsItem, StatementItem, Tags, Transaction, WriteSet,
 };
+use binlog::LogPosition;
 use binlog::gtids::Gtid;
 
 #[derive(Debug, thiserror::Error)]

@@ -20,7 +20,6 @@ pub mod keying;
 pub mod keys;
 pub mod pace;
 pub mod policy;
-pub mod position;
 pub mod progress;
 pub mod quality;
 pub mod redefined;

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use crate::Seq;
-use crate::position::LogPosition;
+use binlog::LogPosition;
 use binlog::gtids::{Gtid, GtidState};
 
 /// The set of committed transactions: everything up to `low_water`, and ranges above it (relaxed order only).

@@ -15,9 +15,9 @@ use crate::assemble::{AssembleError, Assembler};
 use crate::compact::{Batch, Images};
 use crate::keying::Keying;
 use crate::keys::{DataType, Fold, KeyClass, classify};
-use crate::position::LogPosition;
 use crate::schema::{Catalogue, CatalogueError, Column, KeyPart, Table, TableId, TableOrderCause, UniqueKey};
 use crate::transaction::Transaction;
+use binlog::LogPosition;
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Value {

@@ -8,11 +8,11 @@ use smallvec::SmallVec;
 
 use crate::Seq;
 use crate::branches::Branch;
-use crate::position::LogPosition;
 use crate::row_session::RowSession;
 use crate::schema::{Table, TableId};
 use crate::sql::{self, Class, DmlKind};
 use crate::tags::ServerSet;
+use binlog::LogPosition;
 use binlog::gtids::Gtid;
 
 /// What the source wrote about when a transaction may run.

@@ -3,13 +3,13 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use binlog::LogPosition;
 use binlog::gtids::Gtid;
 use binlog::{Event, FormatDescription, Framer, Kind, MariaDbGtid, MySqlGtid, Query, Step, TableMap};
 use engine::assemble::Assembler;
 use engine::keying::Keying;
 use engine::keys::KeyClass;
 use engine::policy::{Policy, WriteSetPolicy};
-use engine::position::LogPosition;
 use engine::schema::{Catalogue, CatalogueError, Column, KeyPart, Table, TableId, UniqueKey};
 use engine::transaction::{BarrierCause, Item, Transaction};
 

@@ -3,10 +3,10 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use binlog::LogPosition;
 use binlog::encode::{self, FormatSpec, Head, RowsSpec, TableMapSpec};
 use binlog::{Bitmap, Checksum, Column, ColumnKind, Flavour, Framer, Kind, MySqlGtid, RowsKind, Step};
 use engine::assemble::Assembler;
-use engine::position::LogPosition;
 use engine::survey::totals::Costs;
 use engine::survey::{Cause, Cut, Cutter, Definitions, Depth, Piece, Problem, Totals, scan};
 use engine::transaction::{BarrierCause, Item, Tags, Transaction};

@@ -3,7 +3,7 @@
 //! It decides nothing: when to sync is the writer's owner's business, and what an error means is the writer's.
 
 use crate::fs::AppendFile;
-use crate::position::LogPosition;
+use binlog::LogPosition;
 use std::io;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 

@@ -1,6 +1,6 @@
 //! What can go wrong with logs on disk, each with the file, the offset and what an operator can do.
 
-use crate::position::LogPosition;
+use binlog::LogPosition;
 use std::io;
 use std::path::{Path, PathBuf};
 

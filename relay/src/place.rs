@@ -5,10 +5,10 @@
 use crate::error::{Error, IoContext, Result};
 use crate::files::cursor::{FileCursor, FileStep};
 use crate::fs::Fs;
-use crate::position::LogPosition;
 use crate::reader::Located;
 use crate::relay_cursor::{RelayCursor, RelayStep};
 use binlog::FormatDescription;
+use binlog::LogPosition;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 

@@ -2,7 +2,7 @@
 
 use crate::error::Error;
 use crate::place::Place;
-use crate::position::LogPosition;
+use binlog::LogPosition;
 use binlog::{Event, FormatDescription};
 use std::sync::Arc;
 

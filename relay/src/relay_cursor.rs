@@ -5,9 +5,9 @@
 use crate::error::{Error, IoContext, Result};
 use crate::fs::{Fs, ReadFile, read_full};
 use crate::place::{Place, PlaceLog, open_read};
-use crate::position::LogPosition;
 use crate::reader::Located;
 use crate::segment::{self, Cursor, Head, Header, HeaderError, Kind, PREFIX_LEN, Step};
+use binlog::LogPosition;
 use binlog::{Checksum, Corrupt, Event, FormatDescription};
 use bytes::Bytes;
 use std::path::{Path, PathBuf};

@@ -5,10 +5,10 @@
 
 use crate::error::{Error, IoContext, Result};
 use crate::fs::Fs;
-use crate::position::LogPosition;
 use crate::reader::Start;
 use crate::relay_reader::RelayReader;
 use crate::segment;
+use binlog::LogPosition;
 use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};

@@ -5,7 +5,7 @@
 //! assumes that the transaction goes on, so a resumed stream may repeat a transaction but never lacks a part of one.
 
 use crate::gtids::Gtids;
-use crate::position::LogPosition;
+use binlog::LogPosition;
 use binlog::gtids::Gtid;
 use binlog::{Corrupt, Event, FormatDescription, Kind, MariaDbGtid, MySqlGtid};
 use std::fmt::Write;

@@ -2,10 +2,11 @@
 
 mod common;
 
+use binlog::LogPosition;
 use binlog::encode::Head;
 use binlog::{Checksum, Flavour, Kind};
 use common::*;
-use relay::{Error, FileOptions, FileSource, FilesReader, LogPosition, LogReader, Read, RealFs, Result, Start, reread};
+use relay::{Error, FileOptions, FileSource, FilesReader, LogReader, Read, RealFs, Result, Start, reread};
 use std::path::PathBuf;
 use std::sync::Arc;
 

@@ -2,11 +2,12 @@
 
 mod common;
 
+use binlog::LogPosition;
 use binlog::encode::Head;
 use binlog::{Checksum, Event, Flavour, Kind};
 use common::*;
 use relay::fs::{Fault, FaultyFs};
-use relay::{Error, LogPosition, LogReader, Options, Read, RealFs, RelayLog, RelayShared, RelayWriter, Start, reread};
+use relay::{Error, LogReader, Options, Read, RealFs, RelayLog, RelayShared, RelayWriter, Start, reread};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -321,6 +322,29 @@ fn purge_keeps_what_is_needed() {
     assert_eq!(resume.event_end, source.sent.last().unwrap().end_position());
     assert_eq!(resume.gtids, source.gtids_to(source.gno));
     assert_eq!(shared.segments(), 1);
+}
+
+/// By the number, not by the text: a reader starts, and the purger stops, in the right segment.
+#[test]
+fn file_1000000_comes_after_file_999999() {
+    let mut source = Source { number: 999_999, ..Source::new(Flavour::MySql, Checksum::Crc32) };
+    (source.sent, source.offset) = (Vec::new(), 4);
+    source.format();
+    (0..20).for_each(|_| source.transaction(&[500]));
+    source.rotate();
+    let second = source.sent.len() - 1;
+    (0..20).for_each(|_| source.transaction(&[500]));
+    let (mut writer, shared) = open(&FaultyFs::new(1)).unwrap();
+    append(&mut writer, &source.sent);
+    writer.sync().unwrap();
+    let all = shared.segments();
+    shared.purge(&source.sent[second - 1].position()).unwrap();
+    assert!(shared.segments() < all && shared.first().unwrap().file.ends_with(".999999"));
+    for start in [second - 1, second] {
+        assert_same(&read(&shared, Start::At(source.sent[start].position())).unwrap(), &source.sent[start..]);
+    }
+    shared.purge(&source.sent.last().unwrap().position()).unwrap();
+    assert!(shared.first().unwrap().file.ends_with(".1000000"));
 }
 
 #[test]

@@ -234,9 +234,9 @@ fn table(file_bytes: u16) -> OwnTable {
 mod tests {
     use std::time::Duration;
 
+    use binlog::LogPosition;
     use binlog::image::columns;
     use binlog::value::display;
-    use engine::position::LogPosition;
 
     use super::*;
 

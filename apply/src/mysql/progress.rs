@@ -5,9 +5,9 @@
 //! knows. So a process that was taken for dead can never commit after its successor has read where to go on. (`note` has
 //! rows instead of statements; there the successor ends the connections that could still commit.)
 
+use binlog::LogPosition;
 use binlog::gtids::GtidState;
 use engine::Seq;
-use engine::position::LogPosition;
 use engine::progress::Mark;
 
 use super::failures::FENCE_COLUMN;

@@ -1,6 +1,6 @@
 //! The channel's mark as bytes: lines of text, the GTIDs last.
 
-use engine::position::LogPosition;
+use binlog::LogPosition;
 use engine::progress::Mark;
 
 /// `applied_us`: when it was written, microseconds since the epoch.

@@ -10,7 +10,7 @@ use engine::assemble::Assembler;
 use engine::group::{Group, Grouping, Limits};
 use engine::keying::Keying;
 use engine::policy::{Placement, Policy, WriteSetPolicy};
-use engine::position::LogPosition;
+use binlog::LogPosition;
 use engine::progress::Mark;
 use engine::scheduler::{CommitOrder, Config, Output, Scheduler};
 use engine::schema::{Catalogue, CatalogueError, KeyPart, Table, TableId};

@@ -2,7 +2,7 @@
 #![no_main]
 
 use engine::assemble::Assembler;
-use engine::position::LogPosition;
+use binlog::LogPosition;
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|input: &[u8]| {

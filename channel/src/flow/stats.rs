@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Condvar, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use engine::position::LogPosition;
+use binlog::LogPosition;
 use engine::progress::Mark;
 use engine::scheduler::Counters;
 

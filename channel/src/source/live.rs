@@ -8,11 +8,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
+use binlog::LogPosition;
 use binlog::gtids::GtidState;
 use binlog::{Checksum, Event, Flavour, FormatDescription, Kind};
 use crossbeam_channel::{RecvTimeoutError, Sender, bounded};
 use engine::failure::{Failure, FailureKind};
-use engine::position::LogPosition;
 use relay::RelayWriter;
 use wire::{
     BinlogStream, ConnectOptions, Connection, DUMP_SEND_ANNOTATE_ROWS, DumpOptions, DumpRequest, ServerInfo,
@@ -26,7 +26,6 @@ use crate::feeding::Feeding;
 use crate::flow::budget::Budget;
 use crate::flow::desk::Desk;
 use crate::flow::stats::Stats;
-use apply::spilled::{engine_position, relay_position};
 
 /// Where the stream starts when the relay log is empty.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -205,12 +204,12 @@ impl Receiver {
                     .gtids
                     .parse::<GtidState>()
                     .map_err(|error| Failure::new(FailureKind::Refused, format!("the relay log's GTIDs: {error}")))?;
-                (Some(engine_position(&point.position)), gtids)
+                (Some(point.position), gtids)
             }
             None => match &self.start {
                 StreamStart::Oldest => (None, GtidState::None),
                 StreamStart::Position(position) => {
-                    self.writer.restart(&relay_position(position));
+                    self.writer.restart(position);
                     (Some(position.clone()), GtidState::None)
                 }
                 StreamStart::Gtids(gtids) => (None, gtids.clone()),
@@ -352,5 +351,5 @@ fn parse(bytes: bytes::Bytes, checksum: &mut Checksum) -> Result<Event, Ended> {
 
 /// The relay's start for what the target has applied.
 pub fn reader_start(position: Option<&LogPosition>) -> relay::Start {
-    position.map_or(relay::Start::Beginning, |position| relay::Start::At(relay_position(position)))
+    position.map_or(relay::Start::Beginning, |position| relay::Start::At(position.clone()))
 }

@@ -3,8 +3,8 @@
 use anyhow::{Context, Result, anyhow, bail};
 use apply::mysql::info::machine;
 use binlog::Flavour;
+use binlog::LogPosition;
 use binlog::gtids::{GtidPos, GtidSet, GtidState};
-use engine::position::LogPosition;
 use wire::Connection;
 
 #[derive(Clone, Debug)]

@@ -3,9 +3,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use proptest::prelude::*;
 
 use super::*;
-use crate::position::LogPosition;
 use crate::schema::TableId;
 use crate::transaction::{Body, Row, TableAccess, Tags, WriteSet};
+use binlog::LogPosition;
 
 /// One row of a generated transaction. Keys are few; 0 is none.
 #[derive(Clone, Debug)]

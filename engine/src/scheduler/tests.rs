@@ -11,10 +11,10 @@ use super::*;
 use crate::failure::FailureKind;
 use crate::group::{Grouping, Held, PACKET_MAX};
 use crate::policy::{Policy, Serial, WriteSetPolicy};
-use crate::position::LogPosition;
 use crate::progress::Committed;
 use crate::schema::TableId;
 use crate::transaction::{Body, Row, TableAccess, Tags, WriteSet};
+use binlog::LogPosition;
 use binlog::gtids::{Gtid, GtidState};
 
 /// A generated transaction: rows as (before, after, read) keys of few, 0 for none.

@@ -4,9 +4,9 @@ use proptest::prelude::*;
 use super::*;
 use crate::Seq;
 use crate::keying::Keying;
-use crate::position::LogPosition;
 use crate::testing::{FakeCatalogue, Log, TestTable, insert, int, update};
 use crate::transaction::{Body, Tags, Transaction, WriteSet};
+use binlog::LogPosition;
 
 fn rules(tracking: Tracking, generation: Generation, history_max: usize) -> Rules {
     Rules { tracking, generation, history_max }

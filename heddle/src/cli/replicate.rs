@@ -6,10 +6,10 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
+use binlog::LogPosition;
 use binlog::gtids::GtidState;
 use clap::{Args, ValueEnum};
 use engine::group::Grouping;
-use engine::position::LogPosition;
 use engine::scheduler::CommitOrder;
 use engine::tags::Generation;
 

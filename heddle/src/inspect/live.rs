@@ -13,8 +13,8 @@ use wire::{ConnectOptions, Connection, DUMP_NON_BLOCK, DUMP_SEND_ANNOTATE_ROWS, 
 use super::Found;
 use super::feed::FileSeen;
 use super::pipeline::Trouble;
+use binlog::LogPosition;
 use channel::source::state::SourceState;
-use engine::position::LogPosition;
 
 /// A heartbeat comes this often when nothing else does: then a signal is looked for.
 const HEARTBEAT: Duration = Duration::from_secs(1);

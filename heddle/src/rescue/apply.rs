@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use anyhow::{Context, Result, anyhow, bail};
-use engine::position::LogPosition;
+use binlog::LogPosition;
 use wire::{ConnectOptions, Connection};
 
 use super::goal::{Goal, Watcher};

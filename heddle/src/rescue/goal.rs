@@ -8,8 +8,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
+use binlog::LogPosition;
 use binlog::gtids::GtidState;
-use engine::position::LogPosition;
 use wire::{ConnectOptions, Connection};
 
 use channel::flow::stats::Stats;

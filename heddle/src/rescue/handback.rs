@@ -10,8 +10,8 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
 use binlog::Flavour;
+use binlog::LogPosition;
 use binlog::gtids::{Gtid, GtidSet, GtidState, Uuid};
-use engine::position::LogPosition;
 use engine::progress::Mark;
 use wire::{ConnectOptions, Connection};
 

@@ -5,8 +5,8 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, anyhow};
 use binlog::Flavour;
+use binlog::LogPosition;
 use binlog::gtids::GtidState;
-use engine::position::LogPosition;
 use wire::{ConnectOptions, Connection};
 
 use super::native::Native;
@@ -278,7 +278,7 @@ pub fn backlog(
     let moved = behind(&before, &second).zip(behind(&after, &second)).map(|(from, to)| from.saturating_sub(to));
     let written = first
         .first()
-        .map(|(name, _)| LogPosition::new(name, 0))
+        .map(|(name, _)| LogPosition::new(name.as_str(), 0))
         .and_then(|oldest| Some(bytes_after(&second, &oldest)?.saturating_sub(bytes_after(&first, &oldest)?)));
     let behind_transactions = match (&state.executed, gtids) {
         (GtidState::MySql(theirs), GtidState::MySql(ours)) => {

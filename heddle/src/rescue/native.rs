@@ -6,7 +6,7 @@
 //! by the server itself or by anybody, applies nothing.
 
 use binlog::Flavour;
-use engine::position::LogPosition;
+use binlog::LogPosition;
 
 use super::status::Positioning;
 use apply::mysql::sql::quote;

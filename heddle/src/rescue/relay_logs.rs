@@ -7,17 +7,17 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::{Context, Result, anyhow, bail};
+use binlog::LogPosition;
 use binlog::gtids::{Gtid, GtidState};
+use binlog::position::split_name;
 use binlog::{Event, FormatDescription, Kind, MariaDbGtid, MySqlGtid};
-use engine::position::LogPosition;
-use relay::{FileOptions, FileSource, FilesReader, LogReader, Read, RealFs, RelayLog, RelayWriter, Start, split_name};
+use relay::{FileOptions, FileSource, FilesReader, LogReader, Read, RealFs, RelayLog, RelayWriter, Start};
 use wire::Connection;
 
 use super::look::Server;
 use super::run::Request;
 use super::state::Place;
 use super::status::{Positioning, ReplicaStatus};
-use apply::spilled::{engine_position, relay_position};
 use channel::feed::relay_options;
 use channel::source::intake::{Intake, is_made_up, relay_failure};
 
@@ -147,7 +147,7 @@ impl RelayLogs {
         };
         if place.positioning == Positioning::File {
             let position = place.position.as_ref().ok_or_else(|| anyhow!("no position to start at"))?;
-            copy.writer.restart(&relay_position(position));
+            copy.writer.restart(position);
         }
         for (index, file) in self.files.iter().enumerate() {
             let mut reader = open(file, index + 1 == self.files.len())?;
@@ -168,7 +168,7 @@ impl RelayLogs {
 pub fn holds(dir: &Path, options: relay::Options, applied: Option<&LogPosition>, copied_to: &LogPosition) -> bool {
     let Ok((_writer, shared)) = RelayLog::open(Arc::new(RealFs), dir, options) else { return false };
     let (Some(first), Some(durable)) = (shared.first(), shared.durable()) else { return false };
-    applied.is_none_or(|applied| first <= relay_position(applied)) && durable >= relay_position(copied_to)
+    applied.is_none_or(|applied| first <= *applied) && durable >= *copied_to
 }
 
 struct Copying<'a> {
@@ -244,7 +244,7 @@ impl Copying<'_> {
         let end = self.writer.resume_position().filter(|_| self.taking || !self.writer.gtids().is_empty());
         self.writer.close().map_err(|error| relay_failure(&error))?;
         let end = end.ok_or_else(|| anyhow!("the replica's relay logs hold nothing of what comes next"))?;
-        Ok(engine_position(&end.position))
+        Ok(end.position)
     }
 }
 

@@ -6,8 +6,8 @@
 use std::collections::BTreeMap;
 
 use anyhow::{Context, Result, anyhow, bail};
+use binlog::LogPosition;
 use binlog::gtids::GtidState;
-use engine::position::LogPosition;
 use serde::{Deserialize, Serialize};
 use wire::Connection;
 

@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 
 use binlog::Flavour;
-use engine::position::LogPosition;
+use binlog::LogPosition;
 
 /// Columns of one row, by their names in today's words: `Slave_IO_Running` is `replica_io_running`.
 #[derive(Clone, Debug, Default)]

@@ -3,8 +3,8 @@
 use crate::error::{Error, IoContext, Result};
 use crate::fs::{Fs, ReadFile, read_full};
 use crate::place::{Place, PlaceLog, open_read};
-use crate::position::LogPosition;
 use crate::reader::Located;
+use binlog::LogPosition;
 use binlog::frame::compressed_by;
 use binlog::{Corrupt, Event, Finish, FormatDescription, Framer, Kind, Step, What};
 use std::path::Path;

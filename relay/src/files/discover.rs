@@ -1,7 +1,7 @@
 //! From what a user names to a list of binary log files in their order.
 
 use crate::error::{Error, IoContext, Result};
-use crate::position::split_name;
+use binlog::position::split_name;
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::Read;

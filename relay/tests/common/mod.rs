@@ -1,11 +1,12 @@
 //! A source of plausible events, and helpers that all tests share.
 #![allow(dead_code)] // each test binary uses a part of it
 
+use binlog::LogPosition;
 use binlog::encode::{self, FormatSpec, Head};
 use binlog::{Checksum, Event, Flavour, FormatDescription, Kind, MariaDbGtid, MariaDbGtidList, MySqlGtid};
 use bytes::Bytes;
 use relay::fs::{FaultyFs, Fs};
-use relay::{LogPosition, LogReader, Options, Read, RelayLog, RelayShared, RelayWriter, Result, Start};
+use relay::{LogReader, Options, Read, RelayLog, RelayShared, RelayWriter, Result, Start};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 

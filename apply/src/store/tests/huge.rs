@@ -10,7 +10,7 @@ use engine::transaction::Body;
 use relay::{FileOptions, FilesReader, LogReader, Read, RealFs};
 
 use super::lab::{Lab, Source, Val, counts, format, int, rows_of, text, transaction};
-use crate::spilled::{Spill, engine_position};
+use crate::spilled::Spill;
 use crate::store::files::Files;
 use crate::store::{finish_staged, keys};
 
@@ -44,7 +44,7 @@ fn spilled(lab: &mut Lab, dir: &std::path::Path, events: &[Vec<u8>]) -> Result<(
         if assembler.is_between_transactions() {
             first = Some((located.place.clone(), Arc::clone(&located.format)));
         }
-        let (start, end) = (engine_position(&located.position), engine_position(&located.end_position()));
+        let (start, end) = (located.position.clone(), located.end_position());
         let Some(mut done) = assembler.event(&located.event, &located.format, &start, &end).unwrap() else { continue };
         assert!(matches!(done.body, Body::Spilled { .. }));
         let before = lab.marker.mark().clone();

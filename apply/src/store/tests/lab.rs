@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use binlog::LogPosition;
 use binlog::encode::{FormatSpec, Head, RowsSpec, TableMapSpec, format_description, query, rows, table_map, xid};
 use binlog::{Bitmap, Checksum, Column, ColumnKind, Event, Flavour, FormatDescription, KeyPart, RowsKind};
 use bytes::Bytes;
@@ -11,7 +12,6 @@ use engine::compact::plan;
 use engine::failure::Failure;
 use engine::group::{Group, GroupId, Held};
 use engine::keying::Keying;
-use engine::position::LogPosition;
 use engine::progress::{Mark, Marker};
 use engine::schema::Catalogue;
 use engine::transaction::Transaction;

@@ -11,11 +11,11 @@ use rand::{Rng, SeedableRng};
 use super::target::Database;
 use crate::Seq;
 use crate::keying::Keying;
-use crate::position::LogPosition;
 use crate::schema::ForeignKey;
 use crate::tags::Generation;
 use crate::testing::{FakeCatalogue, Log, Row, RowChange, TestTable, Value, delete, insert, int, update};
 use crate::transaction::{BarrierCause, Transaction};
+use binlog::LogPosition;
 use binlog::gtids::Gtid;
 
 /// Two schemas; a parent with a unique value, its child, a table without a key.
@@ -215,8 +215,8 @@ fn tag(
             offset = index;
         }
         transaction.seq = index as Seq + 1;
-        transaction.start = LogPosition::new(&format!("binlog.{file:06}"), index as u64 * 10);
-        transaction.end = LogPosition::new(&format!("binlog.{file:06}"), index as u64 * 10 + 10);
+        transaction.start = LogPosition::new(format!("binlog.{file:06}"), index as u64 * 10);
+        transaction.end = LogPosition::new(format!("binlog.{file:06}"), index as u64 * 10 + 10);
         transaction.tags.session = random.random_range(1..6);
         if let Some(cause) = touched[index].1 {
             transaction.barrier = Some(cause);
