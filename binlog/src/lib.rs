@@ -43,6 +43,7 @@ pub mod rows;
 pub mod rows_query;
 pub mod status_vars;
 pub mod table_map;
+pub mod text;
 pub mod transaction_payload;
 pub mod user_var;
 pub mod value;
