@@ -4,37 +4,14 @@
 //! session state · `progress` the bookkeeping tables · `opened` what they hold · `catalogue` table definitions · `fingerprint` was a DDL executed · `executed` was a GTID ·
 //! `lookup` rows that MariaDB could take for others · `row_end` until when they are valid · `images` rows in one piece · `sequence` · `by_name` what sessions have to know of tables · `info` what the server is · `check` and `check_schema` for `--dry-run` · `failures` its errors.
 
-mod alone;
-mod answers;
-mod branches;
-mod by_name;
 mod catalogue;
-mod check;
-mod check_schema;
-mod context;
-mod early;
-mod executed;
-pub mod failures;
-mod fingerprint;
-mod images;
-mod in_order;
-pub mod info;
-mod intent;
-mod kept;
-pub mod lenient;
-mod lookup;
-mod note;
-mod opened;
 pub mod progress;
-mod row_end;
 mod rows;
 mod script;
-mod sequence;
+pub mod server;
 mod session;
-mod single;
-pub mod sql;
-mod statement;
-pub mod status;
+mod statements;
+mod target;
 mod xa;
 
 use std::collections::HashSet;
@@ -51,31 +28,38 @@ use engine::scheduler::CommitOrder;
 use engine::schema::Catalogue;
 use wire::{ConnectOptions, Connection};
 
-use self::branches::Branches;
-use self::by_name::{ByName, Name};
 use self::catalogue::MySqlCatalogue;
-use self::failures::{code, failed};
-use self::info::TargetInfo;
-use self::intent::{Intent, OWN_DOMAIN};
-use self::lookup::Lookup;
-use self::note::ProgressTable;
-use self::progress::{SCHEMA, Statements};
-use self::row_end::RowEnd;
-use self::sequence::Sequence;
-use self::session::MySqlSession;
-use self::sql::quote;
+use self::progress::statements as progress_sql;
+use self::progress::{executed, load};
+use self::rows::row_end;
+use self::server::{errors, info, privileges, unsafe_settings};
+use self::statements::{nontransactional, pipeline};
+use self::target::check_definitions;
+use self::xa::{deferred, prepare};
 use super::{Opened, Session, Target};
 use crate::checks::{Checks, SourceFacts};
+use crate::mysql::progress::as_row::ProgressTable;
+use crate::mysql::progress::statements::{SCHEMA, Statements};
+use crate::mysql::rows::ambiguous_rows::Lookup;
+use crate::mysql::rows::by_name::{ByName, Name};
+use crate::mysql::rows::row_end::RowEnd;
+use crate::mysql::rows::sequences::Sequence;
+use crate::mysql::server::errors::{code, failed};
+use crate::mysql::server::info::TargetInfo;
+use crate::mysql::server::sql::quote;
+use crate::mysql::session::MySqlSession;
+use crate::mysql::statements::exactly_once::{Intent, OWN_DOMAIN};
+use crate::mysql::xa::connections::Branches;
 use crate::retry::until_reached;
 
 /// What the sessions of one target share.
 pub struct Shared {
-    pub(self) options: ConnectOptions,
-    pub(self) info: TargetInfo,
-    pub(self) channel: String,
-    pub(self) preserve_gtids: bool,
+    pub(in crate::mysql) options: ConnectOptions,
+    pub(in crate::mysql) info: TargetInfo,
+    pub(in crate::mysql) channel: String,
+    pub(in crate::mysql) preserve_gtids: bool,
     /// Changes go into the target's own binary log, if it has one.
-    pub(self) logged: bool,
+    pub(in crate::mysql) logged: bool,
     /// Number of the lease that this process holds.
     epoch: AtomicU64,
     /// How its progress is noted as a row, once the channel is opened; `None`: only by statements.
@@ -92,13 +76,13 @@ pub struct Shared {
     alone: Mutex<Option<MySqlSession>>,
     /// Of the transaction that it last ran, see [`engine::transaction::Transaction::source_starts`].
     source_starts: AtomicU32,
-    pub(self) sharing: Mutex<in_order::Sharing>,
+    pub(in crate::mysql) sharing: Mutex<pipeline::Sharing>,
     branches: Mutex<Branches>,
     /// Of tables whose rows MariaDB could take for others.
     lookups: ByName<Lookup>,
-    pub(self) sequences: ByName<Sequence>,
+    pub(in crate::mysql) sequences: ByName<Sequence>,
     /// `None`: the target's rows end no later than any source's.
-    pub(self) row_ends: Option<Arc<ByName<RowEnd>>>,
+    pub(in crate::mysql) row_ends: Option<Arc<ByName<RowEnd>>>,
 }
 
 fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -282,7 +266,7 @@ impl Target for MySqlTarget {
 
     fn open(&self) -> Result<Opened, Failure> {
         let mut control = locked(&self.control);
-        lenient::refuse(&mut control, &self.shared.info)?;
+        unsafe_settings::refuse(&mut control, &self.shared.info)?;
         self.take_lock(&mut control)?;
         let log = |control: &mut Connection, on: u8| match self.shared.preserve_gtids && self.shared.info.log_bin {
             true => control.execute(format!("SET SESSION sql_log_bin={on}")).map(|_| ()).map_err(failed),
@@ -292,10 +276,10 @@ impl Target for MySqlTarget {
         let known = control.scalar(format!("SELECT COUNT(*) FROM {SCHEMA}.progress WHERE channel={channel}"));
         if known.ok().flatten().as_deref() != Some("1") {
             self.logged_beside_the_source(&mut control)?;
-            for statement in progress::create() {
+            for statement in progress_sql::create() {
                 control.execute(&statement).map_err(failed)?;
             }
-            let column = failures::FENCE_COLUMN;
+            let column = errors::FENCE_COLUMN;
             let owner = format!("SELECT {channel},0,0,'',0,'',0,'','',0");
             control
                 .execute(format!(
@@ -304,16 +288,16 @@ impl Target for MySqlTarget {
                 ))
                 .map_err(failed)?;
         }
-        if control.scalar(progress::has_workers()).map_err(failed)?.as_deref() == Some("0") {
+        if control.scalar(progress_sql::has_workers()).map_err(failed)?.as_deref() == Some("0") {
             self.logged_beside_the_source(&mut control)?;
-            control.execute(progress::add_workers()).map_err(failed)?;
+            control.execute(progress_sql::add_workers()).map_err(failed)?;
         }
-        if control.scalar(kept::is_there()).map_err(failed)?.as_deref() == Some("0") {
+        if control.scalar(deferred::is_there()).map_err(failed)?.as_deref() == Some("0") {
             self.logged_beside_the_source(&mut control)?;
-            control.execute(kept::create()).map_err(failed)?;
+            control.execute(deferred::create()).map_err(failed)?;
         }
         log(&mut control, 0)?;
-        let column = failures::FENCE_COLUMN;
+        let column = errors::FENCE_COLUMN;
         let owner = format!("{}@{}", std::process::id(), host_name());
         control
             .execute(format!(
@@ -341,32 +325,32 @@ impl Target for MySqlTarget {
             .map_err(failed)?;
         log(&mut control, 1)?;
         session::sweep(&self.shared, &mut control)?;
-        let mut found = opened::read(&mut control, &self.shared.channel)?
+        let mut found = load::read(&mut control, &self.shared.channel)?
             .ok_or_else(|| Failure::new(FailureKind::Refused, format!("{SCHEMA}.progress has no row for {channel}")))?;
         if self.shared.preserve_gtids && self.shared.info.gtid_mode {
             found.opened.executed = executed::of_others(&mut control)?;
         }
         self.shared.epoch.store(found.epoch, Ordering::SeqCst);
         *locked(&self.shared.progress_table) = ProgressTable::read(&mut control)?.map(Arc::new);
-        kept::prepare_all(&self.shared, &mut control)?;
-        match xa::prepared(&mut control) {
+        deferred::prepare_all(&self.shared, &mut control)?;
+        match prepare::prepared(&mut control) {
             Err(lost) if lost.kind == FailureKind::ConnectionLost => return Err(lost),
             // Without the privilege no branch of a log is applied either.
             Err(_) => {}
             Ok(prepared) => {
                 found.opened.prepared = prepared;
-                found.opened.keeps_branches = !self.shared.preserve_gtids && xa::keeps_prepared(&self.shared.info);
+                found.opened.keeps_branches = !self.shared.preserve_gtids && prepare::keeps_prepared(&self.shared.info);
             }
         }
         if let Some(intent) = found.intent.as_ref().filter(|intent| intent.is_partly()) {
-            return Err(early::left_by_an_earlier_run(intent.seq, found.opened.mark.as_ref()));
+            return Err(nontransactional::left_by_an_earlier_run(intent.seq, found.opened.mark.as_ref()));
         }
         *locked(&self.shared.intent) = found.intent;
         Ok(found.opened)
     }
 
     fn peek(&self) -> Result<Opened, Failure> {
-        let found = opened::read(&mut locked(&self.control), &self.shared.channel)?;
+        let found = load::read(&mut locked(&self.control), &self.shared.channel)?;
         Ok(found.map_or_else(Opened::default, |found| found.opened))
     }
 
@@ -479,8 +463,8 @@ impl Target for MySqlTarget {
     }
 
     fn check(&self, source: Option<&SourceFacts>, report: &mut Checks) {
-        check::target(&self.shared, &mut locked(&self.control), report);
-        check_schema::target(&self.shared, source, report);
+        privileges::target(&self.shared, &mut locked(&self.control), report);
+        check_definitions::target(&self.shared, source, report);
     }
 
     fn show_source_lost(&self, lost: bool) {
@@ -507,7 +491,7 @@ impl Target for MySqlTarget {
         *locked(&self.source_lost) = None;
         let mut control = locked(&self.control);
         *locked(&self.shared.alone) = None;
-        if let Err(failure) = kept::prepare_all(&self.shared, &mut control)
+        if let Err(failure) = deferred::prepare_all(&self.shared, &mut control)
             && failure.kind != FailureKind::Fenced
         {
             tracing::warn!(

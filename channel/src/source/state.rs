@@ -1,7 +1,7 @@
 //! Questions to a live source: who it is, where its binary log ends, what it has executed.
 
 use anyhow::{Context, Result, anyhow, bail};
-use apply::mysql::info::machine;
+use apply::mysql::server::info::machine;
 use binlog::Flavour;
 use binlog::LogPosition;
 use binlog::gtids::{GtidPos, GtidSet, GtidState};

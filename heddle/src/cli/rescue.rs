@@ -17,7 +17,7 @@ use crate::report::out::{complain, say};
 use crate::rescue::report::{Outcome, Report};
 use crate::rescue::run::{self, LogBin, Request};
 use crate::rescue::status::ReplicaStatus;
-use apply::mysql::sql::quote;
+use apply::mysql::server::sql::quote;
 
 /// Make a lagging replica catch up: take over from its own applier, apply in parallel, hand back
 ///

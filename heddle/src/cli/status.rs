@@ -31,7 +31,7 @@ pub fn run(args: &StatusArgs) -> Result<ExitCode> {
         Some(path) => apply::store::status(std::path::Path::new(path)).map_err(anyhow::Error::new)?,
         None => {
             let options = connect::options(End::Target, &args.to, args.target_defaults_file.as_deref())?;
-            apply::mysql::status::read(&options).map_err(anyhow::Error::new)?
+            apply::mysql::progress::status::read(&options).map_err(anyhow::Error::new)?
         }
     };
     if let Some(name) = &args.channel {

@@ -60,7 +60,7 @@ fn sample_rows(replica: &ConnectOptions) -> Result<f64> {
     let schema = replica
         .scalar("SELECT MAX(schema_name) FROM information_schema.schemata WHERE schema_name NOT IN ('mysql','sys','information_schema','performance_schema')")?
         .unwrap_or_else(|| "mysql".to_owned());
-    let table = format!("{}.{TABLE}", apply::mysql::sql::identifier(&schema));
+    let table = format!("{}.{TABLE}", apply::mysql::server::sql::identifier(&schema));
     let create = format!(
         "CREATE TEMPORARY TABLE {table} (id INT PRIMARY KEY, k INT NOT NULL, c CHAR(120) NOT NULL, KEY (k)) ENGINE=InnoDB"
     );

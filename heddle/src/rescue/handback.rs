@@ -19,7 +19,7 @@ use super::look;
 use super::native::{HOLD_S, Native};
 use super::state::{self, Phase, Place, Saved};
 use super::status::{Positioning, Receiver, ReplicaStatus};
-use apply::mysql::sql::quote;
+use apply::mysql::server::sql::quote;
 
 /// What is applied when Heddle is done: everything before these, nothing after.
 #[derive(Clone, Debug, PartialEq, Eq)]

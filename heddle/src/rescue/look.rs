@@ -12,8 +12,8 @@ use wire::{ConnectOptions, Connection};
 use super::native::Native;
 use super::state::Place;
 use super::status::{Columns, Positioning, ReplicaStatus};
-use apply::mysql::lenient;
-use apply::mysql::sql::quote;
+use apply::mysql::server::unsafe_settings;
+use apply::mysql::server::sql::quote;
 use channel::source::state::SourceState;
 
 /// The replica itself, without its channels.
@@ -98,7 +98,7 @@ impl Server {
             server.speed.retain(|(name, _)| !name.starts_with("slave_"));
         }
         let value = |name: &str| variables.get(name).cloned();
-        server.lenient = lenient::settings(server.flavour(), server.version, &value);
+        server.lenient = unsafe_settings::settings(server.flavour(), server.version, &value);
         server.skips_marked = value("replicate_events_marked_for_skip").filter(|value| value != "REPLICATE");
         let workers = ["replica_parallel_workers", "slave_parallel_workers", "slave_parallel_threads"];
         server.workers = text(&workers).parse().unwrap_or(0);

@@ -9,7 +9,7 @@ use binlog::Flavour;
 use binlog::LogPosition;
 
 use super::status::Positioning;
-use apply::mysql::sql::quote;
+use apply::mysql::server::sql::quote;
 
 /// The greatest delay that both servers take, in seconds.
 pub const HOLD_S: u64 = 2_147_483_647;

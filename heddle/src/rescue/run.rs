@@ -22,7 +22,7 @@ use crate::report::out::{chain, say};
 use apply::Target;
 use apply::mysql::MySqlTarget;
 use apply::mysql::progress::SCHEMA;
-use apply::mysql::sql::quote;
+use apply::mysql::server::sql::quote;
 use channel::source::sync::RelaySync;
 
 /// How to reach the source that a replica names.

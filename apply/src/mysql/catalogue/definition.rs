@@ -8,8 +8,8 @@ use engine::schema::{Alone, Column, KeyPart, TableOrderCause, Timed, UniqueKey};
 use wire::Row;
 
 use super::{history, periods};
-use crate::mysql::row_end::{self, RowEnd};
-use crate::mysql::sql::identifier;
+use crate::mysql::rows::row_end::{self, RowEnd};
+use crate::mysql::server::sql::identifier;
 
 /// One table, without its relations.
 #[derive(Debug, Default)]

@@ -5,7 +5,7 @@
 
 use engine::schema::Alone;
 
-use crate::mysql::row_end::RowEnd;
+use crate::mysql::rows::row_end::RowEnd;
 
 /// `create_table`: what `SHOW CREATE TABLE` says of a table with system versioning. A name or a comment that says so, too, only makes its transactions run
 /// alone.

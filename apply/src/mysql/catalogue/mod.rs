@@ -20,10 +20,11 @@ use wire::Connection;
 use self::definition::Definition;
 use self::held::Held;
 use self::relations::{Relation, Relations};
-use super::by_name::Name;
-use super::sequence::Sequence;
-use super::sql::quote;
-use super::{Shared, lookup};
+use super::Shared;
+use super::rows::ambiguous_rows;
+use crate::mysql::rows::by_name::Name;
+use crate::mysql::rows::sequences::Sequence;
+use crate::mysql::server::sql::quote;
 
 pub struct MySqlCatalogue {
     connection: Connection,
@@ -204,7 +205,7 @@ impl MySqlCatalogue {
             key.parts.iter().any(part)
         };
         let may_be = !definition.unique_keys.is_empty() && definition.unique_keys.iter().all(uncertain);
-        let lookup = if may_be { lookup::read(&mut |sql| self.rows(sql), name, width)? } else { None };
+        let lookup = if may_be { ambiguous_rows::read(&mut |sql| self.rows(sql), name, width)? } else { None };
         shared.lookups.set(name, lookup);
         Ok(())
     }

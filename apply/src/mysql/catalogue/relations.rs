@@ -6,7 +6,7 @@ use engine::schema::Column;
 use wire::Row;
 
 use super::Name;
-use crate::mysql::sql::quote;
+use crate::mysql::server::sql::quote;
 
 /// One foreign key.
 #[derive(Clone, Debug)]

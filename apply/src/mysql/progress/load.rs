@@ -1,0 +1,50 @@
+//! What the bookkeeping tables hold of one channel. Only reads.
+
+use engine::failure::{Failure, FailureKind};
+use wire::{Connection, Row};
+
+use crate::Opened;
+use crate::mysql::progress::statements::{MARK_COLUMNS, SCHEMA, read_mark};
+use crate::mysql::server::errors::{FENCE_COLUMN, NOT_THERE, failed};
+use crate::mysql::server::sql::quote;
+use crate::mysql::statements::exactly_once::Intent;
+
+pub struct Found {
+    pub opened: Opened,
+    /// Number of the last lease that was taken.
+    pub epoch: u64,
+    pub intent: Option<Intent>,
+}
+
+/// `None`: the target has never heard of the channel.
+pub fn read(connection: &mut Connection, channel: &str) -> Result<Option<Found>, Failure> {
+    let channel = quote(channel);
+    let row = connection.row(format!(
+        "SELECT {MARK_COLUMNS},{FENCE_COLUMN},intent,source,started FROM {SCHEMA}.progress WHERE channel={channel}"
+    ));
+    let row = match row {
+        Err(error) if error.code().is_some_and(|code| NOT_THERE.contains(&code)) => return Ok(None),
+        row => row.map_err(failed)?,
+    };
+    let Some(row) = row else { return Ok(None) };
+    let islands = connection
+        .rows(format!("SELECT first_seq,last_seq FROM {SCHEMA}.islands WHERE channel={channel} ORDER BY first_seq"))
+        .map_err(failed)?;
+    let bad = |why: String| Failure::new(FailureKind::Refused, format!("{SCHEMA}.progress: {why}"));
+    let number = |row: &Row, at: usize| row.required::<u64>(at).map_err(|error| bad(error.to_string()));
+    let mark = read_mark(&row).map_err(bad)?;
+    let text = row.text(6).map_err(failed)?;
+    let intent = text.map(Intent::required).transpose()?;
+    let mut opened = Opened { intent: text.map(str::to_owned), ..Opened::default() };
+    for island in &islands {
+        let (first, last) = (number(island, 0)?, number(island, 1)?);
+        if last > mark.seq {
+            opened.islands.push((first, last));
+        }
+    }
+    if number(&row, 8)? == 1 {
+        opened.mark = Some(mark);
+        opened.source = row.text(7).map_err(failed)?.map(str::to_owned);
+    }
+    Ok(Some(Found { opened, epoch: number(&row, 5)?, intent }))
+}

@@ -1,0 +1,9 @@
+//! What the target remembers of a channel: its tables, the statements on them, the row that says the same, and who reads them.
+
+pub(in crate::mysql) mod as_row;
+pub(in crate::mysql) mod executed;
+pub(in crate::mysql) mod load;
+pub(in crate::mysql) mod statements;
+pub mod status;
+
+pub use self::statements::{SCHEMA, TABLES, create};

@@ -1,0 +1,3 @@
+//! Rows as `BINLOG` statements.
+
+pub(in crate::mysql) mod encoder;

@@ -1,0 +1,42 @@
+//! What sessions have to know of some tables, noted by the catalogue when it reads their definitions.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex};
+
+use binlog::TableMap;
+
+use crate::mysql::locked;
+
+/// Schema and table.
+pub type Name = (String, String);
+
+/// Few tables have an entry, most targets' none.
+#[derive(Debug)]
+pub struct ByName<T>(Mutex<HashMap<Name, Arc<T>>>);
+
+impl<T> Default for ByName<T> {
+    fn default() -> Self {
+        Self(Mutex::default())
+    }
+}
+
+impl<T> ByName<T> {
+    pub fn set(&self, name: &Name, entry: Option<T>) {
+        match entry {
+            Some(entry) => locked(&self.0).insert(name.clone(), Arc::new(entry)),
+            None => locked(&self.0).remove(name),
+        };
+    }
+
+    pub fn forget(&self, is_one: impl Fn(&Name) -> bool) {
+        locked(&self.0).retain(|name, _| !is_one(name));
+    }
+
+    pub fn get(&self, map: &TableMap) -> Option<Arc<T>> {
+        let entries = locked(&self.0);
+        if entries.is_empty() {
+            return None;
+        }
+        entries.get(&(map.schema.clone(), map.table.clone())).cloned()
+    }
+}

@@ -1,0 +1,177 @@
+//! Server errors, by what has to happen next.
+
+use engine::failure::{Failure, FailureKind};
+
+/// Name of the column that the fence sets to NULL, which its definition forbids: see `progress`.
+pub const FENCE_COLUMN: &str = "lease_epoch";
+
+/// Error numbers: MySQL's and MariaDB's `errmsg` files agree on all of these.
+pub(in crate::mysql) mod code {
+    pub const CON_COUNT: u16 = 1040;
+    pub const ACCESS_DENIED_DB: u16 = 1044;
+    pub const ACCESS_DENIED: u16 = 1045;
+    pub const BAD_NULL: u16 = 1048;
+    pub const BAD_DB: u16 = 1049;
+    pub const BAD_TABLE: u16 = 1051;
+    pub const DUP_ENTRY: u16 = 1062;
+    pub const DISK_FULL: u16 = 1021;
+    /// A file could not be written, as the system says: `EE_WRITE` of the transaction's cache of the binary log, say; `ER_ERROR_ON_WRITE`.
+    pub const NOT_WRITTEN: [u16; 2] = [3, 1026];
+    pub const DUP_KEY: u16 = 1022;
+    pub const UNKNOWN: u16 = 1105;
+    pub const KEY_NOT_FOUND: u16 = 1032;
+    pub const RECORD_FILE_FULL: u16 = 1114;
+    pub const TABLEACCESS_DENIED: u16 = 1142;
+    pub const NO_SUCH_TABLE: u16 = 1146;
+    pub const NO_SUCH_THREAD: u16 = 1094;
+    /// What a server without `local_infile` says: MySQL before 8.0.19, MySQL, MariaDB since 10.5.
+    pub const LOCAL_INFILE_OFF: [u16; 3] = [1148, 3948, 4166];
+    /// The schema of a DROP DATABASE.
+    pub const DB_DROP_EXISTS: u16 = 1008;
+    pub const PACKET_TOO_LARGE: u16 = 1153;
+    /// MariaDB in REPEATABLE READ, `innodb_snapshot_isolation`: somebody else has changed the row since the transaction began to read.
+    pub const CHECKREAD: u16 = 1020;
+    pub const LOCK_WAIT_TIMEOUT: u16 = 1205;
+    pub const LOCK_DEADLOCK: u16 = 1213;
+    pub const SPECIFIC_ACCESS_DENIED: u16 = 1227;
+    pub const ACCESS_DENIED_NO_PASSWORD: u16 = 1698;
+    pub const OPTION_PREVENTS_STATEMENT: u16 = 1290;
+    pub const TOO_MANY_USER_CONNECTIONS: u16 = 1203;
+    pub const USER_LIMIT_REACHED: u16 = 1226;
+    pub const SERVER_OFFLINE_MODE: u16 = 3032;
+    pub const QUERY_INTERRUPTED: u16 = 1317;
+    pub const ROW_IS_REFERENCED: u16 = 1451;
+    pub const NO_REFERENCED_ROW: u16 = 1452;
+    pub const TABLE_DEF_INCOMPATIBLE: u16 = 1535;
+    pub const CONVERSION_FAILED: u16 = 1677;
+    pub const READ_ONLY_TRANSACTION: u16 = 1792;
+    pub const SUPER_READ_ONLY: u16 = 1836;
+}
+
+/// Unknown database, no such table: what is asked of the bookkeeping tables where nothing has ever run.
+pub const NOT_THERE: [u16; 2] = [code::BAD_DB, code::NO_SUCH_TABLE];
+
+/// What helps if connecting again and again does not.
+fn lost_remedy(error: &wire::Error) -> &'static str {
+    match error {
+        wire::Error::Connect { source, .. } if matches!(source.raw_os_error(), Some(libc::EMFILE | libc::ENFILE)) => {
+            "raise the limit of open files for heddle (ulimit -n, or LimitNOFILE= of its service), or use fewer --workers"
+        }
+        wire::Error::Connect { .. } => {
+            "see that the target runs and can be reached from here, then run the same command again"
+        }
+        _ if error.code().is_some_and(|number| matches!(number, code::CON_COUNT | code::TOO_MANY_USER_CONNECTIONS)) => {
+            TOO_MANY
+        }
+        _ => {
+            "the target's error log says why, unless the network did it; when that is over, run the same command again"
+        }
+    }
+}
+
+const TOO_MANY: &str = "use fewer --workers, or raise the target's max_connections (max_user_connections)";
+
+/// The failure that an error of a target connection means for the group under way.
+pub fn failure(error: &wire::Error) -> Failure {
+    // The connection is gone with this one, too, but a new one would fare no better.
+    let too_large = error.code() == Some(code::PACKET_TOO_LARGE);
+    let refused_login = matches!(error, wire::Error::Auth { .. });
+    if (error.is_connection_lost() || error.is_transient_network()) && !too_large && !refused_login {
+        let lost = Failure::new(FailureKind::ConnectionLost, error.to_string()).remedy(lost_remedy(error));
+        return error.code().map_or(lost.clone(), |number| lost.code(number));
+    }
+    let Some(number) = error.code() else {
+        return Failure::new(FailureKind::Refused, error.to_string());
+    };
+    let text = error.to_string();
+    if refused_login && number == code::ACCESS_DENIED {
+        // Its text says what to check.
+        return Failure::new(FailureKind::Refused, text).code(number);
+    }
+    let (kind, remedy) = match number {
+        code::CHECKREAD | code::LOCK_DEADLOCK | code::LOCK_WAIT_TIMEOUT | code::QUERY_INTERRUPTED => {
+            (FailureKind::Conflict, "")
+        }
+        code::BAD_NULL if text.contains(FENCE_COLUMN) => (
+            FailureKind::Fenced,
+            "another heddle has taken this channel over, or its progress was changed by hand; make sure that only one runs, \
+             then start it again",
+        ),
+        code::KEY_NOT_FOUND => (
+            FailureKind::Divergence,
+            "the row that the source changed is not on the target: find out who changed the target, bring the row back as the \
+             source had it before this transaction, and run the same command again",
+        ),
+        code::DUP_ENTRY | code::DUP_KEY => (
+            FailureKind::Divergence,
+            "a row that the source inserted is already on the target: find out who wrote it, remove it, and run the same \
+             command again",
+        ),
+        code::ROW_IS_REFERENCED | code::NO_REFERENCED_ROW => (
+            FailureKind::Divergence,
+            "a foreign key fails that held on the source: parent or child rows differ on the target; repair them and run the \
+             same command again",
+        ),
+        number
+            if matches!(number, code::DISK_FULL | code::RECORD_FILE_FULL)
+                || code::NOT_WRITTEN.contains(&number)
+                    && (text.contains("errno 28") || text.contains("rrcode: 28")) =>
+        {
+            (
+                FailureKind::Exhausted,
+                "the target's disk or tablespace is full: make room and run the same command again",
+            )
+        }
+        code::USER_LIMIT_REACHED => (
+            FailureKind::Exhausted,
+            "heddle's account has used up what it may do in an hour (MAX_CONNECTIONS_PER_HOUR and its like): raise it with ALTER USER … WITH",
+        ),
+        code::SERVER_OFFLINE_MODE => (
+            FailureKind::Exhausted,
+            "the target is in maintenance (offline_mode=ON): when that is over, run the same command again",
+        ),
+        code::OPTION_PREVENTS_STATEMENT if !text.contains("read-only") => {
+            (FailureKind::Refused, "the target is started with an option, or set, to refuse this: the message names it")
+        }
+        code::OPTION_PREVENTS_STATEMENT | code::SUPER_READ_ONLY | code::READ_ONLY_TRANSACTION => (
+            FailureKind::Refused,
+            "the target is read-only: SET GLOBAL read_only=OFF (super_read_only=OFF and transaction_read_only=OFF, too), or grant the account the \
+             privilege to write to a read-only server",
+        ),
+        code::ACCESS_DENIED | code::ACCESS_DENIED_DB | code::TABLEACCESS_DENIED | code::SPECIFIC_ACCESS_DENIED => {
+            (FailureKind::Refused, "grant the privilege named in the message to heddle's account (docs/privileges.md)")
+        }
+        code::ACCESS_DENIED_NO_PASSWORD => (
+            FailureKind::Refused,
+            "at an account statement: heddle's account may not hand on a role (GRANT it TO the account WITH ADMIN OPTION), or the right of proxies \
+             (GRANT PROXY ON ''@'' TO it WITH GRANT OPTION), see docs/privileges.md; else: the account needs a password",
+        ),
+        code::NO_SUCH_TABLE | code::BAD_TABLE | code::BAD_DB => (
+            FailureKind::Refused,
+            "the target lacks a table or schema that the source has: load the source's schema and data as of the start position \
+             first",
+        ),
+        code::TABLE_DEF_INCOMPATIBLE | code::CONVERSION_FAILED => (
+            FailureKind::Refused,
+            "the target's columns can not hold the source's: make the definitions equal, or allow the conversion with \
+             replica_type_conversions (slave_type_conversions) on the target",
+        ),
+        code::UNKNOWN => (
+            FailureKind::Refused,
+            "the server says no more than this about a row that it can not apply. Most often a column of the target's table can not hold the \
+             source's: compare the definitions; or heddle's account lacks a privilege on the table (docs/privileges.md)",
+        ),
+        _ if code::LOCAL_INFILE_OFF.contains(&number) => (
+            FailureKind::Refused,
+            "the source's log has a LOAD DATA as a statement: SET GLOBAL local_infile=ON on the target and run the same command again",
+        ),
+        code::PACKET_TOO_LARGE => (FailureKind::Refused, "raise max_allowed_packet on the target"),
+        _ => (FailureKind::Refused, "see the message; when the cause is gone, run the same command again"),
+    };
+    Failure::new(kind, text).code(number).remedy(remedy)
+}
+
+/// `map_err(failed)`
+pub fn failed(error: wire::Error) -> Failure {
+    failure(&error)
+}

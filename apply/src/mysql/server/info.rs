@@ -1,0 +1,175 @@
+//! What kind of server the target is, as far as applying depends on it.
+
+use std::time::Duration;
+
+use binlog::Flavour;
+use engine::failure::{Failure, FailureKind};
+use wire::Connection;
+
+use crate::mysql::server::errors::failed;
+
+#[derive(Clone, Debug)]
+pub struct TargetInfo {
+    pub flavour: Flavour,
+    pub version: (u16, u16, u16),
+    pub version_text: String,
+    /// `max_allowed_packet`, in bytes.
+    pub packet_bytes_max: usize,
+    pub log_bin: bool,
+    pub binlog_format_is_row: bool,
+    /// MySQL's gtid_mode is ON or ON_PERMISSIVE.
+    pub gtid_mode: bool,
+    /// Its set of executed GTIDs survives a crash with the rows that it is about.
+    pub durable_gtids: bool,
+    pub read_only: bool,
+    pub max_connections: u64,
+    pub server_id: u64,
+    /// `default_table_encryption` of MySQL 8.0.16 and later.
+    pub encrypts_tables: bool,
+    /// `sql_generate_invisible_primary_key` of MySQL 8.0.30 and later: tables without a primary key get a further column.
+    pub adds_primary_keys: bool,
+    /// MySQL 8 and later: its performance schema is on, and shows who holds the lock that somebody waits for.
+    pub shows_lock_holders: bool,
+}
+
+impl TargetInfo {
+    /// For tests: one of which nothing else matters.
+
+    /// Tells running servers apart: two addresses with the same answer are one server.
+    pub fn machine(connection: &mut Connection) -> Result<String, wire::Error> {
+        let sql = match connection.server().is_mariadb() {
+            false => "SELECT @@global.server_uuid",
+            true => "SELECT CONCAT_WS(' ', @@global.server_id, @@global.hostname, @@global.port, @@global.datadir)",
+        };
+        Ok(connection.scalar(sql)?.unwrap_or_default())
+    }
+
+    #[cfg(test)]
+    pub fn of(flavour: Flavour, version: (u16, u16, u16)) -> Self {
+        Self {
+            flavour,
+            version,
+            version_text: String::new(),
+            packet_bytes_max: 0,
+            log_bin: true,
+            binlog_format_is_row: true,
+            gtid_mode: false,
+            durable_gtids: false,
+            read_only: false,
+            max_connections: 0,
+            server_id: 0,
+            encrypts_tables: false,
+            adds_primary_keys: false,
+            shows_lock_holders: true,
+        }
+    }
+
+    pub fn read(connection: &mut Connection) -> Result<Self, Failure> {
+        let server = connection.server().clone();
+        let flavour = if server.is_mariadb() { Flavour::MariaDb } else { Flavour::MySql };
+        let row = connection
+            .row("SELECT @@global.max_allowed_packet, @@global.log_bin, @@global.read_only, @@global.max_connections, @@global.server_id")
+            .map_err(failed)?
+            .ok_or_else(|| Failure::new(FailureKind::Refused, "the target answers no questions about itself"))?;
+        let number = |index: usize| row.required::<u64>(index).map_err(failed);
+        let gtid_mode = match flavour {
+            Flavour::MariaDb => false,
+            // Servers before 5.6 have no such variable.
+            Flavour::MySql if server.version < (5, 6, 5) => false,
+            Flavour::MySql => connection
+                .scalar("SELECT @@global.gtid_mode")
+                .map_err(failed)?
+                .is_some_and(|mode| mode.starts_with("ON")),
+        };
+        let log_bin = number(1)? != 0;
+        // With a binary log that is where the set is read from after a crash, and the rows from InnoDB's; without, both are there.
+        let both_synced = "SELECT @@global.sync_binlog = 1 AND @@global.innodb_flush_log_at_trx_commit = 1";
+        let durable_gtids =
+            gtid_mode && (!log_bin || connection.scalar(both_synced).map_err(failed)?.as_deref() == Some("1"));
+        // A later MySQL may have no other format and no such variable.
+        let format = connection.scalar("SELECT @@global.binlog_format");
+        let binlog_format_is_row = match format {
+            Err(error) if error.is_connection_lost() => return Err(failed(error)),
+            format => format.ok().flatten().is_none_or(|format| format == "ROW"),
+        };
+        let mut is_on = |since: (u16, u16, u16), variable: &str| {
+            let is_there = flavour == Flavour::MySql && server.version >= since;
+            let value = is_there.then(|| connection.scalar(format!("SELECT @@{variable}")).map_err(failed));
+            Ok::<_, Failure>(value.transpose()?.flatten().as_deref() == Some("1"))
+        };
+        let encrypts_tables = is_on((8, 0, 16), "default_table_encryption")?;
+        let adds_primary_keys = is_on((8, 0, 30), "sql_generate_invisible_primary_key")?;
+        Ok(Self {
+            flavour,
+            version: server.version,
+            version_text: server.version_text.clone(),
+            packet_bytes_max: number(0)? as usize,
+            log_bin,
+            binlog_format_is_row,
+            gtid_mode,
+            durable_gtids,
+            read_only: number(2)? != 0,
+            max_connections: number(3)?,
+            server_id: number(4)?,
+            encrypts_tables,
+            adds_primary_keys,
+            shows_lock_holders: is_on((8, 0, 0), "performance_schema")?,
+        })
+    }
+
+    /// MariaDB's `character_set_collations`, and the numbers of all collations in `information_schema`.
+    pub fn has_collations_of_character_sets(&self) -> bool {
+        self.flavour == Flavour::MariaDb && self.version >= (11, 3, 0)
+    }
+
+    /// How long to leave the lock information alone between two looks. The `information_schema` tables of InnoDB are a
+    /// cache that is filled anew only when nobody has read it for 100 ms (`CACHE_MIN_IDLE_TIME` in `trx0i_s.cc` of
+    /// both servers): who asks more often is shown the same answer for ever.
+    pub fn lock_waits_pause(&self) -> Duration {
+        match self.shows_lock_holders {
+            true => Duration::ZERO,
+            false => Duration::from_millis(110),
+        }
+    }
+
+    /// Whether `KILL QUERY` can end the server: where it meets a `BINLOG` statement that opens its tables. Seen: MySQL 5.7.22 and 8.0.15 (a segmentation
+    /// fault in `table_def::compatible_with`), not 9.7; since when is not known. One that waits for a row lock has opened them.
+    pub fn dies_of_interruptions(&self) -> bool {
+        self.flavour == Flavour::MySql && self.version < (9, 0, 0)
+    }
+
+    /// Rows (waiting connection id, blocking connection id) of InnoDB's row lock waits.
+    ///
+    /// In MySQL 8 and 9 the thread of a row lock is not who holds it or waits for it but who made it (`RecLock::lock_add` in `lock0lock.cc`): of a row
+    /// that a transaction has inserted, that is whoever waits for it first; of rows on a page that was reorganised, whoever did that. The
+    /// lock on the table, which each transaction makes for itself, tells whose a transaction is.
+    ///
+    /// Without its performance schema nothing says who holds a lock: then everybody who has one is in the way of who waits.
+    pub fn lock_waits_sql(&self) -> &'static str {
+        if self.shows_lock_holders {
+            "SELECT STRAIGHT_JOIN DISTINCT w.PROCESSLIST_ID, b.PROCESSLIST_ID FROM performance_schema.data_lock_waits l \
+             JOIN performance_schema.data_locks r \
+             ON r.ENGINE_TRANSACTION_ID=l.REQUESTING_ENGINE_TRANSACTION_ID AND r.LOCK_TYPE='TABLE' \
+             JOIN performance_schema.data_locks o \
+             ON o.ENGINE_TRANSACTION_ID=l.BLOCKING_ENGINE_TRANSACTION_ID AND o.LOCK_TYPE='TABLE' \
+             JOIN performance_schema.threads w ON w.THREAD_ID=r.THREAD_ID \
+             JOIN performance_schema.threads b ON b.THREAD_ID=o.THREAD_ID"
+        } else if self.flavour == Flavour::MySql && self.version >= (8, 0, 0) {
+            "SELECT w.trx_mysql_thread_id, b.trx_mysql_thread_id FROM information_schema.innodb_trx w \
+             JOIN information_schema.innodb_trx b ON b.trx_id<>w.trx_id AND b.trx_lock_structs>0 WHERE w.trx_state='LOCK WAIT'"
+        } else {
+            "SELECT w.trx_mysql_thread_id, b.trx_mysql_thread_id FROM information_schema.innodb_lock_waits l \
+             JOIN information_schema.innodb_trx w ON w.trx_id=l.requesting_trx_id \
+             JOIN information_schema.innodb_trx b ON b.trx_id=l.blocking_trx_id"
+        }
+    }
+}
+
+/// Tells running servers apart: two addresses with the same answer are one server.
+pub fn machine(connection: &mut Connection) -> Result<String, wire::Error> {
+    let sql = match connection.server().is_mariadb() {
+        false => "SELECT @@global.server_uuid",
+        true => "SELECT CONCAT_WS(' ', @@global.server_id, @@global.hostname, @@global.port, @@global.datadir)",
+    };
+    Ok(connection.scalar(sql)?.unwrap_or_default())
+}

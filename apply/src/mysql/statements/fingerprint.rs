@@ -1,0 +1,273 @@
+//! A number that changes when a statement that can not be rolled back has been executed, and only then.
+//!
+//! Hash of the definitions of everything the statement names. A statement that leaves them as they are (TRUNCATE,
+//! OPTIMIZE, CREATE … IF NOT EXISTS of what exists) gives the same result when it is executed again, since nothing else
+//! has been applied in between. For those that swap two like things (RENAME, EXCHANGE PARTITION) InnoDB's own numbers of the
+//! tables are in it.
+//!
+//! Nothing goes in that a restart of the server may change: an AUTO_INCREMENT counter goes back in a crash (MySQL before
+//! 8.0), a CREATE_TIME of MariaDB is that of a file which a DDL that was undone has touched.
+
+use std::hash::Hasher;
+
+use binlog::Flavour;
+use engine::failure::Failure;
+use engine::sql::{Class, DdlKind, ObjectName, Statement};
+use twox_hash::XxHash64;
+use wire::Connection;
+
+use crate::mysql::server::errors::failed;
+use crate::mysql::server::info::TargetInfo;
+use crate::mysql::server::sql::{identifier, quote};
+
+pub fn take(connection: &mut Connection, info: &TargetInfo, statement: &Statement) -> Result<u64, Failure> {
+    let mut hasher = XxHash64::with_seed(0);
+    for sql in queries(statement, info) {
+        add(connection, &mut hasher, &sql)?;
+    }
+    Ok(hasher.finish())
+}
+
+fn queries(statement: &Statement, info: &TargetInfo) -> Vec<String> {
+    let mut queries = Vec::new();
+    let everywhere = match &statement.class {
+        Class::Ddl { kind } => kind.is_account() || *kind == DdlKind::Other,
+        _ => true,
+    };
+    if everywhere {
+        queries.extend(SERVER_TABLES.map(|table| format!("SELECT * FROM {table}")));
+    }
+    let moves = matches!(statement.class, Class::Ddl { kind: DdlKind::AlterTable | DdlKind::RenameTable });
+    for table in &statement.tables {
+        queries.extend(table_queries(table));
+        if moves {
+            queries.push(innodb_query(table, info));
+        }
+    }
+    // These show in the definitions of the tables, and a schema may have many others.
+    if statement.is_of_its_tables() {
+        return queries;
+    }
+    let mut schemas: Vec<&str> = statement.schemas.iter().chain(&statement.homes).map(String::as_str).collect();
+    schemas.extend(statement.tables.iter().map(|table| table.schema.as_str()));
+    schemas.sort_unstable();
+    schemas.dedup();
+    let kind = match statement.class {
+        Class::Ddl { kind } => kind,
+        _ => DdlKind::Other,
+    };
+    for schema in schemas {
+        queries.extend(schema_queries(&quote(schema), kind));
+    }
+    queries
+}
+
+/// Accounts, and what else belongs to no schema. Each server has some of them.
+const SERVER_TABLES: [&str; 14] = [
+    "mysql.global_priv",
+    "mysql.user",
+    "mysql.db",
+    "mysql.tables_priv",
+    "mysql.columns_priv",
+    "mysql.procs_priv",
+    "mysql.proxies_priv",
+    "mysql.roles_mapping",
+    "mysql.role_edges",
+    "mysql.default_roles",
+    "mysql.global_grants",
+    "mysql.servers",
+    "mysql.func",
+    "mysql.plugin",
+];
+
+fn table_queries(table: &ObjectName) -> [String; 2] {
+    let (schema, name) = (&table.schema, &table.name);
+    [
+        format!("SHOW CREATE TABLE {}.{}", identifier(schema), identifier(name)),
+        format!(
+            "SELECT TABLE_TYPE, ENGINE, IF(ENGINE='InnoDB',NULL,CREATE_TIME), CREATE_OPTIONS, TABLE_COMMENT \
+             FROM information_schema.TABLES WHERE TABLE_SCHEMA={} AND TABLE_NAME={}",
+            quote(schema),
+            quote(name)
+        ),
+    ]
+}
+
+/// InnoDB's numbers of a table and its partitions. Needs the privilege PROCESS.
+fn innodb_query(table: &ObjectName, info: &TargetInfo) -> String {
+    let view = match info.flavour {
+        Flavour::MySql if info.version >= (8, 0, 0) => "INNODB_TABLES",
+        _ => "INNODB_SYS_TABLES",
+    };
+    let name = format!("{}/{}", file_name_pattern(&table.schema), file_name_pattern(&table.name));
+    format!(
+        "SELECT NAME, TABLE_ID FROM information_schema.{view} WHERE NAME LIKE {} ESCAPE '|' OR NAME LIKE {} ESCAPE '|' ORDER BY NAME",
+        quote(&name),
+        quote(&format!("{name}#p#%"))
+    )
+}
+
+/// For LIKE, with `|` as its escape: the name that a table or schema has for InnoDB, that of its files. A letter beyond ASCII stands there as `@` and two
+/// signs of a table of the servers' own, or four; a name that is one of some devices has `@@@` at its end.
+///
+/// Source: manual, "Mapping of Identifiers to File Names"; MySQL 9.7's and MariaDB 10.11's names, as they show them.
+fn file_name_pattern(name: &str) -> String {
+    let mut pattern = String::new();
+    for character in name.chars() {
+        match character {
+            '_' => pattern.push_str("|_"),
+            'a'..='z' | 'A'..='Z' | '0'..='9' => pattern.push(character),
+            '\0'..='\x7f' => pattern.push_str(&format!("@{:04x}", u32::from(character))),
+            _ => pattern.push_str("@%"),
+        }
+    }
+    if is_device(name) {
+        pattern.push_str("@@@");
+    }
+    pattern
+}
+
+fn is_device(name: &str) -> bool {
+    let name = name.to_ascii_lowercase();
+    let numbered = |device| name.strip_prefix(device).is_some_and(|rest| matches!(rest.as_bytes(), [b'1'..=b'9']));
+    matches!(name.as_str(), "con" | "prn" | "nul" | "aux" | "clock$") || numbered("com") || numbered("lpt")
+}
+
+/// What a statement of this kind may change in a schema, beside the definitions of its tables. Servers before MySQL 8 look at the files of all tables for
+/// some of it.
+fn schema_queries(schema: &str, kind: DdlKind) -> Vec<String> {
+    let views = || {
+        format!(
+            "SELECT TABLE_NAME, VIEW_DEFINITION, DEFINER, SECURITY_TYPE, CHECK_OPTION FROM information_schema.VIEWS \
+             WHERE TABLE_SCHEMA={schema} ORDER BY TABLE_NAME"
+        )
+    };
+    let routines = || {
+        format!(
+            "SELECT ROUTINE_NAME, ROUTINE_TYPE, ROUTINE_DEFINITION, CREATED, LAST_ALTERED, DEFINER, ROUTINE_COMMENT \
+             FROM information_schema.ROUTINES WHERE ROUTINE_SCHEMA={schema} ORDER BY ROUTINE_NAME, ROUTINE_TYPE"
+        )
+    };
+    let triggers = || {
+        format!(
+            "SELECT TRIGGER_NAME, EVENT_OBJECT_TABLE, ACTION_STATEMENT, ACTION_ORDER, CREATED, DEFINER \
+             FROM information_schema.TRIGGERS WHERE TRIGGER_SCHEMA={schema} ORDER BY TRIGGER_NAME"
+        )
+    };
+    // Not the state, which the scheduler changes by itself.
+    let events = || {
+        format!(
+            "SELECT EVENT_NAME, EVENT_DEFINITION, INTERVAL_VALUE, INTERVAL_FIELD \
+             FROM information_schema.EVENTS WHERE EVENT_SCHEMA={schema} ORDER BY EVENT_NAME"
+        )
+    };
+    match kind {
+        DdlKind::View => vec![views()],
+        DdlKind::Routine => vec![routines()],
+        DdlKind::Trigger => vec![triggers()],
+        DdlKind::Event => vec![events()],
+        _ => vec![
+            format!(
+                "SELECT SCHEMA_NAME, DEFAULT_CHARACTER_SET_NAME, DEFAULT_COLLATION_NAME FROM information_schema.SCHEMATA \
+                 WHERE SCHEMA_NAME={schema}"
+            ),
+            format!(
+                "SELECT TABLE_NAME, TABLE_TYPE FROM information_schema.TABLES WHERE TABLE_SCHEMA={schema} ORDER BY TABLE_NAME"
+            ),
+            views(),
+            routines(),
+            triggers(),
+            events(),
+        ],
+    }
+}
+
+/// What is not there is part of the state, too.
+fn add(connection: &mut Connection, hasher: &mut XxHash64, sql: &str) -> Result<(), Failure> {
+    match connection.rows(sql) {
+        Ok(rows) => {
+            for row in rows {
+                for column in 0..row.len() {
+                    match row.get(column) {
+                        Some(bytes) => {
+                            let bytes = without_counter(bytes);
+                            hasher.write_u64(bytes.len() as u64);
+                            hasher.write(&bytes);
+                        }
+                        None => hasher.write_u64(u64::MAX),
+                    }
+                }
+            }
+            Ok(())
+        }
+        Err(error) if error.is_connection_lost() => Err(failed(error)),
+        // The number is part of the state; its text may name what changes from try to try.
+        Err(error) => {
+            hasher.write_u16(error.code().unwrap_or(0));
+            Ok(())
+        }
+    }
+}
+
+/// The text of a definition without the next value of its AUTO_INCREMENT column.
+fn without_counter(text: &[u8]) -> Vec<u8> {
+    const COUNTER: &[u8] = b" AUTO_INCREMENT=";
+    let Some(at) = text.windows(COUNTER.len()).position(|window| window == COUNTER) else { return text.to_vec() };
+    let (before, counter) = text.split_at(at);
+    let digits = counter.get(COUNTER.len()..).unwrap_or_default();
+    let rest = digits.iter().position(|byte| !byte.is_ascii_digit()).and_then(|end| digits.get(end..));
+    [before, rest.unwrap_or_default()].concat()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_counter_of_a_table_does_not_count() {
+        let check = |text: &str, expected: &str| assert_eq!(without_counter(text.as_bytes()), expected.as_bytes());
+        check(
+            "CREATE TABLE t (\n) ENGINE=InnoDB AUTO_INCREMENT=17 DEFAULT CHARSET=x",
+            "CREATE TABLE t (\n) ENGINE=InnoDB DEFAULT CHARSET=x",
+        );
+        check(") ENGINE=InnoDB AUTO_INCREMENT=17", ") ENGINE=InnoDB");
+        check(") ENGINE=InnoDB", ") ENGINE=InnoDB");
+    }
+
+    #[test]
+    fn what_is_asked_for() {
+        let asks = |sql: &str, info: &TargetInfo, text: &str| {
+            let statement = engine::sql::classify(sql.as_bytes(), "d", engine::sql::SqlMode::from_bits(0));
+            queries(&statement, info).iter().any(|query| query.contains(text))
+        };
+        let (mysql, mariadb) =
+            (TargetInfo::of(Flavour::MySql, (8, 0, 15)), TargetInfo::of(Flavour::MariaDb, (10, 11, 0)));
+        assert!(asks(
+            "RENAME TABLE a_b TO c",
+            &mysql,
+            "INNODB_TABLES WHERE NAME LIKE 'd/a|_b' ESCAPE '|' OR NAME LIKE 'd/a|_b#p#%' ESCAPE '|'"
+        ));
+        assert!(asks(
+            "ALTER TABLE a EXCHANGE PARTITION p WITH TABLE x.b",
+            &mariadb,
+            "INNODB_SYS_TABLES WHERE NAME LIKE 'x/b' "
+        ));
+        assert!(asks("RENAME TABLE `x-y`.`a b` TO `日é`", &mysql, "NAME LIKE 'x@002dy/a@0020b' "));
+        assert!(asks("RENAME TABLE a TO `日é`", &mysql, "NAME LIKE 'd/@%@%' "));
+        assert!(asks("RENAME TABLE con.`LPT1` TO com0", &mysql, "NAME LIKE 'con@@@/LPT1@@@' "));
+        assert!(asks("RENAME TABLE con.`LPT1` TO com0", &mysql, "NAME LIKE 'd/com0' "));
+        assert!(asks("CREATE VIEW x.v AS SELECT 1", &mysql, "VIEWS WHERE TABLE_SCHEMA='x'"));
+        assert!(asks("DROP PROCEDURE p", &mysql, "ROUTINES WHERE ROUTINE_SCHEMA='d'"));
+        assert!(asks(
+            "CREATE TRIGGER g BEFORE INSERT ON t FOR EACH ROW DO 1",
+            &mysql,
+            "TRIGGERS WHERE TRIGGER_SCHEMA='d'"
+        ));
+        assert!(asks("DROP EVENT x.e", &mysql, "EVENTS WHERE EVENT_SCHEMA='x'"));
+        assert!(!asks("CREATE VIEW x.v AS SELECT 1", &mysql, "TABLES WHERE"));
+        assert!(asks("CREATE DATABASE x", &mysql, "TABLES WHERE TABLE_SCHEMA='x'"));
+        assert!(asks("CREATE USER u", &mysql, "mysql.user"));
+        assert!(asks("CREATE SERVER s FOREIGN DATA WRAPPER mysql OPTIONS (HOST 'h')", &mysql, "mysql.servers"));
+        assert!(!asks("CREATE TABLE t (id INT)", &mysql, "mysql.user"));
+    }
+}

@@ -1,0 +1,259 @@
+//! Statements, and rows between them, one after the other in the source's order, many in one target transaction.
+//!
+//! They are sent ahead of their answers, each as a command of its own, its text as the source logged it. What is sent behind a statement that fails
+//! is executed all the same, so nothing of it may commit: the session does not commit by itself meanwhile, and `COMMIT` is only sent once all
+//! answers are there.
+
+use std::collections::{HashMap, VecDeque};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use binlog::Flavour;
+use engine::Seq;
+use engine::compact::Batch;
+use engine::failure::{Failure, FailureKind};
+use engine::sql::ObjectName;
+use engine::transaction::{Item, StatementItem};
+
+use crate::mysql::locked;
+use crate::mysql::server::errors::failed;
+use crate::mysql::server::sql::quote;
+use crate::mysql::session::MySqlSession;
+use crate::mysql::session::one_statement;
+use crate::mysql::statements::context;
+use crate::mysql::statements::statement::{at_statement, reset, text, with_invoker};
+use crate::{Range, Session, Single};
+
+/// Commands whose answers are not read yet: enough for what a network takes, and few enough for their answers to fit into the socket.
+const AHEAD_MAX: usize = 64;
+/// Where statements take longer than this one waits for the other, so that a transaction ends in time.
+const SLOW: Duration = Duration::from_millis(5);
+/// What has taken this long is committed before it goes on: a crash, or an error, takes back no more than that, and nobody waits longer for a lock.
+const COMMIT_AFTER: Duration = Duration::from_millis(250);
+
+/// Whether the statements of a table may share a target transaction.
+#[derive(Debug, Default)]
+pub(in crate::mysql) struct Sharing(HashMap<ObjectName, bool>);
+
+impl Sharing {
+    pub(in crate::mysql) fn forget(&mut self) {
+        self.0.clear();
+    }
+}
+
+/// Whether all tables that the statements change can be rolled back on the target, too (what fails is executed again), and keep no history by transaction.
+pub(in crate::mysql) fn may_all_share(session: &mut MySqlSession, singles: &[Single<'_>]) -> Result<bool, Failure> {
+    let shared = Arc::clone(&session.shared);
+    let mut sharing = locked(&shared.sharing);
+    let items =
+        singles.iter().filter(|single| single.transaction.barrier.is_some()).flat_map(|s| s.transaction.items());
+    for item in items {
+        let Item::Statement(statement) = item else { continue };
+        for table in &statement.class.tables {
+            let shares = match sharing.0.get(table) {
+                Some(&known) => known,
+                None => {
+                    let shares = may_share(session, table)?;
+                    sharing.0.insert(table.clone(), shares);
+                    shares
+                }
+            };
+            if !shares {
+                return Ok(false);
+            }
+        }
+    }
+    Ok(true)
+}
+
+/// A view, or what is not there (a temporary table, say), is as it is on the source, where all was rolled back or would have been.
+fn may_share(session: &mut MySqlSession, table: &ObjectName) -> Result<bool, Failure> {
+    let place = format!("TABLE_SCHEMA={} AND TABLE_NAME={}", quote(&table.schema), quote(&table.name));
+    let has_history = session.shared.info.flavour == Flavour::MariaDb && session.shared.info.version >= (10, 3, 0);
+    let mut none = |sql: String| Ok(session.connection.scalar(sql).map_err(failed)?.as_deref() == Some("0"));
+    let rolls_back = none(format!(
+        "SELECT COUNT(*) FROM information_schema.TABLES JOIN information_schema.ENGINES USING (ENGINE) WHERE {place} AND TRANSACTIONS<>'YES'"
+    ))?;
+    // See [`engine::schema::Alone::TransactionHistory`].
+    let numbers = "SELECT COUNT(*) FROM information_schema.COLUMNS WHERE GENERATION_EXPRESSION='ROW START' AND DATA_TYPE='bigint'";
+    Ok(rolls_back && (!has_history || none(format!("{numbers} AND {place}"))?))
+}
+
+/// After an error nothing that is not committed is left, and the session is its own again.
+pub(in crate::mysql) fn run(
+    session: &mut MySqlSession,
+    singles: &[Single<'_>],
+    committed_to: &mut Seq,
+) -> Result<(), Failure> {
+    session.connection.execute("SET SESSION autocommit=0").map_err(failed)?;
+    let done = Pipeline { session, singles, sent: VecDeque::new(), ahead: 0, frame: None }.run(committed_to);
+    if let Err(lost) = &done
+        && lost.kind == FailureKind::ConnectionLost
+    {
+        return done;
+    }
+    if done.is_err() {
+        session.rollback()?;
+    }
+    session.surely("SET SESSION autocommit=1")?;
+    done
+}
+
+/// A command whose answer is not read yet.
+struct Sent<'a> {
+    /// How many it is of.
+    statements: usize,
+    /// What is under way with it; a session's own settings are nobody's.
+    of: Option<Of<'a>>,
+}
+
+#[derive(Clone, Copy)]
+enum Of<'a> {
+    Statement(&'a Single<'a>, &'a Item),
+    Rows,
+}
+
+/// Transactions one behind the other.
+struct Pipeline<'a> {
+    session: &'a mut MySqlSession,
+    singles: &'a [Single<'a>],
+    sent: VecDeque<Sent<'a>>,
+    /// How many of these there may be: grows while the answers are quick.
+    ahead: usize,
+    /// What the session is like, and how it becomes its own again.
+    frame: Option<(String, String)>,
+}
+
+impl<'a> Pipeline<'a> {
+    fn run(&mut self, committed_to: &mut Seq) -> Result<(), Failure> {
+        let done = self.transactions(committed_to);
+        if done.is_err() {
+            // What was sent behind it.
+            while !self.sent.is_empty() && !self.session.connection.is_broken() {
+                let _ = self.answer();
+            }
+            if let Some((_, reset)) = self.frame.take() {
+                // The error says more than another one would; whoever uses the session next finds a lost connection out.
+                let _ = self.session.connection.execute(reset);
+            }
+        }
+        done
+    }
+
+    fn transactions(&mut self, committed_to: &mut Seq) -> Result<(), Failure> {
+        let singles = self.singles;
+        let mut begun: Option<(&Single<'_>, Instant)> = None;
+        for (at, single) in singles.iter().enumerate() {
+            let (first, since) = *begun.get_or_insert_with(|| (single, Instant::now()));
+            self.session.begin(first.transaction)?;
+            self.transaction(single)?;
+            if at + 1 == singles.len() || since.elapsed() > COMMIT_AFTER {
+                self.own_settings()?;
+                self.answers(0)?;
+                self.session.finish(Range { first: first.range.first, before: first.range.before, ..single.range })?;
+                *committed_to = single.range.mark.seq;
+                begun = None;
+            }
+        }
+        Ok(())
+    }
+
+    fn transaction(&mut self, single: &'a Single<'a>) -> Result<(), Failure> {
+        if single.transaction.barrier.is_none() {
+            return self.rows(single, &single.batches);
+        }
+        for item in single.transaction.items() {
+            match item {
+                Item::Statement(statement) => {
+                    let at = |failure| at_statement(failure, single.transaction, item);
+                    self.statement(single, item, statement).map_err(at)?;
+                }
+                Item::Rows(rows) => self.rows(single, &[engine::compact::whole_event(rows)])?,
+            }
+        }
+        Ok(())
+    }
+
+    fn rows(&mut self, single: &Single<'_>, batches: &[Batch<'_>]) -> Result<(), Failure> {
+        self.own_settings()?;
+        if one_statement::gather(self.session, single.transaction, batches)? {
+            return self.send_gathered(Some(Of::Rows));
+        }
+        // Many, or rows that take questions: answers are read in between.
+        self.answers(0)?;
+        self.session.encoder.set_server_id(single.transaction.server_id);
+        self.session.push(batches)
+    }
+
+    fn statement(&mut self, single: &'a Single<'a>, item: &'a Item, statement: &StatementItem) -> Result<(), Failure> {
+        self.send_gathered(None)?;
+        let info = &self.session.shared.info;
+        let frame = context::frame(statement, info)?;
+        let settings = frame.text(None);
+        if self.frame.as_ref().is_none_or(|(known, _)| *known != settings) {
+            let own_again = reset(statement, info);
+            self.own_settings()?;
+            self.send(&settings, None)?;
+            self.frame = Some((settings, own_again));
+        }
+        self.send(&frame.own, None)?;
+        let text = text(statement, false);
+        let text = with_invoker(statement, &text, self.session.shared.info.flavour)?;
+        self.send(&text, Some(Of::Statement(single, item)))?;
+        // They are set in the session's own character set, and their values are nobody else's.
+        if !frame.variables.is_empty() {
+            self.own_settings()?;
+        }
+        Ok(())
+    }
+
+    /// As rows need it, and texts of our own.
+    fn own_settings(&mut self) -> Result<(), Failure> {
+        match self.frame.take() {
+            Some((_, reset)) => self.send(&reset, None),
+            None => Ok(()),
+        }
+    }
+
+    /// What waits in the session's script.
+    fn send_gathered(&mut self, of: Option<Of<'a>>) -> Result<(), Failure> {
+        let MySqlSession { script, connection, .. } = &mut *self.session;
+        match script.send_ahead(connection).map_err(failed)? {
+            0 => Ok(()),
+            statements => self.on_its_way(Sent { statements, of }),
+        }
+    }
+
+    fn send(&mut self, sql: impl AsRef<[u8]>, of: Option<Of<'a>>) -> Result<(), Failure> {
+        self.session.connection.send_query(sql.as_ref()).map_err(failed)?;
+        self.on_its_way(Sent { statements: 1, of })
+    }
+
+    fn on_its_way(&mut self, sent: Sent<'a>) -> Result<(), Failure> {
+        self.sent.push_back(sent);
+        self.answers(self.ahead)
+    }
+
+    /// Until no more than so many are open.
+    fn answers(&mut self, open: usize) -> Result<(), Failure> {
+        while self.sent.len() > open {
+            self.answer()?;
+        }
+        Ok(())
+    }
+
+    fn answer(&mut self) -> Result<(), Failure> {
+        let Some(Sent { statements, of }) = self.sent.pop_front() else { return Ok(()) };
+        let since = Instant::now();
+        let done = self.session.connection.read_statements(statements).map(|_| ()).map_err(failed);
+        if of.is_some() {
+            self.ahead = if since.elapsed() > SLOW { 0 } else { (2 * self.ahead + 1).min(AHEAD_MAX) };
+        }
+        match of {
+            Some(Of::Statement(single, item)) => {
+                done.map_err(|failure| at_statement(failure, single.transaction, item))
+            }
+            Some(Of::Rows) | None => done,
+        }
+    }
+}

@@ -1,0 +1,3 @@
+//! The target as the channel sees it.
+
+pub(in crate::mysql) mod check_definitions;

@@ -1,0 +1,5 @@
+//! XA transactions whose commit comes after their prepare, in a transaction of its own.
+
+pub(in crate::mysql) mod connections;
+pub(in crate::mysql) mod deferred;
+pub(in crate::mysql) mod prepare;
