@@ -1,5 +1,7 @@
 //! The text of errors.
 
+use engine::failure::{Failure, FailureKind};
+
 /// An error and its causes in one line. Causes that the text before them has said already are left out.
 pub fn chain(error: &anyhow::Error) -> String {
     let mut text = String::new();
@@ -12,6 +14,12 @@ pub fn chain(error: &anyhow::Error) -> String {
         }
     }
     text
+}
+
+/// A thread that ended without an error has panicked; its own message came before.
+pub fn exited_unexpectedly(who: &str) -> Failure {
+    Failure::new(FailureKind::Refused, format!("{who} exited unexpectedly: this is a bug in heddle"))
+        .remedy("everything before it is applied; please report it, with the log")
 }
 
 #[cfg(test)]

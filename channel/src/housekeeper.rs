@@ -8,8 +8,8 @@ use crossbeam_channel::{Receiver, RecvTimeoutError, Sender};
 use engine::failure::{Failure, FailureKind};
 use engine::progress::Mark;
 
-use super::coordinator::Coordinator;
-use crate::flow::desk::Desk;
+use crate::flow::handoff::Wake;
+use crate::flow::messages::News;
 use crate::flow::stats::Stats;
 use apply::Target;
 use apply::spilled::Reread;
@@ -23,15 +23,6 @@ pub enum Chore {
     LowWater(Mark),
 }
 
-/// What the coordinator is told.
-#[derive(Debug)]
-pub enum News {
-    /// One worker waits for a lock of the other's.
-    LockWait { waiting: usize, blocking: usize },
-    /// The channel can not go on.
-    Failed(Failure),
-}
-
 /// Frees what lies below the low water: the relay log's purger.
 pub type Purge = Box<dyn FnMut(&Mark) + Send>;
 
@@ -43,7 +34,7 @@ pub struct Housekeeper {
     pub target: Arc<dyn Target>,
     pub chores: Receiver<Chore>,
     pub news: Sender<News>,
-    pub desk: Arc<Desk<Coordinator>>,
+    pub coordinator: Arc<dyn Wake>,
     pub reread: Reread,
     pub purge: Option<Purge>,
     pub stats: Arc<Stats>,
@@ -161,6 +152,6 @@ impl Housekeeper {
     fn tell(&self, news: News) {
         // Nobody listens any more when the run is over: the coordinator ends before this thread does.
         let _ = self.news.send(news);
-        self.desk.ring();
+        self.coordinator.wake();
     }
 }

@@ -15,15 +15,15 @@
 //!
 //! It never decides about order, never builds SQL, never words a report.
 
-pub mod coordinator;
+mod coordinator;
 pub mod errors;
-pub mod feed;
 mod feeder;
-pub mod feeding;
 pub mod flow;
 mod housekeeper;
+mod reading;
 pub mod run;
 pub mod source;
+pub mod spec;
 pub mod start;
 mod threads;
 pub mod until;

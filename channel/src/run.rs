@@ -1,91 +1,17 @@
 //! One run of one channel: opens both ends, starts the threads, waits for the end.
 
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
 use anyhow::{Result, bail};
-use apply::Target;
-use engine::group::Grouping;
-use engine::policy::{PolicyName, PolicyOptions};
-use engine::scheduler::CommitOrder;
 
-use super::start::{self, StartAt};
-use super::until::Until;
 use crate::coordinator::Outcome;
 use crate::flow::stats::Stats;
 use crate::source::Source;
-use crate::source::sync::RelaySync;
-use crate::{feed, threads};
-
-/// Everything that a run depends on, checked as far as it can be without the servers.
-pub struct Spec {
-    pub source: Source,
-    pub target: Arc<dyn Target>,
-    /// GTIDs that the target has executed, for where a new channel starts.
-    pub on_target: binlog::gtids::GtidState,
-    pub workers: usize,
-    pub policy: PolicyName,
-    pub policy_options: PolicyOptions,
-    pub order: CommitOrder,
-    pub grouping: Grouping,
-    /// XA branches whose end is in the log already may be left unprepared.
-    pub keeps_branches: bool,
-    pub until: Until,
-    /// Only what an earlier run with relaxed order has left out below what it had committed.
-    pub fill_gaps: bool,
-    /// Live: end where the source was when the run began.
-    pub until_end: bool,
-    pub start: StartAt,
-    pub relay_dir: PathBuf,
-    /// The relay log holds what comes next already, and the source may have it no more. Otherwise a new channel begins it anew.
-    pub relay_filled: bool,
-    pub relay_bytes_max: u64,
-    /// What is received is on the disk before it is applied. Without it a crash of the machine may cost the end of the relay log, never more: what is
-    /// applied is known by the target alone.
-    pub relay_sync: RelaySync,
-    /// Replica number towards the source.
-    pub server_id: u32,
-    /// The target's own number, when transactions that began there must not come back to it.
-    pub not_from: Option<u32>,
-    pub memory_bytes: u64,
-    pub retries_max: u32,
-    /// How long to try to reach a source that is gone.
-    pub source_retry: Duration,
-}
-
-impl Spec {
-    /// A run of our own from the beginning, without a relay log: what a caller wants to be different it says.
-    pub fn new(source: Source, target: Arc<dyn Target>, workers: usize) -> Self {
-        const MEMORY_BYTES: u64 = 256 << 20;
-        const RETRIES_MAX: u32 = 10;
-        Self {
-            source,
-            target,
-            on_target: binlog::gtids::GtidState::None,
-            workers,
-            policy: PolicyName::Writeset,
-            policy_options: PolicyOptions::default(),
-            order: CommitOrder::Preserve,
-            grouping: Grouping::Auto,
-            keeps_branches: false,
-            until: Until::default(),
-            fill_gaps: false,
-            until_end: false,
-            start: StartAt::Default,
-            relay_dir: PathBuf::new(),
-            relay_filled: false,
-            relay_bytes_max: 0,
-            relay_sync: RelaySync::Never,
-            server_id: 0,
-            not_from: None,
-            memory_bytes: MEMORY_BYTES,
-            retries_max: RETRIES_MAX,
-            source_retry: Duration::ZERO,
-        }
-    }
-}
+use crate::source::open;
+use crate::spec::Spec;
+use crate::{start, threads};
 
 /// How a run went. Numbers are in the run's [`Stats`].
 pub struct Finished {
@@ -104,7 +30,7 @@ pub fn run(spec: &Spec, stats: &Arc<Stats>, stop: &Arc<AtomicBool>) -> Result<Fi
     let target = Arc::clone(&spec.target);
     // A source that can not be used must not leave a channel behind on the target.
     let live = match &spec.source {
-        Source::Live(options) => Some(feed::live_state(options)?),
+        Source::Live(options) => Some(open::read_state(options)?),
         Source::Files(_) => None,
     };
     if let Some(source) = &live {
@@ -118,25 +44,25 @@ pub fn run(spec: &Spec, stats: &Arc<Stats>, stop: &Arc<AtomicBool>) -> Result<Fi
             "the last run ended while a statement that commits by itself was under way ({intent}): finding out what became of it"
         );
     }
-    let feed = match (&spec.source, live) {
+    let opened_source = match (&spec.source, live) {
         (Source::Live(options), Some(_)) => {
             // Anew: a predecessor may have applied more until it gave the channel up.
-            let source = feed::live_state(options)?;
-            feed::of_server(spec, options, source, &opened, stats)?
+            let source = open::read_state(options)?;
+            open::server(spec, options, source, &opened, stats)?
         }
         (Source::Live(_), None) => bail!("the state of the live source was not read"),
-        (Source::Files(files), _) => feed::of_files(spec, files, &opened)?,
+        (Source::Files(files), _) => open::files(spec, files, &opened)?,
     };
-    if feed.start.is_new {
-        tracing::info!("a new channel: it begins {}", start::described(&feed.start.mark));
+    if opened_source.start.is_new {
+        tracing::info!("a new channel: it begins {}", start::described(&opened_source.start.mark));
     }
-    if feed.start.is_new || feed.start.instead_of.is_some() {
-        let text = start::source_text(&feed.identity, feed.start.by_gtid);
-        target.start_at(&feed.start.mark, &text).map_err(anyhow::Error::new)?;
+    if opened_source.start.is_new || opened_source.start.instead_of.is_some() {
+        let text = start::source_text(&opened_source.identity, opened_source.start.by_gtid);
+        target.start_at(&opened_source.start.mark, &text).map_err(anyhow::Error::new)?;
     }
-    stats.set_mark(feed.start.mark.clone());
-    let first_seq = feed.start.mark.seq;
-    let outcome = threads::run(spec, feed, &opened, stats, stop)?;
+    stats.set_mark(opened_source.start.mark.clone());
+    let first_seq = opened_source.start.mark.seq;
+    let outcome = threads::run(spec, opened_source, &opened, stats, stop)?;
     target.close();
     Ok(Finished { first_seq, time: began.elapsed(), outcome })
 }

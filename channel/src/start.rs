@@ -7,7 +7,6 @@ use binlog::gtids::{GtidSet, GtidState};
 use engine::failure::{Failure, FailureKind};
 use engine::progress::Mark;
 
-use crate::source::live::StreamStart;
 use crate::source::state::SourceState;
 use apply::Opened;
 
@@ -31,6 +30,15 @@ impl StartAt {
             Self::Gtids(gtids) | Self::PositionAndGtids(_, gtids) => gtids.clone(),
         }
     }
+}
+
+/// Where the stream starts when the relay log is empty.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum StreamStart {
+    /// The first event of the oldest log that the source has.
+    Oldest,
+    Position(LogPosition),
+    Gtids(GtidState),
 }
 
 /// The decision.

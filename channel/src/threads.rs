@@ -19,20 +19,21 @@ use engine::policy::PolicyName;
 use engine::progress::Mark;
 use engine::scheduler::{CommitOrder, Config, Scheduler};
 
-use super::coordinator::{self, Coordinator, Outcome, Paces, Seat};
-use super::feed::Feed;
-use super::feeder::{At, Batch, Fed, Feeder, SPILL_BYTES};
-use super::feeding::{self, Feeding};
-use super::housekeeper::{Chore, Housekeeper, News};
-use super::start;
-use super::until::Until;
-use super::worker::{self, Report, WorkerTask};
+use crate::coordinator::{self, Coordinator, Outcome, Paces, WorkerHandle};
+use crate::feeder::{At, Batch, Feeder, SPILL_BYTES};
 use crate::flow::budget::Budget;
-use crate::flow::desk::Desk;
+use crate::flow::handoff::{Handoff, Wake};
+use crate::flow::messages::{Fed, News, Order, Report};
 use crate::flow::prepared::Prepared;
-use crate::flow::slow::SlowGroups;
+use crate::flow::slow_groups::SlowGroups;
 use crate::flow::stats::Stats;
-use crate::run::Spec;
+use crate::housekeeper::{Chore, Housekeeper};
+use crate::reading::{self, Reading};
+use crate::source::open::OpenSource;
+use crate::spec::Spec;
+use crate::start;
+use crate::until::Until;
+use crate::worker::{self, WorkerTask};
 use apply::spilled::Reread;
 use apply::{Opened, Session};
 
@@ -60,59 +61,60 @@ struct Queues {
 }
 
 /// Until the run's end, for whatever reason it ends.
-pub fn run(spec: &Spec, feed: Feed, opened: &Opened, stats: &Arc<Stats>, stop: &Arc<AtomicBool>) -> Result<Outcome> {
+pub fn run(
+    spec: &Spec,
+    source: OpenSource,
+    opened: &Opened,
+    stats: &Arc<Stats>,
+    stop: &Arc<AtomicBool>,
+) -> Result<Outcome> {
     let budget = Arc::new(Budget::new(spec.memory_bytes));
     let common = Common { spec, opened, stats, stop, budget, reread: Reread::default() };
-    let sessions: Vec<_> = (0..spec.workers)
-        .map(|number| {
-            let connected = spec.target.session(number).map_err(anyhow::Error::new);
-            connected
-                .with_context(|| format!("worker {} of {}, into {}", number + 1, spec.workers, spec.target.describe()))
-        })
-        .collect::<Result<_, _>>()?;
+    let sessions = connect_workers(spec)?;
     let (config, paces) = scheduling(spec);
     let (send_fed, fed) = bounded(FED_MAX);
     let (send_reports, reports) = unbounded();
     let (send_chores, chores) = unbounded();
     let (send_news, news) = bounded(NEWS_MAX);
     let queues = Queues { fed, reports, chores: send_chores, news };
-    let scheduler = Scheduler::new(config, feed.start.mark.clone(), &opened.islands);
-    let desk = Arc::new(Desk::new(common.coordinator(scheduler, paces, queues)));
-    let executed = start::ahead(&opened.executed, &feed.start, &feed.source_has);
+    let scheduler = Scheduler::new(config, source.start.mark.clone(), &opened.islands);
+    let handoff = Arc::new(Handoff::new(common.coordinator(scheduler, paces, queues)));
+    let wake: Arc<dyn Wake> = Arc::<Handoff<Coordinator>>::clone(&handoff);
+    let executed = start::ahead(&opened.executed, &source.start, &source.source_has);
     if !executed.is_empty() {
         tracing::info!("the target has executed {executed}, ahead of the channel: not applied again");
     }
-    let feeder = common.feeder(feed.until, feed.start.mark, executed, send_fed.clone(), &desk)?;
+    let feeder = common.feeder(source.until, source.start.mark, executed, send_fed.clone(), &wake)?;
 
     let mut threads: Vec<JoinHandle<()>> = Vec::new();
-    let mut seats = Vec::new();
+    let mut handles = Vec::new();
     for (number, session) in sessions.into_iter().enumerate() {
-        let (orders, task) = common.worker(number, session, config.apart, send_reports.clone(), &desk);
-        let task = Arc::new(Desk::new(task));
-        seats.push(Seat { orders, desk: Arc::clone(&task) });
+        let (orders, task) = common.worker(number, session, config.apart, send_reports.clone(), &wake);
+        let task = Arc::new(Handoff::new(task));
+        handles.push(WorkerHandle { orders, worker: Arc::<Handoff<WorkerTask>>::clone(&task) });
         let reports = send_reports.clone();
         threads.push(spawn(&format!("worker-{number}"), move || worker::run(&task, number, &reports))?);
     }
-    desk.prepare(|coordinator| coordinator.workers = seats);
+    handoff.prepare(|coordinator| coordinator.workers = handles);
     drop(send_reports);
     let housekeeper = Housekeeper {
         target: Arc::clone(&spec.target),
         chores,
         news: send_news,
-        desk: Arc::clone(&desk),
+        coordinator: wake,
         reread: common.reread,
-        purge: feed.purge,
+        purge: source.purge,
         stats: Arc::clone(stats),
         checkpoints: spec.order.has_gaps(),
     };
     let housekeeper = spawn("housekeeper", move || housekeeper.run())?;
-    let feeding = Arc::new(Desk::new(Feeding { reader: feed.reader, feeder, ended: false }));
-    let (own, out) = (Arc::clone(&feeding), send_fed.clone());
-    threads.push(spawn("feeder", move || feeding::run(&own, &out))?);
-    let receiving = feed.receiver.as_ref().map(|receiver| Arc::clone(&receiver.stop));
-    if let Some(receiver) = feed.receiver {
+    let reading = Arc::new(Handoff::new(Reading { reader: source.reader, feeder, ended: false }));
+    let (own, out) = (Arc::clone(&reading), send_fed.clone());
+    threads.push(spawn("feeder", move || reading::run(&own, &out))?);
+    let receiving = source.receiver.as_ref().map(|receiver| Arc::clone(&receiver.stop));
+    if let Some(receiver) = source.receiver {
         threads.push(spawn("receiver", move || {
-            if let Err(failure) = receiver.run(&feeding) {
+            if let Err(failure) = receiver.run(&*reading) {
                 // Nobody listens any more when the run is over.
                 let _ = send_fed.send(Fed::Failed(failure));
             }
@@ -121,7 +123,7 @@ pub fn run(spec: &Spec, feed: Feed, opened: &Opened, stats: &Arc<Stats>, stop: &
         drop(send_fed);
     }
 
-    let mut outcome = coordinator::run(&desk);
+    let mut outcome = coordinator::run(&handoff);
     for stop in receiving.iter().chain([stop]) {
         stop.store(true, Ordering::Relaxed);
     }
@@ -133,6 +135,17 @@ pub fn run(spec: &Spec, feed: Feed, opened: &Opened, stats: &Arc<Stats>, stop: &
         outcome.failure.get_or_insert(failure);
     }
     Ok(outcome)
+}
+
+/// One session on the target for each worker.
+fn connect_workers(spec: &Spec) -> Result<Vec<Box<dyn Session>>> {
+    (0..spec.workers)
+        .map(|number| {
+            let connected = spec.target.session(number).map_err(anyhow::Error::new);
+            connected
+                .with_context(|| format!("worker {} of {}, into {}", number + 1, spec.workers, spec.target.describe()))
+        })
+        .collect()
 }
 
 /// How groups are made and ordered, and how large they are at first.
@@ -207,15 +220,15 @@ impl Common<'_> {
         session: Box<dyn Session>,
         apart: bool,
         reports: Sender<Report>,
-        desk: &Arc<Desk<Coordinator>>,
-    ) -> (Sender<worker::Order>, WorkerTask) {
+        coordinator: &Arc<dyn Wake>,
+    ) -> (Sender<Order>, WorkerTask) {
         let (send_orders, orders) = unbounded();
         let task = WorkerTask {
             number,
             session,
             orders,
             reports,
-            desk: Arc::clone(desk),
+            coordinator: Arc::clone(coordinator),
             reread: self.reread.clone(),
             merge: self.spec.grouping != Grouping::Off,
             relaxed: self.spec.order.has_gaps(),
@@ -234,7 +247,7 @@ impl Common<'_> {
         applied: Mark,
         executed: GtidSet,
         out: Sender<Fed>,
-        desk: &Arc<Desk<Coordinator>>,
+        coordinator: &Arc<dyn Wake>,
     ) -> Result<Feeder> {
         let (spec, islands) = (self.spec, &self.opened.islands);
         let keying = Keying::new(key_seed());
@@ -247,7 +260,7 @@ impl Common<'_> {
             catalogue: spec.target.catalogue().map_err(anyhow::Error::new)?,
             policy: spec.policy.make(spec.order, spec.target.locks_rows(), &spec.policy_options),
             out,
-            desk: Arc::clone(desk),
+            coordinator: Arc::clone(coordinator),
             budget: Arc::clone(&self.budget),
             stats: Arc::clone(self.stats),
             reread: self.reread.clone(),

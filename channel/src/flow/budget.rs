@@ -2,8 +2,28 @@
 
 use std::sync::{Condvar, Mutex, PoisonError};
 
+use engine::transaction::{Body, Transaction};
+
 /// What a transaction costs beside its events: structures, hashes, placement. An event costs less.
 const TRANSACTION_BYTES: u64 = 1024;
+
+/// What placing a transaction's rows and merging them takes beside its write set, in write sets: the policy remembers their keys, and a worker
+/// looks them up.
+const SETS: u64 = 3;
+
+/// Bytes that a transaction holds until it is committed, once it has its write set.
+pub fn transaction_bytes(transaction: &Transaction) -> u64 {
+    match transaction.body {
+        Body::Spilled { .. } => 0,
+        Body::Items(_) => transaction.bytes + (1 + SETS) * transaction.write_set.heap_bytes(),
+    }
+}
+
+/// An upper bound of [`transaction_bytes`] for a transaction that has no write set yet: a row takes at least some bytes in the log.
+pub fn transaction_bytes_max(transaction: &Transaction) -> u64 {
+    const TIMES: u64 = 64;
+    TIMES * transaction.bytes
+}
 
 #[derive(Debug)]
 pub struct Budget {

@@ -7,12 +7,11 @@ use binlog::Event;
 use crossbeam_channel::{Receiver, TryRecvError};
 use relay::RelayWriter;
 
-use super::intake::{Intake, relay_failure};
-use super::live::Ended;
-use super::sync::Publisher;
-use crate::feeding::Feeding;
+use super::relay_sync::Publisher;
+use super::stream_end::StreamEnd;
+use super::stream_writer::{StreamWriter, relay_failure};
 use crate::flow::budget::Budget;
-use crate::flow::desk::{By, Desk, Then, Turn};
+use crate::flow::handoff::{Stage, Then, Thread, Wake};
 use crate::flow::stats::Stats;
 
 /// What the socket has given is handed on once it is so much.
@@ -32,7 +31,7 @@ pub struct Received {
     /// Of the events.
     pub bytes: usize,
     /// After them nothing more comes.
-    pub ended: Option<Ended>,
+    pub ended: Option<StreamEnd>,
 }
 
 impl Received {
@@ -58,22 +57,23 @@ pub struct Appending<'a> {
     pub room: &'a Budget,
     pub writer: &'a mut RelayWriter,
     pub publisher: &'a mut Publisher,
-    pub intake: Intake,
+    pub stream: StreamWriter,
     /// Who reads it.
-    pub feeding: &'a Desk<Feeding>,
+    pub reading: &'a dyn Wake,
     pub stats: &'a Stats,
     pub stop: &'a AtomicBool,
     /// The relay log, as seen last.
     pub is_full: bool,
-    pub ended: Option<Ended>,
+    pub ended: Option<StreamEnd>,
 }
 
-impl Turn for Appending<'_> {
-    fn turn(&mut self, by: By) -> Then {
+impl Stage for Appending<'_> {
+    fn run_once(&mut self, thread: Thread) -> Then {
         if self.ended.is_none() {
-            self.ended = if self.stop.load(Ordering::Relaxed) { Some(Ended::Stopped) } else { self.take_in().err() };
-            if by == By::Own {
-                self.feeding.ring();
+            self.ended =
+                if self.stop.load(Ordering::Relaxed) { Some(StreamEnd::Stopped) } else { self.take_in().err() };
+            if thread == Thread::Own {
+                self.reading.wake();
             }
         }
         match &self.ended {
@@ -90,8 +90,8 @@ impl Turn for Appending<'_> {
 
 impl Appending<'_> {
     /// Appends what has come, and publishes it when nothing more is there or enough has gathered.
-    fn take_in(&mut self) -> Result<(), Ended> {
-        let relay = |error: relay::Error| Ended::Failed(relay_failure(&error));
+    fn take_in(&mut self) -> Result<(), StreamEnd> {
+        let relay = |error: relay::Error| StreamEnd::Failed(relay_failure(&error));
         self.is_full = !self.writer.has_room().map_err(relay)?;
         self.stats.relay_full.store(self.is_full, Ordering::Relaxed);
         let (mut bytes, mut memory, mut count) = (0, 0, 0);
@@ -101,15 +101,15 @@ impl Appending<'_> {
                 Ok(received) => received,
                 Err(TryRecvError::Empty) => break,
                 Err(TryRecvError::Disconnected) => {
-                    appended = Err(Ended::Lost("the reading thread ended".to_owned()));
+                    appended = Err(StreamEnd::Lost("the reading thread ended".to_owned()));
                     break;
                 }
             };
             bytes += received.bytes;
             memory += received.memory();
             count += 1;
-            let all = received.events.iter().try_for_each(|event| self.intake.append(self.writer, event));
-            appended = all.map_err(Ended::Failed).and_then(|()| received.ended.map_or(Ok(()), Err));
+            let all = received.events.iter().try_for_each(|event| self.stream.append(self.writer, event));
+            appended = all.map_err(StreamEnd::Failed).and_then(|()| received.ended.map_or(Ok(()), Err));
         }
         if count == 0 {
             self.publisher.sync_when_due(self.writer).map_err(relay)?;

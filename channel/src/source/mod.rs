@@ -1,10 +1,12 @@
 //! Where transactions come from: a live server through the relay log, or binary log files in place.
 
 mod append;
-pub mod intake;
-pub mod live;
+pub mod open;
+pub mod receiver;
+pub mod relay_sync;
 pub mod state;
-pub mod sync;
+mod stream_end;
+pub mod stream_writer;
 
 use std::path::PathBuf;
 

@@ -23,8 +23,8 @@ use crate::report::out::{may_colour, say};
 use crate::report::summary::{self, Summary};
 use apply::store::{self, StoreTarget, TableSum};
 use channel::flow::stats::Stats;
-use channel::run::Spec;
 use channel::source::Source;
+use channel::spec::Spec;
 use engine::policy::PolicyName;
 
 /// Show parallel replication on a generated workload: no server, no set-up

@@ -7,7 +7,7 @@ use clap::Args;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 
 use apply::WORKERS_MAX;
-use channel::source::sync::RelaySync;
+use channel::source::relay_sync::RelaySync;
 
 #[derive(Clone, Debug, Args)]
 pub struct FeedArgs {

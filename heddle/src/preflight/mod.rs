@@ -7,9 +7,9 @@ use serde::Serialize;
 
 use apply::checks::{Checks, SourceFacts};
 use apply::definitions::Definitions;
-use channel::run::Spec;
 use channel::source::Source;
 use channel::source::state::SourceState;
+use channel::spec::Spec;
 use channel::start;
 
 use crate::report::out::{chain, say};

@@ -7,7 +7,8 @@ use serde::Serialize;
 
 use crate::observe::usage::Usage;
 use channel::flow::stats::Stats;
-use channel::run::{Finished, Spec};
+use channel::run::Finished;
+use channel::spec::Spec;
 
 /// `--json`: names and units are stable; fields may be added.
 #[derive(Debug, Serialize)]

@@ -19,9 +19,9 @@ use crate::report::summary::{self, Summary};
 use apply::Target;
 use apply::mysql::progress::SCHEMA;
 use channel::flow::stats::Stats;
-use channel::run::Spec;
 use channel::source::Source;
 use channel::source::state::SourceState;
+use channel::spec::Spec;
 use channel::start::StartAt;
 
 impl Rescue<'_> {

@@ -18,8 +18,8 @@ use super::look::Server;
 use super::run::Request;
 use super::state::Place;
 use super::status::{Positioning, ReplicaStatus};
-use channel::feed::relay_options;
-use channel::source::intake::{Intake, is_made_up, relay_failure};
+use channel::source::open::relay_options;
+use channel::source::stream_writer::{StreamWriter, is_made_up, relay_failure};
 
 /// The files that hold what comes next.
 #[derive(Clone, Debug)]
@@ -139,7 +139,7 @@ impl RelayLogs {
         let (writer, _shared) = RelayLog::open(Arc::new(RealFs), dir, options).context("relay log")?;
         let mut copy = Copying {
             writer,
-            intake: self.source_file.as_deref().map_or_else(Intake::default, Intake::in_file),
+            intake: self.source_file.as_deref().map_or_else(StreamWriter::default, StreamWriter::in_file),
             place,
             format: None,
             taking: false,
@@ -173,7 +173,7 @@ pub fn holds(dir: &Path, options: relay::Options, applied: Option<&LogPosition>,
 
 struct Copying<'a> {
     writer: RelayWriter,
-    intake: Intake,
+    intake: StreamWriter,
     place: &'a Place,
     /// Of the source's file.
     format: Option<FormatDescription>,
@@ -192,7 +192,7 @@ impl Copying<'_> {
         if kind == Kind::ROTATE && event.header().server_id == 0 {
             // The receiver's own note of a heartbeat; with a position in its relay log before MySQL 8.
             let rotate = binlog::rotate::Rotate::decode_any(event)?;
-            self.intake = Intake::in_file(&rotate.file);
+            self.intake = StreamWriter::in_file(&rotate.file);
             return Ok(());
         }
         let made_up = kind == Kind::ROTATE && is_made_up(event);

@@ -23,7 +23,7 @@ use apply::Target;
 use apply::mysql::MySqlTarget;
 use apply::mysql::progress::SCHEMA;
 use apply::mysql::server::sql::quote;
-use channel::source::sync::RelaySync;
+use channel::source::relay_sync::RelaySync;
 
 /// How to reach the source that a replica names.
 pub type SourceOptions = Box<dyn Fn(&ReplicaStatus, &mut Connection) -> Result<ConnectOptions>>;

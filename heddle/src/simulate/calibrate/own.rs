@@ -15,8 +15,8 @@ use crate::report::summary;
 use apply::mysql::MySqlTarget;
 use apply::mysql::progress::{SCHEMA, TABLES};
 use channel::flow::stats::Stats;
-use channel::run::Spec;
 use channel::source::Source;
+use channel::spec::Spec;
 
 /// Begins the names of the channels.
 const CHANNEL: &str = "heddle-calibration";

@@ -8,17 +8,17 @@ use binlog::LogPosition;
 use binlog::gtids::GtidState;
 use relay::{FileOptions, FilesReader, LogReader, RealFs, RelayLog};
 
-use super::housekeeper::Purge;
-use super::start::{self, Start};
-use super::until::Until;
 use crate::flow::stats::Stats;
-use crate::run::Spec;
-use crate::source::live::{Receiver, reader_start};
+use crate::housekeeper::Purge;
+use crate::source::receiver::{Receiver, reader_start};
 use crate::source::state::SourceState;
+use crate::spec::Spec;
+use crate::start::{self, Start};
+use crate::until::Until;
 use apply::Opened;
 
 /// Where the events come from in this run.
-pub struct Feed {
+pub struct OpenSource {
     pub reader: Box<dyn LogReader>,
     pub receiver: Option<Receiver>,
     pub purge: Option<Purge>,
@@ -29,7 +29,7 @@ pub struct Feed {
     pub source_has: GtidState,
 }
 
-pub fn of_files(spec: &Spec, files: &[PathBuf], opened: &Opened) -> Result<Feed> {
+pub fn files(spec: &Spec, files: &[PathBuf], opened: &Opened) -> Result<OpenSource> {
     for path in files {
         // What can not be read is named when it is opened.
         if std::fs::metadata(path).is_ok_and(|metadata| !metadata.is_file()) {
@@ -48,7 +48,7 @@ pub fn of_files(spec: &Spec, files: &[PathBuf], opened: &Opened) -> Result<Feed>
         until.ends_anyway |= until.is_begin_after(&last);
     }
     let reader = FilesReader::open_with(Arc::new(RealFs), files.to_vec(), at, FileOptions::default())?;
-    Ok(Feed {
+    Ok(OpenSource {
         reader: Box::new(reader),
         receiver: None,
         purge: None,
@@ -59,20 +59,20 @@ pub fn of_files(spec: &Spec, files: &[PathBuf], opened: &Opened) -> Result<Feed>
     })
 }
 
-pub fn live_state(options: &wire::ConnectOptions) -> Result<SourceState> {
+pub fn read_state(options: &wire::ConnectOptions) -> Result<SourceState> {
     let mut connection = wire::Connection::connect(options).context("source")?;
     let source = SourceState::read(&mut connection).context("source")?;
     connection.close();
     Ok(source)
 }
 
-pub fn of_server(
+pub fn server(
     spec: &Spec,
     options: &wire::ConnectOptions,
     source: SourceState,
     opened: &Opened,
     stats: &Arc<Stats>,
-) -> Result<Feed> {
+) -> Result<OpenSource> {
     let start = start::live(opened, &source, &spec.start, spec.on_target.clone(), spec.relay_filled)?;
     let mut until = Until { gtids_incomplete: !start.by_gtid, ..spec.until.clone() };
     until.check_position(&source.end, false)?;
@@ -112,7 +112,7 @@ pub fn of_server(
             tracing::warn!("purging the relay log: {error}");
         }
     });
-    Ok(Feed {
+    Ok(OpenSource {
         reader: Box::new(reader),
         receiver: Some(receiver),
         purge: Some(purge),

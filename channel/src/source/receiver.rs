@@ -1,7 +1,7 @@
 //! The receiver: a live source's events into the relay log.
 //!
-//! Two threads: one reads the socket, one appends what has come and publishes it (`append`); a third one makes it durable beside that (`sync`).
-//! What is little the first one appends itself, and sees it on its way to the target (`runtime::desk`). After a lost connection it goes on
+//! Two threads: one reads the socket, one appends what has come and publishes it (`append`); a third one makes it durable beside that (`relay_sync`).
+//! What is little the first one appends itself, and sees it on its way to the target (`flow::handoff`). After a lost connection it goes on
 //! behind the last whole transaction that was received. Never parses more of an event than it takes to know files and formats.
 
 use std::sync::Arc;
@@ -20,21 +20,13 @@ use wire::{
 };
 
 use super::append::{Appending, Received};
-use super::intake::{Intake, relay_failure};
-use super::sync::{Publisher, RelaySync};
-use crate::feeding::Feeding;
+use super::relay_sync::{Publisher, RelaySync};
+use super::stream_end::{StreamEnd, of_error};
+use super::stream_writer::{StreamWriter, relay_failure};
 use crate::flow::budget::Budget;
-use crate::flow::desk::Desk;
+use crate::flow::handoff::{Handoff, Wake};
 use crate::flow::stats::Stats;
-
-/// Where the stream starts when the relay log is empty.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum StreamStart {
-    /// The first event of the oldest log that the source has.
-    Oldest,
-    Position(LogPosition),
-    Gtids(GtidState),
-}
+use crate::start::StreamStart;
 
 pub struct Receiver {
     pub options: ConnectOptions,
@@ -64,38 +56,30 @@ const BACK_OFF_MAX: Duration = Duration::from_secs(10);
 /// A source that does not answer for so long, before it streams, is lost: as for the servers' own receivers (`slave_net_timeout`).
 const SILENCE_MAX: Duration = Duration::from_secs(60);
 
-/// Why one connection's stream ended.
-pub enum Ended {
-    Stopped,
-    /// Worth another try.
-    Lost(String),
-    Failed(Failure),
-}
-
 impl Receiver {
     /// Until told to stop, or for good.
-    pub fn run(self, feeding: &Desk<Feeding>) -> Result<(), Failure> {
+    pub fn run(self, reading: &dyn Wake) -> Result<(), Failure> {
         let (publisher, syncs) = Publisher::new(self.relay_sync);
         std::thread::scope(|scope| {
             scope.spawn(move || syncs.iter().for_each(relay::Syncing::run));
-            self.receive(publisher, feeding)
+            self.receive(publisher, reading)
         })
     }
 
-    fn receive(mut self, mut publisher: Publisher, feeding: &Desk<Feeding>) -> Result<(), Failure> {
+    fn receive(mut self, mut publisher: Publisher, reading: &dyn Wake) -> Result<(), Failure> {
         let mut back_off = BACK_OFF_FIRST;
         let mut lost_since: Option<Instant> = None;
         loop {
             let received = self.stats.received_bytes.load(Ordering::Relaxed);
-            let ended = self.stream(&mut publisher, feeding);
+            let ended = self.stream(&mut publisher, reading);
             if self.stats.received_bytes.load(Ordering::Relaxed) > received {
                 back_off = BACK_OFF_FIRST;
                 lost_since = None;
             }
             match ended {
-                Ended::Stopped => break,
-                Ended::Failed(failure) => return Err(failure),
-                Ended::Lost(why) => {
+                StreamEnd::Stopped => break,
+                StreamEnd::Failed(failure) => return Err(failure),
+                StreamEnd::Lost(why) => {
                     let since = *lost_since.get_or_insert_with(Instant::now);
                     if since.elapsed() > self.retry_for {
                         return Err(Failure::new(
@@ -128,7 +112,7 @@ impl Receiver {
         self.stop.load(Ordering::Relaxed)
     }
 
-    fn stream(&mut self, publisher: &mut Publisher, feeding: &Desk<Feeding>) -> Ended {
+    fn stream(&mut self, publisher: &mut Publisher, reading: &dyn Wake) -> StreamEnd {
         let (stream, checksum) = match self.open() {
             Ok(opened) => opened,
             Err(ended) => return ended,
@@ -136,45 +120,48 @@ impl Receiver {
         let shutdown = stream.shutdown_handle();
         let (send, received) = bounded(QUEUE_BATCHES);
         let room = Budget::new(QUEUE_BYTES);
-        let desk = Desk::new(Appending {
+        let handoff = Handoff::new(Appending {
             received,
             room: &room,
             writer: &mut self.writer,
             publisher,
-            intake: Intake::default(),
-            feeding,
+            stream: StreamWriter::default(),
+            reading,
             stats: &self.stats,
             stop: &self.stop,
             is_full: false,
             ended: None,
         });
         std::thread::scope(|scope| {
-            scope.spawn(|| read_socket(stream, checksum, send, &room, &desk, feeding, &self.stop));
-            let appending = desk.attend();
+            scope.spawn(|| read_socket(stream, checksum, send, &room, &handoff, reading, &self.stop));
+            let appending = handoff.run_loop();
             shutdown.shutdown();
             // Lets the reader out of a full queue.
             room.close();
             appending.and_then(|appending| appending.ended).unwrap_or_else(|| {
-                Ended::Failed(Failure::new(FailureKind::Refused, "the receiver has panicked: this is a bug in heddle"))
+                StreamEnd::Failed(Failure::new(
+                    FailureKind::Refused,
+                    "the receiver has panicked: this is a bug in heddle",
+                ))
             })
         })
     }
 
     /// Asks for what comes next.
-    fn open(&mut self) -> Result<(BinlogStream, Checksum), Ended> {
+    fn open(&mut self) -> Result<(BinlogStream, Checksum), StreamEnd> {
         let mut options = self.options.clone();
         options.read_timeout.get_or_insert(SILENCE_MAX);
         // The same login has worked when the channel began: an account that is locked, a password that changes, a limit are for a time, too.
-        let connection = Connection::connect(&options).map_err(|error| Ended::Lost(error.to_string()))?;
+        let connection = Connection::connect(&options).map_err(|error| StreamEnd::Lost(error.to_string()))?;
         let stop = Arc::clone(&self.stop);
         unless_stopped(&stop, &connection.shutdown_handle(), || self.ask(connection))
     }
 
-    fn ask(&mut self, mut connection: Connection) -> Result<(BinlogStream, Checksum), Ended> {
+    fn ask(&mut self, mut connection: Connection) -> Result<(BinlogStream, Checksum), StreamEnd> {
         let state = super::state::SourceState::read(&mut connection)
-            .map_err(|error| Ended::Lost(crate::errors::chain(&error)))?;
+            .map_err(|error| StreamEnd::Lost(crate::errors::chain(&error)))?;
         if state.identity != self.identity {
-            return Err(Ended::Failed(
+            return Err(StreamEnd::Failed(
                 Failure::new(
                     FailureKind::Refused,
                     format!("the source is another server now: it was {}, it is {}", self.identity, state.identity),
@@ -182,14 +169,14 @@ impl Receiver {
                 .remedy("point --from at the server that the channel started with, or use another --channel"),
             ));
         }
-        let request = self.request(connection.server()).map_err(Ended::Failed)?;
+        let request = self.request(connection.server()).map_err(StreamEnd::Failed)?;
         let checksum = connection.scalar("SELECT @@global.binlog_checksum").ok().flatten();
         let checksum = match checksum.as_deref() {
             Some("CRC32") => Checksum::Crc32,
             _ => Checksum::Off,
         };
         let options = DumpOptions { heartbeat_period: HEARTBEAT, ..DumpOptions::default() };
-        let stream = connection.binlog_dump_with(request, &options).map_err(|error| ended(&error))?;
+        let stream = connection.binlog_dump_with(request, &options).map_err(|error| of_error(&error))?;
         self.stats.source_lost(false);
         Ok((stream, checksum))
     }
@@ -263,42 +250,14 @@ fn unless_stopped<T>(stop: &AtomicBool, shutdown: &ShutdownHandle, ask: impl FnO
     })
 }
 
-/// `ER_SLAVE_SAME_ID` of MariaDB's.
-const SAME_SERVER_ID: u16 = 4052;
-
-fn ended(error: &wire::Error) -> Ended {
-    if error.is_transient_network() || matches!(error, wire::Error::DumpEnded | wire::Error::ShutDown) {
-        return Ended::Lost(error.to_string());
-    }
-    let remedy = match error.code() {
-        // Of transactions with GTIDs that it has written before they were switched off.
-        Some(1236) if error.to_string().contains("GTID_MODE = OFF") => {
-            "SET GLOBAL gtid_mode = OFF_PERMISSIVE on the source until the channel has passed its transactions with GTIDs, or go on from the \
-             source's files"
-        }
-        // MySQL says it with the error of everything else.
-        Some(1236 | SAME_SERVER_ID) if error.to_string().contains("same server_uuid/server_id") => {
-            "another replica, or heddle, with the same server id reads from this source now: stop the one that should not run, or give \
-             this one another --server-id"
-        }
-        Some(1236) => {
-            "the source does not have the events that come next (purged, reset, or another server): load the target anew from a \
-             copy, and start there with --start or --start-gtid"
-        }
-        Some(1227 | 1045) => "grant REPLICATION SLAVE and REPLICATION CLIENT to heddle's account on the source",
-        _ => "see the message; when the cause is gone, run the same command again",
-    };
-    Ended::Failed(Failure::new(FailureKind::Refused, format!("source: {error}")).remedy(remedy))
-}
-
 /// Socket → queue, until either end is gone. What has come already is handed on together; nothing waits for what has not.
 fn read_socket(
     mut stream: BinlogStream,
     mut checksum: Checksum,
     batches: Sender<Received>,
     room: &Budget,
-    desk: &Desk<Appending<'_>>,
-    feeding: &Desk<Feeding>,
+    appending: &dyn Wake,
+    reading: &dyn Wake,
     stop: &AtomicBool,
 ) {
     while !stop.load(Ordering::Relaxed) {
@@ -306,7 +265,7 @@ fn read_socket(
         loop {
             let parsed = match stream.next() {
                 Ok(packet) => parse(packet.bytes, &mut checksum),
-                Err(error) => Err(ended(&error)),
+                Err(error) => Err(of_error(&error)),
             };
             match parsed {
                 Ok(event) => received.push(event),
@@ -320,9 +279,11 @@ fn read_socket(
         if !room.acquire(received.memory()) || batches.send(received).is_err() {
             return;
         }
-        desk.bring(is_little);
         if is_little {
-            feeding.bring(true);
+            appending.run_inline();
+            reading.run_inline();
+        } else {
+            appending.wake();
         }
         if is_last {
             return;
@@ -331,9 +292,9 @@ fn read_socket(
 }
 
 /// The stream says with each format description how the events after it are summed.
-fn parse(bytes: bytes::Bytes, checksum: &mut Checksum) -> Result<Event, Ended> {
+fn parse(bytes: bytes::Bytes, checksum: &mut Checksum) -> Result<Event, StreamEnd> {
     // The bytes changed on the way: asking again is right.
-    let corrupt = |error: binlog::Corrupt| Ended::Lost(format!("a broken event from the source: {error}"));
+    let corrupt = |error: binlog::Corrupt| StreamEnd::Lost(format!("a broken event from the source: {error}"));
     match bytes.get(4).copied().map(Kind) {
         Some(Kind::FORMAT_DESCRIPTION) => {
             let (event, format) = FormatDescription::decode(&bytes).map_err(corrupt)?;

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use crossbeam_channel::{Receiver, Sender, TryRecvError};
-use engine::failure::{Failure, FailureKind};
+use engine::failure::Failure;
 use engine::group::{Group, GroupId};
 use engine::pace::{Pace, PacketPace};
 use engine::policy::Placement;
@@ -14,20 +14,20 @@ use engine::progress::Mark;
 use engine::scheduler::{Output, Scheduler};
 use engine::transaction::Transaction;
 
-use super::feeder::{Fed, memory};
-use super::housekeeper::{Chore, News};
-use super::worker::{Order, Report, WorkerTask};
-use crate::flow::budget::Budget;
-use crate::flow::desk::{By, Desk, FEW, Then, Turn};
-use crate::flow::slow::SlowGroups;
+use crate::errors::exited_unexpectedly;
+use crate::flow::budget::{Budget, transaction_bytes};
+use crate::flow::handoff::{Amount, FEW, Handoff, Stage, Then, Thread, Wake};
+use crate::flow::messages::{Fed, News, Order, Report};
+use crate::flow::slow_groups::SlowGroups;
 use crate::flow::stats::Stats;
+use crate::housekeeper::Chore;
 
 /// Transactions that may wait in the scheduler; the rest waits in the feeder's queue.
 const QUEUED_TRANSACTIONS_MAX: usize = 50_000;
 /// How far transactions may run ahead of the first that is not committed (relaxed order).
 const OUTSTANDING_TRANSACTIONS_MAX: u64 = 1_000_000;
 /// A group of more is not handed to the target by whoever brings it: its connection might not take so much at once.
-const IN_PERSON_BYTES: u64 = 8 << 10;
+const INLINE_BYTES: u64 = 8 << 10;
 const TICK: Duration = Duration::from_millis(10);
 /// A group that takes longer than this may be waiting for a lock.
 const SUSPECT_AFTER: Duration = Duration::from_millis(10);
@@ -45,7 +45,7 @@ pub struct Coordinator {
     pub scheduler: Scheduler,
     pub fed: Receiver<Fed>,
     pub reports: Receiver<Report>,
-    pub workers: Vec<Seat>,
+    pub workers: Vec<WorkerHandle>,
     pub chores: Sender<Chore>,
     pub news: Receiver<News>,
     pub budget: Arc<Budget>,
@@ -76,10 +76,10 @@ pub struct Paces {
     pub packets: PacketPace,
 }
 
-/// Where a worker gets its orders.
-pub struct Seat {
+/// Where one worker gets its orders.
+pub struct WorkerHandle {
     pub orders: Sender<Order>,
-    pub desk: Arc<Desk<WorkerTask>>,
+    pub worker: Arc<dyn Wake>,
 }
 
 /// How the run ended, with everything dispatched either committed or rolled back.
@@ -91,17 +91,17 @@ pub struct Outcome {
 }
 
 /// The coordinator's own thread.
-pub fn run(desk: &Desk<Coordinator>) -> Outcome {
+pub fn run(handoff: &Handoff<Coordinator>) -> Outcome {
     let began = Instant::now();
-    let (failure, stopped) = match desk.attend() {
+    let (failure, stopped) = match handoff.run_loop() {
         Some(mut coordinator) => (coordinator.ended.take().and_then(Result::err), coordinator.stopped),
-        None => (Some(silent("the scheduling of transactions")), false),
+        None => (Some(exited_unexpectedly("the coordinator thread")), false),
     };
     Outcome { failure, stopped, applying: began.elapsed() }
 }
 
-impl Turn for Coordinator {
-    fn turn(&mut self, by: By) -> Then {
+impl Stage for Coordinator {
+    fn run_once(&mut self, thread: Thread) -> Then {
         if self.ended.is_some() {
             return Then::End;
         }
@@ -111,7 +111,7 @@ impl Turn for Coordinator {
         match self.take_in() {
             Ok(()) => {
                 while let Some(output) = self.scheduler.poll() {
-                    self.act(output, by);
+                    self.act(output, thread);
                 }
             }
             Err(failure) => self.ended = Some(Err(self.draining.take().unwrap_or(failure))),
@@ -136,16 +136,16 @@ impl Drop for Coordinator {
         self.tell_low_water();
         self.budget.close();
         self.stats.give_up();
-        for Seat { orders, desk } in self.workers.drain(..) {
-            // Without orders, its bell is the end of its work.
+        for WorkerHandle { orders, worker } in self.workers.drain(..) {
+            // A worker that is woken and has no sender of orders any more ends.
             drop(orders);
-            desk.ring();
+            worker.wake();
         }
     }
 }
 
 impl Coordinator {
-    fn act(&mut self, output: Output, by: By) {
+    fn act(&mut self, output: Output, thread: Thread) {
         match output {
             Output::Dispatch { worker, group, run } => {
                 self.dispatched = Instant::now();
@@ -155,13 +155,14 @@ impl Coordinator {
                     // What an isolated run has committed is not in it any more.
                     self.free(before.transactions.iter().filter(|transaction| transaction.seq < group.first()));
                 }
-                let in_person = by == By::Bringer && self.is_soon_sent(&group);
-                self.order(worker, Order::Run { group, run }, in_person);
+                let inline = thread == Thread::Callers && self.is_soon_sent(&group);
+                let amount = if inline { Amount::Little } else { Amount::Much };
+                self.order(worker, Order::Run { group, run }, amount);
             }
-            Output::Release { worker, group } => self.order(worker, Order::Release(group), false),
-            Output::Grant { worker, group } => self.order(worker, Order::Grant(group), false),
+            Output::Release { worker, group } => self.order(worker, Order::Release(group), Amount::Much),
+            Output::Grant { worker, group } => self.order(worker, Order::Grant(group), Amount::Much),
             Output::Abort { worker, group, attempt } => {
-                self.order(worker, Order::Abort { group, attempt }, false);
+                self.order(worker, Order::Abort { group, attempt }, Amount::Much);
                 // The housekeeper ends only with this coordinator.
                 let _ = self.chores.send(Chore::Interrupt(worker));
             }
@@ -183,20 +184,20 @@ impl Coordinator {
         }
     }
 
-    fn order(&self, worker: usize, order: Order, in_person: bool) {
-        let Some(seat) = self.workers.get(worker) else { panic!("there is no worker {worker}") };
-        if seat.orders.send(order).is_err() {
+    fn order(&self, worker: usize, order: Order, amount: Amount) {
+        let Some(handle) = self.workers.get(worker) else { panic!("there is no worker {worker}") };
+        if handle.orders.send(order).is_err() {
             // A worker ends only when its orders do: it has panicked, and its thread's end is reported.
             tracing::error!("worker {worker} is gone");
         }
-        seat.desk.bring(in_person);
+        handle.worker.hand_over(amount);
     }
 
     /// A little one, and nobody else has anything to do: its worker need not be woken first.
     fn is_soon_sent(&self, group: &Group) -> bool {
         self.scheduler.in_flight() == 1
             && group.transactions.len() <= FEW
-            && group.transactions.iter().map(|transaction| transaction.bytes).sum::<u64>() <= IN_PERSON_BYTES
+            && group.transactions.iter().map(|transaction| transaction.bytes).sum::<u64>() <= INLINE_BYTES
     }
 
     fn wants_more(&self) -> bool {
@@ -212,10 +213,10 @@ impl Coordinator {
     /// Everything that has come; or so much that the scheduler should be asked.
     fn take_in(&mut self) -> Result<(), Failure> {
         for _ in 0..REPORTS_MAX {
-            let Some(report) = next(&self.reports, "every worker")? else { break };
+            let Some(report) = next(&self.reports, "all workers")? else { break };
             self.report(report)?;
         }
-        while let Some(news) = next(&self.news, "the housekeeper")? {
+        while let Some(news) = next(&self.news, "the housekeeper thread")? {
             match news {
                 News::LockWait { waiting, blocking } => self.lock_wait(waiting, blocking),
                 News::Failed(failure) => return Err(failure),
@@ -243,7 +244,7 @@ impl Coordinator {
 
     fn enqueue(&mut self, batch: Vec<(Arc<Transaction>, Placement)>) {
         for (transaction, placement) in batch {
-            let bytes = memory(&transaction);
+            let bytes = transaction_bytes(&transaction);
             if !self.scheduler.enqueue(transaction, placement) {
                 self.budget.release(bytes, 1);
             }
@@ -254,7 +255,7 @@ impl Coordinator {
     fn feeder_has_gone(&mut self) -> Result<(), Failure> {
         self.fed = crossbeam_channel::never();
         let expected = self.scheduler.has_ended() || self.stop.load(Ordering::Relaxed);
-        if expected { Ok(()) } else { Err(silent("the reading of the log")) }
+        if expected { Ok(()) } else { Err(exited_unexpectedly("the feeder thread")) }
     }
 
     fn report(&mut self, report: Report) -> Result<(), Failure> {
@@ -265,7 +266,7 @@ impl Coordinator {
                 self.released(group);
                 self.scheduler.committed(group);
             }
-            Report::Panicked(worker) => return Err(silent(&format!("worker {worker}"))),
+            Report::Panicked(worker) => return Err(exited_unexpectedly(&format!("worker {worker}"))),
             Report::Failed { group, failure, committed_to } => {
                 tracing::debug!(group = group.0, "failed: {failure}");
                 self.scheduler.failed(group, failure, committed_to);
@@ -288,7 +289,8 @@ impl Coordinator {
     }
 
     fn free<'a>(&self, transactions: impl Iterator<Item = &'a Arc<Transaction>>) {
-        let (bytes, count) = transactions.fold((0, 0), |(bytes, count), one| (bytes + memory(one), count + 1));
+        let (bytes, count) =
+            transactions.fold((0, 0), |(bytes, count), one| (bytes + transaction_bytes(one), count + 1));
         self.budget.release(bytes, count);
     }
 
@@ -336,12 +338,6 @@ fn next<T>(queue: &Receiver<T>, who: &str) -> Result<Option<T>, Failure> {
     match queue.try_recv() {
         Ok(item) => Ok(Some(item)),
         Err(TryRecvError::Empty) => Ok(None),
-        Err(TryRecvError::Disconnected) => Err(silent(who)),
+        Err(TryRecvError::Disconnected) => Err(exited_unexpectedly(who)),
     }
-}
-
-/// Who ends without saying why has panicked; its own message came before.
-pub fn silent(who: &str) -> Failure {
-    Failure::new(FailureKind::Refused, format!("{who} has ended without a word: this is a bug in heddle"))
-        .remedy("everything before it is applied; please report it, with the log")
 }

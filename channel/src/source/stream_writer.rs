@@ -6,12 +6,12 @@ use relay::RelayWriter;
 
 /// Knows the file that a stream is in.
 #[derive(Debug, Default)]
-pub struct Intake {
+pub struct StreamWriter {
     /// Empty until the stream has said it.
     file: Option<String>,
 }
 
-impl Intake {
+impl StreamWriter {
     /// In the middle of a file.
     pub fn in_file(file: &str) -> Self {
         Self { file: Some(file.to_owned()) }

@@ -6,33 +6,34 @@ use std::time::Duration;
 use crossbeam_channel::Sender;
 use relay::{LogReader, Read};
 
-use super::coordinator::silent;
-use super::feeder::{Ended, Fed, Feeder, log_failure};
-use crate::flow::desk::{By, Desk, Then, Turn};
+use crate::errors::exited_unexpectedly;
+use crate::feeder::{Ended, Feeder, log_failure};
+use crate::flow::handoff::{Handoff, Stage, Then, Thread};
+use crate::flow::messages::Fed;
 
 /// Between two looks at whether it is time to stop.
 const TICK: Duration = Duration::from_millis(100);
 
-pub struct Feeding {
+pub struct Reading {
     pub reader: Box<dyn LogReader>,
     pub feeder: Feeder,
     pub ended: bool,
 }
 
 /// The feeder's own thread.
-pub fn run(desk: &Desk<Feeding>, out: &Sender<Fed>) {
-    if desk.attend().is_none() {
+pub fn run(handoff: &Handoff<Reading>, out: &Sender<Fed>) {
+    if handoff.run_loop().is_none() {
         // A coordinator that has gone does not need to know.
-        let _ = out.send(Fed::Failed(silent("the reading of the log")));
+        let _ = out.send(Fed::Failed(exited_unexpectedly("the feeder thread")));
     }
 }
 
-impl Turn for Feeding {
-    fn turn(&mut self, by: By) -> Then {
+impl Stage for Reading {
+    fn run_once(&mut self, thread: Thread) -> Then {
         if self.ended {
             return Then::End;
         }
-        match self.feed(by) {
+        match self.feed(thread) {
             Ok(then) => return then,
             Err(Ended::Finished) => self.feeder.end(Fed::End),
             Err(Ended::Failed(failure)) => self.feeder.end(Fed::Failed(failure)),
@@ -47,17 +48,17 @@ impl Turn for Feeding {
     }
 }
 
-impl Feeding {
+impl Reading {
     /// Until nothing more is there, or what comes next is for the own thread.
-    fn feed(&mut self, by: By) -> Result<Then, Ended> {
+    fn feed(&mut self, thread: Thread) -> Result<Then, Ended> {
         let Self { reader, feeder, .. } = self;
-        feeder.go_on(by)?;
-        while by == By::Own || !feeder.is_for_own_thread() {
+        feeder.go_on(thread)?;
+        while thread == Thread::Own || !feeder.is_for_own_thread() {
             if feeder.stop.load(Ordering::Relaxed) {
                 return Err(Ended::Abandoned);
             }
             match reader.next() {
-                Ok(Read::Event(located)) => feeder.take(located, by)?,
+                Ok(Read::Event(located)) => feeder.take(located, thread)?,
                 Ok(Read::CaughtUp) => {
                     feeder.caught_up()?;
                     feeder.hand_over()?;

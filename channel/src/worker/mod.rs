@@ -14,44 +14,12 @@ use engine::group::{Group, GroupId};
 use engine::scheduler::{Run, Worker};
 use engine::transaction::Transaction;
 
-use super::coordinator::Coordinator;
-use crate::flow::desk::{By, Desk, FEW, Then, Turn};
+use crate::flow::handoff::{Amount, Handoff, Stage, Then, Thread, Wake};
+use crate::flow::messages::{Order, Report};
 use crate::flow::stats::Stats;
 use apply::retry::{back_off, until_reached};
 use apply::spilled::Reread;
 use apply::{Commit, Range, Session, Single};
-
-/// What the coordinator tells a worker.
-#[derive(Debug)]
-pub enum Order {
-    Run {
-        group: Arc<Group>,
-        run: Run,
-    },
-    /// The rows that were held may be applied.
-    Release(GroupId),
-    Grant(GroupId),
-    Abort {
-        group: GroupId,
-        attempt: u32,
-    },
-}
-
-/// What a worker tells the coordinator.
-#[derive(Debug)]
-pub enum Report {
-    /// All rows are applied, only the commit is left.
-    Applied(GroupId),
-    Ordered(GroupId),
-    Committed(GroupId),
-    Failed {
-        group: GroupId,
-        failure: Failure,
-        committed_to: Seq,
-    },
-    /// In a turn of the worker's: nothing more will come of its group.
-    Panicked(Worker),
-}
 
 /// Transactions of a group that has failed which are tried together once more, before they are tried one by one.
 const PIECE_TRANSACTIONS: usize = 100;
@@ -65,7 +33,7 @@ pub struct WorkerTask {
     pub session: Box<dyn Session>,
     pub orders: Receiver<Order>,
     pub reports: Sender<Report>,
-    pub desk: Arc<Desk<Coordinator>>,
+    pub coordinator: Arc<dyn Wake>,
     pub reread: Reread,
     pub merge: bool,
     pub relaxed: bool,
@@ -92,8 +60,8 @@ pub enum Next {
 }
 
 /// The worker's own thread.
-pub fn run(desk: &Desk<WorkerTask>, worker: Worker, reports: &Sender<Report>) {
-    if desk.attend().is_none() {
+pub fn run(handoff: &Handoff<WorkerTask>, worker: Worker, reports: &Sender<Report>) {
+    if handoff.run_loop().is_none() {
         // If the coordinator has gone nobody waits for this worker.
         let _ = reports.send(Report::Panicked(worker));
     }
@@ -102,11 +70,11 @@ pub fn run(desk: &Desk<WorkerTask>, worker: Worker, reports: &Sender<Report>) {
 /// Nothing depends on it: with every order the bell rings.
 const TICK: Duration = Duration::from_secs(60);
 
-impl Turn for WorkerTask {
-    fn turn(&mut self, by: By) -> Then {
-        match by {
-            By::Own => self.work(),
-            By::Bringer => self.begin(),
+impl Stage for WorkerTask {
+    fn run_once(&mut self, thread: Thread) -> Then {
+        match thread {
+            Thread::Own => self.work(),
+            Thread::Callers => self.begin(),
         }
     }
 
@@ -173,7 +141,7 @@ impl WorkerTask {
     fn report(&self, group: &Group, report: Report) -> Result<(), Gone> {
         self.reports.send(report).map_err(|_| Gone)?;
         // Usually it has this worker's next order for an answer.
-        self.desk.bring(group.transactions.len() <= FEW);
+        self.coordinator.hand_over(Amount::of_transactions(group.transactions.len()));
         Ok(())
     }
 

@@ -21,23 +21,13 @@ use engine::schema::Catalogue;
 use engine::transaction::{BarrierCause, Body, Item, Transaction};
 use relay::{Located, Place};
 
-use super::coordinator::Coordinator;
-use super::until::Until;
-use crate::flow::budget::Budget;
-use crate::flow::desk::{By, Desk, FEW};
+use crate::flow::budget::{Budget, transaction_bytes, transaction_bytes_max};
+use crate::flow::handoff::{Amount, FEW, Thread, Wake};
+use crate::flow::messages::Fed;
 use crate::flow::prepared::Prepared;
 use crate::flow::stats::Stats;
+use crate::until::Until;
 use apply::spilled::{Reread, Spill};
-
-/// What the feeder tells the coordinator.
-#[derive(Debug)]
-pub enum Fed {
-    /// In their order.
-    Transactions(Vec<(Arc<Transaction>, Placement)>),
-    /// The end of the stream, or the end that was asked for.
-    End,
-    Failed(Failure),
-}
 
 /// A transaction with more bytes of events than this is not held in memory.
 pub const SPILL_BYTES: u64 = 16 << 20;
@@ -52,7 +42,7 @@ pub struct Feeder {
     pub catalogue: Box<dyn Catalogue + Send>,
     pub policy: Box<dyn Policy>,
     pub out: Sender<Fed>,
-    pub desk: Arc<Desk<Coordinator>>,
+    pub coordinator: Arc<dyn Wake>,
     pub budget: Arc<Budget>,
     pub stats: Arc<Stats>,
     pub reread: Reread,
@@ -151,16 +141,16 @@ impl Feeder {
         if self.hand_over().is_ok() {
             // A coordinator that has gone does not need to know.
             let _ = self.out.send(last);
-            self.desk.ring();
+            self.coordinator.wake();
         }
     }
 
     /// Before anything is read.
-    pub fn go_on(&mut self, by: By) -> Result<(), Ended> {
+    pub fn go_on(&mut self, thread: Thread) -> Result<(), Ended> {
         if self.is_over() {
             return Err(Ended::Finished);
         }
-        if by == By::Own
+        if thread == Thread::Own
             && let Some(held) = self.held.take()
         {
             self.pass(held)?;
@@ -200,7 +190,7 @@ impl Feeder {
         )
     }
 
-    pub fn take(&mut self, located: &Located, by: By) -> Result<(), Ended> {
+    pub fn take(&mut self, located: &Located, thread: Thread) -> Result<(), Ended> {
         if located.restarted {
             self.assembler.restart();
         }
@@ -213,7 +203,7 @@ impl Feeder {
         let transaction = self.assembler.event(&located.event, &located.format, start, end);
         if let Some(transaction) = transaction.map_err(|error| Ended::Failed(assemble_failure(&error)))? {
             let held = Held { transaction, last: located.place.clone() };
-            if by == By::Bringer && self.may_wait(&held.transaction) {
+            if thread == Thread::Callers && self.may_wait(&held.transaction) {
                 self.held = Some(held);
                 return Ok(());
             }
@@ -273,7 +263,7 @@ impl Feeder {
         transaction.barrier.is_some()
             || self.looks_ahead()
             || !self.keying.knows(transaction)
-            || !self.budget.has_room(memory_max(transaction))
+            || !self.budget.has_room(transaction_bytes_max(transaction))
     }
 
     /// An event is done with.
@@ -379,7 +369,7 @@ impl Feeder {
     }
 
     fn add(&mut self, transaction: Transaction, placement: Placement) -> Result<(), Gone> {
-        let bytes = memory(&transaction);
+        let bytes = transaction_bytes(&transaction);
         if !self.budget.try_acquire(bytes) {
             // What has been taken becomes free only when the coordinator knows of it.
             self.hand_over()?;
@@ -391,16 +381,16 @@ impl Feeder {
         self.batch.bytes += bytes;
         self.batch.transactions.push((Arc::new(transaction), placement));
         if self.batch.is_full() && self.send()? {
-            self.desk.ring();
+            self.coordinator.wake();
         }
         Ok(())
     }
 
     /// What there is, with nothing else to do meanwhile.
     pub fn hand_over(&mut self) -> Result<(), Gone> {
-        let few = self.batch.transactions.len() <= FEW;
+        let amount = Amount::of_transactions(self.batch.transactions.len());
         if self.send()? {
-            self.desk.bring(few);
+            self.coordinator.hand_over(amount);
         }
         Ok(())
     }
@@ -447,23 +437,6 @@ fn is_found_by_key(item: &Item) -> bool {
     rows.table
         .as_ref()
         .is_some_and(|table| table.is_keyed() && table.transactional && table.alone.is_none() && !table.works_out)
-}
-
-/// What placing its rows and merging them takes beside a write set, in write sets: the policy's memory of their keys, and what a worker looks up.
-const SETS: u64 = 3;
-
-/// Bytes that a transaction holds until it is committed, once it has its write set.
-pub fn memory(transaction: &Transaction) -> u64 {
-    match transaction.body {
-        Body::Spilled { .. } => 0,
-        Body::Items(_) => transaction.bytes + (1 + SETS) * transaction.write_set.heap_bytes(),
-    }
-}
-
-/// The most that [`memory`] will say of a transaction that has no write set yet: a row takes some bytes in the log at least.
-fn memory_max(transaction: &Transaction) -> u64 {
-    const TIMES: u64 = 64;
-    TIMES * transaction.bytes
 }
 
 pub fn log_failure(error: &relay::Error) -> Failure {

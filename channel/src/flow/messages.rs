@@ -1,0 +1,61 @@
+//! What the threads of a run tell each other through queues. Plain data; nothing is decided here.
+
+use std::sync::Arc;
+
+use engine::Seq;
+use engine::failure::Failure;
+use engine::group::{Group, GroupId};
+use engine::policy::Placement;
+use engine::scheduler::{Run, Worker};
+use engine::transaction::Transaction;
+
+/// Feeder → coordinator.
+#[derive(Debug)]
+pub enum Fed {
+    /// In their order.
+    Transactions(Vec<(Arc<Transaction>, Placement)>),
+    /// The end of the stream, or the end that was asked for.
+    End,
+    Failed(Failure),
+}
+
+/// Coordinator → worker.
+#[derive(Debug)]
+pub enum Order {
+    Run {
+        group: Arc<Group>,
+        run: Run,
+    },
+    /// The deferred rows may be applied.
+    Release(GroupId),
+    Grant(GroupId),
+    Abort {
+        group: GroupId,
+        attempt: u32,
+    },
+}
+
+/// Worker → coordinator.
+#[derive(Debug)]
+pub enum Report {
+    /// All rows are applied, only the commit is left.
+    Applied(GroupId),
+    Ordered(GroupId),
+    Committed(GroupId),
+    Failed {
+        group: GroupId,
+        failure: Failure,
+        committed_to: Seq,
+    },
+    /// The worker has panicked: it reports no more about its group.
+    Panicked(Worker),
+}
+
+/// Housekeeper → coordinator.
+#[derive(Debug)]
+pub enum News {
+    /// One worker waits for a lock that the other holds.
+    LockWait { waiting: Worker, blocking: Worker },
+    /// The channel cannot go on.
+    Failed(Failure),
+}
