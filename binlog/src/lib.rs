@@ -10,7 +10,6 @@
 //! This crate never opens a file or a socket, reads a clock, starts a thread or keeps a global. Input never makes it
 //! panic or allocate what a length field claims: bytes that are not there are an error.
 
-pub mod civil;
 pub mod column;
 pub mod compressed;
 pub mod corrupt;
@@ -51,7 +50,6 @@ mod varlen;
 pub mod xa_prepare;
 pub mod xid;
 
-pub use civil::Civil;
 pub use column::{Column, ColumnKind};
 pub use corrupt::{Corrupt, What};
 pub use ending::{Ending, Followed};

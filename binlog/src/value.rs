@@ -5,7 +5,6 @@
 
 use std::fmt::Write as _;
 
-use crate::Civil;
 use crate::column::{Column, ColumnKind};
 use crate::image::decimal_len;
 use crate::json;
@@ -18,12 +17,7 @@ pub fn display(column: &Column, raw: &[u8], unsigned: bool) -> String {
 
 /// `0x` and hexadecimal digits.
 pub fn hex(raw: &[u8]) -> String {
-    let mut out = String::with_capacity(2 + 2 * raw.len());
-    out.push_str("0x");
-    for byte in raw {
-        let _ = write!(out, "{byte:02X}");
-    }
-    out
+    format!("0x{}", hex::encode_upper(raw))
 }
 
 fn text(column: &Column, raw: &[u8], unsigned: bool) -> Option<String> {
@@ -56,10 +50,10 @@ fn text(column: &Column, raw: &[u8], unsigned: bool) -> Option<String> {
             let date = date(day / 10_000, day / 100 % 100, day % 100);
             format!("{date} {:02}:{:02}:{:02}", time / 10_000, time / 100 % 100, time % 100)
         }
-        ColumnKind::TIMESTAMP => unix_text(little(raw, 4)?),
+        ColumnKind::TIMESTAMP => unix_text(little(raw, 4)?)?,
         ColumnKind::TIMESTAMP2 => {
             let (seconds, rest) = raw.split_at_checked(4)?;
-            with_fraction(unix_text(big(seconds)), big(rest), meta)?
+            with_fraction(unix_text(big(seconds))?, big(rest), meta)?
         }
         ColumnKind::DATETIME2 => {
             let (whole, rest) = raw.split_at_checked(5)?;
@@ -127,11 +121,12 @@ fn with_fraction(mut text: String, fraction: u64, digits: u16) -> Option<String>
 }
 
 /// Seconds since 1970 in UTC; 0 is the zero date.
-fn unix_text(seconds: u64) -> String {
+fn unix_text(seconds: u64) -> Option<String> {
     if seconds == 0 {
-        return "0000-00-00 00:00:00".to_owned();
+        return Some("0000-00-00 00:00:00".to_owned());
     }
-    Civil::from_unix(seconds).to_string()
+    let time = jiff::Timestamp::from_second(i64::try_from(seconds).ok()?).ok()?;
+    Some(time.strftime("%F %T").to_string())
 }
 
 /// Sign and magnitude over the whole value, fraction included: negative values are the complement.

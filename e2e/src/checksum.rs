@@ -283,10 +283,6 @@ pub fn quoted(name: &str) -> String {
 }
 
 fn unhex(text: &str) -> Result<String> {
-    let bytes: Option<Vec<u8>> = text
-        .as_bytes()
-        .chunks(2)
-        .map(|pair| std::str::from_utf8(pair).ok().and_then(|pair| u8::from_str_radix(pair, 16).ok()))
-        .collect();
-    Ok(String::from_utf8_lossy(&bytes.with_context(|| format!("not hexadecimal: {text}"))?).into_owned())
+    let bytes = hex::decode(text).with_context(|| format!("not hexadecimal: {text}"))?;
+    Ok(String::from_utf8_lossy(&bytes).into_owned())
 }

@@ -3,6 +3,7 @@
 use crate::repository;
 use crate::server::PASSWORD;
 use anyhow::{Context, Result, bail, ensure};
+use rustix::process::{Pid, Signal, kill_process};
 use std::io::Read;
 use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
@@ -92,22 +93,17 @@ impl Heddle {
         Ok(Heddle { child, stdout, stderr, arguments: arguments.join(" ") })
     }
 
-    pub fn signal(&self, signal: i32) -> Result<()> {
-        // SAFETY: kill(2) takes no memory; the child is not reaped before `wait`, so the id is its own.
-        ensure!(
-            unsafe { libc::kill(self.child.id() as i32, signal) } == 0,
-            "signalling heddle: {}",
-            std::io::Error::last_os_error()
-        );
-        Ok(())
+    pub fn signal(&self, signal: Signal) -> Result<()> {
+        // The child is not reaped before `wait`, so the id is its own.
+        kill_process(Pid::from_child(&self.child), signal).context("signalling heddle")
     }
 
     pub fn terminate(&self) -> Result<()> {
-        self.signal(libc::SIGTERM)
+        self.signal(Signal::TERM)
     }
 
     pub fn kill(&self) -> Result<()> {
-        self.signal(libc::SIGKILL)
+        self.signal(Signal::KILL)
     }
 
     /// Waits until it has logged a line with `text`, or has ended.

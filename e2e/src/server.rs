@@ -2,6 +2,7 @@
 
 use crate::repository;
 use anyhow::{Context, Result, bail, ensure};
+use rustix::process::{Signal, kill_process};
 use std::fmt;
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
@@ -219,8 +220,8 @@ impl Server {
     /// SIGKILL, as a crash of the process; returns when it is gone.
     pub fn kill(&self) -> Result<()> {
         let pid = self.pid().context("the server does not run")?;
-        // SAFETY: kill(2) takes no memory.
-        ensure!(unsafe { libc::kill(pid, libc::SIGKILL) } == 0, "kill {pid}: {}", std::io::Error::last_os_error());
+        let process = rustix::process::Pid::from_raw(pid).context("the server's process id")?;
+        kill_process(process, Signal::KILL).with_context(|| format!("kill {pid}"))?;
         while Path::new(&format!("/proc/{pid}/stat")).exists() && !is_zombie(pid) {
             thread::sleep(Duration::from_millis(5));
         }

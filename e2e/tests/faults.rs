@@ -13,6 +13,7 @@ use e2e::sysbench::{self, Load};
 use e2e::workload::{Size, Workload};
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
+use rustix::process::Signal;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
@@ -87,10 +88,10 @@ fn cut_off(kind: Kind, options: &[&str]) -> Result<()> {
     let hung = pair.begin(&[options, &["--workers", "12"]].concat())?;
     pair.target.wait_until("SELECT COUNT(IS_USED_LOCK('heddle.default/11'))")?;
     thread::sleep(Duration::from_millis(random.random_range(300..1500)));
-    hung.signal(libc::SIGSTOP)?;
+    hung.signal(Signal::STOP)?;
     let second = take_over(&pair, options)?;
     thread::sleep(Duration::from_millis(random.random_range(0..600)));
-    hung.signal(libc::SIGCONT)?;
+    hung.signal(Signal::CONT)?;
     let sleeps = pair.target.scalar("SELECT id FROM information_schema.processlist WHERE info LIKE 'SELECT SLEEP%'")?;
     pair.target.execute(&format!("KILL {sleeps}"))?;
     let hung = hung.wait()?;
@@ -110,9 +111,9 @@ fn cut_off_idle(kind: Kind) -> Result<()> {
     // One that is still beginning would only say that its connections are gone.
     pair.source.execute("CREATE DATABASE begun")?;
     pair.target.wait_until("SELECT COUNT(*) FROM information_schema.SCHEMATA WHERE SCHEMA_NAME='begun'")?;
-    hung.signal(libc::SIGSTOP)?;
+    hung.signal(Signal::STOP)?;
     let second = take_over(&pair, &[])?;
-    hung.signal(libc::SIGCONT)?;
+    hung.signal(Signal::CONT)?;
     let hung = hung.wait()?;
     ensure!(!hung.status.success() && hung.stderr.contains("has been taken over"), "{hung}");
     second.terminate()?;

@@ -4,6 +4,7 @@
 use anyhow::{Context, Result, ensure};
 use e2e::heddle::Heddle;
 use e2e::server::{Kind, MARIADB_10_11, MYSQL_9_7, Server};
+use rustix::process::Signal;
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -207,7 +208,7 @@ fn follow(server: &Server, url: &str) -> Result<()> {
     all_is_sent(server)?;
     // What is sent still has to be read.
     std::thread::sleep(Duration::from_secs(2));
-    follow.signal(libc::SIGINT)?;
+    follow.signal(Signal::INT)?;
     let run = follow.wait()?;
     ensure!(run.status.code() == Some(0), "{run}");
     let report: Value = serde_json::from_str(&run.stdout).with_context(|| run.to_string())?;

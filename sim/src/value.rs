@@ -66,8 +66,9 @@ impl Value {
 }
 
 fn timestamp(us: u64) -> String {
-    let (seconds, us) = (us / 1_000_000, us % 1_000_000);
-    format!("{}.{us:06}", binlog::Civil::from_unix(seconds))
+    let time = i64::try_from(us).ok().and_then(|us| jiff::Timestamp::from_microsecond(us).ok());
+    // The generator's times are those of a day; a number is text, too.
+    time.map_or_else(|| us.to_string(), |time| time.strftime("%F %T.%6f").to_string())
 }
 
 #[cfg(test)]

@@ -208,16 +208,6 @@ pub fn failure(path: &Path, error: &fjall::Error) -> Failure {
 
 /// Bytes that an ordinary user can still write; `None`: not known.
 fn free_bytes(path: &Path) -> Option<u64> {
-    use std::os::unix::ffi::OsStrExt;
-    let path = std::ffi::CString::new(path.as_os_str().as_bytes()).ok()?;
-    // SAFETY: the path ends with a NUL byte, and `statvfs` fills the zeroed struct or says that it did not.
-    let stat = unsafe {
-        let mut stat: libc::statvfs = std::mem::zeroed();
-        if libc::statvfs(path.as_ptr(), &mut stat) != 0 {
-            return None;
-        }
-        stat
-    };
-    #[allow(clippy::unnecessary_cast)]
-    Some((stat.f_bavail as u64).saturating_mul(stat.f_frsize as u64))
+    let stat = rustix::fs::statvfs(path).ok()?;
+    Some(stat.f_bavail.saturating_mul(stat.f_frsize))
 }

@@ -169,7 +169,6 @@ fn server_cpu(server: &Server) -> Result<f64> {
     // Behind the name in parentheses comes field 3; user and system time are fields 14 and 15.
     let fields: Vec<&str> = stat.rsplit(')').next().unwrap_or_default().split_whitespace().collect();
     let ticks = |at: usize| fields.get(at - 3).and_then(|text| text.parse::<f64>().ok()).context("processor time");
-    // SAFETY: sysconf(3) takes no memory.
-    let per_second = unsafe { libc::sysconf(libc::_SC_CLK_TCK) } as f64;
+    let per_second = rustix::param::clock_ticks_per_second() as f64;
     Ok((ticks(14)? + ticks(15)?) / per_second)
 }

@@ -1,11 +1,10 @@
 //! What the benchmarks share: their options (`arguments`) · `stage` a workload and the state before it · `contender` ways to apply it, and what they cost · `latency` of keeping
-//! up · `slow_disk` a disk that takes its time · `page` where the results go · `plot` bars.
+//! up · `slow_disk` a disk that takes its time · `page` where the results go. Pictures: the crate `pages`.
 
 pub mod arguments;
 pub mod contender;
 pub mod latency;
 pub mod page;
-pub mod plot;
 pub mod slow_disk;
 pub mod stage;
 

@@ -7,11 +7,11 @@
 use anyhow::{Context, Result, ensure};
 use e2e::bench::arguments::{each, line};
 use e2e::bench::page::Page;
-use e2e::bench::plot::amount;
 use e2e::bench::{machine, median, version};
 use e2e::heddle::{binary, heddle};
 use e2e::server::{Kind, MYSQL_9_7, Server, servers_script};
 use e2e::sysbench::{self, Load};
+use pages::picture::amount;
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};

@@ -48,27 +48,19 @@ fn xid(cursor: &mut Cursor<'_>) -> Option<Xid> {
 
 /// `'text'`, `X'hex'` or `0xhex`. Text with escapes is refused: servers log hex.
 fn bytes(cursor: &mut Cursor<'_>) -> Option<Vec<u8>> {
-    let hex = cursor.eat("X");
+    let is_hex = cursor.eat("X");
     let token = cursor.take();
     match token.kind {
         Kind::Text => {
             let inner = token.text.get(1..token.text.len().checked_sub(1)?)?;
-            if hex {
-                unhex(inner)
+            if is_hex {
+                hex::decode(inner).ok()
             } else {
                 let plain = !inner.iter().any(|byte| matches!(byte, b'\\' | b'\'' | b'"'));
                 plain.then(|| inner.to_vec())
             }
         }
-        Kind::Word if !hex => unhex(token.text.strip_prefix(b"0x")?),
+        Kind::Word if !is_hex => hex::decode(token.text.strip_prefix(b"0x")?).ok(),
         _ => None,
     }
-}
-
-fn unhex(digits: &[u8]) -> Option<Vec<u8>> {
-    let digit = |byte: u8| (byte as char).to_digit(16);
-    if !digits.len().is_multiple_of(2) {
-        return None;
-    }
-    digits.chunks_exact(2).map(|pair| Some((digit(*pair.first()?)? << 4 | digit(*pair.last()?)?) as u8)).collect()
 }

@@ -7,4 +7,3 @@ pub mod out;
 pub mod simulate;
 pub mod status;
 pub mod summary;
-pub mod svg;

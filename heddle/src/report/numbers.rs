@@ -1,17 +1,6 @@
 //! Numbers and times as people read them.
 
-/// `1,234,567`.
-pub fn thousands(number: u64) -> String {
-    let digits = number.to_string();
-    let mut text = String::with_capacity(digits.len() + digits.len() / 3);
-    for (index, digit) in digits.chars().enumerate() {
-        if index > 0 && (digits.len() - index).is_multiple_of(3) {
-            text.push(',');
-        }
-        text.push(digit);
-    }
-    text
-}
+pub use pages::thousands;
 
 /// `1 row`, `1,234 rows`.
 pub fn counted(number: u64, one: &str) -> String {
@@ -51,10 +40,10 @@ pub fn duration(seconds: f64) -> String {
     }
 }
 
-/// `2026-11-20T03:14:00Z`, of microseconds since 1970.
+/// `2026-11-20T03:14:00Z`, of microseconds since 1970; beyond the year 9999 the number.
 pub fn utc(time_us: u64) -> String {
-    let at = binlog::Civil::from_unix(time_us / 1_000_000).to_string();
-    format!("{}Z", at.replace(' ', "T"))
+    let time = i64::try_from(time_us / 1_000_000).ok().and_then(|seconds| jiff::Timestamp::from_second(seconds).ok());
+    time.map_or_else(|| time_us.to_string(), |time| time.to_string())
 }
 
 #[cfg(test)]

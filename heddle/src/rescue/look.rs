@@ -12,8 +12,8 @@ use wire::{ConnectOptions, Connection};
 use super::native::Native;
 use super::state::Place;
 use super::status::{Columns, Positioning, ReplicaStatus};
-use apply::mysql::server::unsafe_settings;
 use apply::mysql::server::sql::quote;
+use apply::mysql::server::unsafe_settings;
 use channel::source::state::SourceState;
 
 /// The replica itself, without its channels.

@@ -12,8 +12,8 @@ use serde::{Deserialize, Serialize};
 use wire::Connection;
 
 use super::status::Positioning;
-use apply::mysql::server::errors::NOT_THERE;
 use apply::mysql::progress::{SCHEMA, TABLES};
+use apply::mysql::server::errors::NOT_THERE;
 use apply::mysql::server::sql::quote;
 
 /// Who applies, and what comes next. Only ever goes forward.

@@ -277,10 +277,6 @@ impl Rescue<'_> {
 /// Free for this user on the file system of the nearest folder that exists.
 fn free_bytes(dir: &std::path::Path) -> Option<u64> {
     let existing = dir.ancestors().find(|one| one.exists())?;
-    let path = std::ffi::CString::new(existing.as_os_str().as_encoded_bytes()).ok()?;
-    // SAFETY: `statvfs` fills the zeroed struct or says so; the path ends in a zero.
-    unsafe {
-        let mut stat: libc::statvfs = std::mem::zeroed();
-        (libc::statvfs(path.as_ptr(), &mut stat) == 0).then(|| stat.f_bavail as u64 * stat.f_frsize as u64)
-    }
+    let stat = rustix::fs::statvfs(existing).ok()?;
+    Some(stat.f_bavail.saturating_mul(stat.f_frsize))
 }

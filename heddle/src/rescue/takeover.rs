@@ -172,10 +172,7 @@ fn same_gtids(then: &GtidState, now: &GtidState, own_uuid: &str) -> bool {
     let mut added = now.clone();
     added.subtract(then);
     now.contains_set(then)
-        && added.iter().all(|(uuid, _, _)| {
-            let hex: String = uuid.iter().map(|byte| format!("{byte:02x}")).collect();
-            hex == own_uuid.replace('-', "").to_ascii_lowercase()
-        })
+        && added.iter().all(|(uuid, _, _)| hex::encode(uuid) == own_uuid.replace('-', "").to_ascii_lowercase())
 }
 
 #[cfg(test)]

@@ -9,8 +9,6 @@
 //!
 //! Never changes anything, and never decides which row it was: where there is another one that an index could lead to, that is an error.
 
-use std::fmt::Write as _;
-
 use binlog::image::{Bitmap, RowLayout};
 use binlog::{Column, ColumnKind, Corrupt, TableMap, value};
 use engine::compact::{Batch, Images};
@@ -172,14 +170,7 @@ impl Form {
 }
 
 fn hexadecimal(raw: &[u8]) -> String {
-    let mut text = String::with_capacity(3 + 2 * raw.len());
-    text.push_str("X'");
-    for byte in raw {
-        // Writing to a String can not fail.
-        let _ = write!(text, "{byte:02X}");
-    }
-    text.push('\'');
-    text
+    format!("X'{}'", hex::encode_upper(raw))
 }
 
 /// A column of a row image.

@@ -2,12 +2,13 @@
 //! costs more than to read it.
 
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
-use std::time::Duration;
+
+use rustix::event::{PollFd, PollFlags, Timespec};
 
 /// An OK packet: header 4, kind 1, affected rows and insert id at least 1 each, status 2, warnings 2.
 const OK_BYTES: usize = 11;
 /// After an error no more answers come: then it is read this much later.
-const PATIENCE: Duration = Duration::from_millis(200);
+const PATIENCE: Timespec = Timespec { tv_sec: 0, tv_nsec: 200_000_000 };
 
 /// Returns when the answers to so many statements can be read at once, or after [`PATIENCE`]. Reads nothing.
 ///
@@ -27,6 +28,7 @@ pub fn await_answers<C: AsFd>(connection: &C, statements: usize) {
 /// socket(7), `SO_RCVLOWAT`: from how many bytes on the socket is readable.
 fn set_low_water(socket: BorrowedFd<'_>, bytes: usize) -> bool {
     let bytes = libc::c_int::try_from(bytes).unwrap_or(libc::c_int::MAX);
+    // rustix does not have this option.
     // SAFETY: the descriptor is open for as long as it is borrowed, and the option is read from a c_int of the length given.
     unsafe {
         libc::setsockopt(
@@ -41,7 +43,6 @@ fn set_low_water(socket: BorrowedFd<'_>, bytes: usize) -> bool {
 
 /// poll(2): until it is readable, has ended, or has an error.
 fn wait(socket: BorrowedFd<'_>) {
-    let mut polled = libc::pollfd { fd: socket.as_raw_fd(), events: libc::POLLIN, revents: 0 };
-    // SAFETY: one descriptor, which is open for as long as it is borrowed, and whose entry outlives the call.
-    unsafe { libc::poll(&raw mut polled, 1, PATIENCE.as_millis() as libc::c_int) };
+    let mut polled = [PollFd::from_borrowed_fd(socket, PollFlags::IN)];
+    let _ = rustix::event::poll(&mut polled, Some(&PATIENCE));
 }

@@ -33,8 +33,6 @@ pub struct TargetInfo {
 }
 
 impl TargetInfo {
-    /// For tests: one of which nothing else matters.
-
     /// Tells running servers apart: two addresses with the same answer are one server.
     pub fn machine(connection: &mut Connection) -> Result<String, wire::Error> {
         let sql = match connection.server().is_mariadb() {

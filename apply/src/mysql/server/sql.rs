@@ -23,17 +23,10 @@ pub fn identifier(name: &str) -> String {
 
 /// Bytes as a hexadecimal literal; the empty string stays a string.
 pub fn hex(bytes: &[u8]) -> String {
-    use std::fmt::Write;
     if bytes.is_empty() {
         return "''".to_owned();
     }
-    let mut text = String::with_capacity(2 + bytes.len() * 2);
-    text.push_str("0x");
-    for byte in bytes {
-        // Writing to a String can not fail.
-        let _ = write!(text, "{byte:02X}");
-    }
-    text
+    format!("0x{}", hex::encode_upper(bytes))
 }
 
 #[cfg(test)]

@@ -69,8 +69,7 @@ pub fn is_marked(session: &mut MySqlSession, xid: &Xid) -> Result<bool, Failure>
 
 /// As the servers write it: hexadecimal strings and a number.
 pub fn text(xid: &Xid) -> String {
-    let hex = |bytes: &[u8]| bytes.iter().map(|byte| format!("{byte:02x}")).collect::<String>();
-    format!("X'{}',X'{}',{}", hex(&xid.global), hex(&xid.branch), xid.format)
+    format!("X'{}',X'{}',{}", hex::encode(&xid.global), hex::encode(&xid.branch), xid.format)
 }
 
 /// Whether the target has the branch, prepared.

@@ -5,12 +5,12 @@ use super::contenders::{self, Named, is_ours};
 use anyhow::{Context, Result, ensure};
 use e2e::bench::contender::{Measured, measure};
 use e2e::bench::page::Page;
-use e2e::bench::plot::{Bar, amount, bars};
 use e2e::bench::slow_disk;
 use e2e::bench::stage::{Stage, Workload};
 use e2e::bench::{median, version};
 use e2e::server::Kind;
 use e2e::sysbench::Script;
+use pages::picture::{Bar, amount, bars};
 use std::fmt::Write;
 
 struct Line {

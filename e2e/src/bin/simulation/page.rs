@@ -4,8 +4,8 @@ use super::stages::{Line, Table};
 use anyhow::Result;
 use e2e::bench::arguments::line as command;
 use e2e::bench::page::Page;
-use e2e::bench::plot::{Point, against, amount};
 use e2e::bench::{machine, median};
+use pages::picture::{Point, against, amount};
 use std::fmt::Write;
 use std::path::Path;
 

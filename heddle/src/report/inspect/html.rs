@@ -2,13 +2,12 @@
 
 use std::fmt::Write as _;
 
+use pages::html::{bars, document, grid, tiles};
+use pages::{Axis, Line, escape, lines};
+
 use super::model::{InspectReport, MinuteReport};
 use super::text::place;
 use crate::report::numbers::{bytes, duration, per_second, percent, thousands};
-use crate::report::svg::{Axis, Line, bars, escape, lines};
-
-/// How pages look: shared with other reports.
-pub const STYLE: &str = include_str!("../page.css");
 
 /// Tables whose traffic is drawn.
 const TABLES_DRAWN: usize = 8;
@@ -26,43 +25,6 @@ pub fn page(report: &InspectReport) -> String {
     sizes(&mut body, report);
     problems(&mut body, report);
     document("Binary log inspection", &body)
-}
-
-/// A page around a body.
-pub fn document(title: &str, body: &str) -> String {
-    format!(
-        "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\
-         <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\"><title>{}</title>\
-         <style>{STYLE}</style></head><body><main>{body}</main></body></html>\n",
-        escape(title)
-    )
-}
-
-/// A row of big numbers.
-pub fn tiles(out: &mut String, tiles: &[(&str, String)]) {
-    out.push_str("<div class=\"tiles\">");
-    for (name, value) in tiles {
-        let _ = write!(out, "<div class=\"tile\"><b>{}</b><span>{}</span></div>", escape(value), escape(name));
-    }
-    out.push_str("</div>");
-}
-
-/// A table: heads, rows; columns from `numbers` on are aligned right.
-pub fn grid(out: &mut String, heads: &[&str], rows: &[Vec<String>], numbers: usize) {
-    out.push_str("<div class=\"scroll\"><table><thead><tr>");
-    let class = |at: usize| if at >= numbers { " class=\"n\"" } else { "" };
-    for (at, head) in heads.iter().enumerate() {
-        let _ = write!(out, "<th{}>{}</th>", class(at), escape(head));
-    }
-    out.push_str("</tr></thead><tbody>");
-    for row in rows {
-        out.push_str("<tr>");
-        for (at, cell) in row.iter().enumerate() {
-            let _ = write!(out, "<td{}>{}</td>", class(at), escape(cell));
-        }
-        out.push_str("</tr>");
-    }
-    out.push_str("</tbody></table></div>");
 }
 
 fn number(value: Option<f64>) -> String {

@@ -3,12 +3,12 @@
 use std::fmt::Write as _;
 
 use engine::quality::jain_index;
+use pages::html::{document, grid, tiles};
+use pages::{Axis, Line, escape, lines};
 use serde::Serialize;
 use sim::replica::{Costs, Knee, Model, Outcome, knee};
 
-use crate::report::inspect::html::{document, grid, tiles};
 use crate::report::numbers::{percent, thousands};
-use crate::report::svg::{Axis, Line, escape, lines};
 use crate::simulate::calibrate::Measured;
 
 /// `--json`: names and units are stable; fields may be added.

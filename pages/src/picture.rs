@@ -1,6 +1,8 @@
-//! Pictures as SVG: horizontal bars; points of one value against another.
+//! Pictures that stand alone, as SVG: horizontal bars; points of one value against another. For pages that cannot style them.
 
-use std::fmt::Write;
+use std::fmt::Write as _;
+
+use super::text::{escape, thousands};
 
 pub struct Bar {
     pub label: String,
@@ -14,10 +16,6 @@ const LABELS: f64 = 390.0;
 const VALUES: f64 = 90.0;
 const ROW: f64 = 26.0;
 const TOP: f64 = 34.0;
-
-fn escape(text: &str) -> String {
-    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
-}
 
 /// One bar a line, all on one scale that starts at 0.
 pub fn bars(title: &str, unit: &str, bars: &[Bar]) -> String {
@@ -134,15 +132,7 @@ pub fn amount(value: f64) -> String {
     if value < 100.0 {
         return format!("{value:.1}");
     }
-    let digits = format!("{value:.0}");
-    let mut text = String::new();
-    for (at, digit) in digits.chars().enumerate() {
-        if at > 0 && (digits.len() - at).is_multiple_of(3) {
-            text.push(',');
-        }
-        text.push(digit);
-    }
-    text
+    thousands(value.round() as u64)
 }
 
 #[cfg(test)]
