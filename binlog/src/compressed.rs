@@ -10,6 +10,13 @@ use crate::corrupt::{Corrupt, What};
 use crate::frame::MAX_EVENT_LEN;
 use crate::reader::Reader;
 
+/// How many bytes `data` says that it has uncompressed.
+pub fn announced_len(data: &[u8]) -> Option<u64> {
+    let (head, rest) = data.split_first()?;
+    let bytes = rest.get(..usize::from(head & 0x07))?;
+    Some(bytes.iter().fold(0, |length, &byte| length << 8 | u64::from(byte)))
+}
+
 /// Decompresses `data`. Memory grows with the output as it comes, up to the announced length.
 ///
 /// # Errors

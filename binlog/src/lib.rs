@@ -1,8 +1,9 @@
 //! MySQL and MariaDB binary log: bytes ⇄ events.
 //!
 //! Entry points: [`Framer`] cuts a log file into [`Event`]s, [`FormatDescription`] says how the events after it are
-//! laid out, one module per event type decodes it, [`RowsEvent::images`] walks rows without copying, [`encode`]
-//! builds events, [`patch`] changes fields in place, [`gtids`] are identifiers, sets and positions.
+//! laid out, [`Boundary`] says where transactions begin and end, one module per event type decodes it,
+//! [`RowsEvent::images`] walks rows without copying, [`encode`] builds events, [`patch`] changes fields in place,
+//! [`gtids`] are identifiers and sets of them, [`LogPosition`] is a place in a log.
 //!
 //! Every event keeps its bytes; decoding is lazy and, for anything large, a slice of those bytes. Event types that
 //! are not known are still framed, checked and carried on.
@@ -10,6 +11,7 @@
 //! This crate never opens a file or a socket, reads a clock, starts a thread or keeps a global. Input never makes it
 //! panic or allocate what a length field claims: bytes that are not there are an error.
 
+pub mod boundary;
 pub mod column;
 pub mod compressed;
 pub mod corrupt;
@@ -50,6 +52,7 @@ mod varlen;
 pub mod xa_prepare;
 pub mod xid;
 
+pub use boundary::Boundary;
 pub use column::{Column, ColumnKind};
 pub use corrupt::{Corrupt, What};
 pub use ending::{Ending, Followed};

@@ -64,6 +64,12 @@ impl MariaDbGtid {
     /// `thread_id` is present.
     pub const FL_EXTRA_THREAD_ID: u8 = 16;
 
+    /// `flags`, found in a body without decoding it; 0 if it is too short.
+    pub fn peek_flags(body: &[u8]) -> u8 {
+        const AT: usize = 8 + 4;
+        body.get(AT).copied().unwrap_or(0)
+    }
+
     /// Decodes a MARIADB_GTID event.
     ///
     /// # Errors

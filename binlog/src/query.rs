@@ -67,6 +67,18 @@ impl PostHeader {
     }
 }
 
+/// The encoded status variables and the statement in the body of a QUERY or QUERY_COMPRESSED event, found without decoding it. The
+/// statement is as it stands there: that of QUERY_COMPRESSED is compressed.
+#[inline]
+pub fn peek<'a>(body: &'a [u8], kind: Kind, format: &FormatDescription) -> Option<(&'a [u8], &'a [u8])> {
+    const POST_HEADER_LEN: usize = 13;
+    let schema_len = usize::from(*body.get(8)?);
+    let vars_len = usize::from(u16::from_le_bytes([*body.get(11)?, *body.get(12)?]));
+    let vars_at = POST_HEADER_LEN.max(format.post_header_len(kind).into());
+    let vars = body.get(vars_at..vars_at + vars_len)?;
+    Some((vars, body.get(vars_at + vars_len + schema_len + 1..)?))
+}
+
 impl Query {
     /// Decodes QUERY and QUERY_COMPRESSED.
     ///

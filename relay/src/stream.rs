@@ -1,31 +1,20 @@
 //! What a receiver has to know of the stream it writes, to resume it: where the last event ended, where the last whole
 //! transaction ended, which GTIDs have come.
 //!
-//! It finds transaction boundaries only; it does not judge, order or apply anything. Where it cannot see a boundary it
-//! assumes that the transaction goes on, so a resumed stream may repeat a transaction but never lacks a part of one.
+//! Where transactions begin and end says [`Boundary`]. Nothing here judges, orders or applies anything.
 
 use crate::gtids::Gtids;
 use binlog::LogPosition;
+use binlog::boundary::{Boundary, Open, Step};
 use binlog::gtids::Gtid;
 use binlog::{Corrupt, Event, FormatDescription, Kind, MariaDbGtid, MySqlGtid};
 use std::fmt::Write;
 use std::sync::Arc;
 
-/// Whether a transaction is open, and what ends it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-enum Open {
-    /// Between transactions.
-    #[default]
-    No,
-    /// Announced, or its first preparing events have come: one statement ends it, unless that is a BEGIN.
-    Statement,
-    /// Until COMMIT, ROLLBACK, XID or XA PREPARE.
-    Block,
-}
-
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Stream {
-    open: Open,
+    transaction: Boundary,
+    /// Of the transaction that is open.
     pending: Option<Gtid>,
     gtids: Gtids,
     boundary: Option<LogPosition>,
@@ -52,12 +41,12 @@ impl Stream {
     }
 
     pub(crate) fn in_transaction(&self) -> bool {
-        self.open != Open::No
+        !self.transaction.is_between()
     }
 
     /// The stream comes again from `at`: an open transaction is void.
     pub(crate) fn restart(&mut self, at: &LogPosition) {
-        self.open = Open::No;
+        self.transaction.restart();
         self.pending = None;
         self.end = Some(at.clone());
         self.boundary = Some(at.clone());
@@ -71,65 +60,40 @@ impl Stream {
         file: &Arc<str>,
         end: u64,
     ) -> Result<(), Corrupt> {
-        let artificial = is_artificial(event);
-        match event.kind() {
+        let step = match event.kind() {
             Kind::GTID | Kind::ANONYMOUS_GTID | Kind::GTID_TAGGED => {
                 let gtid = MySqlGtid::decode(event, format)?;
-                self.open = Open::Statement;
                 self.pending = Gtid::of_mysql(&gtid).filter(|_| gtid.gno > 0);
+                self.transaction.gtid()
             }
             Kind::MARIADB_GTID => {
                 let gtid = MariaDbGtid::decode(event, format)?;
-                // The event itself is the BEGIN, unless it says that one statement follows.
-                let single = MariaDbGtid::FL_STANDALONE | MariaDbGtid::FL_COMPLETED_XA;
-                self.open = if gtid.flags & single != 0 { Open::Statement } else { Open::Block };
                 self.pending = Some(Gtid::of_mariadb(&gtid));
+                self.transaction.mariadb_gtid(gtid.flags)
             }
-            Kind::QUERY => match (self.open, verb(event, format)) {
-                (_, Verb::Commit) => self.finish(),
-                (_, Verb::Begin) => self.open = Open::Block,
-                (Open::Block, Verb::Other) => {}
-                (Open::No | Open::Statement, Verb::Other) => self.finish(),
-            },
-            Kind::QUERY_COMPRESSED | Kind::EXECUTE_LOAD_QUERY | Kind::INCIDENT if self.open != Open::Block => {
-                self.finish();
+            _ => self.transaction.event(event, format),
+        };
+        match step {
+            Step::Ends { .. } | Step::EndsNothing => {
+                if let Some(gtid) = self.pending.take() {
+                    self.gtids.insert(&gtid);
+                }
             }
-            Kind::XID | Kind::XA_PREPARE | Kind::TRANSACTION_PAYLOAD => self.finish(),
-            Kind::FORMAT_DESCRIPTION if !artificial => {
-                // A new log: its server did not finish what was open.
-                self.open = Open::No;
-                self.pending = None;
-            }
-            Kind::INTVAR
-            | Kind::RAND
-            | Kind::USER_VAR
-            | Kind::TABLE_MAP
-            | Kind::BEGIN_LOAD_QUERY
-            | Kind::APPEND_BLOCK
-                if self.open == Open::No =>
-            {
-                self.open = Open::Statement;
-            }
-            _ => {}
+            // Its server did not finish what was open.
+            Step::NewLog { .. } => self.pending = None,
+            Step::Aside | Step::Inside | Step::Begins { .. } => {}
         }
         set(&mut self.end, file, end);
-        if self.open == Open::No {
+        if self.transaction.is_between() {
             set(&mut self.boundary, file, end);
         }
         Ok(())
     }
 
-    fn finish(&mut self) {
-        self.open = Open::No;
-        if let Some(gtid) = self.pending.take() {
-            self.gtids.insert(&gtid);
-        }
-    }
-
     /// For a segment's header: lines of `name value`.
     pub(crate) fn to_text(&self) -> String {
         let mut text = String::new();
-        let open = match self.open {
+        let open = match self.transaction.open() {
             Open::No => "no",
             Open::Statement => "statement",
             Open::Block => "block",
@@ -158,12 +122,12 @@ impl Stream {
             let (name, value) = line.split_once(' ')?;
             match name {
                 "open" => {
-                    stream.open = match value {
+                    stream.transaction = Boundary::resumed(match value {
                         "no" => Open::No,
                         "statement" => Open::Statement,
                         "block" => Open::Block,
                         _ => return None,
-                    }
+                    });
                 }
                 "gtids" => stream.gtids = Gtids::parse(value)?,
                 "pending" => stream.pending = Some(value.parse().ok()?),
@@ -188,60 +152,21 @@ fn set(slot: &mut Option<LogPosition>, file: &Arc<str>, offset: u64) {
     }
 }
 
-/// Whether the sending server made the event up: it takes no room in the source's file.
-pub(crate) fn is_artificial(event: &Event) -> bool {
-    let header = event.header();
-    header.flags & binlog::Header::FLAG_ARTIFICIAL != 0
-        || (header.log_pos == 0
-            && matches!(header.kind, Kind::FORMAT_DESCRIPTION | Kind::ROTATE | Kind::MARIADB_GTID_LIST))
-        || matches!(header.kind, Kind::HEARTBEAT | Kind::HEARTBEAT_V2)
-}
+#[cfg(test)]
+mod tests {
+    use super::*;
 
-/// Whether events of this kind describe their file and belong to no transaction: to receive one twice does no harm.
-pub(crate) fn is_of_file(kind: Kind) -> bool {
-    matches!(
-        kind,
-        Kind::FORMAT_DESCRIPTION
-            | Kind::START_ENCRYPTION
-            | Kind::PREVIOUS_GTIDS
-            | Kind::MARIADB_GTID_LIST
-            | Kind::BINLOG_CHECKPOINT
-    )
-}
-
-enum Verb {
-    Begin,
-    Commit,
-    Other,
-}
-
-/// The role of a statement; its text is found without decoding the session in front of it.
-fn verb(event: &Event, format: &FormatDescription) -> Verb {
-    let Some(sql) = sql(event.body(), usize::from(format.post_header_len(Kind::QUERY)).max(13)) else {
-        return Verb::Other;
-    };
-    let is = |word: &[u8]| sql.eq_ignore_ascii_case(word);
-    let starts = |word: &[u8]| sql.get(..word.len()).is_some_and(|head| head.eq_ignore_ascii_case(word));
-    let ends = |word: &[u8]| {
-        sql.len().checked_sub(word.len()).and_then(|at| sql.get(at..)).is_some_and(|t| t.eq_ignore_ascii_case(word))
-    };
-    // An atomic CREATE TABLE … SELECT says START TRANSACTION at its end.
-    if is(b"BEGIN")
-        || is(b"START TRANSACTION")
-        || starts(b"XA START")
-        || starts(b"XA BEGIN")
-        || ends(b" START TRANSACTION")
-    {
-        Verb::Begin
-    } else if is(b"COMMIT") || is(b"ROLLBACK") {
-        Verb::Commit
-    } else {
-        Verb::Other
+    /// As earlier versions have written it into the headers of segments.
+    #[test]
+    fn text_stays_readable() {
+        for open in ["no", "statement", "block"] {
+            let text = format!("open {open}\ngtids 0-1-7\npending 0-1-8\nboundary 400 b.000001\nend 900 b.000001\n");
+            let stream = Stream::from_text(&text).expect("a stream");
+            assert_eq!(stream.to_text(), text);
+            assert_eq!(stream.in_transaction(), open != "no");
+            assert_eq!(stream.boundary(), Some(&LogPosition::new("b.000001", 400)));
+        }
+        assert_eq!(Stream::from_text("open maybe\n"), None);
+        assert_eq!(Stream::from_text("open no\ngtids \n"), Some(Stream::default()));
     }
-}
-
-fn sql(body: &[u8], post_header_len: usize) -> Option<&[u8]> {
-    let schema_len = usize::from(*body.get(8)?);
-    let status_len = usize::from(u16::from_le_bytes([*body.get(11)?, *body.get(12)?]));
-    body.get(post_header_len + status_len + schema_len + 1..)
 }

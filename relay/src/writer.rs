@@ -13,8 +13,9 @@ use crate::gtids::Gtids;
 use crate::recover::{self, Found, Recovery};
 use crate::segment::{self, Header, Name};
 use crate::shared::{Inner, Published, RelayShared, SEGMENT_BYTES_LIMIT, SegmentInfo};
-use crate::stream::{Stream, is_artificial, is_of_file};
+use crate::stream::Stream;
 use binlog::LogPosition;
+use binlog::boundary::{is_artificial, is_of_file};
 use binlog::{Event, FormatDescription, Kind};
 use std::io;
 use std::path::{Path, PathBuf};
@@ -304,7 +305,7 @@ impl RelayWriter {
         const START: u64 = binlog::MAGIC.len() as u64;
         let last = self.stream.end().filter(|last| *last.file == *source_file);
         let cursor = last.map_or(START, |last| last.offset);
-        if is_artificial(event) {
+        if is_artificial(event.header()) {
             return Ok((cursor, cursor));
         }
         let (len, low) = (u64::from(event.header().event_len), u64::from(event.header().log_pos));

@@ -751,3 +751,54 @@ fn two_processes_do_not_share_a_directory() {
     drop(writer);
     assert!(second().contains("opened"));
 }
+
+/// Where the stream would be resumed after these events, and whether a transaction is open there.
+fn resume_after(source: &Source) -> (u64, bool, String) {
+    let (mut writer, _shared) = open(&FaultyFs::new(1)).unwrap();
+    append(&mut writer, &source.sent);
+    let resume = writer.resume_position().unwrap();
+    (resume.position.offset, resume.in_transaction, resume.gtids)
+}
+
+/// The body of a routine begins nothing, though the text ends as a BEGIN does.
+#[test]
+fn the_text_of_a_routine_opens_no_transaction() {
+    for flavour in [Flavour::MySql, Flavour::MariaDb] {
+        let mut source = Source::new(flavour, Checksum::Crc32);
+        source.gtid(true);
+        source.query("CREATE PROCEDURE p() START TRANSACTION");
+        assert_eq!(resume_after(&source), (source.offset, false, source.gtids_to(1)), "{flavour}");
+        source.transaction(&[10]);
+        assert_eq!(resume_after(&source), (source.offset, false, source.gtids_to(2)), "{flavour}");
+    }
+}
+
+/// A stream may begin in the middle of a transaction. Nothing but its end is a place to resume at.
+#[test]
+fn rows_without_a_beginning_go_on_to_their_end() {
+    let mut source = Source::new(Flavour::MySql, Checksum::Crc32);
+    let begin = source.offset;
+    source.rows(10);
+    assert_eq!(resume_after(&source), (begin, true, String::new()));
+    source.query("INSERT INTO t VALUES (1)");
+    assert_eq!(resume_after(&source), (begin, true, String::new()));
+    source.commit();
+    assert_eq!(resume_after(&source), (source.offset, false, String::new()));
+}
+
+/// MariaDB's compressed statements end what the same statements in clear would end.
+#[test]
+fn compressed_statements_are_looked_at() {
+    let mut source = Source::new(Flavour::MariaDb, Checksum::Crc32);
+    source.transaction(&[10]);
+    let begin = source.offset;
+    source.gtid(false);
+    source.compressed_query("SAVEPOINT `a name that is long enough to be compressed`");
+    source.compressed_query("INSERT INTO t VALUES (1)");
+    assert_eq!(resume_after(&source), (begin, true, source.gtids_to(1)));
+    source.compressed_query("ROLLBACK");
+    assert_eq!(resume_after(&source), (source.offset, false, source.gtids_to(2)));
+    source.gtid(true);
+    source.compressed_query("CREATE TABLE t (a INT)");
+    assert_eq!(resume_after(&source), (source.offset, false, source.gtids_to(3)));
+}

@@ -143,6 +143,22 @@ impl Source {
         self.push(encode::query(&self.inner(), 7, 0, 0, "test", &[], sql.as_bytes()));
     }
 
+    /// QUERY_COMPRESSED: what a zlib stream of stored blocks makes of it.
+    pub fn compressed_query(&mut self, sql: &str) {
+        let len = sql.len() as u16;
+        let (a, b) = sql.bytes().fold((1u32, 0u32), |(a, b), byte| {
+            let a = (a + u32::from(byte)) % 65521;
+            (a, (b + a) % 65521)
+        });
+        let mut text = vec![0x82, (len >> 8) as u8, len as u8, 0x78, 0x01, 1];
+        text.extend(len.to_le_bytes());
+        text.extend((!len).to_le_bytes());
+        text.extend(sql.bytes());
+        text.extend((b << 16 | a).to_be_bytes());
+        let body = [&[0; 8][..], &[4, 0, 0, 0, 0], b"test\0", &text].concat();
+        self.push(encode::event(Kind::QUERY_COMPRESSED, &self.inner(), &body));
+    }
+
     pub fn gtid(&mut self, standalone: bool) {
         self.gno += 1;
         let bytes = match self.flavour {
