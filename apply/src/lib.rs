@@ -26,7 +26,7 @@ use engine::sql::Xid;
 use engine::transaction::Transaction;
 
 use crate::checks::{Checks, SourceFacts};
-use crate::spilled::Reread;
+use crate::spilled::SpilledTransactions;
 
 /// The longest name of a channel, in bytes: the servers' locks, which are named after it, have names of at most 64.
 pub const CHANNEL_BYTES_MAX: usize = 50;
@@ -40,7 +40,7 @@ pub struct Opened {
     /// `None`: the channel has never applied anything.
     pub mark: Option<Mark>,
     /// Committed ranges above the mark, left by a run with relaxed order.
-    pub islands: Vec<(Seq, Seq)>,
+    pub committed_ranges: Vec<(Seq, Seq)>,
     /// Where the target takes the source's GTIDs: those of other servers that it has executed, whoever did it. It would skip
     /// them; those of the source's transactions above the mark are committed.
     pub executed: GtidState,
@@ -160,29 +160,34 @@ pub trait Session: Send {
     }
 
     /// Applies a transaction that runs alone, with its progress: statements, DDL, XA, or one that is read again from the log.
-    fn run_alone(&mut self, transaction: &Transaction, reread: &Reread, range: Range<'_>) -> Result<(), Failure>;
+    fn run_barrier(
+        &mut self,
+        transaction: &Transaction,
+        spilled: &dyn SpilledTransactions,
+        range: Range<'_>,
+    ) -> Result<(), Failure>;
 
     /// Applies transactions one after the other: statements that can be rolled back, and rows between them. As many of them share a target
     /// transaction as the session likes. After an error `committed_to` is the last that is committed and durable, if any is.
     fn run_in_order(
         &mut self,
         singles: &[Single<'_>],
-        reread: &Reread,
+        spilled: &dyn SpilledTransactions,
         committed_to: &mut Seq,
     ) -> Result<Commit, Failure> {
-        self.one_after_the_other(singles, reread, committed_to)
+        self.run_serially(singles, spilled, committed_to)
     }
 
     /// The same, each in a target transaction of its own.
-    fn one_after_the_other(
+    fn run_serially(
         &mut self,
         singles: &[Single<'_>],
-        reread: &Reread,
+        spilled: &dyn SpilledTransactions,
         committed_to: &mut Seq,
     ) -> Result<Commit, Failure> {
         for single in singles {
             if single.transaction.barrier.is_some() {
-                self.run_alone(single.transaction, reread, single.range)?;
+                self.run_barrier(single.transaction, spilled, single.range)?;
             } else if self.commit(single.transaction, &single.batches, single.range)? == Commit::Ordered {
                 self.wait_durable()?;
             }
@@ -207,6 +212,15 @@ pub struct Single<'a> {
     pub range: Range<'a>,
 }
 
+/// What the target records once a range is committed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RecordedAs {
+    /// Preserved order: the low water moves to the range's end.
+    LowWater,
+    /// Relaxed order: the range itself, above the low water. A checkpoint moves the low water later.
+    CommittedRange,
+}
+
 /// Source transactions `first..=mark.seq`, and what the target remembers once they are committed.
 #[derive(Clone, Copy, Debug)]
 pub struct Range<'a> {
@@ -215,8 +229,13 @@ pub struct Range<'a> {
     /// committed by an earlier run with relaxed order.
     pub before: Seq,
     pub mark: &'a Mark,
-    /// Relaxed order: noted as an island instead of moving the low water.
-    pub island: bool,
+    pub recorded_as: RecordedAs,
     /// The transactions, if some of them say something of branches ([`Transaction::branch`]).
     pub branches: &'a [Arc<Transaction>],
+}
+
+impl Range<'_> {
+    pub fn is_committed_range(&self) -> bool {
+        self.recorded_as == RecordedAs::CommittedRange
+    }
 }

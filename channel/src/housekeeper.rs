@@ -10,9 +10,9 @@ use engine::progress::Mark;
 
 use crate::flow::handoff::Wake;
 use crate::flow::messages::News;
+use crate::flow::spill::Spills;
 use crate::flow::stats::Stats;
 use apply::Target;
-use apply::spilled::Reread;
 
 #[derive(Debug)]
 pub enum Chore {
@@ -35,7 +35,7 @@ pub struct Housekeeper {
     pub chores: Receiver<Chore>,
     pub news: Sender<News>,
     pub coordinator: Arc<dyn Wake>,
-    pub reread: Reread,
+    pub reread: Spills,
     pub purge: Option<Purge>,
     pub stats: Arc<Stats>,
     /// Relaxed order: the low water is not written with the rows, so it is noted here.

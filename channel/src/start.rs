@@ -133,7 +133,7 @@ pub fn live(
 /// What the channel has come to. A start that was asked for in vain, as the source does not have it, may be asked for otherwise.
 fn begun<'a>(opened: &'a Opened, asked: &StartAt) -> Option<&'a Mark> {
     let is_asked = !matches!(asked, StartAt::Default);
-    let has_nothing = |mark: &Mark| mark.seq == 0 && opened.islands.is_empty() && opened.intent.is_none();
+    let has_nothing = |mark: &Mark| mark.seq == 0 && opened.committed_ranges.is_empty() && opened.intent.is_none();
     opened.mark.as_ref().filter(|mark| !(is_asked && has_nothing(mark)))
 }
 
@@ -148,7 +148,7 @@ fn go_on(opened: &Opened, mark: &Mark, source: &SourceState, asked: &StartAt) ->
     let mut mark = mark.clone();
     let mut instead_of = None;
     if identity != source.identity && !identity.starts_with("files") {
-        let may_change = by_gtid && source.gtids && opened.islands.is_empty();
+        let may_change = by_gtid && source.gtids && opened.committed_ranges.is_empty();
         if !may_change {
             bail!(
                 "the channel was fed from {identity}, and this source is {}: file positions of one server mean nothing on \

@@ -26,6 +26,7 @@ use crate::flow::handoff::{Handoff, Wake};
 use crate::flow::messages::{Fed, News, Order, Report};
 use crate::flow::prepared::Prepared;
 use crate::flow::slow_groups::SlowGroups;
+use crate::flow::spill::Spills;
 use crate::flow::stats::Stats;
 use crate::housekeeper::{Chore, Housekeeper};
 use crate::reading::{self, Reading};
@@ -34,7 +35,6 @@ use crate::spec::Spec;
 use crate::start;
 use crate::until::Until;
 use crate::worker::{self, WorkerTask};
-use apply::spilled::Reread;
 use apply::{Opened, Session};
 
 /// Batches of transactions between the feeder and the coordinator.
@@ -49,7 +49,7 @@ struct Common<'a> {
     stats: &'a Arc<Stats>,
     stop: &'a Arc<AtomicBool>,
     budget: Arc<Budget>,
-    reread: Reread,
+    reread: Spills,
 }
 
 /// The ends of queues that lead to the coordinator, and of that to the housekeeper.
@@ -69,7 +69,7 @@ pub fn run(
     stop: &Arc<AtomicBool>,
 ) -> Result<Outcome> {
     let budget = Arc::new(Budget::new(spec.memory_bytes));
-    let common = Common { spec, opened, stats, stop, budget, reread: Reread::default() };
+    let common = Common { spec, opened, stats, stop, budget, reread: Spills::default() };
     let sessions = connect_workers(spec)?;
     let (config, paces) = scheduling(spec);
     let (send_fed, fed) = bounded(FED_MAX);
@@ -77,7 +77,7 @@ pub fn run(
     let (send_chores, chores) = unbounded();
     let (send_news, news) = bounded(NEWS_MAX);
     let queues = Queues { fed, reports, chores: send_chores, news };
-    let scheduler = Scheduler::new(config, source.start.mark.clone(), &opened.islands);
+    let scheduler = Scheduler::new(config, source.start.mark.clone(), &opened.committed_ranges);
     let handoff = Arc::new(Handoff::new(common.coordinator(scheduler, paces, queues)));
     let wake: Arc<dyn Wake> = Arc::<Handoff<Coordinator>>::clone(&handoff);
     let executed = start::ahead(&opened.executed, &source.start, &source.source_has);
@@ -182,7 +182,7 @@ fn shares_packets(spec: &Spec) -> bool {
 fn keeps_branches(spec: &Spec, opened: &Opened) -> bool {
     spec.keeps_branches
         && opened.keeps_branches
-        && opened.islands.is_empty()
+        && opened.committed_ranges.is_empty()
         && spec.order == CommitOrder::Preserve
         && spec.policy == PolicyName::Writeset
         && spec.grouping != Grouping::Off
@@ -249,7 +249,7 @@ impl Common<'_> {
         out: Sender<Fed>,
         coordinator: &Arc<dyn Wake>,
     ) -> Result<Feeder> {
-        let (spec, islands) = (self.spec, &self.opened.islands);
+        let (spec, islands) = (self.spec, &self.opened.committed_ranges);
         let keying = Keying::new(key_seed());
         Ok(Feeder {
             assembler: Assembler::new(SPILL_BYTES),

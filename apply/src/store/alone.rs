@@ -10,20 +10,20 @@ use super::ddl;
 use super::session::StoreSession;
 use super::tables::Writes;
 use crate::Range;
-use crate::spilled::Reread;
+use crate::spilled::SpilledTransactions;
 
 const ROW_FORMAT: &str = "the store holds rows and executes no statements: use binlog_format=ROW on the source";
 
 pub fn run(
     session: &mut StoreSession,
     transaction: &Transaction,
-    reread: &Reread,
+    spilled: &dyn SpilledTransactions,
     range: Range<'_>,
 ) -> Result<(), Failure> {
     let before = session.shared.tables().clone();
     session.rows.pending.clear();
     session.rows.records = Some(Writes::new());
-    let outcome = apply(session, transaction, reread).and_then(|()| session.finish(range));
+    let outcome = apply(session, transaction, spilled).and_then(|()| session.finish(range));
     session.rows.records = None;
     // What sessions remember of tables may be out of date either way.
     session.shared.forget_resolved();
@@ -41,10 +41,14 @@ pub fn run(
     })
 }
 
-fn apply(session: &mut StoreSession, transaction: &Transaction, reread: &Reread) -> Result<(), Failure> {
+fn apply(
+    session: &mut StoreSession,
+    transaction: &Transaction,
+    spilled: &dyn SpilledTransactions,
+) -> Result<(), Failure> {
     match &transaction.body {
         Body::Items(items) => items_of(session, transaction, items),
-        Body::Spilled { .. } => reread.pieces(transaction, &mut |piece| items_of(session, transaction, piece.items())),
+        Body::Spilled { .. } => spilled.pieces(transaction, &mut |piece| items_of(session, transaction, piece.items())),
     }
 }
 

@@ -207,7 +207,7 @@ impl Shared {
         let dropped = dropped_tables(&records);
         self.add(&mut batch, records);
         let mut low_water = locked(&self.low_water);
-        if range.island {
+        if range.is_committed_range() {
             batch.insert(&files.data, keys::island(&self.channel, range.first), range.mark.seq.to_be_bytes());
         } else {
             if *low_water != range.before {
@@ -222,7 +222,7 @@ impl Shared {
             batch.insert(&files.data, keys::progress(&self.channel), progress::encode(range.mark, now_us()));
         }
         batch.commit().map_err(|error| self.broke(&error))?;
-        if !range.island {
+        if !range.is_committed_range() {
             *low_water = range.mark.seq;
         }
         drop(low_water);
@@ -261,7 +261,7 @@ impl Shared {
     /// Up to where a range is committed.
     pub(self) fn committed(&self, range: Range<'_>) -> Result<Seq, Failure> {
         let before = range.first.saturating_sub(1);
-        if !range.island {
+        if !range.is_committed_range() {
             return Ok(*locked(&self.low_water));
         }
         let inside = |&(first, last): &(Seq, Seq)| first >= range.first && last <= range.mark.seq;
@@ -276,7 +276,7 @@ fn known(files: &Files, channel: &str) -> Result<Opened, Failure> {
     let low_water = mark.as_ref().map_or(0, |mark| mark.seq);
     Ok(Opened {
         prepared: Vec::new(),
-        islands: read_islands(files, channel)?.into_iter().filter(|(_, last)| *last > low_water).collect(),
+        committed_ranges: read_islands(files, channel)?.into_iter().filter(|(_, last)| *last > low_water).collect(),
         source: source.map(|source| String::from_utf8_lossy(&source).into_owned()),
         mark,
         executed: GtidState::None,

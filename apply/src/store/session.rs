@@ -10,7 +10,7 @@ use engine::transaction::Transaction;
 use super::Shared;
 use super::durable::{Coming, Ticket};
 use super::rows::Rows;
-use crate::spilled::Reread;
+use crate::spilled::SpilledTransactions;
 use crate::{Commit, Range, Session};
 
 pub struct StoreSession {
@@ -61,9 +61,14 @@ impl Session for StoreSession {
         self.shared.sync(self.ticket)
     }
 
-    fn run_alone(&mut self, transaction: &Transaction, reread: &Reread, range: Range<'_>) -> Result<(), Failure> {
+    fn run_barrier(
+        &mut self,
+        transaction: &Transaction,
+        spilled: &dyn SpilledTransactions,
+        range: Range<'_>,
+    ) -> Result<(), Failure> {
         self.shared.check()?;
-        super::alone::run(self, transaction, reread, range)?;
+        super::alone::run(self, transaction, spilled, range)?;
         self.wait_durable()
     }
 

@@ -25,9 +25,9 @@ use crate::flow::budget::{Budget, transaction_bytes, transaction_bytes_max};
 use crate::flow::handoff::{Amount, FEW, Thread, Wake};
 use crate::flow::messages::Fed;
 use crate::flow::prepared::Prepared;
+use crate::flow::spill::{Spill, Spills};
 use crate::flow::stats::Stats;
 use crate::until::Until;
-use apply::spilled::{Reread, Spill};
 
 /// A transaction with more bytes of events than this is not held in memory.
 pub const SPILL_BYTES: u64 = 16 << 20;
@@ -45,7 +45,7 @@ pub struct Feeder {
     pub coordinator: Arc<dyn Wake>,
     pub budget: Arc<Budget>,
     pub stats: Arc<Stats>,
-    pub reread: Reread,
+    pub reread: Spills,
     pub until: Until,
     /// Committed by an earlier run with relaxed order, above its low water.
     pub islands: Vec<(Seq, Seq)>,

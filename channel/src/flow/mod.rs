@@ -5,4 +5,5 @@ pub mod handoff;
 pub mod messages;
 pub(crate) mod prepared;
 pub(crate) mod slow_groups;
+pub(crate) mod spill;
 pub mod stats;

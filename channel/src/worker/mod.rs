@@ -16,10 +16,10 @@ use engine::transaction::Transaction;
 
 use crate::flow::handoff::{Amount, Handoff, Stage, Then, Thread, Wake};
 use crate::flow::messages::{Order, Report};
+use crate::flow::spill::Spills;
 use crate::flow::stats::Stats;
 use apply::retry::{back_off, until_reached};
-use apply::spilled::Reread;
-use apply::{Commit, Range, Session, Single};
+use apply::{Commit, Range, RecordedAs, Session, Single};
 
 /// Transactions of a group that has failed which are tried together once more, before they are tried one by one.
 const PIECE_TRANSACTIONS: usize = 100;
@@ -34,7 +34,7 @@ pub struct WorkerTask {
     pub orders: Receiver<Order>,
     pub reports: Sender<Report>,
     pub coordinator: Arc<dyn Wake>,
-    pub reread: Reread,
+    pub reread: Spills,
     pub merge: bool,
     pub relaxed: bool,
     /// The transactions of a group only share packets: each commits by itself. In the source's order one that has no other beside it may be applied
@@ -198,8 +198,9 @@ impl WorkerTask {
     }
 
     fn range<'a>(&self, group: &'a Group) -> Range<'a> {
+        let recorded_as = if self.relaxed { RecordedAs::CommittedRange } else { RecordedAs::LowWater };
         let branches = if group.has_branches { group.transactions.as_slice() } else { &[] };
-        Range { first: group.first(), before: group.before.seq, mark: &group.mark, island: self.relaxed, branches }
+        Range { first: group.first(), before: group.before.seq, mark: &group.mark, recorded_as, branches }
     }
 
     /// The whole group in one target transaction. `Ok(None)`: the coordinator is gone.
@@ -329,13 +330,13 @@ impl WorkerTask {
     ) -> Result<Commit, Failure> {
         if group.transactions.len() == 1 {
             let range = self.range(group);
-            return self.session.run_alone(first, &self.reread, range).map(|()| Commit::Durable);
+            return self.session.run_barrier(first, &self.reread, range).map(|()| Commit::Durable);
         }
         let groups: Vec<Group> = group.singles().collect();
         let singles = self.singles(group, &groups);
         // What has ended twice, say with the connection, gets somewhere one by one.
         if attempt > TOGETHER_TRIES_MAX {
-            return self.session.one_after_the_other(&singles, &self.reread, committed_to);
+            return self.session.run_serially(&singles, &self.reread, committed_to);
         }
         self.session.run_in_order(&singles, &self.reread, committed_to)
     }
@@ -414,7 +415,7 @@ impl WorkerTask {
 
     fn single(&mut self, transaction: &Transaction, single: &Group) -> Result<(), Failure> {
         if transaction.barrier.is_some() {
-            return self.session.run_alone(transaction, &self.reread, self.range(single));
+            return self.session.run_barrier(transaction, &self.reread, self.range(single));
         }
         self.piece(single)
     }

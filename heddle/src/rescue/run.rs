@@ -308,7 +308,7 @@ impl<'a> Rescue<'a> {
         let target = self.target()?;
         let opened = target.open()?;
         let applied = Applied::new(place, opened.mark.as_ref());
-        if !opened.islands.is_empty() {
+        if !opened.committed_ranges.is_empty() {
             bail!(
                 "{SCHEMA}.islands holds transactions above the low water, which a rescue never leaves: it was changed by hand"
             );

@@ -119,7 +119,7 @@ impl Notes {
         let Self { islands, progress, before, after } = self;
         before.clear();
         after.clear();
-        if range.island {
+        if range.is_committed_range() {
             put_island(by, range, after);
             return Some(islands.batch(RowsKind::Write, Images { before, after }, like));
         }

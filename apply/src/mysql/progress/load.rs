@@ -39,7 +39,7 @@ pub fn read(connection: &mut Connection, channel: &str) -> Result<Option<Found>,
     for island in &islands {
         let (first, last) = (number(island, 0)?, number(island, 1)?);
         if last > mark.seq {
-            opened.islands.push((first, last));
+            opened.committed_ranges.push((first, last));
         }
     }
     if number(&row, 8)? == 1 {

@@ -102,7 +102,7 @@ impl Statements {
 
     /// That a range is committed.
     pub fn note(&self, range: Range<'_>) -> String {
-        match range.island {
+        match range.is_committed_range() {
             true => self.island(range.first, range.mark.seq),
             false => self.advance(range.before, range.mark),
         }

@@ -30,7 +30,7 @@ use crate::mysql::statements::exactly_once::Intent;
 use crate::mysql::statements::{context, pipeline};
 use crate::mysql::xa::deferred;
 use crate::mysql::{Shared, locked};
-use crate::spilled::Reread;
+use crate::spilled::SpilledTransactions;
 use crate::{Commit, Range, Session, Single, WORKERS_MAX};
 
 /// The number of the session that runs statements for all workers; beyond any worker's.
@@ -543,13 +543,18 @@ impl Session for MySqlSession {
         one_statement::commit_each(self, singles, committed_to)
     }
 
-    fn run_alone(&mut self, transaction: &Transaction, reread: &Reread, range: Range<'_>) -> Result<(), Failure> {
+    fn run_barrier(
+        &mut self,
+        transaction: &Transaction,
+        spilled: &dyn SpilledTransactions,
+        range: Range<'_>,
+    ) -> Result<(), Failure> {
         let shared = Arc::clone(&self.shared);
         let mut alone = locked(&shared.alone);
         let session = alone_of(&shared, &mut alone, transaction.source_starts)?;
         // It may make or change a table.
         locked(&shared.sharing).forget();
-        let done = crate::mysql::statements::barrier::run(session, transaction, reread, range);
+        let done = crate::mysql::statements::barrier::run(session, transaction, spilled, range);
         if let Err(failure) = &done
             && failure.kind != FailureKind::ConnectionLost
         {
@@ -561,14 +566,14 @@ impl Session for MySqlSession {
     fn run_in_order(
         &mut self,
         singles: &[Single<'_>],
-        reread: &Reread,
+        spilled: &dyn SpilledTransactions,
         committed_to: &mut Seq,
     ) -> Result<Commit, Failure> {
         let shared = Arc::clone(&self.shared);
         let starts = |single: Option<&Single<'_>>| single.map_or(0, |single| single.transaction.source_starts);
         let begun = starts(singles.first());
         if begun != starts(singles.last()) || !pipeline::may_all_share(self, singles)? {
-            return self.one_after_the_other(singles, reread, committed_to);
+            return self.run_serially(singles, spilled, committed_to);
         }
         let mut alone = locked(&shared.alone);
         pipeline::run(alone_of(&shared, &mut alone, begun)?, singles, committed_to).map(|()| Commit::Durable)
@@ -603,7 +608,7 @@ impl Session for MySqlSession {
         }
         self.read_intent()?;
         let channel = quote(&self.shared.channel);
-        let sql = match range.island {
+        let sql = match range.is_committed_range() {
             false => format!("SELECT seq FROM {SCHEMA}.progress WHERE channel={channel} FOR UPDATE"),
             true => format!(
                 "SELECT COALESCE(MAX(last_seq),{before}) FROM {SCHEMA}.islands WHERE channel={channel} \
@@ -617,7 +622,7 @@ impl Session for MySqlSession {
         let noted: Seq = text.and_then(|text| text.parse().ok()).ok_or_else(|| {
             Failure::new(FailureKind::Fenced, format!("{SCHEMA}.progress has no row for channel {channel} any more"))
         })?;
-        match range.island && self.shared.gtids_are_progress() {
+        match range.is_committed_range() && self.shared.gtids_are_progress() {
             true => Ok(noted.max(executed::executed_to(&mut self.connection, transactions)?.unwrap_or(0))),
             false => Ok(noted),
         }

@@ -162,7 +162,7 @@ fn encode(
     };
     let MySqlSession { shared, notes, number, encoder, events, .. } = session;
     let mut batches = batches.to_vec();
-    if !(range.island && shared.gtids_are_progress()) {
+    if !(range.is_committed_range() && shared.gtids_are_progress()) {
         let by = By { channel: &shared.channel, worker: *number, epoch: shared.epoch() };
         let Some(note) = notes.row(by, range, like) else { return Ok(None) };
         batches.push(note);

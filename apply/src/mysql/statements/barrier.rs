@@ -27,13 +27,13 @@ use crate::mysql::statements::statement::{
     at_statement, commits_by_itself, execute, execute_text, is_temporary_ddl, starts_transaction, text,
 };
 use crate::mysql::xa::prepare;
-use crate::spilled::Reread;
+use crate::spilled::SpilledTransactions;
 use crate::{Range, Session};
 
 pub fn run(
     session: &mut MySqlSession,
     transaction: &Transaction,
-    reread: &Reread,
+    spilled: &dyn SpilledTransactions,
     range: Range<'_>,
 ) -> Result<(), Failure> {
     if let Some(gtid) = session.shared.kept_gtid(transaction.gtid.as_ref())?
@@ -49,7 +49,7 @@ pub fn run(
         return session.note_beside(range);
     }
     let done = match &transaction.body {
-        Body::Spilled { .. } => run_spilled(session, transaction, reread, range),
+        Body::Spilled { .. } => run_spilled(session, transaction, spilled, range),
         Body::Items(items) => run_items(session, transaction, items, range),
     };
     match done {
@@ -64,19 +64,19 @@ pub fn run(
 fn run_spilled(
     session: &mut MySqlSession,
     transaction: &Transaction,
-    reread: &Reread,
+    spilled: &dyn SpilledTransactions,
     range: Range<'_>,
 ) -> Result<(), Failure> {
     let mut steps = Steps::new(session, transaction, range);
     let mut tables = Tables::default();
     if transaction.barrier == Some(BarrierCause::Xa) {
-        let xid = spilled_xid(session, transaction, reread, &mut tables)?;
+        let xid = spilled_xid(session, transaction, spilled, &mut tables)?;
         steps.prepare(session, &xid, prepare::Content::Unknown, &|branch| {
-            reread.pieces(transaction, &mut |piece| prepare::apply(branch, piece))
+            spilled.pieces(transaction, &mut |piece| prepare::apply(branch, piece))
         })?;
         return steps.note_progress(session);
     }
-    reread.pieces(transaction, &mut |piece| {
+    spilled.pieces(transaction, &mut |piece| {
         tables.look_up(session, transaction, piece.items())?;
         steps.apply(session, piece)?;
         session.script.send(&mut session.connection).map(|_| ())
@@ -88,11 +88,11 @@ fn run_spilled(
 fn spilled_xid(
     session: &MySqlSession,
     transaction: &Transaction,
-    reread: &Reread,
+    spilled: &dyn SpilledTransactions,
     tables: &mut Tables,
 ) -> Result<Xid, Failure> {
     let mut xid = None;
-    reread.pieces(transaction, &mut |piece| {
+    spilled.pieces(transaction, &mut |piece| {
         tables.look_up(session, transaction, piece.items())?;
         xid = xid.take().or_else(|| prepare::prepared_by(piece.items()).cloned());
         Ok(())

@@ -97,7 +97,7 @@ impl Once<'_> {
             _ => {}
         }
         let intent = Intent { seq: self.transaction.seq, item: self.item, fingerprint: now };
-        let before = (!self.range.island).then_some(self.range.before);
+        let before = (!self.range.is_committed_range()).then_some(self.range.before);
         let noted = session.shared.statements().intend(before, &intent.to_text());
         session.bookkeeping(&noted)?;
         if let Err(failure) = run(session) {
@@ -141,7 +141,11 @@ impl MySqlSession {
         let note = self.shared.statements().note(range);
         self.script.send(&mut self.connection)?;
         // Islands are deleted by statements that are logged: the target's own replicas must have them.
-        let noted = if range.island { self.few_rows(&self.under_own_gtid(note))? } else { self.bookkeeping(&note)? };
+        let noted = if range.is_committed_range() {
+            self.few_rows(&self.under_own_gtid(note))?
+        } else {
+            self.bookkeeping(&note)?
+        };
         match noted {
             0 => Err(self.shared.not_noted(range)),
             _ => Ok(()),

@@ -75,7 +75,7 @@ pub fn after(
     if !executed::is_executed(&mut session.connection, gtid)? {
         return Err(failure);
     }
-    let before = (!range.island).then_some(range.before);
+    let before = (!range.is_committed_range()).then_some(range.before);
     let noted = session.shared.statements().intend(before, &Intent::partly(transaction.seq).to_text());
     session.bookkeeping(&noted)?;
     *locked(&session.shared.left_by) = Some((transaction.seq, failure.message.clone()));

@@ -6,7 +6,7 @@ use engine::progress::{Mark, Marker};
 use proptest::prelude::*;
 
 use super::lab::{Lab, Source, int, rows_of, text, transaction};
-use crate::{Range, Target};
+use crate::{Range, RecordedAs, Target};
 
 #[test]
 fn what_was_waited_for_survives() {
@@ -46,32 +46,44 @@ fn what_is_not_committed_is_not_there() {
 }
 
 #[test]
-fn islands() {
+fn committed_ranges() {
     let (dir, mut lab) = Lab::new();
     let t = Source::full("t");
     let path = dir.path().join("store");
     lab.one(&[t.insert(&[int(1), text("x")])]).unwrap();
     let low = lab.marker.mark().clone();
-    lab.islands = true;
+    lab.recorded_as = RecordedAs::CommittedRange;
     for first in [5, 3] {
         let done = lab.assemble(&transaction(&[t.insert(&[int(first), text("x")])]), first as u64 - 1);
         lab.marker = Marker::new(Mark { seq: first as u64 - 1, ..low.clone() });
         lab.apply(low.clone(), vec![done]).unwrap();
     }
     let mark = Mark { seq: 5, ..low.clone() };
-    let range = |first: u64| Range { first, before: first - 1, mark: &mark, island: true, branches: &[] };
+    let range = |first: u64| Range {
+        first,
+        before: first - 1,
+        mark: &mark,
+        recorded_as: RecordedAs::CommittedRange,
+        branches: &[],
+    };
     assert_eq!(lab.session.recover(&[], range(5)).unwrap(), 5);
     assert_eq!(lab.session.recover(&[], range(4)).unwrap(), 5);
-    let nothing = Range { first: 7, before: 6, mark: &Mark { seq: 8, ..low.clone() }, island: true, branches: &[] };
+    let nothing = Range {
+        first: 7,
+        before: 6,
+        mark: &Mark { seq: 8, ..low.clone() },
+        recorded_as: RecordedAs::CommittedRange,
+        branches: &[],
+    };
     assert_eq!(lab.session.recover(&[], nothing).unwrap(), 6);
     let copy = lab.crash(&path, &dir.path().join("copy"));
     let lab = Lab::open(&copy);
     let opened = lab.target.open().unwrap();
-    assert_eq!((opened.mark.unwrap().seq, opened.islands), (1, vec![(3, 3), (5, 5)]));
+    assert_eq!((opened.mark.unwrap().seq, opened.committed_ranges), (1, vec![(3, 3), (5, 5)]));
     lab.target.checkpoint(&Mark { seq: 3, ..low.clone() }).unwrap();
     lab.target.checkpoint(&Mark { seq: 2, ..low }).unwrap();
     let opened = lab.target.open().unwrap();
-    assert_eq!((opened.mark.unwrap().seq, opened.islands), (3, vec![(5, 5)]));
+    assert_eq!((opened.mark.unwrap().seq, opened.committed_ranges), (3, vec![(5, 5)]));
     assert_eq!(opened.source.as_deref(), Some("files by position"));
     lab.close();
 }

@@ -2,15 +2,13 @@
 
 use std::sync::Arc;
 
-use binlog::{Column, ColumnKind};
+use binlog::{Checksum, Column, ColumnKind, Event, LogPosition};
 use bytes::Bytes;
 use engine::assemble::Assembler;
 use engine::failure::FailureKind;
 use engine::transaction::Body;
-use relay::{FileOptions, FilesReader, LogReader, Read, RealFs};
 
-use super::lab::{Lab, Source, Val, counts, format, int, rows_of, text, transaction};
-use crate::spilled::Spill;
+use super::lab::{Lab, Pieces, Source, Val, counts, format, int, rows_of, text, transaction};
 use crate::store::files::Files;
 use crate::store::{finish_staged, keys};
 
@@ -20,55 +18,29 @@ fn blobs() -> Source {
     source
 }
 
-/// Puts the events into a binary log file and applies them as the runtime does with a spilled transaction.
-fn spilled(lab: &mut Lab, dir: &std::path::Path, events: &[Vec<u8>]) -> Result<(), engine::failure::Failure> {
-    let mut log = binlog::MAGIC.to_vec();
-    for bytes in std::iter::once(&format().0).chain(events) {
-        let mut bytes = bytes.clone();
-        let end = (log.len() + bytes.len()) as u32;
-        bytes[13..17].copy_from_slice(&end.to_le_bytes());
-        if log.len() == 4 {
-            // The format description has a checksum of its own.
-            let (body, crc) = bytes.split_at_mut(end as usize - 8);
-            crc.copy_from_slice(&crc32(body).to_le_bytes());
-        }
-        log.extend(bytes);
-    }
-    let file = dir.join("b.000001");
-    std::fs::write(&file, log).unwrap();
-    let mut reader =
-        FilesReader::open_with(Arc::new(RealFs), vec![file], relay::Start::Beginning, FileOptions::default()).unwrap();
+/// Changes that are read again together.
+const CHANGES_OF_PIECE: usize = 8;
+
+/// Applies the changes as a worker does with a spilled transaction: without its items, which come in pieces.
+fn spilled(lab: &mut Lab, changes: &[Vec<Vec<u8>>]) -> Result<(), engine::failure::Failure> {
+    let before = lab.marker.mark().clone();
+    let pieces = changes.chunks(CHANGES_OF_PIECE);
+    lab.spilled = Pieces(pieces.map(|changes| lab.assemble(&transaction(changes), before.seq)).collect());
+    let (_, format) = format();
     let mut assembler = Assembler::new(1000);
-    let mut first = None;
-    while let Read::Event(located) = reader.next().unwrap() {
-        if assembler.is_between_transactions() {
-            first = Some((located.place.clone(), Arc::clone(&located.format)));
-        }
-        let (start, end) = (located.position.clone(), located.end_position());
-        let Some(mut done) = assembler.event(&located.event, &located.format, &start, &end).unwrap() else { continue };
-        assert!(matches!(done.body, Body::Spilled { .. }));
-        let before = lab.marker.mark().clone();
-        done.seq = before.seq + 1;
-        let (from, format) = first.clone().unwrap();
-        lab.reread.remember(done.seq, Spill { from, until: located.place.clone(), format });
-        let outcome = lab.apply(before.clone(), vec![Arc::new(done)]);
+    for bytes in transaction(changes) {
+        let event = Event::parse(Bytes::from(bytes), Checksum::Off).unwrap();
+        let position = LogPosition::new("b.000001", 100);
+        let Some(mut whole) = assembler.event(&event, &format, &position, &position).unwrap() else { continue };
+        assert!(matches!(whole.body, Body::Spilled { .. }));
+        whole.seq = before.seq + 1;
+        let outcome = lab.apply(before.clone(), vec![Arc::new(whole)]);
         if outcome.is_err() {
             lab.marker = engine::progress::Marker::new(before);
         }
         return outcome;
     }
-    panic!("no transaction in the file");
-}
-
-fn crc32(bytes: &[u8]) -> u32 {
-    let mut crc = !0u32;
-    for byte in bytes {
-        crc ^= u32::from(*byte);
-        for _ in 0..8 {
-            crc = (crc >> 1) ^ (0xedb8_8320 & (0u32.wrapping_sub(crc & 1)));
-        }
-    }
-    !crc
+    panic!("the events do not end a transaction");
 }
 
 #[test]
@@ -84,10 +56,10 @@ fn a_transaction_in_pieces_is_one() {
     changes.push(t.insert(&[int(0), Val::Null]));
     let mut broken = changes.clone();
     broken.push(t.insert(&[int(2), text("twice")]));
-    let failure = spilled(&mut lab, dir.path(), &transaction(&broken)).unwrap_err();
+    let failure = spilled(&mut lab, &broken).unwrap_err();
     assert_eq!(failure.kind, FailureKind::Divergence);
     assert!(failure.message.contains("(id=2)"), "{failure}");
-    spilled(&mut lab, dir.path(), &transaction(&changes)).unwrap();
+    spilled(&mut lab, &changes).unwrap();
     assert_eq!(lab.marker.mark().seq, 2);
     lab.one(&[t.delete(&[int(1), text("small")])]).unwrap();
     lab.close();

@@ -17,9 +17,9 @@ use engine::schema::Catalogue;
 use engine::transaction::Transaction;
 use tempfile::TempDir;
 
-use crate::spilled::Reread;
+use crate::spilled::SpilledTransactions;
 use crate::store::{StoreTarget, checksum, dump};
-use crate::{Range, Session, Target};
+use crate::{Range, RecordedAs, Session, Target};
 
 /// A table of the source.
 #[derive(Clone)]
@@ -175,6 +175,20 @@ pub fn transaction(changes: &[Vec<Vec<u8>>]) -> Vec<Vec<u8>> {
     events
 }
 
+/// The pieces of the one transaction that is spilled.
+#[derive(Default)]
+pub struct Pieces(pub Vec<Arc<Transaction>>);
+
+impl SpilledTransactions for Pieces {
+    fn pieces(
+        &self,
+        _: &Transaction,
+        apply: &mut dyn FnMut(&Transaction) -> Result<(), Failure>,
+    ) -> Result<(), Failure> {
+        self.0.iter().try_for_each(|piece| apply(piece))
+    }
+}
+
 pub struct Lab {
     pub target: Arc<StoreTarget>,
     pub session: Box<dyn Session>,
@@ -182,8 +196,8 @@ pub struct Lab {
     keying: Keying,
     assembler: Assembler,
     pub marker: Marker,
-    pub islands: bool,
-    pub reread: Reread,
+    pub recorded_as: RecordedAs,
+    pub spilled: Pieces,
 }
 
 impl Lab {
@@ -201,8 +215,8 @@ impl Lab {
             keying: Keying::new(1),
             assembler: Assembler::new(1 << 30),
             marker: Marker::new(mark),
-            islands: false,
-            reread: Reread::default(),
+            recorded_as: RecordedAs::LowWater,
+            spilled: Pieces::default(),
         }
     }
 
@@ -256,10 +270,10 @@ impl Lab {
             has_branches: false,
         };
         let first = &group.transactions[0];
-        let range =
-            Range { first: first.seq, before: first.seq - 1, mark: &group.mark, island: self.islands, branches: &[] };
+        let (seq, recorded_as) = (first.seq, self.recorded_as);
+        let range = Range { first: seq, before: seq - 1, mark: &group.mark, recorded_as, branches: &[] };
         let outcome = if group.is_barrier() {
-            self.session.run_alone(first, &self.reread, range)
+            self.session.run_barrier(first, &self.spilled, range)
         } else {
             let plan = plan(&group, true);
             self.session
