@@ -20,7 +20,7 @@ use engine::Seq;
 use engine::compact::Batch;
 use engine::failure::{Failure, FailureKind};
 use engine::progress::Mark;
-use engine::scheduler::CommitOrder;
+use engine::schedule::CommitOrder;
 use engine::schema::Catalogue;
 use engine::sql::Xid;
 use engine::transaction::Transaction;

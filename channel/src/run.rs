@@ -5,6 +5,7 @@ use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
 use anyhow::{Result, bail};
+use engine::policy;
 
 use crate::coordinator::Outcome;
 use crate::flow::stats::Stats;
@@ -36,7 +37,7 @@ pub fn run(spec: &Spec, stats: &Arc<Stats>, stop: &Arc<AtomicBool>) -> Result<Fi
     if let Some(source) = &live {
         start::two_servers(source, target.machine().map_err(anyhow::Error::new)?.as_deref())?;
     }
-    spec.policy.check(spec.order, target.locks_rows())?;
+    policy::ALL.check(spec.policy, spec.order, target.locks_rows())?;
     target.takes_order(spec.order).map_err(anyhow::Error::new)?;
     let opened = target.open().map_err(anyhow::Error::new)?;
     if let Some(intent) = &opened.intent {

@@ -5,9 +5,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use apply::Target;
-use engine::group::Grouping;
-use engine::policy::{PolicyName, PolicyOptions};
-use engine::scheduler::CommitOrder;
+use engine::policy::{self, PolicyOptions, PolicySpec};
+use engine::schedule::{CommitOrder, Grouping};
 
 use crate::source::Source;
 use crate::source::relay_sync::RelaySync;
@@ -21,7 +20,7 @@ pub struct Spec {
     /// GTIDs that the target has executed, for where a new channel starts.
     pub on_target: binlog::gtids::GtidState,
     pub workers: usize,
-    pub policy: PolicyName,
+    pub policy: &'static PolicySpec,
     pub policy_options: PolicyOptions,
     pub order: CommitOrder,
     pub grouping: Grouping,
@@ -60,7 +59,7 @@ impl Spec {
             target,
             on_target: binlog::gtids::GtidState::None,
             workers,
-            policy: PolicyName::Writeset,
+            policy: policy::DEFAULT,
             policy_options: PolicyOptions::default(),
             order: CommitOrder::Preserve,
             grouping: Grouping::Auto,

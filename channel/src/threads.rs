@@ -12,12 +12,12 @@ use crossbeam_channel::{Receiver, Sender, bounded, unbounded};
 use engine::assemble::Assembler;
 use engine::branches::Lookahead;
 use engine::failure::{Failure, FailureKind};
-use engine::group::{GroupId, Grouping, Limits};
+use engine::group::GroupId;
 use engine::keying::Keying;
-use engine::pace::{Pace, PacketPace};
-use engine::policy::PolicyName;
+use engine::policy::{CountsOn, Packets, Setting, XaBranches};
 use engine::progress::Mark;
-use engine::scheduler::{CommitOrder, Config, Scheduler};
+use engine::schedule::pace::{Pace, PacketPace};
+use engine::schedule::{CommitOrder, Commits, Config, Grouping, Limits, Scheduler, Signals};
 
 use crate::coordinator::{self, Coordinator, Outcome, Paces, WorkerHandle};
 use crate::feeder::{At, Batch, Feeder, SPILL_BYTES};
@@ -89,7 +89,8 @@ pub fn run(
     let mut threads: Vec<JoinHandle<()>> = Vec::new();
     let mut handles = Vec::new();
     for (number, session) in sessions.into_iter().enumerate() {
-        let (orders, task) = common.worker(number, session, config.apart, send_reports.clone(), &wake);
+        let (orders, task) =
+            common.worker(number, session, config.commits == Commits::Each, send_reports.clone(), &wake);
         let task = Arc::new(Handoff::new(task));
         handles.push(WorkerHandle { orders, worker: Arc::<Handoff<WorkerTask>>::clone(&task) });
         let reports = send_reports.clone();
@@ -150,7 +151,8 @@ fn connect_workers(spec: &Spec) -> Result<Vec<Box<dyn Session>>> {
 
 /// How groups are made and ordered, and how large they are at first.
 fn scheduling(spec: &Spec) -> (Config, Paces) {
-    let announce = spec.policy.uses_begun_commits() && spec.target.locks_rows();
+    let counts_begun = spec.policy.requires.counts_on == CountsOn::BegunCommits && spec.target.locks_rows();
+    let one_by_one = spec.grouping == Grouping::Off && !counts_begun && shares_packets(spec);
     let limits = Limits::new(spec.grouping);
     let paces = Paces {
         rows: Pace::new(limits.rows_max),
@@ -160,8 +162,8 @@ fn scheduling(spec: &Spec) -> (Config, Paces) {
     let limits = Limits { rows_max: paces.rows.rows(), statements_max: paces.statements.rows(), ..limits };
     let config = Config {
         lane_groups_max: spec.policy_options.lane_workers_max.unwrap_or(spec.workers),
-        announce,
-        apart: spec.grouping == Grouping::Off && !announce && shares_packets(spec),
+        signals: if counts_begun { Signals::AppliedFirst } else { Signals::Commit },
+        commits: if one_by_one { Commits::Each } else { Commits::Together },
         ..Config::new(spec.workers, spec.order, limits, spec.retries_max)
     };
     (config, paces)
@@ -173,7 +175,7 @@ fn shares_packets(spec: &Spec) -> bool {
     match spec.order {
         CommitOrder::Relaxed => true,
         CommitOrder::PerLane => false,
-        CommitOrder::Preserve => spec.policy == PolicyName::Writeset && !spec.target.syncs_for_several(),
+        CommitOrder::Preserve => spec.policy.requires.packets == Packets::Shared && !spec.target.syncs_for_several(),
     }
 }
 
@@ -184,7 +186,7 @@ fn keeps_branches(spec: &Spec, opened: &Opened) -> bool {
         && opened.keeps_branches
         && opened.committed_ranges.is_empty()
         && spec.order == CommitOrder::Preserve
-        && spec.policy == PolicyName::Writeset
+        && spec.policy.requires.xa_branches == XaBranches::Deferred
         && spec.grouping != Grouping::Off
 }
 
@@ -258,7 +260,11 @@ impl Common<'_> {
                 None => keying,
             },
             catalogue: spec.target.catalogue().map_err(anyhow::Error::new)?,
-            policy: spec.policy.make(spec.order, spec.target.locks_rows(), &spec.policy_options),
+            policy: (spec.policy.make)(&Setting {
+                order: spec.order,
+                locks_rows: spec.target.locks_rows(),
+                options: &spec.policy_options,
+            }),
             out,
             coordinator: Arc::clone(coordinator),
             budget: Arc::clone(&self.budget),

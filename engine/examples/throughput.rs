@@ -12,12 +12,12 @@ use binlog::{Bitmap, Checksum, Column, ColumnKind, Event, Flavour, FormatDescrip
 use bytes::Bytes;
 use engine::assemble::Assembler;
 use engine::compact;
-use engine::group::{Group, Grouping, Limits};
+use engine::group::Group;
 use engine::keying::Keying;
 use engine::keys::{DataType, classify};
 use engine::policy::{Placement, Policy, WriteSetPolicy};
 use engine::progress::Mark;
-use engine::scheduler::{CommitOrder, Config, Output, Scheduler};
+use engine::schedule::{CommitOrder, Config, Grouping, Limits, Output, Scheduler};
 use engine::schema::{self, Catalogue, CatalogueError, KeyPart, Table, TableId, UniqueKey};
 use engine::transaction::Transaction;
 

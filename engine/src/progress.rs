@@ -1,4 +1,4 @@
-//! What is committed: the low water and the islands above it.
+//! What is committed: the low water and the committed ranges above it.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -24,7 +24,7 @@ impl Committed {
     }
 
     /// Committed ranges above the low water: between them are the gaps.
-    pub fn islands(&self) -> impl Iterator<Item = (Seq, Seq)> + '_ {
+    pub fn ranges(&self) -> impl Iterator<Item = (Seq, Seq)> + '_ {
         self.above.iter().map(|(&first, &last)| (first, last))
     }
 
@@ -136,7 +136,7 @@ mod tests {
                     prop_assert_eq!(committed.contains(probe), model.contains(&probe));
                 }
             }
-            prop_assert_eq!(committed.islands().count(), 0);
+            prop_assert_eq!(committed.ranges().count(), 0);
         }
     }
 }

@@ -24,7 +24,7 @@ use binlog::gtids::GtidState;
 use engine::Seq;
 use engine::failure::{Failure, FailureKind};
 use engine::progress::Mark;
-use engine::scheduler::CommitOrder;
+use engine::schedule::CommitOrder;
 use engine::schema::Catalogue;
 use wire::{ConnectOptions, Connection};
 

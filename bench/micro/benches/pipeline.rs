@@ -6,7 +6,7 @@ use std::hint::black_box;
 use bytes::Bytes;
 use criterion::{BatchSize, Criterion, Throughput, criterion_group, criterion_main};
 use engine::compact::plan;
-use engine::group::Grouping;
+use engine::schedule::Grouping;
 use heddle_micro::{assemble, check, events, key, log, place, run, schedule, single_row};
 
 const TRANSACTIONS: u64 = 20_000;

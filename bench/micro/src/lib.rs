@@ -7,12 +7,12 @@ use std::sync::Arc;
 
 use binlog::{Event, FormatDescription, Framer, Step, TableMap};
 use engine::assemble::Assembler;
-use engine::group::{Group, Grouping, Limits};
+use engine::group::Group;
 use engine::keying::Keying;
 use engine::policy::{Placement, Policy, WriteSetPolicy};
 use binlog::LogPosition;
 use engine::progress::Mark;
-use engine::scheduler::{CommitOrder, Config, Output, Scheduler};
+use engine::schedule::{CommitOrder, Config, Grouping, Limits, Output, Scheduler};
 use engine::schema::{Catalogue, CatalogueError, KeyPart, Table, TableId};
 use engine::transaction::Transaction;
 use sim::{LogParams, Params, Workload, mysql_log};

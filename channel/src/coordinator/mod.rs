@@ -8,10 +8,10 @@ use std::time::{Duration, Instant};
 use crossbeam_channel::{Receiver, Sender, TryRecvError};
 use engine::failure::Failure;
 use engine::group::{Group, GroupId};
-use engine::pace::{Pace, PacketPace};
 use engine::policy::Placement;
 use engine::progress::Mark;
-use engine::scheduler::{Output, Scheduler};
+use engine::schedule::pace::{Pace, PacketPace};
+use engine::schedule::{Commits, Output, Scheduler};
 use engine::transaction::Transaction;
 
 use crate::errors::exited_unexpectedly;
@@ -323,7 +323,10 @@ impl Coordinator {
         let Some((group, since)) = oldest else { return };
         let (id, time) = (group.id, since.elapsed());
         if self.suspected.0 != id {
-            let commits = if self.scheduler.commits_apart() { group.transactions.len() } else { 1 };
+            let commits = match self.scheduler.commits() {
+                Commits::Each => group.transactions.len(),
+                Commits::Together => 1,
+            };
             self.suspected = (id, SUSPECT_AFTER * u32::try_from(commits).unwrap_or(u32::MAX));
         }
         if time > self.suspected.1 {

@@ -6,7 +6,7 @@ use engine::Seq;
 use engine::failure::Failure;
 use engine::group::{Group, GroupId};
 use engine::policy::Placement;
-use engine::scheduler::{Run, Worker};
+use engine::schedule::{Run, Worker};
 use engine::transaction::Transaction;
 
 /// Feeder → coordinator.

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use binlog::LogPosition;
 use engine::progress::Mark;
-use engine::scheduler::Counters;
+use engine::schedule::Counters;
 
 #[derive(Debug, Default)]
 pub struct Stats {

@@ -11,7 +11,7 @@ use engine::Seq;
 use engine::compact::{Batch, Plan, plan};
 use engine::failure::{Directive, Failure, FailureKind};
 use engine::group::{Group, GroupId};
-use engine::scheduler::{Run, Worker};
+use engine::schedule::{Run, Signals, Worker};
 use engine::transaction::Transaction;
 
 use crate::flow::handoff::{Amount, Handoff, Stage, Then, Thread, Wake};
@@ -131,7 +131,11 @@ impl WorkerTask {
     }
 
     fn send(&mut self, group: &Group, run: Run) -> Result<bool, Failure> {
-        let at_once = run.granted && !run.announce && !run.isolate && !self.commits_each(group) && !group.is_barrier();
+        let at_once = run.granted
+            && run.signals == Signals::Commit
+            && !run.isolate
+            && !self.commits_each(group)
+            && !group.is_barrier();
         let Some(first) = group.transactions.first().filter(|_| at_once) else { return Ok(false) };
         let Plan { free, held } = plan(group, self.merge);
         let range = self.range(group);
@@ -222,7 +226,7 @@ impl WorkerTask {
         }
         let Plan { free, held } = plan(group, self.merge);
         // Granted and nobody waits to hear that all is applied: everything goes with the commit.
-        let at_once = run.granted && !run.announce;
+        let at_once = run.granted && run.signals == Signals::Commit;
         let (free, mut held) = if run.granted { (Vec::new(), [free, held].concat()) } else { (free, held) };
         if !free.is_empty() {
             // An interruption only meets what has begun.
@@ -273,7 +277,7 @@ impl WorkerTask {
     }
 
     fn announce(&self, group: &Group, run: Run) {
-        if run.announce {
+        if run.signals == Signals::AppliedFirst {
             // A coordinator that is gone is found out with the next order.
             let _ = self.report(group, Report::Applied(group.id));
         }

@@ -17,6 +17,7 @@ use e2e::heddle::{Heddle, Run, heddle};
 use e2e::native;
 use e2e::server::{Kind, MARIADB_10_11, MYSQL_9_7, Server};
 use e2e::sysbench::{self, Load};
+use engine::policy::{self, PolicySpec, SourceTags};
 use std::fmt::Write;
 use std::path::PathBuf;
 use std::thread::sleep;
@@ -29,22 +30,14 @@ const FAST: [&str; 2] = ["--sync-binlog=0", "--innodb-flush-log-at-trx-commit=0"
 const CONNECTING: Duration = Duration::from_millis(100);
 const CONNECTING_EACH: Duration = Duration::from_millis(4);
 
-/// (name, only for MariaDB or MySQL, whether commits may overtake each other)
-const POLICIES: [(&str, Option<bool>, bool); 13] = [
-    ("serial", None, true),
-    ("database", None, true),
-    ("logical-clock", Some(false), true),
-    ("logical-clock-unblocked", Some(false), true),
-    ("commit-order", None, true),
-    ("writeset-tags", None, true),
-    ("writeset-session", None, true),
-    ("writeset", None, true),
-    ("domain", Some(true), true),
-    ("minimal", None, true),
-    ("conservative", Some(true), true),
-    ("optimistic", None, false),
-    ("aggressive", None, false),
-];
+/// Whether a source of this kind writes what the policy goes by.
+fn suits(policy: &PolicySpec, kind: Kind) -> bool {
+    match policy.requires.source {
+        SourceTags::Any => true,
+        SourceTags::LogicalClock => !kind.is_mariadb(),
+        SourceTags::GroupCommits => kind.is_mariadb(),
+    }
+}
 
 struct Arguments {
     load: Load,
@@ -92,7 +85,7 @@ fn arguments() -> Result<Arguments> {
         load: Load { tables: 8, rows: 20_000, threads: 16, events: 200_000, seconds: 0 },
         script: "oltp_update_non_index".to_owned(),
         kinds: vec![MYSQL_9_7, MARIADB_10_11],
-        policies: POLICIES.iter().map(|(name, ..)| (*name).to_owned()).collect(),
+        policies: policy::ALL.iter().map(|policy| policy.name.to_owned()).collect(),
         workers: vec![1, 2, 4, 8, 16, 32, 64],
         orders: vec!["preserve".to_owned(), "relaxed".to_owned()],
         grouping: vec!["off".to_owned(), "auto".to_owned()],
@@ -120,7 +113,7 @@ fn arguments() -> Result<Arguments> {
     ensure!(!parsed.workers.is_empty(), "--workers needs a number");
     ensure!(parsed.domains > 0, "--domains needs at least 1");
     for name in &parsed.policies {
-        ensure!(POLICIES.iter().any(|(known, ..)| known == name), "unknown policy {name}");
+        policy::ALL.named(name)?;
     }
     Ok(parsed)
 }
@@ -273,7 +266,7 @@ impl<'a> Replica<'a> {
     }
 
     fn finish(mut self) -> Result<()> {
-        self.apply(Setting { policy: "writeset", order: "preserve", workers: 4, grouping: "auto" }, None)?;
+        self.apply(Setting { policy: policy::DEFAULT.name, order: "preserve", workers: 4, grouping: "auto" }, None)?;
         self.compare()
     }
 }
@@ -294,19 +287,21 @@ fn table(stage: &Stage, arguments: &Arguments, disk: Disk, slow: &str, grouping:
     };
     let mut replica = Replica::new(stage, &options)?;
     // The first of a server finds nothing in its buffers: it is not counted.
-    let serial = Setting { policy: "serial", order: "preserve", workers: 1, grouping: "off" };
+    let serial = Setting { policy: policy::BASELINE.name, order: "preserve", workers: 1, grouping: "off" };
     replica.measure(serial, arguments.stretch)?;
     let serial = replica.measure(serial, arguments.stretch * 2)?.rate;
     eprintln!("{}, {}: serial {serial:.0}", stage.source.kind, disk.text());
     writeln!(text, "| serial, grouping off | preserve | {serial:.0} (1.0) |{} | |", " |".repeat(workers.len() - 1))?;
-    for (policy, only, overtakes) in POLICIES {
-        if (policy == "serial" && grouping == "off")
+    for spec in policy::ALL.iter() {
+        let policy = spec.name;
+        if (spec == policy::BASELINE && grouping == "off")
             || !arguments.policies.iter().any(|name| name == policy)
-            || only.is_some_and(|mariadb| mariadb != stage.source.kind.is_mariadb())
+            || !suits(spec, stage.source.kind)
         {
             continue;
         }
-        for order in arguments.orders.iter().filter(|order| overtakes || *order == "preserve") {
+        let allowed = |order: &&String| spec.requires.orders.iter().any(|known| known.as_str() == order.as_str());
+        for order in arguments.orders.iter().filter(allowed) {
             let mut line = format!("| {policy} | {order} |");
             let (mut retries, mut grouped) = (0, None);
             for &workers in &arguments.workers {

@@ -198,7 +198,7 @@ fn can_merge(table: &Table, rows: &RowsItem) -> bool {
 }
 
 fn for_each_change<'a>(group: &'a Group, mut visit: impl FnMut(Change<'a>)) {
-    for (transaction, held) in group.transactions.iter().zip(&group.held) {
+    for (transaction, held) in group.transactions.iter().zip(&group.deferred) {
         for (index, row) in transaction.write_set.rows.iter().enumerate() {
             if let Some(change) = change(transaction, row, held.row(index)) {
                 visit(change);

@@ -5,10 +5,10 @@ use binlog::{Bitmap, RowsEvent};
 use proptest::prelude::*;
 
 use super::*;
-use crate::group::{GroupId, Grouping, Held, Limits};
+use crate::group::{Deferred, GroupId};
 use crate::policy::{Policy, WriteSetPolicy};
 use crate::progress::Mark;
-use crate::scheduler::{CommitOrder, Config, Output, Run, Scheduler};
+use crate::schedule::{CommitOrder, Config, Grouping, Limits, Output, Run, Scheduler};
 use crate::schema::Timed;
 use crate::testing::{
     Log, Model, Refused, Row as Values, RowChange, TestTable, Value, change_of, delete, insert, int, text, update,
@@ -29,9 +29,9 @@ fn tables() -> Vec<TestTable> {
 
 fn group(transactions: Vec<Transaction>) -> Group {
     let transactions: Vec<_> = transactions.into_iter().map(Arc::new).collect();
-    let held = transactions.iter().map(|_| Held::Nothing).collect();
+    let deferred = transactions.iter().map(|_| Deferred::Nothing).collect();
     let mark = Mark { seq: transactions.last().map_or(0, |t| t.seq), ..Mark::default() };
-    Group { id: GroupId(1), transactions, held, before: Mark::default(), mark, has_branches: false }
+    Group { id: GroupId(1), transactions, deferred, before: Mark::default(), mark, has_branches: false }
 }
 
 fn apply(model: &mut Model, group: &Group, merge: bool) -> Result<(), Refused> {
@@ -550,7 +550,7 @@ fn held_rows_keep_company() {
     log.transaction(&[(&second, insert(row(&[2, 7, 0])))]);
     log.transaction(&[(&second, insert(row(&[3, 9, 0])))]);
     let mut group = group(log.keyed(&[&second]));
-    group.held = vec![Held::Rows(vec![true]), Held::Nothing, Held::Nothing];
+    group.deferred = vec![Deferred::Rows(vec![true]), Deferred::Nothing, Deferred::Nothing];
     let plan = plan(&group, true);
     assert_eq!(shown(&plan.free), "+3,9,0");
     assert_eq!(shown(&plan.held), "-1,7,0 | +2,7,0");

@@ -12,10 +12,27 @@
 //!
 //! Where the target has no locks to meet, or commits may overtake each other, T3 starts when T1 and T2 have committed.
 
-use super::{Placement, Policy, Watermark};
+use super::{About, CountsOn, Placement, Policy, PolicySpec, Requirements, SourceTags, Watermark};
 use crate::Seq;
+use crate::schedule::CommitOrder;
 use crate::transaction::Transaction;
 use binlog::gtids::Gtid;
+
+pub(super) static SPEC: PolicySpec = PolicySpec {
+    name: "conservative",
+    about: About {
+        summary: "What committed together runs together (MariaDB)",
+        needs: "a MariaDB source",
+        guarantees: "what was in one group commit on the source runs together, the next group once all of it is applied",
+        blocked_by: "small group commits on the source; the longest transaction of each group",
+    },
+    requires: Requirements {
+        source: SourceTags::GroupCommits,
+        counts_on: CountsOn::BegunCommits,
+        ..Requirements::NONE
+    },
+    make: |setting| Box::new(Conservative::new(setting.locks_rows && setting.order == CommitOrder::Preserve)),
+};
 
 #[derive(Debug)]
 pub struct Conservative {
@@ -43,7 +60,7 @@ pub(super) fn accepts_mariadb(transaction: &Transaction) -> Result<(), &'static 
 
 impl Policy for Conservative {
     fn name(&self) -> &'static str {
-        "conservative"
+        SPEC.name
     }
 
     fn accepts(&self, transaction: &Transaction) -> Result<(), &'static str> {
@@ -60,7 +77,7 @@ impl Policy for Conservative {
             true => Watermark::CommitBegun(self.before_group),
             false => Watermark::Committed(self.before_group),
         };
-        Placement::alone(transaction).unwrap_or_else(|| Placement { after, ..Placement::default() })
+        Placement::barrier(transaction).unwrap_or_else(|| Placement { after, ..Placement::default() })
     }
 
     fn low_water(&mut self, _seq: Seq) {}

@@ -16,10 +16,22 @@ use foldhash::fast::FixedState;
 use hashbrown::HashMap;
 use smallvec::SmallVec;
 
-use super::{Lane, Placement, Policy};
+use super::{About, Lane, Placement, Policy, PolicySpec, Requirements};
 use crate::Seq;
 use crate::schema::TableId;
 use crate::transaction::{Item, Transaction};
+
+pub(super) static SPEC: PolicySpec = PolicySpec {
+    name: "database",
+    about: About {
+        summary: "One schema after the other's, each in its order (MySQL 5.6)",
+        needs: "several schemas",
+        guarantees: "each schema's order; a transaction on several schemas has its place in each",
+        blocked_by: "one busy schema; transactions on many schemas",
+    },
+    requires: Requirements { orders: Requirements::EVERY_ORDER, lane: Some("schema"), ..Requirements::NONE },
+    make: |_| Box::<Database>::default(),
+};
 
 #[derive(Debug, Default)]
 pub struct Database {
@@ -48,12 +60,12 @@ impl Database {
 
 impl Policy for Database {
     fn name(&self) -> &'static str {
-        "database"
+        SPEC.name
     }
 
     fn place(&mut self, transaction: &Transaction) -> Placement {
-        if let Some(alone) = Placement::alone(transaction) {
-            return alone;
+        if let Some(barrier) = Placement::barrier(transaction) {
+            return barrier;
         }
         let own = transaction.seq;
         let mut lane = None;

@@ -9,15 +9,32 @@
 //! ```
 //!
 //! A server has to believe that the domains are independent. Here transactions that do touch a common key keep their
-//! order all the same, as do DDL and whatever else runs alone: a domain that was set wrongly costs time, not data.
+//! order all the same, as do DDL and other barriers: a domain that was set wrongly costs time, not data.
 
 use foldhash::fast::FixedState;
 use hashbrown::HashMap;
 
 use super::conservative::accepts_mariadb;
-use super::{Lane, Placement, Policy, WriteSetPolicy};
+use super::{About, Lane, Placement, Policy, PolicySpec, Requirements, SourceTags, WriteSetPolicy};
 use crate::Seq;
 use crate::transaction::Transaction;
+
+pub(super) static SPEC: PolicySpec = PolicySpec {
+    name: "domain",
+    about: About {
+        summary: "MariaDB's domains beside each other",
+        needs: "a MariaDB source that uses several gtid_domain_id; --commit-order relaxed or per-lane",
+        guarantees: "each domain's order but for what committed together; common keys keep their order across domains",
+        blocked_by: "one busy domain; --domain-workers-max",
+    },
+    requires: Requirements {
+        orders: Requirements::EVERY_ORDER,
+        source: SourceTags::GroupCommits,
+        lane: Some("MariaDB domain"),
+        ..Requirements::NONE
+    },
+    make: |_| Box::<Domain>::default(),
+};
 
 #[derive(Debug, Default)]
 pub struct Domain {
@@ -48,7 +65,7 @@ impl Batches {
 
 impl Policy for Domain {
     fn name(&self) -> &'static str {
-        "domain"
+        SPEC.name
     }
 
     fn accepts(&self, transaction: &Transaction) -> Result<(), &'static str> {

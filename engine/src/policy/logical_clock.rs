@@ -17,10 +17,34 @@
 //! nothing behind 5 starts either, whatever its tags; and the first transaction of a log, and one after a gap in the numbers, waits
 //! for all before it. `logical-clock-unblocked` lets whatever may run run.
 
-use super::{Placement, Policy, Watermark};
+use super::{About, Placement, Policy, PolicySpec, Requirements, SourceTags, Watermark};
 use crate::Seq;
 use crate::tags::{Parent, SourceClock};
 use crate::transaction::Transaction;
+
+pub(super) static BLOCKING: PolicySpec = PolicySpec {
+    name: "logical-clock",
+    about: About {
+        summary: "The source's tags, as a native replica uses them (MySQL 5.7)",
+        needs: "a MySQL source, 5.7 or later",
+        guarantees: "what the source's last_committed says, scheduled as a native replica does",
+        blocked_by: "a long transaction that others follow: all behind them wait, too; gaps in the numbers; log rotation",
+    },
+    requires: Requirements { source: SourceTags::LogicalClock, ..Requirements::NONE },
+    make: |_| Box::new(LogicalClock::blocking()),
+};
+
+pub(super) static UNBLOCKED: PolicySpec = PolicySpec {
+    name: "logical-clock-unblocked",
+    about: About {
+        summary: "The source's tags, without waiting for the one in front",
+        needs: "a MySQL source, 5.7 or later",
+        guarantees: "what the source's last_committed says",
+        blocked_by: "a long transaction: those that follow it; few sessions on the source; an intermediate server that committed one by one",
+    },
+    requires: Requirements { source: SourceTags::LogicalClock, ..Requirements::NONE },
+    make: |_| Box::new(LogicalClock::unblocked()),
+};
 
 #[derive(Debug)]
 pub struct LogicalClock {
@@ -43,8 +67,8 @@ impl LogicalClock {
 impl Policy for LogicalClock {
     fn name(&self) -> &'static str {
         match self.blocks {
-            Some(_) => "logical-clock",
-            None => "logical-clock-unblocked",
+            Some(_) => BLOCKING.name,
+            None => UNBLOCKED.name,
         }
     }
 
@@ -73,8 +97,8 @@ impl Policy for LogicalClock {
             parent = parent.max(*waited);
             *waited = parent;
         }
-        let alone = Placement::alone(transaction);
-        alone.unwrap_or_else(|| Placement { after: Watermark::Committed(parent), ..Placement::default() })
+        let barrier = Placement::barrier(transaction);
+        barrier.unwrap_or_else(|| Placement { after: Watermark::Committed(parent), ..Placement::default() })
     }
 
     fn low_water(&mut self, seq: Seq) {

@@ -13,9 +13,30 @@
 //! has to wait for the answer of the one before. But then T1 might fail in its commit after T2 has got the lock, and
 //! come after it; so there T2 also waits for T1's commit if they touch a common key.
 
-use super::{Placement, Policy, Watermark, WriteSetPolicy};
+use super::{About, CountsOn, Placement, Policy, PolicySpec, Requirements, Setting, Watermark, WriteSetPolicy};
 use crate::Seq;
+use crate::schedule::CommitOrder;
 use crate::transaction::Transaction;
+
+pub(super) static SPEC: PolicySpec = PolicySpec {
+    name: "minimal",
+    about: About {
+        summary: "The next begins when the one before commits (MariaDB)",
+        needs: "nothing; --commit-order relaxed for commits that share an fsync",
+        guarantees: "a transaction begins when the one before has applied all its rows",
+        blocked_by: "every transaction, but for its commit",
+    },
+    requires: Requirements { counts_on: CountsOn::BegunCommits, ..Requirements::NONE },
+    make: make,
+};
+
+fn make(setting: &Setting<'_>) -> Box<dyn Policy> {
+    Box::new(match setting.order {
+        _ if !setting.locks_rows => Minimal::without_locks(),
+        CommitOrder::Preserve => Minimal::in_order(),
+        CommitOrder::PerLane | CommitOrder::Relaxed => Minimal::overtaking(),
+    })
+}
 
 #[derive(Debug, Default)]
 pub struct Minimal {
@@ -42,14 +63,14 @@ impl Minimal {
 
 impl Policy for Minimal {
     fn name(&self) -> &'static str {
-        "minimal"
+        SPEC.name
     }
 
     fn place(&mut self, transaction: &Transaction) -> Placement {
         let before = transaction.seq - 1;
         let mut placement = self.keys.as_mut().map(|keys| keys.place(transaction)).unwrap_or_default();
-        if let Some(alone) = Placement::alone(transaction) {
-            return alone;
+        if let Some(barrier) = Placement::barrier(transaction) {
+            return barrier;
         }
         let follows_readers = placement.after != Watermark::None;
         placement.row_after.clear();

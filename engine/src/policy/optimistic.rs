@@ -16,7 +16,7 @@
 //! the source's order and the target must lock rows: with `--commit-order relaxed` or the embedded store it is refused.
 //!
 //! What locks might not tell is not run at risk: tables whose rows are not found by a key, children that a cascade
-//! reaches, parents whose key is not known are ordered by table; tables that cannot be rolled back and all DDL run alone.
+//! reaches, parents whose key is not known are ordered by table; tables that cannot be rolled back and all DDL are barriers.
 //! `optimistic` also believes the source: a transaction that waited for a lock there, or ran with
 //! `skip_parallel_replication`, waits for all before it. `aggressive` does not.
 
@@ -25,11 +25,43 @@ use hashbrown::HashMap;
 
 use binlog::MariaDbGtid;
 
-use super::{Placement, Policy, Watermark};
+use super::{About, Conflicts, Placement, Policy, PolicySpec, Requirements, TargetLocks, Watermark};
 use crate::Seq;
+use crate::schedule::CommitOrder;
 use crate::schema::TableId;
 use crate::transaction::{TableAccess, Transaction};
 use binlog::gtids::Gtid;
+
+pub(super) static OPTIMISTIC: PolicySpec = PolicySpec {
+    name: "optimistic",
+    about: About {
+        summary: "All at once, conflicts are rolled back (MariaDB)",
+        needs: "a target that locks rows; --commit-order preserve",
+        guarantees: "a transaction that came too early is rolled back and runs again in its turn",
+        blocked_by: "conflicts, each of which costs a rollback; transactions that waited for a lock on a MariaDB source",
+    },
+    requires: SPECULATES,
+    make: |_| Box::<Optimistic>::default(),
+};
+
+pub(super) static AGGRESSIVE: PolicySpec = PolicySpec {
+    name: "aggressive",
+    about: About {
+        summary: "The same, without believing the source's hints (MariaDB)",
+        needs: "a target that locks rows; --commit-order preserve",
+        guarantees: "as optimistic, also for transactions that waited for a lock on the source",
+        blocked_by: "conflicts, each of which costs a rollback",
+    },
+    requires: SPECULATES,
+    make: |_| Box::new(Optimistic::aggressive()),
+};
+
+const SPECULATES: Requirements = Requirements {
+    orders: &[CommitOrder::Preserve],
+    target: TargetLocks::Rows,
+    conflicts: Conflicts::RolledBack,
+    ..Requirements::NONE
+};
 
 #[derive(Debug, Default)]
 pub struct Optimistic {
@@ -87,12 +119,12 @@ impl Optimistic {
 
 impl Policy for Optimistic {
     fn name(&self) -> &'static str {
-        if self.aggressive { "aggressive" } else { "optimistic" }
+        if self.aggressive { AGGRESSIVE.name } else { OPTIMISTIC.name }
     }
 
     fn place(&mut self, transaction: &Transaction) -> Placement {
-        if let Some(alone) = Placement::alone(transaction) {
-            return alone;
+        if let Some(barrier) = Placement::barrier(transaction) {
+            return barrier;
         }
         let mut after = self.follow_tables(transaction);
         if self.is_doubtful(transaction) {

@@ -3,16 +3,28 @@
 //! Prevents every hazard there is: T2 reads or writes what T1 wrote → T2 starts when T1 has committed.
 //! Costs all parallelism; grouping still works, since a group is one transaction on the target.
 
-use super::{Placement, Policy, Watermark};
+use super::{About, Placement, Policy, PolicySpec, Requirements, Watermark};
 use crate::Seq;
 use crate::transaction::Transaction;
+
+pub(super) static SPEC: PolicySpec = PolicySpec {
+    name: "serial",
+    about: About {
+        summary: "One after the other",
+        needs: "nothing",
+        guarantees: "one after the other, as a replica without parallel replication",
+        blocked_by: "every transaction",
+    },
+    requires: Requirements::NONE,
+    make: |_| Box::new(Serial),
+};
 
 #[derive(Debug, Default)]
 pub struct Serial;
 
 impl Policy for Serial {
     fn name(&self) -> &'static str {
-        "serial"
+        SPEC.name
     }
 
     fn place(&mut self, transaction: &Transaction) -> Placement {

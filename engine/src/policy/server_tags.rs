@@ -6,7 +6,7 @@
 //!
 //! ```text
 //! T1 row 7   T2 row 8   T3 ALTER TABLE   T4 row 9   T5 row 7
-//! writeset-tags       T1 T2 side by side; T3 alone; T4 and T5 after T3: a DDL empties the history
+//! writeset-tags       T1 T2 side by side; T3 a barrier; T4 and T5 after T3: a DDL empties the history
 //! writeset-session    and besides, what one session did keeps its order
 //! commit-order        what the source's clock says, with other numbers: T2 after T1 if T1 had committed
 //! ```
@@ -15,10 +15,46 @@
 
 use std::sync::Arc;
 
-use super::{Placement, Policy, Watermark};
+use super::{About, Placement, Policy, PolicySpec, Requirements, Setting, Watermark, WriteSets};
 use crate::Seq;
 use crate::tags::{Parent, Rules, SourceClock, Subject, Tracker, Tracking};
 use crate::transaction::Transaction;
+
+pub(super) static COMMIT_ORDER: PolicySpec = PolicySpec {
+    name: "commit-order",
+    about: About {
+        summary: "The source's clock alone, by MySQL's rules",
+        needs: "a source that tags or groups its commits; serial otherwise",
+        guarantees: "what had committed on the source before another was prepared comes first",
+        blocked_by: "few sessions on the source, fast commits there",
+    },
+    requires: Requirements::NONE,
+    make: |setting| ServerTags::boxed(Tracking::CommitOrder, setting),
+};
+
+pub(super) static WRITESET: PolicySpec = PolicySpec {
+    name: "writeset-tags",
+    about: About {
+        summary: "Tags from write sets, by MySQL's rules and limits",
+        needs: "row format; keys of the tables",
+        guarantees: "the tags that MySQL would give with WRITESET, its fallbacks included",
+        blocked_by: "log rotation, a full history (--writeset-history), DDL, tables that foreign keys refer to",
+    },
+    requires: Requirements { write_sets: WriteSets::Server, ..Requirements::NONE },
+    make: |setting| ServerTags::boxed(Tracking::Writeset, setting),
+};
+
+pub(super) static WRITESET_SESSION: PolicySpec = PolicySpec {
+    name: "writeset-session",
+    about: About {
+        summary: "The same, and sessions keep their order",
+        needs: "row format; keys of the tables; a MySQL source, whose log names sessions",
+        guarantees: "as writeset-tags, and the order inside each session of the source",
+        blocked_by: "as writeset-tags; few sessions",
+    },
+    requires: Requirements { write_sets: WriteSets::Server, ..Requirements::NONE },
+    make: |setting| ServerTags::boxed(Tracking::WritesetSession, setting),
+};
 
 #[derive(Debug)]
 pub struct ServerTags {
@@ -32,14 +68,19 @@ impl ServerTags {
     pub fn new(rules: Rules) -> Self {
         Self { rules, clock: SourceClock::default(), tracker: None, file: None }
     }
+
+    fn boxed(tracking: Tracking, setting: &Setting<'_>) -> Box<dyn Policy> {
+        let options = setting.options;
+        Box::new(Self::new(Rules { tracking, generation: options.generation, history_max: options.history_max }))
+    }
 }
 
 impl Policy for ServerTags {
     fn name(&self) -> &'static str {
         match self.rules.tracking {
-            Tracking::CommitOrder => "commit-order",
-            Tracking::Writeset => "writeset-tags",
-            Tracking::WritesetSession => "writeset-session",
+            Tracking::CommitOrder => COMMIT_ORDER.name,
+            Tracking::Writeset => WRITESET.name,
+            Tracking::WritesetSession => WRITESET_SESSION.name,
         }
     }
 
@@ -58,8 +99,8 @@ impl Policy for ServerTags {
             Parent::Untagged => seq - 1,
         };
         let tagged = tracker.next(commit_parent, &Subject::of(transaction));
-        let alone = Placement::alone(transaction);
-        alone.unwrap_or_else(|| Placement { after: Watermark::Committed(tagged.parent), ..Placement::default() })
+        let barrier = Placement::barrier(transaction);
+        barrier.unwrap_or_else(|| Placement { after: Watermark::Committed(tagged.parent), ..Placement::default() })
     }
 
     fn low_water(&mut self, seq: Seq) {

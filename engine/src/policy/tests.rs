@@ -3,7 +3,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use proptest::prelude::*;
 
 use super::*;
+use crate::Seq;
+use crate::schedule::CommitOrder;
 use crate::schema::TableId;
+use crate::transaction::{BarrierCause, Transaction};
 use crate::transaction::{Body, Row, TableAccess, Tags, WriteSet};
 use binlog::LogPosition;
 
@@ -306,4 +309,66 @@ fn a_transaction_may_follow_very_many() {
     let placement = policy.place(&all);
     let after: BTreeSet<Seq> = placement.after_transactions.iter().copied().collect();
     assert_eq!(after.len() as u64, MANY);
+}
+
+fn policy(name: &str) -> &'static PolicySpec {
+    throwaway::list().named(name).unwrap()
+}
+
+#[test]
+fn every_policy_bears_its_name() {
+    let (list, options) = (throwaway::list(), PolicyOptions::default());
+    assert_eq!(list.iter().count(), ALL.iter().count() + 1);
+    for policy in list.iter() {
+        assert_eq!(list.iter().filter(|other| other.name == policy.name).count(), 1, "{}", policy.name);
+        assert_eq!(list.named(policy.name).unwrap(), policy);
+        for &order in policy.requires.orders {
+            let made = (policy.make)(&Setting { order, locks_rows: true, options: &options });
+            assert_eq!(made.name(), policy.name);
+        }
+    }
+    assert!(ALL.named("pairs").is_err());
+    assert_eq!(ALL.iter().next(), Some(DEFAULT));
+}
+
+/// What a file says of its policy does not contradict itself.
+#[test]
+fn requirements_go_together() {
+    for PolicySpec { name, requires, .. } in throwaway::list().iter() {
+        assert!(!requires.orders.is_empty(), "{name}");
+        assert_eq!(requires.orders.contains(&CommitOrder::PerLane), requires.lane.is_some(), "{name}");
+        if requires.conflicts == Conflicts::RolledBack {
+            assert_eq!((requires.orders, requires.target), (&[CommitOrder::Preserve][..], TargetLocks::Rows), "{name}");
+        }
+    }
+}
+
+#[test]
+fn what_does_not_go_together_is_refused() {
+    use CommitOrder::{PerLane, Preserve, Relaxed};
+    for (name, order, locks_rows, message) in [
+        ("writeset", Relaxed, false, None),
+        ("optimistic", Preserve, true, None),
+        (
+            "optimistic",
+            Relaxed,
+            true,
+            Some("--commit-order preserve (or take --policy writeset with --commit-order relaxed)"),
+        ),
+        ("optimistic", PerLane, true, Some("--commit-order preserve")),
+        ("aggressive", Preserve, false, Some("locks rows")),
+        (
+            "writeset",
+            PerLane,
+            true,
+            Some("policy with lanes: --policy database (a lane is a schema) or --policy domain"),
+        ),
+        ("pairs", PerLane, true, Some("policy with lanes")),
+        ("domain", PerLane, false, None),
+    ] {
+        let said = throwaway::list().check(policy(name), order, locks_rows).err().map(|error| error.to_string());
+        assert_eq!(said.is_some(), message.is_some(), "{name} {order:?}");
+        let said = said.unwrap_or_default();
+        assert!(said.contains(message.unwrap_or_default()), "{name} {order:?}: {said}");
+    }
 }

@@ -15,10 +15,22 @@ use hashbrown::HashMap;
 use hashbrown::hash_map::Entry;
 use smallvec::SmallVec;
 
-use super::{Placement, Policy, Watermark};
+use super::{About, Packets, Placement, Policy, PolicySpec, Requirements, Watermark, XaBranches};
 use crate::Seq;
 use crate::schema::TableId;
 use crate::transaction::{Row, TableAccess, Transaction, WriteSet};
+
+pub(super) static SPEC: PolicySpec = PolicySpec {
+    name: "writeset",
+    about: About {
+        summary: "Common keys keep their order",
+        needs: "row format; keys of the tables (read from the target)",
+        guarantees: "transactions that touch a common key keep their order, row by row; nothing else waits",
+        blocked_by: "hot rows; tables without a unique key, keys of collations not handled yet (ordered by table)",
+    },
+    requires: Requirements { packets: Packets::Shared, xa_branches: XaBranches::Deferred, ..Requirements::NONE },
+    make: |_| Box::<WriteSetPolicy>::default(),
+};
 
 /// Last uses of one key. Readers are kept as their maximum: a writer waits for the low water to reach it.
 #[derive(Clone, Copy, Debug, Default)]
@@ -88,7 +100,7 @@ struct Gathered {
     tidy_at: usize,
 }
 
-/// Up to here a predecessor is looked for before it is noted again.
+/// With more predecessors than these, only the last is compared before one is added.
 const PREDECESSORS_FEW: usize = 16;
 
 impl Gathered {
@@ -229,17 +241,13 @@ impl WriteSetPolicy {
 
 impl Policy for WriteSetPolicy {
     fn name(&self) -> &'static str {
-        "writeset"
+        SPEC.name
     }
 
     fn place(&mut self, transaction: &Transaction) -> Placement {
-        if let Some(cause) = transaction.barrier {
+        if let Some(barrier) = Placement::barrier(transaction) {
             self.last_barrier = transaction.seq;
-            return Placement {
-                after: Watermark::Committed(transaction.seq - 1),
-                barrier: Some(cause),
-                ..Placement::default()
-            };
+            return barrier;
         }
         self.place_rows(transaction)
     }

@@ -60,6 +60,26 @@ impl Rules {
 }
 
 impl Generation {
+    pub const ALL: [Self; 3] = [Self::Mysql57, Self::Mysql80, Self::Mysql84];
+
+    /// As in `--writeset-rules`.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Mysql57 => "5.7",
+            Self::Mysql80 => "8.0",
+            Self::Mysql84 => "8.4",
+        }
+    }
+
+    /// Which releases, where the name does not say it.
+    pub fn about(self) -> &'static str {
+        match self {
+            Self::Mysql57 => "",
+            Self::Mysql80 => "As 8.0.15",
+            Self::Mysql84 => "To 9.7",
+        }
+    }
+
     /// Statements such as OPTIMIZE hold back what comes after them, since they give up their locks early.
     fn has_blocking_statements(self) -> bool {
         self != Self::Mysql57

@@ -11,7 +11,6 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
 use clap::Args;
-use engine::group::Grouping;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle};
 use sim::schema::TableIndex;
 use sim::value::Value;
@@ -25,7 +24,8 @@ use apply::store::{self, StoreTarget, TableSum};
 use channel::flow::stats::Stats;
 use channel::source::Source;
 use channel::spec::Spec;
-use engine::policy::PolicyName;
+use engine::policy;
+use engine::schedule::Grouping;
 
 /// Show parallel replication on a generated workload: no server, no set-up
 ///
@@ -341,7 +341,7 @@ fn measure(way: Way, log: &Log, path: &Path, shown: Shown) -> Result<Measured> {
 fn replicate(way: Way, log: &Log, path: &Path, shown: Shown) -> Result<Summary> {
     let target = StoreTarget::open_path(path, "demo", way.workers).map_err(anyhow::Error::new)?;
     let spec = Spec {
-        policy: if way == SERIAL { PolicyName::Serial } else { PolicyName::Writeset },
+        policy: if way == SERIAL { policy::BASELINE } else { policy::DEFAULT },
         grouping: if way.grouping { Grouping::Auto } else { Grouping::Off },
         memory_bytes: MEMORY_BYTES,
         retries_max: RETRIES_MAX,

@@ -8,9 +8,10 @@ use std::time::Duration;
 use anyhow::{Context, Result, bail};
 use binlog::LogPosition;
 use binlog::gtids::GtidState;
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::{Args, ValueEnum};
-use engine::group::Grouping;
-use engine::scheduler::CommitOrder;
+use engine::policy::{self, PolicyOptions, PolicySpec};
+use engine::schedule::{CommitOrder, Grouping};
 use engine::tags::Generation;
 
 use super::Usage;
@@ -28,7 +29,6 @@ use channel::source::Source;
 use channel::spec::Spec;
 use channel::start::StartAt;
 use channel::until::Until;
-use engine::policy::{PolicyName, PolicyOptions};
 
 /// Replicate from a server or binary log files into a server or the embedded store
 ///
@@ -51,21 +51,17 @@ pub struct ReplicateArgs {
     #[arg(long, default_value = "default")]
     channel: String,
     /// What may run in parallel: see `heddle policies`
-    #[arg(long, value_parser = super::policies::parser(), default_value = "writeset")]
-    policy: PolicyName,
-    /// preserve: readers see only states that the source had · per-lane: as the source in each lane (policies database and
-    /// domain) · relaxed: commit as soon as possible
-    #[arg(long, value_enum, default_value = "preserve")]
-    commit_order: Order,
-    /// Policy domain: the most workers that one domain may have (database: one schema)
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
+    #[arg(long, value_parser = super::policies::parser(policy::ALL), default_value = policy::DEFAULT.name)]
+    policy: &'static PolicySpec,
+    #[arg(long, value_parser = commit_order_parser(), default_value = CommitOrder::Preserve.as_str(), help = commit_order_help())]
+    commit_order: CommitOrder,
+    #[arg(long, value_name = "N", help = lane_workers_help(), value_parser = clap::value_parser!(u16).range(1..))]
     domain_workers_max: Option<u16>,
-    /// Policies writeset-tags and writeset-session: hashes to remember, binlog_transaction_dependency_history_size
-    #[arg(long, value_name = "N", default_value_t = 25_000, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    #[arg(long, value_name = "N", help = history_help(), default_value_t = 25_000, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     writeset_history: u32,
     /// Whose rules these policies go by: they have changed
-    #[arg(long, value_enum, default_value = "8.4", value_name = "VERSION")]
-    writeset_rules: WritesetRules,
+    #[arg(long, value_parser = rules_parser(), default_value = Generation::Mysql84.as_str(), value_name = "VERSION")]
+    writeset_rules: Generation,
     /// Consecutive transactions in one target transaction: auto (as many as wait), off, or at most N
     #[arg(long, default_value = "auto", value_parser = parse_grouping)]
     grouping: Grouping,
@@ -105,28 +101,44 @@ pub struct ReplicateArgs {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum Order {
-    Preserve,
-    PerLane,
-    Relaxed,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum WritesetRules {
-    #[value(name = "5.7")]
-    V57,
-    /// As 8.0.15
-    #[value(name = "8.0")]
-    V80,
-    /// To 9.7
-    #[value(name = "8.4")]
-    V84,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Gtids {
     Preserve,
     Local,
+}
+
+fn commit_order_parser() -> impl TypedValueParser<Value = CommitOrder> {
+    PossibleValuesParser::new(CommitOrder::ALL.map(CommitOrder::as_str))
+        .map(|name| CommitOrder::ALL.into_iter().find(|order| order.as_str() == name).unwrap_or(CommitOrder::Preserve))
+}
+
+fn commit_order_help() -> String {
+    format!(
+        "preserve: readers see only states that the source had · per-lane: as the source in each lane (policies {}) · relaxed: commit as soon as possible",
+        super::policies::with_lanes(policy::ALL)
+    )
+}
+
+fn lane_workers_help() -> String {
+    format!(
+        "The most workers that one lane may have, with a policy that has lanes ({})",
+        super::policies::lanes(policy::ALL)
+    )
+}
+
+fn history_help() -> String {
+    format!(
+        "Policies {}: hashes to remember, binlog_transaction_dependency_history_size",
+        super::policies::with_server_sets(policy::ALL)
+    )
+}
+
+fn rules_parser() -> impl TypedValueParser<Value = Generation> {
+    let values = Generation::ALL.map(|rules| match rules.about() {
+        "" => PossibleValue::new(rules.as_str()),
+        about => PossibleValue::new(rules.as_str()).help(about),
+    });
+    PossibleValuesParser::new(values)
+        .map(|name| Generation::ALL.into_iter().find(|rules| rules.as_str() == name).unwrap_or(Generation::Mysql84))
 }
 
 fn parse_grouping(text: &str) -> Result<Grouping, String> {
@@ -160,18 +172,10 @@ pub fn run(args: &ReplicateArgs) -> Result<ExitCode> {
         policy: args.policy,
         policy_options: PolicyOptions {
             history_max: args.writeset_history as usize,
-            generation: match args.writeset_rules {
-                WritesetRules::V57 => Generation::Mysql57,
-                WritesetRules::V80 => Generation::Mysql80,
-                WritesetRules::V84 => Generation::Mysql84,
-            },
+            generation: args.writeset_rules,
             lane_workers_max: args.domain_workers_max.map(usize::from),
         },
-        order: match args.commit_order {
-            Order::Preserve => CommitOrder::Preserve,
-            Order::PerLane => CommitOrder::PerLane,
-            Order::Relaxed => CommitOrder::Relaxed,
-        },
+        order: args.commit_order,
         grouping,
         keeps_branches: true,
         until: Until {
@@ -205,7 +209,7 @@ pub fn run(args: &ReplicateArgs) -> Result<ExitCode> {
     let stats = Arc::new(Stats::default());
     let stop = Arc::new(AtomicBool::new(false));
     stop_without_gaps(&stop)?;
-    tracing::info!("target: {}; {} workers, policy {}", spec.target.describe(), spec.workers, spec.policy.as_str());
+    tracing::info!("target: {}; {} workers, policy {}", spec.target.describe(), spec.workers, spec.policy.name);
     let progress = Progress::start(&stats, matches!(spec.source, Source::Live(_)));
     let summary = summary::run(&spec, &stats, &stop);
     progress.finish();
@@ -222,12 +226,12 @@ fn check(args: &ReplicateArgs) -> Result<(), Usage> {
         )));
     }
     if args.domain_workers_max.is_some()
-        && (args.commit_order == Order::Preserve || !matches!(args.policy, PolicyName::Domain | PolicyName::Database))
+        && (args.commit_order == CommitOrder::Preserve || args.policy.requires.lane.is_none())
     {
-        return Err(Usage(
-            "--domain-workers-max is for --policy domain or database with --commit-order per-lane or relaxed"
-                .to_owned(),
-        ));
+        return Err(Usage(format!(
+            "--domain-workers-max is for --policy {} with --commit-order per-lane or relaxed",
+            super::policies::with_lanes(policy::ALL)
+        )));
     }
     if args.gtids == Gtids::Preserve && matches!(args.grouping, Grouping::UpTo(_)) {
         return Err(Usage(
@@ -276,7 +280,7 @@ fn target(args: &ReplicateArgs, workers: usize) -> Result<(Arc<dyn Target>, Gtid
 fn workers(args: &ReplicateArgs, grouping: Grouping) -> usize {
     match (args.feed.workers, grouping) {
         (Workers::Number(number), _) => number,
-        (Workers::Auto, Grouping::Off) if args.commit_order == Order::Relaxed => 32,
+        (Workers::Auto, Grouping::Off) if args.commit_order == CommitOrder::Relaxed => 32,
         (Workers::Auto, Grouping::Off) => 16,
         (Workers::Auto, Grouping::Auto | Grouping::UpTo(_)) => 4,
     }

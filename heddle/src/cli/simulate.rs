@@ -6,10 +6,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use anyhow::{Context, Result, bail};
 use clap::Args;
+use engine::policy::SourceTags;
 use engine::quality::Exact;
 use engine::survey::totals::Costs as PathCosts;
 use engine::survey::{Depth, Totals};
-use sim::replica::{Costs, Model, Policy, Tags, Trace};
+use sim::replica::{Costs, Model, Tags, Trace};
 
 use super::connect::{self, End};
 use super::inspect::{definitions, may_write, read_files, threads};
@@ -228,15 +229,16 @@ impl Asked {
 
 /// What a log has to have for a model.
 fn needs(model: Model) -> &'static str {
-    match model {
-        Model::MariaDb { .. } | Model::Heddle { policy: Policy::Domain | Policy::Conservative, .. } => {
-            "logs of MariaDB"
-        }
-        Model::LogicalClock { tags: Tags::Source, .. }
-        | Model::Heddle { policy: Policy::LogicalClock | Policy::LogicalClockUnblocked, .. } => {
-            "logs with logical clock tags (MySQL 5.7 and later)"
-        }
-        _ => "logs of MySQL",
+    let source = match model {
+        Model::MariaDb { .. } => SourceTags::GroupCommits,
+        Model::LogicalClock { tags: Tags::Source, .. } => SourceTags::LogicalClock,
+        Model::Heddle { policy, .. } => policy.requires.source,
+        _ => SourceTags::Any,
+    };
+    match source {
+        SourceTags::GroupCommits => "logs of MariaDB",
+        SourceTags::LogicalClock => "logs with logical clock tags (MySQL 5.7 and later)",
+        SourceTags::Any => "logs of MySQL",
     }
 }
 

@@ -1,6 +1,6 @@
 //! Heddle: transactions one by one, or many in one target transaction.
 
-use engine::group::{ROWS_MAX, TRANSACTIONS_MAX};
+use engine::schedule::{ROWS_MAX, TRANSACTIONS_MAX};
 
 use super::Policy;
 use super::mysql::Commits;
@@ -72,7 +72,7 @@ pub(super) fn grouped(trace: &Trace, costs: &Costs, workers: usize, policy: Poli
         let load = Load::of(group, trace, first_number, costs);
         // Decoding, keys and placement are the feeder's, of which there is one.
         now = cores.charge(now, load.processor_us * costs.feed_share);
-        let by_row = policy == Policy::Writeset && !alone;
+        let by_row = policy.name == "writeset" && !alone;
         let whole = if by_row { 0.0 } else { group.iter().map(|applied| past.after(applied)).fold(0.0, f64::max) };
         if past.blocks() {
             now = now.max(whole);

@@ -17,7 +17,10 @@ mod policy;
 mod resources;
 mod rounds;
 
-pub use engine::policy::PolicyName as Policy;
+use engine::policy::{ALL, DEFAULT, PolicySpec};
+
+/// One of the engine's.
+pub type Policy = &'static PolicySpec;
 pub use knee::{Knee, knee};
 pub use policy::fits;
 
@@ -203,7 +206,7 @@ impl Model {
         }
         let modes = [Mode::Minimal, Mode::Conservative, Mode::Optimistic, Mode::Aggressive];
         all.extend(modes.map(|mode| Self::MariaDb { mode }));
-        for policy in Policy::all() {
+        for policy in ALL.iter() {
             all.push(Self::Heddle { policy, grouping: false, ordered: true });
             if !policy.speculates() {
                 all.push(Self::Heddle { policy, grouping: false, ordered: false });
@@ -216,7 +219,7 @@ impl Model {
     /// Those that people choose among.
     pub fn is_usual(self) -> bool {
         match self {
-            Self::Heddle { policy, .. } => policy == Policy::Writeset,
+            Self::Heddle { policy, .. } => policy == DEFAULT,
             Self::MariaDb { mode } => mode != Mode::Minimal,
             Self::LogicalClock { tags, ordered } => tags != Tags::WritesetSession || ordered,
             Self::Serial | Self::Database => true,
@@ -242,7 +245,7 @@ impl Model {
             Self::MariaDb { mode: Mode::Aggressive } => "mariadb-aggressive".to_owned(),
             Self::Heddle { policy, grouping, ordered } => {
                 // The default policy goes without saying.
-                let policy = if policy == Policy::Writeset { "" } else { policy.as_str() };
+                let policy = if policy == DEFAULT { "" } else { policy.name };
                 let parts =
                     ["heddle", policy, if grouping { "grouping" } else { "" }, if ordered { "" } else { "unordered" }];
                 parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join("-")

@@ -4,14 +4,16 @@
 
 use std::collections::HashMap;
 
+use engine::policy::SourceTags;
+
 use super::{Applied, Policy, Trace};
 
 /// What a policy needs in the log: MySQL's tags, or MariaDB's group commits.
 pub fn fits(policy: Policy, trace: &Trace) -> bool {
-    match policy {
-        Policy::LogicalClock | Policy::LogicalClockUnblocked => trace.has_tags,
-        Policy::Domain | Policy::Conservative => trace.has_groups,
-        _ => true,
+    match policy.requires.source {
+        SourceTags::LogicalClock => trace.has_tags,
+        SourceTags::GroupCommits => trace.has_groups,
+        SourceTags::Any => true,
     }
 }
 
@@ -88,7 +90,7 @@ impl<'a> Past<'a> {
 
     /// Whether one that waits keeps those behind it waiting.
     pub fn blocks(&self) -> bool {
-        self.policy == Policy::LogicalClock
+        self.policy.name == "logical-clock"
     }
 
     /// When the next one may begin.
@@ -96,44 +98,42 @@ impl<'a> Past<'a> {
         if applied.barrier {
             return self.all();
         }
-        match self.policy {
-            Policy::Serial => self.all(),
-            Policy::Database => {
+        match self.policy.name {
+            "serial" => self.all(),
+            "database" => {
                 let bits = if applied.schemas == 0 { 1 } else { applied.schemas };
                 let lanes = self.schemas.iter().enumerate().filter(|(schema, _)| bits >> schema & 1 != 0);
                 lanes.map(|(_, done)| *done).fold(0.0, f64::max)
             }
-            Policy::LogicalClock | Policy::LogicalClockUnblocked | Policy::CommitOrder => {
-                self.up_to(applied.source_parent)
-            }
-            Policy::WritesetTags => self.up_to(applied.writeset_parent),
-            Policy::WritesetSession => self.up_to(applied.session_parent),
-            Policy::Writeset => self.followed(applied),
-            Policy::Domain => {
+            "logical-clock" | "logical-clock-unblocked" | "commit-order" => self.up_to(applied.source_parent),
+            "writeset-tags" => self.up_to(applied.writeset_parent),
+            "writeset-session" => self.up_to(applied.session_parent),
+            "writeset" => self.followed(applied),
+            "domain" => {
                 let begins = self.domains.entry(applied.domain).or_default().begins(applied.group);
                 begins.max(self.followed(applied))
             }
-            Policy::Minimal => self.executed.max(self.followed(applied)),
-            Policy::Conservative => self.group.begins(applied.group).max(self.followed(applied)),
-            Policy::Optimistic if applied.held => self.all(),
-            Policy::Optimistic | Policy::Aggressive => 0.0,
+            "minimal" => self.executed.max(self.followed(applied)),
+            "conservative" => self.group.begins(applied.group).max(self.followed(applied)),
+            "optimistic" if applied.held => self.all(),
+            _ => 0.0,
         }
     }
 
     pub fn note(&mut self, applied: &Applied, executed: f64, done: f64) {
         self.executed = self.executed.max(executed);
-        match self.policy {
-            Policy::Database => {
+        match self.policy.name {
+            "database" => {
                 let bits = if applied.schemas == 0 { 1 } else { applied.schemas };
                 for (_, lane) in self.schemas.iter_mut().enumerate().filter(|(schema, _)| bits >> schema & 1 != 0) {
                     *lane = lane.max(done);
                 }
             }
-            Policy::Domain => {
+            "domain" => {
                 let group = self.domains.entry(applied.domain).or_default();
                 group.executed = group.executed.max(executed);
             }
-            Policy::Conservative => self.group.executed = self.group.executed.max(executed),
+            "conservative" => self.group.executed = self.group.executed.max(executed),
             _ => {}
         }
         self.done_at.push(done);

@@ -45,6 +45,10 @@ fn trace(parents: &[(u32, u32)]) -> Trace {
     trace
 }
 
+fn policy(name: &str) -> Policy {
+    ALL.named(name).unwrap()
+}
+
 fn seconds(model: Model, trace: &Trace, workers: usize) -> f64 {
     model.run(trace, &COSTS, workers).seconds * 1e6
 }
@@ -56,7 +60,7 @@ fn by_hand() {
     // Ten in a chain.
     let chain = trace(&(0..10).map(|n| (n, n)).collect::<Vec<_>>());
     let clock = Model::LogicalClock { tags: Tags::Source, ordered: true };
-    let heddle = Model::Heddle { policy: Policy::Writeset, grouping: false, ordered: true };
+    let heddle = Model::Heddle { policy: policy("writeset"), grouping: false, ordered: true };
     for (model, of, workers, us) in [
         (Model::Serial, &free, 9, 1000.0),
         (clock, &free, 10, 100.0),
@@ -82,7 +86,7 @@ fn a_blocked_one_blocks_all_behind_it_under_logical_clock_only() {
     parents.extend([(0, 0); 8]);
     let trace = trace(&parents);
     assert!((seconds(Model::LogicalClock { tags: Tags::Source, ordered: true }, &trace, 10) - 200.0).abs() < 1.0);
-    let unordered = Model::Heddle { policy: Policy::Writeset, grouping: false, ordered: false };
+    let unordered = Model::Heddle { policy: policy("writeset"), grouping: false, ordered: false };
     let outcome = unordered.run(&trace, &Costs { transaction_us: 100.0, ..COSTS }, 10);
     assert!((outcome.seconds * 1e6 - 200.0).abs() < 1.0);
     assert_eq!(outcome.shares.iter().sum::<u64>(), 10);
@@ -129,22 +133,22 @@ fn heddle_by_hand() {
         Model::Heddle { policy, grouping: false, ordered: costs.sync_us > 0.0 }.run(&trace, costs, 4).seconds * 1e6
     };
     for (policy, wanted) in [
-        (Policy::Serial, 400.0),
-        (Policy::Writeset, 200.0),
-        (Policy::CommitOrder, 200.0),
-        (Policy::Conservative, 200.0),
-        (Policy::Minimal, 400.0),
+        (policy("serial"), 400.0),
+        (policy("writeset"), 200.0),
+        (policy("commit-order"), 200.0),
+        (policy("conservative"), 200.0),
+        (policy("minimal"), 400.0),
         // Schemas 1, 2, 0, 1.
-        (Policy::Database, 200.0),
-        (Policy::WritesetSession, 400.0),
+        (policy("database"), 200.0),
+        (policy("writeset-session"), 400.0),
     ] {
         assert!((us(policy, &COSTS) - wanted).abs() < 1.0, "{policy:?}: {}", us(policy, &COSTS));
     }
     // In order each commit waits for the answer of the one before, syncs and all.
     let durable = Costs { sync_us: 1000.0, ..COSTS };
-    assert!(us(Policy::Writeset, &durable) >= 4100.0);
+    assert!(us(policy("writeset"), &durable) >= 4100.0);
     // In one group the second change of a row is merged into the first.
-    let grouped = Model::Heddle { policy: Policy::Writeset, grouping: true, ordered: true };
+    let grouped = Model::Heddle { policy: policy("writeset"), grouping: true, ordered: true };
     assert!((grouped.run(&trace, &COSTS, 4).seconds * 1e6 - 131.0).abs() < 1.0);
 }
 

@@ -35,7 +35,7 @@ fn what_is_not_committed_is_not_there() {
     let group = engine::group::Group {
         id: engine::group::GroupId(1),
         transactions: vec![next],
-        held: vec![engine::group::Held::Nothing],
+        deferred: vec![engine::group::Deferred::Nothing],
         before: Mark::default(),
         mark: Mark::default(),
         has_branches: false,

@@ -10,7 +10,7 @@ use bytes::Bytes;
 use engine::assemble::Assembler;
 use engine::compact::plan;
 use engine::failure::Failure;
-use engine::group::{Group, GroupId, Held};
+use engine::group::{Deferred, Group, GroupId};
 use engine::keying::Keying;
 use engine::progress::{Mark, Marker};
 use engine::schema::Catalogue;
@@ -263,7 +263,7 @@ impl Lab {
         let last = transactions.last().unwrap().seq;
         let group = Group {
             id: GroupId(1),
-            held: vec![Held::Nothing; transactions.len()],
+            deferred: vec![Deferred::Nothing; transactions.len()],
             transactions,
             before,
             mark: self.marker.advance(last).clone(),

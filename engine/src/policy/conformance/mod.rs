@@ -15,62 +15,67 @@ use rand::SeedableRng;
 use rand::rngs::StdRng;
 
 use self::source::Source;
-use self::world::{Faults, Setting, World};
+use self::world::{Faults, Run, World};
 use super::*;
-use crate::group::Grouping;
-use crate::scheduler::CommitOrder::{self, PerLane, Preserve, Relaxed};
-use crate::tags::{Rules, Tracking};
+use crate::Seq;
+use crate::schedule::CommitOrder::{Preserve, Relaxed};
+use crate::schedule::{CommitOrder, Grouping, Signals};
+use crate::transaction::Transaction;
 
-type Make = fn(CommitOrder) -> Box<dyn Policy>;
-
+/// A policy as it is run here.
 struct Case {
-    make: Make,
-    orders: &'static [CommitOrder],
-    sources: &'static [Flavour],
-    /// Counts on commits that have begun.
-    announce: bool,
+    policy: &'static PolicySpec,
+    options: PolicyOptions,
 }
 
-const BOTH: &[Flavour] = &[Flavour::MySql, Flavour::MariaDb];
+/// So few hashes that the history is always full.
+const HISTORY_FEW: usize = 12;
 
-fn tags(tracking: Tracking, history_max: usize) -> Box<dyn Policy> {
-    Box::new(ServerTags::new(Rules { history_max, ..Rules::new(tracking) }))
-}
-
+/// Every policy of the list, and one more.
 fn cases() -> Vec<Case> {
-    let case = |orders, sources, announce, make: Make| Case { make, orders, sources, announce };
-    vec![
-        case(&[Preserve, Relaxed], BOTH, false, |_| Box::new(Serial)),
-        case(&[Preserve, Relaxed], BOTH, false, |_| Box::<WriteSetPolicy>::default()),
-        case(&[Preserve, PerLane, Relaxed], BOTH, false, |_| Box::<Database>::default()),
-        case(&[Preserve, Relaxed], &[Flavour::MySql], false, |_| Box::new(LogicalClock::blocking())),
-        case(&[Preserve, Relaxed], &[Flavour::MySql], false, |_| Box::new(LogicalClock::unblocked())),
-        case(&[Preserve, Relaxed], BOTH, false, |_| tags(Tracking::CommitOrder, 25_000)),
-        case(&[Preserve, Relaxed], BOTH, false, |_| tags(Tracking::Writeset, 25_000)),
-        case(&[Preserve, Relaxed], BOTH, false, |_| tags(Tracking::Writeset, 12)),
-        case(&[Preserve, Relaxed], BOTH, false, |_| tags(Tracking::WritesetSession, 25_000)),
-        case(&[Preserve, PerLane, Relaxed], &[Flavour::MariaDb], false, |_| Box::<Domain>::default()),
-        case(&[Preserve, Relaxed], BOTH, true, |order| match order {
-            Preserve => Box::new(Minimal::in_order()),
-            PerLane | Relaxed => Box::new(Minimal::overtaking()),
-        }),
-        case(&[Preserve, Relaxed], &[Flavour::MariaDb], true, |order| Box::new(Conservative::new(order == Preserve))),
-        case(&[Preserve], BOTH, false, |_| Box::<Optimistic>::default()),
-        case(&[Preserve], BOTH, false, |_| Box::new(Optimistic::aggressive())),
-    ]
+    let mut cases = Vec::new();
+    for policy in throwaway::list().iter() {
+        let options = PolicyOptions::default();
+        cases.push(Case { policy, options });
+        if policy.requires.write_sets == WriteSets::Server {
+            cases.push(Case { policy, options: PolicyOptions { history_max: HISTORY_FEW, ..options } });
+        }
+    }
+    cases
+}
+
+impl Case {
+    fn sources(&self) -> &'static [Flavour] {
+        match self.policy.requires.source {
+            SourceTags::Any => &[Flavour::MySql, Flavour::MariaDb],
+            SourceTags::LogicalClock => &[Flavour::MySql],
+            SourceTags::GroupCommits => &[Flavour::MariaDb],
+        }
+    }
+
+    fn signals(&self) -> Signals {
+        match self.policy.requires.counts_on {
+            CountsOn::BegunCommits => Signals::AppliedFirst,
+            CountsOn::Commits => Signals::Commit,
+        }
+    }
+
+    fn make(&self, order: CommitOrder) -> Box<dyn Policy> {
+        (self.policy.make)(&Setting { order, locks_rows: true, options: &self.options })
+    }
 }
 
 /// One run, perhaps with crashes; returns retries and aborts.
-fn run(case: &Case, setting: Setting, seed: u64, flavour: Flavour, crashes: usize, fail: u32) -> (u64, u64) {
+fn run(case: &Case, setting: Run, seed: u64, flavour: Flavour, crashes: usize, fail: u32) -> (u64, u64) {
     let mut random = StdRng::seed_from_u64(seed);
     let source = Source::make(seed, 60, flavour);
     let (mut database, mut committed) = (target::Database::default(), BTreeSet::new());
     for _ in 0..crashes {
-        let mut world = World::new(&source, setting, (case.make)(setting.order), database, committed);
+        let mut world = World::new(&source, setting, case.make(setting.order), database, committed);
         world.shake(&mut random, 250, Faults { fail });
         (database, committed) = world.crash();
     }
-    let mut world = World::new(&source, setting, (case.make)(setting.order), database, committed);
+    let mut world = World::new(&source, setting, case.make(setting.order), database, committed);
     world.shake(&mut random, 250, Faults { fail });
     world.heal(&mut random);
     let all: BTreeSet<Seq> = (1..=source.transactions.len() as Seq).collect();
@@ -97,11 +102,11 @@ proptest! {
         fail in prop_oneof![Just(0u32), Just(5), Just(40)],
     ) {
         for case in &cases() {
-            for &order in case.orders {
-                for &flavour in case.sources {
+            for &order in case.policy.requires.orders {
+                for &flavour in case.sources() {
                     let lane_groups_max = if order == Preserve { workers } else { lane_groups_max };
-                    let setting = Setting { order, grouping, workers, announce: case.announce, lane_groups_max, ahead_rows_min };
-                    let name = (case.make)(order).name();
+                    let setting = Run { order, grouping, workers, signals: case.signals(), lane_groups_max, ahead_rows_min };
+                    let name = case.policy.name;
                     eprintln!("{name} {setting:?} {flavour:?} seed {seed}, {crashes} crashes, {fail}/1000 fail");
                     run(case, setting, seed, flavour, crashes, fail);
                 }
@@ -114,21 +119,22 @@ proptest! {
 #[test]
 fn only_speculation_is_rolled_back() {
     for case in &cases() {
-        let name = (case.make)(Preserve).name();
-        let setting = Setting {
+        let name = case.policy.name;
+        let setting = Run {
             order: Preserve,
             grouping: Grouping::Off,
             workers: 6,
-            announce: case.announce,
+            signals: case.signals(),
             lane_groups_max: 6,
             ahead_rows_min: 0,
         };
         let (mut retries, mut aborts) = (0, 0);
         for seed in 0..20 {
-            let (more, again) = run(case, setting, seed, case.sources[0], 0, 0);
+            let flavour = case.sources().first().copied().unwrap();
+            let (more, again) = run(case, setting, seed, flavour, 0, 0);
             (retries, aborts) = (retries + more, aborts + again);
         }
-        let collides = matches!(name, "optimistic" | "aggressive");
+        let collides = case.policy.speculates();
         assert_eq!((retries > 0, aborts > 0), (collides, collides), "{name}: {retries} retries, {aborts} aborts");
     }
 }
@@ -136,13 +142,20 @@ fn only_speculation_is_rolled_back() {
 /// Orders nothing.
 struct Reckless;
 
+static RECKLESS: PolicySpec = PolicySpec {
+    name: "reckless",
+    about: About { summary: "", needs: "", guarantees: "", blocked_by: "" },
+    requires: Requirements::NONE,
+    make: |_| Box::new(Reckless),
+};
+
 impl Policy for Reckless {
     fn name(&self) -> &'static str {
-        "reckless"
+        RECKLESS.name
     }
 
     fn place(&mut self, transaction: &Transaction) -> Placement {
-        Placement::alone(transaction).unwrap_or_default()
+        Placement::barrier(transaction).unwrap_or_default()
     }
 
     fn low_water(&mut self, _seq: Seq) {}
@@ -151,12 +164,12 @@ impl Policy for Reckless {
 /// A suite that lets everything pass would be of no use.
 #[test]
 fn a_policy_that_orders_nothing_is_found_out() {
-    let case = Case { make: |_| Box::new(Reckless), orders: &[], sources: &[], announce: false };
-    let setting = Setting {
+    let case = Case { policy: &RECKLESS, options: PolicyOptions::default() };
+    let setting = Run {
         order: Relaxed,
         grouping: Grouping::Off,
         workers: 6,
-        announce: false,
+        signals: Signals::Commit,
         lane_groups_max: 6,
         ahead_rows_min: 0,
     };

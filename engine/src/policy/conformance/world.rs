@@ -11,25 +11,25 @@ use super::target::{Database, Stopped};
 use crate::Seq;
 use crate::compact::{Batch, plan};
 use crate::failure::{Failure, FailureKind};
-use crate::group::{Group, Grouping, Limits};
+use crate::group::Group;
 use crate::policy::{Lane, Policy};
 use crate::progress::Mark;
-use crate::scheduler::{CommitOrder, Config, Output, Run, Scheduler, Worker};
+use crate::schedule::{CommitOrder, Config, Grouping, Limits, Output, Run as HowToRun, Scheduler, Signals, Worker};
 use crate::testing::{RowChange, TestTable, change_of};
 
 #[derive(Clone, Copy, Debug)]
-pub struct Setting {
+pub struct Run {
     pub order: CommitOrder,
     pub grouping: Grouping,
     pub workers: usize,
-    pub announce: bool,
+    pub signals: Signals,
     pub lane_groups_max: usize,
     pub ahead_rows_min: usize,
 }
 
 struct Job {
     group: Arc<Group>,
-    run: Run,
+    run: HowToRun,
     /// Changes to apply, the last first.
     free: Vec<(usize, RowChange)>,
     held: Vec<(usize, RowChange)>,
@@ -48,7 +48,7 @@ struct Job {
 
 pub struct World<'a> {
     source: &'a Source,
-    setting: Setting,
+    setting: Run,
     scheduler: Scheduler,
     policy: Box<dyn Policy>,
     next: usize,
@@ -77,20 +77,20 @@ impl<'a> World<'a> {
     /// `database` holds what is in `committed`, and nothing that is open.
     pub fn new(
         source: &'a Source,
-        setting: Setting,
+        setting: Run,
         policy: Box<dyn Policy>,
         database: Database,
         committed: BTreeSet<Seq>,
     ) -> Self {
         let low_water = (1..).take_while(|seq| committed.contains(seq)).last().unwrap_or(0);
-        let islands: Vec<(Seq, Seq)> = committed.range(low_water + 1..).map(|&seq| (seq, seq)).collect();
+        let ranges: Vec<(Seq, Seq)> = committed.range(low_water + 1..).map(|&seq| (seq, seq)).collect();
         let limits = Limits { ahead_rows_min: setting.ahead_rows_min, ..Limits::new(setting.grouping) };
         let config = Config {
-            announce: setting.announce,
+            signals: setting.signals,
             lane_groups_max: setting.lane_groups_max,
             ..Config::new(setting.workers, setting.order, limits, RETRIES_MAX)
         };
-        let scheduler = Scheduler::new(config, Mark { seq: low_water, ..Mark::default() }, &islands);
+        let scheduler = Scheduler::new(config, Mark { seq: low_water, ..Mark::default() }, &ranges);
         Self {
             source,
             setting,
@@ -165,7 +165,7 @@ impl<'a> World<'a> {
         changes
     }
 
-    fn dispatch(&mut self, worker: Worker, group: Arc<Group>, run: Run) {
+    fn dispatch(&mut self, worker: Worker, group: Arc<Group>, run: HowToRun) {
         assert!(!run.isolate, "nothing differs, yet a failure was taken for more than a conflict");
         assert!(self.jobs[worker].as_ref().is_none_or(|job| job.failed));
         self.retries += u64::from(run.attempt > 1);
@@ -251,7 +251,10 @@ impl<'a> World<'a> {
         if job.aborted && !job.granted {
             return self.fail(worker, FailureKind::Conflict);
         }
-        if job.held.is_empty() && job.run.announce && !std::mem::replace(&mut job.announced, true) {
+        if job.held.is_empty()
+            && job.run.signals == Signals::AppliedFirst
+            && !std::mem::replace(&mut job.announced, true)
+        {
             let group = job.group.id;
             return self.scheduler.applied(group);
         }

@@ -2,7 +2,7 @@
 //!
 //! Each cost is found from the measurement that depends on it most, with the models themselves: what a number means is what the model does with it.
 
-use sim::replica::{Applied, Costs, Model, Policy, Tags, Trace};
+use sim::replica::{Applied, Costs, Model, Tags, Trace};
 
 use super::server::ROWS_EACH;
 use super::{Measured, SESSIONS};
@@ -89,7 +89,7 @@ fn server(measured: &Measured, costs: &Costs) -> Costs {
 
 /// Transactions by themselves: alone, in order with several workers, and in any order.
 fn heddle(measured: &Measured, costs: &mut Costs) {
-    let model = |ordered| Model::Heddle { policy: Policy::Writeset, grouping: false, ordered };
+    let model = |ordered| Model::Heddle { policy: engine::policy::DEFAULT, grouping: false, ordered };
     let trace = free(1);
     let tried = |costs: &Costs, set: &dyn Fn(&mut Costs), ordered, workers| {
         let mut costs = *costs;
@@ -111,7 +111,7 @@ fn heddle(measured: &Measured, costs: &mut Costs) {
 fn grouped(measured: &Measured, costs: &mut Costs) {
     let rows = f64::from(ROWS_EACH);
     costs.group_row_us = ((measured.grouped_twenty_rows_us - measured.grouped_us) / (rows - 1.0)).max(0.5);
-    let model = Model::Heddle { policy: Policy::Writeset, grouping: true, ordered: true };
+    let model = Model::Heddle { policy: engine::policy::DEFAULT, grouping: true, ordered: true };
     // A target transaction like any other, but for what is in it.
     costs.group_us = costs.transaction_us + costs.heddle_us;
     let transactions = vec![Applied { rows: 1, ..Applied::default() }; SIMULATED_GROUPED];
@@ -138,7 +138,7 @@ mod tests {
         let without_events = costs.transaction_us - 2.0 * costs.row_us;
         let sessions = Costs { dispatch_us: 0.0, transaction_us: without_events, ..*costs };
         let clock = Model::LogicalClock { tags: Tags::Source, ordered: true };
-        let heddle = |grouping, ordered| Model::Heddle { policy: Policy::Writeset, grouping, ordered };
+        let heddle = |grouping, ordered| Model::Heddle { policy: engine::policy::DEFAULT, grouping, ordered };
         let many = Trace {
             transactions: vec![Applied { rows: 1, ..Applied::default() }; SIMULATED_GROUPED],
             ..Trace::default()

@@ -5,8 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use anyhow::{Context, Result, bail};
-use engine::group::Grouping;
-use engine::scheduler::CommitOrder;
+use engine::schedule::{CommitOrder, Grouping};
 use wire::{ConnectOptions, Connection};
 
 use super::rows::{Choice, Shape, Stream};

@@ -4,23 +4,21 @@
 
 use std::sync::Arc;
 
-use super::collisions::{Keys, KnownKeys};
-use super::{CommitOrder, Flight, Output, Queued, Run, Scheduler};
+use super::commit_order::CommitOrder;
+use super::config::{Commits, Signals};
+use super::flight::{DeferredFor, Flight, Queued};
+use super::keys::{Keys, KnownKeys};
+use super::limits::{Limits, PACKET_MAX, Taken, fits_packet};
+use super::output::{Output, Run};
+use super::scheduler::Scheduler;
 use crate::Seq;
-use crate::group::{Group, GroupId, Held, Limits, PACKET_MAX, Taken, fits_packet};
+use crate::group::{Deferred, Group, GroupId};
 use crate::policy::{Lane, Placement, Watermark};
 use crate::progress::Mark;
 use crate::row_session::RowSession;
 
 /// Transactions between two statements that go with them.
 const BETWEEN_STATEMENTS_MAX: Seq = 50;
-
-/// Everything up to here.
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct HeldFor {
-    pub committed: Seq,
-    pub commit_begun: Seq,
-}
 
 impl Scheduler {
     /// How far a group that starts at `first` goes; `None`: it waits in the queue to become larger.
@@ -69,7 +67,7 @@ impl Scheduler {
                 }
                 && self.stop_after.is_none_or(|stop| seq <= stop)
                 && (self.config.order == CommitOrder::Preserve || same_lane());
-            if !fits || self.config.apart {
+            if !fits || self.config.commits == Commits::Each {
                 break;
             }
             taken.add(transaction);
@@ -114,7 +112,7 @@ impl Scheduler {
 
     /// Each transaction commits by itself, in the source's order.
     fn commits_in_turn(&self) -> bool {
-        self.config.apart && self.config.order == CommitOrder::Preserve
+        self.config.commits == Commits::Each && self.config.order == CommitOrder::Preserve
     }
 
     /// Where each commits in its turn: whether this one may go with others.
@@ -126,7 +124,7 @@ impl Scheduler {
     /// Of the next group, which starts at `first`.
     fn limits(&self, first: Seq) -> Limits {
         let limits = self.config.limits;
-        if !self.config.apart {
+        if self.config.commits == Commits::Together {
             return limits;
         }
         let transactions_max = if !self.commits_in_turn() {
@@ -169,8 +167,8 @@ impl Scheduler {
         };
         let begun = self.begun();
         let mut transactions = Vec::new();
-        let mut held = Vec::new();
-        let mut held_for = HeldFor::default();
+        let mut deferred = Vec::new();
+        let mut deferred_for = DeferredFor::default();
         let mut speculative = false;
         let mut has_branches = false;
         for seq in first..=last {
@@ -181,23 +179,24 @@ impl Scheduler {
             self.queued_transactions -= 1;
             self.queued_bytes -= transaction.bytes;
             let in_sequence = self.config.order == CommitOrder::Preserve;
-            let rows = if granted || !in_sequence { Held::Nothing } else { self.held(first, &placement, begun) };
-            held_for.add(first, &placement);
+            let rows =
+                if granted || !in_sequence { Deferred::Nothing } else { self.deferred(first, &placement, begun) };
+            deferred_for.add(first, &placement);
             speculative |= placement.speculative;
             has_branches |= transaction.branch.is_some();
             self.counters.speculative += u64::from(placement.speculative);
-            if let Held::Rows(rows) = &rows {
-                self.counters.rows_held += rows.iter().filter(|&&held| held).count() as u64;
+            if let Deferred::Rows(rows) = &rows {
+                self.counters.rows_deferred += rows.iter().filter(|&&waits| waits).count() as u64;
             }
-            held.push(rows);
+            deferred.push(rows);
             self.ready.remove(seq);
             self.lanes.launch(lane, seq);
             transactions.push(transaction);
         }
         let keys = KnownKeys::new();
         if speculative && !granted && self.would_be_in_the_way(keys.get_or_init(|| Keys::of(&transactions))) {
-            held.fill(Held::Everything);
-            held_for.committed = first - 1;
+            deferred.fill(Deferred::Everything);
+            deferred_for.committed = first - 1;
         }
         self.drop_front();
         self.overdue = false;
@@ -216,11 +215,15 @@ impl Scheduler {
         let id = GroupId(self.next_group);
         self.next_group += 1;
         assert!(granted || first == last || !self.commits_in_turn(), "what commits in its turn is begun in its turn");
-        let group = Arc::new(Group { id, transactions, held, before, mark, has_branches });
+        let group = Arc::new(Group { id, transactions, deferred, before, mark, has_branches });
         let Some(worker) = self.idle.pop() else { panic!("no idle worker to launch group {} on", id.0) };
-        let announce = (self.config.announce || (speculative && !granted)) && !group.is_barrier();
-        let run = Run { attempt: 1, granted, isolate: false, announce };
-        let is_held = group.held.iter().any(|held| *held != Held::Nothing);
+        let signals = match self.config.signals {
+            _ if group.is_barrier() => Signals::Commit,
+            Signals::Commit if speculative && !granted => Signals::AppliedFirst,
+            signals => signals,
+        };
+        let run = Run { attempt: 1, granted, isolate: false, signals };
+        let defers = group.deferred.iter().any(|deferred| *deferred != Deferred::Nothing);
         self.lanes.took_off(lane);
         let flight = Flight {
             worker,
@@ -230,7 +233,7 @@ impl Scheduler {
             aborting: false,
             retry: None,
             lane,
-            held_for: is_held.then_some(held_for),
+            deferred_for: defers.then_some(deferred_for),
             speculative,
             keys,
         };
@@ -239,7 +242,7 @@ impl Scheduler {
     }
 
     /// What of a transaction has to wait, given what is committed now. Predecessors inside the group count as met.
-    fn held(&self, first: Seq, placement: &Placement, begun: Seq) -> Held {
+    fn deferred(&self, first: Seq, placement: &Placement, begun: Seq) -> Deferred {
         let low_water = self.committed.low_water();
         // Not `contains`: a row may follow earlier ones than the last, which alone is known.
         let is_open = |seq: Seq| seq < first && seq > low_water;
@@ -249,18 +252,18 @@ impl Scheduler {
             Watermark::CommitBegun(seq) => seq.min(first - 1) > begun,
         };
         if !watermark_open && !placement.after_transactions.iter().any(|&seq| is_open(seq)) {
-            return Held::Nothing;
+            return Deferred::Nothing;
         }
         if placement.row_after.is_empty() {
-            return Held::Everything;
+            return Deferred::Everything;
         }
         // A row whose last predecessor is in the group may have others before the group: any of the transaction's.
         let rows: Vec<bool> = placement.row_after.iter().map(|&seq| is_open(seq) || seq >= first).collect();
-        if rows.contains(&true) { Held::Rows(rows) } else { Held::Nothing }
+        if rows.contains(&true) { Deferred::Rows(rows) } else { Deferred::Nothing }
     }
 }
 
-/// Whether rows that need one session, or none, can go with others that need `session`; notes the one that is needed.
+/// Whether rows that need one session, or none, can go with others that need `session`; remembers the one that is needed.
 fn is_of_session<'a>(session: &mut Option<&'a Arc<RowSession>>, needed: Option<&'a Arc<RowSession>>) -> bool {
     match (&session, needed) {
         (Some(session), Some(needed)) => session == &needed,
@@ -269,18 +272,5 @@ fn is_of_session<'a>(session: &mut Option<&'a Arc<RowSession>>, needed: Option<&
             true
         }
         (_, None) => true,
-    }
-}
-
-impl HeldFor {
-    /// What a transaction of a group that begins at `first` waits for outside the group.
-    fn add(&mut self, first: Seq, placement: &Placement) {
-        match placement.after {
-            Watermark::None => {}
-            Watermark::Committed(seq) => self.committed = self.committed.max(seq.min(first - 1)),
-            Watermark::CommitBegun(seq) => self.commit_begun = self.commit_begun.max(seq.min(first - 1)),
-        }
-        let outside = placement.after_transactions.iter().copied().filter(|&seq| seq < first);
-        self.committed = self.committed.max(outside.max().unwrap_or(0));
     }
 }

@@ -14,8 +14,8 @@ fn scheduler(specs: &[Spec], order: CommitOrder, grouping: Grouping, workers: us
     world
 }
 
-fn held(world: &World, worker: Worker) -> Vec<Held> {
-    world.jobs[worker].as_ref().unwrap().group.held.clone()
+fn held(world: &World, worker: Worker) -> Vec<Deferred> {
+    world.jobs[worker].as_ref().unwrap().group.deferred.clone()
 }
 
 fn on(world: &World, seq: Seq) -> Worker {
@@ -141,19 +141,20 @@ fn says_why_nothing_is_dispatched() {
 }
 
 #[test]
-fn committed_set_of_islands() {
+fn committed_set_of_ranges() {
     let mut committed = Committed::new(3);
     committed.add(6, 7);
     committed.add(9, 9);
-    assert_eq!(committed.islands().collect::<Vec<_>>(), [(6, 7), (9, 9)]);
+    assert_eq!(committed.ranges().collect::<Vec<_>>(), [(6, 7), (9, 9)]);
     committed.add(4, 5);
-    assert_eq!((committed.low_water(), committed.islands().count()), (7, 1));
+    assert_eq!((committed.low_water(), committed.ranges().count()), (7, 1));
 }
 
 /// Where each transaction commits by itself, what waits is spread over the workers before any of it shares a packet.
 #[test]
 fn apart_a_group_takes_its_share() {
-    let config = Config { apart: true, ..Config::new(4, CommitOrder::Relaxed, Limits::new(Grouping::Off), 3) };
+    let config =
+        Config { commits: Commits::Each, ..Config::new(4, CommitOrder::Relaxed, Limits::new(Grouping::Off), 3) };
     for (waiting, expected) in [(1, 1), (8, 1), (24, 3), (1_000, PACKET_MAX)] {
         let mut scheduler = Scheduler::new(config, Mark::default(), &[]);
         for seq in 1..=waiting {
@@ -171,7 +172,8 @@ fn apart_a_group_takes_its_share() {
 fn apart_and_in_order_packets_wait_for_their_turn() {
     let small = simple(&[]);
     let large = simple(&[(1, 1, 0); 40]);
-    let config = Config { apart: true, ..Config::new(4, CommitOrder::Preserve, Limits::new(Grouping::Off), 3) };
+    let config =
+        Config { commits: Commits::Each, ..Config::new(4, CommitOrder::Preserve, Limits::new(Grouping::Off), 3) };
     let mut scheduler = Scheduler::new(config, Mark::default(), &[]);
     let dispatched = |scheduler: &mut Scheduler| match scheduler.poll() {
         Some(Output::Dispatch { group, run, .. }) => Some((group.id, group.first(), group.last(), run.granted)),
@@ -211,7 +213,7 @@ fn apart_and_in_order_packets_wait_for_their_turn() {
 #[test]
 fn apart_and_in_order_without_packets() {
     let limits = Limits { packet_max: 1, ..Limits::new(Grouping::Off) };
-    let config = Config { apart: true, ..Config::new(3, CommitOrder::Preserve, limits, 3) };
+    let config = Config { commits: Commits::Each, ..Config::new(3, CommitOrder::Preserve, limits, 3) };
     let mut scheduler = Scheduler::new(config, Mark::default(), &[]);
     for seq in 1..=40 {
         assert!(scheduler.enqueue(transaction(seq, &simple(&[])), Placement::default()));

@@ -13,61 +13,10 @@
 //!
 //! Locks that the write sets do not show are for [`Scheduler::lock_wait`].
 
-use std::cell::OnceCell;
-use std::sync::Arc;
-
-use super::{Flight, Scheduler};
+use super::flight::Flight;
+use super::keys::Keys;
+use super::scheduler::Scheduler;
 use crate::group::GroupId;
-use crate::transaction::Transaction;
-
-/// Hashes of a group's keys, each list ascending and without repetitions.
-#[derive(Debug, Default)]
-pub(super) struct Keys {
-    written: Vec<u64>,
-    /// Parents' keys.
-    referred: Vec<u64>,
-}
-
-/// The same of a group in flight, from the first time that somebody asks.
-pub(super) type KnownKeys = OnceCell<Keys>;
-
-impl Keys {
-    pub(super) fn of(transactions: &[Arc<Transaction>]) -> Self {
-        let mut keys = Self::default();
-        for set in transactions.iter().map(|transaction| &transaction.write_set) {
-            for row in &set.rows {
-                keys.written.extend(set.unique_hashes(row));
-                keys.referred.extend(set.reference_hashes(row));
-            }
-        }
-        for list in [&mut keys.written, &mut keys.referred] {
-            // No image, or NULL in it.
-            list.retain(|&hash| hash != 0);
-            list.sort_unstable();
-            list.dedup();
-        }
-        keys
-    }
-
-    /// Two may read a parent's key at the same time.
-    fn meets(&self, other: &Self) -> bool {
-        have_common(&self.written, &other.written)
-            || have_common(&self.written, &other.referred)
-            || have_common(&self.referred, &other.written)
-    }
-}
-
-/// Two ascending lists. The longer one is searched, so that a few keys beside many cost little.
-fn have_common(one: &[u64], other: &[u64]) -> bool {
-    let (few, mut many) = if one.len() <= other.len() { (one, other) } else { (other, one) };
-    for key in few {
-        many = &many[many.partition_point(|at| at < key)..];
-        if many.first() == Some(key) {
-            return true;
-        }
-    }
-    false
-}
 
 impl Scheduler {
     /// A group has applied its rows: who is in the way of an earlier one now?
@@ -110,29 +59,5 @@ impl Scheduler {
         self.flights
             .get(&group)
             .is_some_and(|flight| !flight.ordered && !self.applied.contains_key(&flight.group.first()))
-    }
-}
-
-impl Flight {
-    fn may_give_way(&self) -> bool {
-        self.speculative && !self.run.granted && self.retry.is_none() && !self.aborting
-    }
-
-    fn keys(&self) -> &Keys {
-        self.keys.get_or_init(|| Keys::of(&self.group.transactions))
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn common_keys() {
-        assert!(!have_common(&[], &[1]));
-        assert!(!have_common(&[2, 4, 6], &[1, 3, 5, 7, 9]));
-        assert!(have_common(&[9], &[1, 3, 5, 7, 9]));
-        assert!(have_common(&[1, 3, 5, 7, 9], &[0, 1]));
-        assert!(!have_common(&[8, 10], &[1, 3, 5, 7, 9]));
     }
 }

@@ -4,16 +4,18 @@ mod keeping_up;
 mod statements;
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use proptest::prelude::*;
 
 use super::*;
-use crate::failure::FailureKind;
-use crate::group::{Grouping, Held, PACKET_MAX};
-use crate::policy::{Policy, Serial, WriteSetPolicy};
-use crate::progress::Committed;
+use crate::Seq;
+use crate::failure::{Failure, FailureKind};
+use crate::group::{Deferred, Group, GroupId};
+use crate::policy::{Placement, Policy, Serial, WriteSetPolicy};
+use crate::progress::{Committed, Mark, Marker};
 use crate::schema::TableId;
-use crate::transaction::{Body, Row, TableAccess, Tags, WriteSet};
+use crate::transaction::{BarrierCause, Body, Row, TableAccess, Tags, Transaction, WriteSet};
 use binlog::LogPosition;
 use binlog::gtids::{Gtid, GtidState};
 
@@ -218,7 +220,7 @@ impl World {
     /// Without grouping transactions share packets, if that is wanted.
     fn apart(mut self, apart: bool) -> Self {
         if apart && self.grouping_max == 1 && self.order != CommitOrder::PerLane {
-            self.scheduler.config.apart = true;
+            self.scheduler.config.commits = Commits::Each;
             self.grouping_max = PACKET_MAX;
             self.apart = true;
         }
@@ -278,7 +280,7 @@ impl World {
         let Some(job) = self.jobs[worker].as_ref().filter(|job| job.group.id == id) else {
             panic!("{id:?} is released, but {worker} does not have it");
         };
-        assert!(!job.run.granted && job.group.held.iter().any(|held| *held != Held::Nothing));
+        assert!(!job.run.granted && job.group.deferred.iter().any(|held| *held != Deferred::Nothing));
         for transaction in &job.group.transactions {
             for &(_, predecessor) in self.oracle[transaction.seq as usize - 1].iter().flatten() {
                 assert!(
@@ -316,7 +318,7 @@ impl World {
         assert!(group.transactions.len() <= self.grouping_max);
         let seqs: Vec<Seq> = group.transactions.iter().map(|t| t.seq).collect();
         assert_eq!(seqs, (group.first()..=group.last()).collect::<Vec<_>>());
-        assert_eq!(group.held.len(), seqs.len());
+        assert_eq!(group.deferred.len(), seqs.len());
         assert_eq!(group.mark.seq, group.last());
         assert!(seqs.iter().all(|seq| !self.durable.contains(seq)), "{seqs:?} is committed already");
         if run.granted && self.order == CommitOrder::Preserve {
@@ -353,7 +355,7 @@ impl World {
         let done = |seq: Seq| self.durable.contains(&seq) || self.visible.contains(&seq);
         // Rows of a group with a common key wait together.
         let mut held_keys = BTreeSet::new();
-        let rows = group.transactions.iter().zip(&group.held).flat_map(|(transaction, held)| {
+        let rows = group.transactions.iter().zip(&group.deferred).flat_map(|(transaction, held)| {
             let seq = transaction.seq as usize - 1;
             (0..self.specs[seq].rows.len()).map(move |row| (seq, row, held.row(row)))
         });

@@ -21,7 +21,11 @@ fn outputs(scheduler: &mut Scheduler) -> (Vec<(u64, bool, bool)>, Vec<u64>) {
     while let Some(output) = scheduler.poll() {
         match output {
             Output::Dispatch { group, run, .. } => {
-                dispatched.push((group.id.0, run.announce, group.held.contains(&Held::Everything)));
+                dispatched.push((
+                    group.id.0,
+                    (run.signals == Signals::AppliedFirst),
+                    group.deferred.contains(&Deferred::Everything),
+                ));
             }
             Output::Abort { group, .. } => aborted.push(group.0),
             _ => {}

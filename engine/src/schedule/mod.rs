@@ -1,0 +1,24 @@
+//! Who does what when: the state machine between placed transactions and workers, and what it goes by.
+
+mod collisions;
+mod commit_order;
+mod config;
+mod flight;
+mod forming;
+mod grants;
+mod keys;
+mod lanes;
+mod limits;
+mod output;
+pub mod pace;
+mod ready;
+mod reports;
+mod scheduler;
+#[cfg(test)]
+mod tests;
+
+pub use commit_order::CommitOrder;
+pub use config::{Commits, Config, Signals};
+pub use limits::{Grouping, Limits, PACKET_MAX, ROWS_MAX, TRANSACTIONS_MAX};
+pub use output::{Counters, IdleCause, Output, Run, Worker};
+pub use scheduler::Scheduler;

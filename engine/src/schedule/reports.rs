@@ -1,0 +1,173 @@
+//! What workers report of their groups: applied, ordered, committed, failed.
+//!
+//! Sends nothing to a worker itself: what follows goes into the scheduler's outputs.
+
+use std::sync::Arc;
+
+use super::commit_order::CommitOrder;
+use super::config::{Commits, Signals};
+use super::flight::DeferredFor;
+use super::output::{Output, Run};
+use super::scheduler::Scheduler;
+use crate::Seq;
+use crate::failure::{Directive, Failure};
+use crate::group::GroupId;
+
+impl Scheduler {
+    /// All rows of the group are applied, and with them all its locks taken; only the commit is left.
+    pub fn applied(&mut self, group: GroupId) {
+        let Some(flight) = self.flights.get(&group) else { return };
+        if flight.retry.is_none() {
+            self.applied.insert(flight.group.first(), flight.group.last());
+            self.progressed();
+            self.end_collisions();
+        }
+    }
+
+    /// Everything up to here has committed, or has begun to.
+    pub(super) fn begun(&self) -> Seq {
+        let mut begun = self.committed.low_water();
+        loop {
+            let next = begun + 1;
+            match self.applied.get(&next).copied().or_else(|| self.committed.end_of(next)) {
+                Some(last) => begun = last,
+                None => return begun,
+            }
+        }
+    }
+
+    /// Something has committed or begun to: whom does that let go on?
+    pub(super) fn progressed(&mut self) {
+        let (low_water, begun) = (self.committed.low_water(), self.begun());
+        if self.config.order.has_gaps() {
+            self.ready.watermarks(low_water, begun);
+            return;
+        }
+        for (&group, flight) in &mut self.flights {
+            let met = |waits_for: &mut DeferredFor| waits_for.committed <= low_water && waits_for.commit_begun <= begun;
+            if flight.deferred_for.take_if(met).is_some()
+                && !flight.run.granted
+                && !flight.aborting
+                && flight.retry.is_none()
+            {
+                self.outputs.push_back(Output::Release { worker: flight.worker, group });
+            }
+        }
+    }
+
+    /// The group's place in the commit order is taken: the next one can not become visible before it any more.
+    pub fn ordered(&mut self, group: GroupId) {
+        if let Some(flight) = self.flights.get_mut(&group) {
+            flight.ordered = true;
+        }
+        self.grant_next();
+    }
+
+    /// The group is durable on the target, and its worker is free.
+    pub fn committed(&mut self, group: GroupId) {
+        let Some(flight) = self.flights.remove(&group) else {
+            panic!("group {} committed, but it is not in flight", group.0);
+        };
+        self.counters.groups += match self.config.commits {
+            Commits::Each => flight.group.transactions.len() as u64,
+            Commits::Together => 1,
+        };
+        self.counters.transactions += flight.group.transactions.len() as u64;
+        self.counters.rows += flight.group.rows() as u64 + flight.group.spilled_rows();
+        self.idle.push(flight.worker);
+        self.applied.remove(&flight.group.first());
+        self.lanes.landed(flight.lane);
+        self.note_committed(flight.group.first(), flight.group.last());
+        self.grant_next();
+    }
+
+    pub(super) fn note_committed(&mut self, first: Seq, last: Seq) {
+        self.committed.add(first, last);
+        while self.barriers.front().is_some_and(|&(seq, _)| self.committed.contains(seq)) {
+            self.barriers.pop_front();
+        }
+        if self.config.order.has_gaps() {
+            self.ready.committed(first, last);
+        }
+        self.progressed();
+        self.announce_low_water();
+    }
+
+    pub(super) fn announce_low_water(&mut self) {
+        let low_water = self.committed.low_water();
+        if low_water > self.low_marker.mark().seq {
+            let mark = self.low_marker.advance(low_water).clone();
+            self.outputs.push_back(Output::LowWater(mark));
+        }
+    }
+
+    /// The group was not committed; `committed_to` when an isolated run got that far (0: nothing).
+    pub fn failed(&mut self, group: GroupId, failure: Failure, committed_to: Seq) {
+        let is_head = self.is_head(group);
+        let Some(flight) = self.flights.get_mut(&group) else {
+            panic!("group {} failed, but it is not in flight", group.0);
+        };
+        flight.aborting = false;
+        flight.deferred_for = None;
+        self.applied.remove(&flight.group.first());
+        let (attempt, first) = (flight.run.attempt, flight.group.first());
+        let isolated = flight.run.isolate;
+        let ran_as_head = flight.run.granted;
+        if flight.ordered || self.failed {
+            // Others may have built on what was visible already; or nothing runs again anyway.
+            return self.fail(group, failure, first, committed_to);
+        }
+        let isolate = match failure.kind.directive() {
+            Directive::Stop => return self.fail(group, failure, first, committed_to),
+            Directive::RetryAsHead | Directive::Reconnect => isolated,
+            Directive::Isolate if isolated => return self.fail(group, failure, first, committed_to),
+            // Not as the head: something that the write sets do not show may have come in between. Once more.
+            Directive::Isolate => ran_as_head,
+        };
+        if attempt > self.config.retries_max {
+            let message = format!("{} (after {attempt} attempts)", failure.message);
+            return self.fail(group, Failure { message, ..failure }, first, committed_to);
+        }
+        self.counters.retries += 1;
+        self.counters.isolations += u64::from(isolate && !isolated);
+        let run = Run { attempt: attempt + 1, granted: true, isolate, signals: Signals::Commit };
+        if committed_to >= first {
+            flight.group = Arc::new(flight.group.after(committed_to));
+        }
+        if is_head {
+            flight.run = run;
+            let (worker, group) = (flight.worker, Arc::clone(&flight.group));
+            self.outputs.push_back(Output::Dispatch { worker, group, run });
+        } else {
+            flight.retry = Some(run);
+        }
+        if committed_to >= first {
+            self.counters.transactions += committed_to - first + 1;
+            self.note_committed(first, committed_to);
+        }
+    }
+
+    pub(super) fn fail(&mut self, group: GroupId, failure: Failure, first: Seq, committed_to: Seq) {
+        if let Some(flight) = self.flights.remove(&group) {
+            self.lanes.landed(flight.lane);
+        }
+        if committed_to >= first {
+            self.counters.transactions += committed_to - first + 1;
+            self.note_committed(first, committed_to);
+        }
+        if !std::mem::replace(&mut self.failed, true) {
+            self.outputs.push_back(Output::Stop(failure));
+        }
+    }
+
+    /// Nothing uncommitted is before it.
+    pub(super) fn is_head(&self, group: GroupId) -> bool {
+        match self.config.order {
+            CommitOrder::Preserve => self.flights.keys().next() == Some(&group),
+            CommitOrder::PerLane | CommitOrder::Relaxed => {
+                let first = self.flights.get(&group).map(|flight| flight.group.first());
+                self.flights.values().all(|other| Some(other.group.first()) >= first)
+            }
+        }
+    }
+}
