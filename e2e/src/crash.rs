@@ -181,7 +181,11 @@ impl Crashes {
                 running = self.begin_again(pair, running)?;
             }
             let victim = match self.victim {
-                Victim::All => [Victim::Heddle, Victim::Target, Victim::Source][random.random_range(0..3)],
+                Victim::All => match random.random_range(0..3) {
+                    0 => Victim::Heddle,
+                    1 => Victim::Target,
+                    _ => Victim::Source,
+                },
                 one => one,
             };
             match victim {

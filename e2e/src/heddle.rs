@@ -20,7 +20,7 @@ pub fn binary() -> Result<PathBuf> {
     if let Some(path) = std::env::var_os("HEDDLE_BIN") {
         return Ok(path.into());
     }
-    let target = std::env::var_os("CARGO_TARGET_DIR").map(PathBuf::from).unwrap_or_else(|| repository().join("target"));
+    let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| repository().join("target"), PathBuf::from);
     let candidates = ["release/heddle", "debug/heddle"].map(|name| target.join(name));
     let found = candidates.iter().find(|path| path.exists());
     found.cloned().with_context(|| {
@@ -61,6 +61,7 @@ impl Heddle {
     }
 
     /// No file that it writes may grow beyond so many bytes, as if the disk were full then.
+    #[expect(unsafe_code, reason = "what runs between fork and exec is unsafe")]
     pub fn start_with_small_files(arguments: &[&str], bytes_max: u64) -> Result<Heddle> {
         let mut command = Command::new(binary()?);
         let limit = libc::rlimit { rlim_cur: bytes_max, rlim_max: bytes_max };
@@ -69,7 +70,7 @@ impl Heddle {
             command.pre_exec(move || {
                 // Ignored, as it then also is by the new program, the signal leaves the write to fail with an error.
                 libc::signal(libc::SIGXFSZ, libc::SIG_IGN);
-                match libc::setrlimit(libc::RLIMIT_FSIZE, &limit) {
+                match libc::setrlimit(libc::RLIMIT_FSIZE, &raw const limit) {
                     0 => Ok(()),
                     _ => Err(std::io::Error::last_os_error()),
                 }
@@ -165,7 +166,7 @@ fn collect(mut pipe: impl Read + Send + 'static) -> Collected {
     let reader = thread::spawn(move || {
         let mut chunk = [0; 8192];
         while let Ok(count @ 1..) = pipe.read(&mut chunk) {
-            sink.lock().unwrap_or_else(PoisonError::into_inner).extend_from_slice(&chunk[..count]);
+            sink.lock().unwrap_or_else(PoisonError::into_inner).extend(chunk.iter().take(count));
         }
     });
     Collected { bytes, reader }

@@ -4,6 +4,8 @@
 //! The servers come from `scripts/servers`, which knows where each one lives. This crate never fetches anything and
 //! never skips: a server that is not in the cache is an error that says how to get it.
 
+#![allow(clippy::print_stderr, reason = "tests and benchmarks say what they do")]
+
 pub mod bench;
 pub mod case;
 pub mod checksum;

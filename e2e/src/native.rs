@@ -174,9 +174,10 @@ pub fn receive_all(source: &Server, replica: &Server) -> Result<()> {
 /// Starts the applier of a replica that has received all that the source has logged by now, and waits until it has applied that: how long it took by the
 /// replica's clock, without the time that clients take.
 pub fn applier_time(source: &Server, replica: &Server) -> Result<Duration> {
-    let (goal, wait) = match replica.kind.is_mariadb() {
-        true => ("@@gtid_binlog_pos", "MASTER_GTID_WAIT"),
-        false => ("REPLACE(@@gtid_executed, '\\n', '')", "WAIT_FOR_EXECUTED_GTID_SET"),
+    let (goal, wait) = if replica.kind.is_mariadb() {
+        ("@@gtid_binlog_pos", "MASTER_GTID_WAIT")
+    } else {
+        ("REPLACE(@@gtid_executed, '\\n', '')", "WAIT_FOR_EXECUTED_GTID_SET")
     };
     let goal = source.scalar(&format!("SELECT {goal}"))?;
     let rows = replica.rows(&format!(

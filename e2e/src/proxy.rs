@@ -25,11 +25,13 @@ pub enum Fault {
     Frozen,
 }
 
+#[derive(Debug)]
 pub struct Proxy {
     pub port: u16,
     state: Arc<State>,
 }
 
+#[derive(Debug)]
 struct State {
     fault: Fault,
     /// One of so many is hit.
@@ -46,9 +48,11 @@ impl State {
         random.random_range(0..self.one_in) == 0
     }
 
-    fn part(&self, length: usize) -> usize {
+    /// Less than all of them.
+    fn part<'a>(&self, bytes: &'a [u8]) -> &'a [u8] {
         let mut random = self.random.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-        random.random_range(0..length.max(1))
+        let length = random.random_range(0..bytes.len().max(1));
+        bytes.get(..length).unwrap_or(bytes)
     }
 }
 
@@ -131,18 +135,18 @@ fn requests(mut client: TcpStream, mut server: TcpStream, state: &State, lose_an
     let mut tail: Vec<u8> = Vec::new();
     let sought = if state.fault == Fault::AnswerOfRows { ROWS } else { COMMIT };
     while let Ok(length @ 1..) = client.read(&mut chunk) {
-        let bytes = &chunk[..length];
+        let Some(bytes) = chunk.get(..length) else { break };
         if !state.stop.load(Ordering::Relaxed) {
             tail.extend_from_slice(bytes);
             let found = tail.windows(sought.len()).any(|word| word == sought);
             tail.drain(..tail.len().saturating_sub(sought.len() - 1));
             match state.fault {
                 Fault::AnswerOfCommit | Fault::AnswerOfRows if found && state.hit() => {
-                    lose_answer.store(true, Ordering::SeqCst)
+                    lose_answer.store(true, Ordering::SeqCst);
                 }
                 Fault::Commit if found && state.hit() => return cut(&client, &server, state),
                 Fault::Anything if state.hit() => {
-                    let _ = server.write_all(&bytes[..state.part(length)]);
+                    let _ = server.write_all(state.part(bytes));
                     return cut(&client, &server, state);
                 }
                 _ => {}
@@ -159,7 +163,7 @@ fn answers(mut server: TcpStream, mut client: TcpStream, state: &State, lose_ans
     let mut chunk = vec![0; CHUNK_BYTES];
     let mut answered = 0;
     while let Ok(length @ 1..) = server.read(&mut chunk) {
-        let bytes = &chunk[..length];
+        let Some(bytes) = chunk.get(..length) else { break };
         answered += length;
         if answered > LOGIN_BYTES && state.frozen.load(Ordering::Relaxed) {
             continue;
@@ -168,7 +172,7 @@ fn answers(mut server: TcpStream, mut client: TcpStream, state: &State, lose_ans
             return cut(&client, &server, state);
         }
         if state.fault == Fault::Anything && !state.stop.load(Ordering::Relaxed) && state.hit() {
-            let _ = client.write_all(&bytes[..state.part(length)]);
+            let _ = client.write_all(state.part(bytes));
             return cut(&client, &server, state);
         }
         if client.write_all(bytes).is_err() {

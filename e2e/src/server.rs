@@ -124,7 +124,7 @@ impl Server {
 
     /// As `start`, on a copy of another (stopped) instance's data folder.
     pub fn start_from(kind: Kind, options: &[&str], data: Option<&Path>) -> Result<Server> {
-        let base = std::env::var_os("HEDDLE_E2E_DIR").map(PathBuf::from).unwrap_or_else(std::env::temp_dir);
+        let base = std::env::var_os("HEDDLE_E2E_DIR").map_or_else(std::env::temp_dir, PathBuf::from);
         std::fs::create_dir_all(&base)?;
         let mut last_error = None;
         for _ in 0..START_ATTEMPTS {
@@ -170,7 +170,7 @@ impl Server {
     }
 
     pub fn dir(&self) -> &Path {
-        self.dir.as_ref().map(tempfile::TempDir::path).unwrap_or(Path::new("/nonexistent"))
+        self.dir.as_ref().map_or(Path::new("/nonexistent"), tempfile::TempDir::path)
     }
 
     pub fn data(&self) -> PathBuf {

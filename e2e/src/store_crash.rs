@@ -96,35 +96,35 @@ impl StoreCrashes {
         channel.to_the_end(&options)?;
         let again = channel.to_the_end(&options)?;
         ensure!(again == 0, "the same command again applied {again} transactions");
-        self.compare(source, channel, round)
+        compare(source, channel, round)
     }
+}
 
-    /// With a store of one undisturbed, serial run over the files, and with the source's rows by their number.
-    fn compare(&self, source: &Server, channel: &Channel, round: u64) -> Result<()> {
-        let files = source.binlog_index().display().to_string();
-        let clean = Channel::new(source, files, &format!("clean-{round}"));
-        clean.to_the_end(&["--workers", "1", "--grouping", "off"])?;
-        let (held, wanted) = (channel.contents()?, clean.contents()?);
-        let of = |contents: &BTreeMap<String, (u64, String)>, table: &String| contents.get(table).cloned();
-        for table in held.keys().chain(wanted.keys()) {
-            let (held, wanted) = (of(&held, table), of(&wanted, table));
-            ensure!(held == wanted, "{table}: after kills {held:?}, without {wanted:?}");
-        }
-        let mut rows = 0;
-        for (table, (count, _)) in held.iter().filter(|(_, (count, _))| *count > 0) {
-            let name = table.split('.').map(crate::checksum::quoted).collect::<Vec<_>>().join(".");
-            let there = source.scalar(&format!("SELECT COUNT(*) FROM {name}"))?;
-            ensure!(there == count.to_string(), "{table}: the source has {there} rows, the store {count}");
-            rows += count;
-        }
-        let tables = "SELECT CONCAT('SELECT COUNT(*) FROM `', table_schema, '`.`', table_name, '`') FROM information_schema.tables \
-            WHERE table_type = 'BASE TABLE' AND table_schema NOT IN ('mysql', 'sys', 'performance_schema', 'information_schema')";
-        let counts: Vec<String> = source.rows(tables)?.into_iter().flatten().collect();
-        let there = source.rows(&counts.join(";"))?;
-        let there: u64 = there.iter().flatten().map(|count| count.parse().unwrap_or(0)).sum();
-        ensure!(rows == there && rows > 0, "the source has {there} rows, the store {rows}");
-        Ok(())
+/// With a store of one undisturbed, serial run over the files, and with the source's rows by their number.
+fn compare(source: &Server, channel: &Channel, round: u64) -> Result<()> {
+    let files = source.binlog_index().display().to_string();
+    let clean = Channel::new(source, files, &format!("clean-{round}"));
+    clean.to_the_end(&["--workers", "1", "--grouping", "off"])?;
+    let (held, wanted) = (channel.contents()?, clean.contents()?);
+    let of = |contents: &BTreeMap<String, (u64, String)>, table: &String| contents.get(table).cloned();
+    for table in held.keys().chain(wanted.keys()) {
+        let (held, wanted) = (of(&held, table), of(&wanted, table));
+        ensure!(held == wanted, "{table}: after kills {held:?}, without {wanted:?}");
     }
+    let mut rows = 0;
+    for (table, (count, _)) in held.iter().filter(|(_, (count, _))| *count > 0) {
+        let name = table.split('.').map(crate::checksum::quoted).collect::<Vec<_>>().join(".");
+        let there = source.scalar(&format!("SELECT COUNT(*) FROM {name}"))?;
+        ensure!(there == count.to_string(), "{table}: the source has {there} rows, the store {count}");
+        rows += count;
+    }
+    let tables = "SELECT CONCAT('SELECT COUNT(*) FROM `', table_schema, '`.`', table_name, '`') FROM information_schema.tables \
+        WHERE table_type = 'BASE TABLE' AND table_schema NOT IN ('mysql', 'sys', 'performance_schema', 'information_schema')";
+    let counts: Vec<String> = source.rows(tables)?.into_iter().flatten().collect();
+    let there = source.rows(&counts.join(";"))?;
+    let there: u64 = there.iter().flatten().map(|count| count.parse().unwrap_or(0)).sum();
+    ensure!(rows == there && rows > 0, "the source has {there} rows, the store {rows}");
+    Ok(())
 }
 
 fn kill_at_random(channel: &Channel, random: &mut StdRng, kills: usize, options: &[&str]) -> Result<()> {

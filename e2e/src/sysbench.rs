@@ -3,6 +3,7 @@
 use crate::repository;
 use crate::server::{PASSWORD, Server, USER, servers_script};
 use anyhow::{Context, Result, ensure};
+use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
 /// How much work: sysbench ends at whichever comes first; 0 is no limit.
@@ -37,10 +38,11 @@ pub struct Sysbench {
 
 fn command(server: &Server, script: Script<'_>, load: Load, step: &str) -> Command {
     let mut command = servers_script(&["run", "sysbench", "sysbench"]);
-    match script.name.ends_with(".lua") {
-        true => command.arg(repository().join(script.name)),
-        false => command.arg(script.name),
-    };
+    if Path::new(script.name).extension().is_some_and(|extension| extension == "lua") {
+        command.arg(repository().join(script.name));
+    } else {
+        command.arg(script.name);
+    }
     command.args(script.options);
     command.args([
         "--db-driver=mysql".to_owned(),
@@ -64,13 +66,13 @@ fn command(server: &Server, script: Script<'_>, load: Load, step: &str) -> Comma
 pub fn prepare<'a>(server: &Server, script: impl Into<Script<'a>>, load: Load) -> Result<()> {
     let script = script.into();
     server.execute("CREATE DATABASE IF NOT EXISTS sbtest")?;
-    finish(command(server, script, load, "prepare").output().context("starting sysbench")?, script.name)
+    finish(&command(server, script, load, "prepare").output().context("starting sysbench")?, script.name)
 }
 
 /// Runs a script to its end on prepared tables; returns sysbench's report.
 pub fn run<'a>(server: &Server, script: impl Into<Script<'a>>, load: Load) -> Result<()> {
     let script = script.into();
-    finish(command(server, script, load, "run").output().context("starting sysbench")?, script.name)
+    finish(&command(server, script, load, "run").output().context("starting sysbench")?, script.name)
 }
 
 /// Starts a script on prepared tables.
@@ -100,11 +102,11 @@ impl Sysbench {
 
     /// Waits for the load's end.
     pub fn wait(self) -> Result<()> {
-        finish(self.child.wait_with_output()?, &self.script)
+        finish(&self.child.wait_with_output()?, &self.script)
     }
 }
 
-fn finish(output: std::process::Output, script: &str) -> Result<()> {
+fn finish(output: &std::process::Output, script: &str) -> Result<()> {
     ensure!(
         output.status.success(),
         "sysbench {script}: {}{}",

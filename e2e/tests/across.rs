@@ -1,5 +1,7 @@
 //! A few pairs of the matrix of servers (`torture matrix` has them all): from one flavour to the other.
 
+#![allow(clippy::expect_used, clippy::indexing_slicing, clippy::panic, clippy::print_stderr, reason = "a test")]
+
 use e2e::matrix::check;
 use e2e::pair::Pair;
 use e2e::server::{MARIADB_10_11, MYSQL_9_7};

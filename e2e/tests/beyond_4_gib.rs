@@ -3,6 +3,8 @@
 //!
 //! The large rows are in tables that keep nothing (BLACKHOLE); the small ones are compared. Takes 14 GB where `HEDDLE_E2E_DIR` is, and minutes.
 
+#![allow(clippy::expect_used, clippy::indexing_slicing, clippy::panic, clippy::print_stderr, reason = "a test")]
+
 use anyhow::{Context, Result, bail, ensure};
 use binlog::Kind;
 use e2e::heddle::{Run, heddle};

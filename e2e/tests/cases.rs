@@ -2,6 +2,8 @@
 //! `HEDDLE_E2E_NATIVE=1` replicates with the servers' own replication instead, to test the cases themselves.
 //! `HEDDLE_E2E_SERVERS=NAME,…` takes these servers instead of those that a case names, each for the cases that suit it: other versions.
 
+#![allow(clippy::expect_used, clippy::indexing_slicing, clippy::panic, clippy::print_stderr, reason = "a test")]
+
 use std::sync::Arc;
 
 use anyhow::Result;

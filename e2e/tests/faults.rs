@@ -1,6 +1,8 @@
 //! What a channel survives beside kills: answers that are lost after the work was done, connections that end anywhere, statements
 //! that outlive the heddle which sent them. Random moments come from a seed; `HEDDLE_SEED=N` repeats a run.
 
+#![allow(clippy::expect_used, clippy::indexing_slicing, clippy::panic, clippy::print_stderr, reason = "a test")]
+
 use anyhow::{Context, Result, bail, ensure};
 use e2e::crash::{Crashes, Victim};
 use e2e::heddle::{Heddle, heddle};
@@ -427,7 +429,7 @@ fn large_ones_survive_kills(kind: Kind) -> Result<()> {
     pair.source.run_script(sql.as_bytes())?;
     pair.source.run_script(include_str!("../cases/ctas_huge/source.sql").replace("d;", "e;").as_bytes())?;
     let seed = seed("large_ones_survive_kills");
-    let mut random = rand::rngs::StdRng::seed_from_u64(seed);
+    let mut random = StdRng::seed_from_u64(seed);
     for round in 0..8 {
         let running = pair.begin(&["--until-end"])?;
         thread::sleep(Duration::from_millis(random.random_range(300..2000)));

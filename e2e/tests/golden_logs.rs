@@ -2,6 +2,8 @@
 //! replicates them from the file and from that server. Replica and target must then hold the same; and the target's own binary log has
 //! whole rows where the source's has.
 
+#![allow(clippy::expect_used, clippy::indexing_slicing, clippy::panic, clippy::print_stderr, reason = "a test")]
+
 use anyhow::{Context, Result, ensure};
 use e2e::checksum::assert_equal;
 use e2e::heddle::replicate;

@@ -1,6 +1,8 @@
 //! `heddle inspect` and `heddle simulate` on logs that real servers wrote, with a bottleneck planted in each: it has to be
 //! the first that is named.
 
+#![allow(clippy::expect_used, clippy::indexing_slicing, clippy::panic, clippy::print_stderr, reason = "a test")]
+
 use anyhow::{Context, Result, ensure};
 use e2e::heddle::Heddle;
 use e2e::server::{Kind, MARIADB_10_11, MYSQL_9_7, Server};

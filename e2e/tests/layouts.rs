@@ -1,6 +1,8 @@
 //! Columns that get other types without a word in the log: a rolling change, the target first, then the source with `sql_log_bin=0`. Each row has the types
 //! that its own table map says.
 
+#![allow(clippy::expect_used, clippy::indexing_slicing, clippy::panic, clippy::print_stderr, reason = "a test")]
+
 use anyhow::Result;
 use e2e::pair::Pair;
 use e2e::server::{Kind, MARIADB_10_11, MYSQL_9_7};
@@ -17,9 +19,10 @@ const BEFORE: &str = "USE d; UPDATE amounts SET v = 1.5 WHERE id = 1; INSERT INT
 const AFTER: &str = "USE d; UPDATE amounts SET v = 2.5 WHERE id = 2; INSERT INTO amounts VALUES (6, 4.5), (7, 7); UPDATE amounts SET v = 9 WHERE id = 3;";
 
 fn rolling_change(kind: Kind) -> Result<()> {
-    let conversions = match kind.is_mariadb() {
-        true => "--slave-type-conversions=ALL_NON_LOSSY",
-        false => "--replica-type-conversions=ALL_NON_LOSSY",
+    let conversions = if kind.is_mariadb() {
+        "--slave-type-conversions=ALL_NON_LOSSY"
+    } else {
+        "--replica-type-conversions=ALL_NON_LOSSY"
     };
     let pair = Pair::start_with(kind, &[], &[conversions])?;
     pair.source.execute(TABLES)?;

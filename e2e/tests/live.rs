@@ -1,6 +1,8 @@
 //! Heddle under load, and what a channel survives: signals, crashes of heddle and of both servers, every way to stop.
 //! Random moments come from a seed; `HEDDLE_SEED=N` repeats a run.
 
+#![allow(clippy::expect_used, clippy::indexing_slicing, clippy::panic, clippy::print_stderr, reason = "a test")]
+
 use anyhow::{Context, Result, ensure};
 use e2e::checksum::assert_equal;
 use e2e::heddle::heddle;

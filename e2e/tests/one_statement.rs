@@ -1,6 +1,8 @@
 //! When the target keeps up a group is one statement, its progress a row in it: on every version, and as right as with statements; whatever the
 //! target is set to do to statements and transactions of its clients.
 
+#![allow(clippy::expect_used, clippy::indexing_slicing, clippy::panic, clippy::print_stderr, reason = "a test")]
+
 use std::thread;
 use std::time::Duration;
 
@@ -60,7 +62,7 @@ fn small_groups(server: &str, order: &str) -> Result<()> {
     ensure!(commits(&pair)? - before.0 <= most, "groups were committed by statements");
     if order == "preserve" {
         let status = status(&pair)?;
-        ensure!(number(&status, "low_water")? == before.1 + ROWS as f64, "{status}");
+        ensure!((number(&status, "low_water")? - before.1 - ROWS as f64).abs() < 0.5, "{status}");
         let last = pair.source.current_log()?;
         let file = last.file_name().context("a log has a name")?.to_string_lossy().into_owned();
         ensure!(status["source_position"].as_str().is_some_and(|at| at.starts_with(&file)), "{file}: {status}");

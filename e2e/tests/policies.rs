@@ -2,6 +2,8 @@
 //! secondary key, a foreign key with a cascade, a table without a key, several schemas and domains, definitions, XA, a long and a huge
 //! transaction. In the source's order a reader looks all the while for a state that the source never had.
 
+#![allow(clippy::expect_used, clippy::indexing_slicing, clippy::panic, clippy::print_stderr, reason = "a test")]
+
 use anyhow::{Context, Result, ensure};
 use e2e::checksum::{Checksums, assert_equal, contents, differences};
 use e2e::heddle::{Heddle, heddle};

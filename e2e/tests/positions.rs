@@ -1,6 +1,8 @@
 //! Positions where the log does not say them: since 11.4 MariaDB (`binlog_legacy_event_pos=OFF`, the default) writes 0 for the end of every event
 //! between a transaction's GTID and its commit, of statements as of rows.
 
+#![allow(clippy::expect_used, clippy::indexing_slicing, clippy::panic, clippy::print_stderr, reason = "a test")]
+
 use anyhow::{Context, Result, ensure};
 use binlog::Kind;
 use e2e::native;

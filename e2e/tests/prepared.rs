@@ -1,5 +1,7 @@
 //! XA transactions that are prepared and ended apart: each is ended once, whoever ends it, in whatever order, through kills.
 
+#![allow(clippy::expect_used, clippy::indexing_slicing, clippy::panic, clippy::print_stderr, reason = "a test")]
+
 use std::fmt::Write;
 use std::thread;
 use std::time::Duration;

@@ -1,6 +1,8 @@
 //! Bad input: each ends with a message that says what is wrong and what to do, a non-zero exit, and nothing lost. Where the cause
 //! can be repaired, it is, and the same command then finishes the work. Files: `refused_files`.
 
+#![allow(clippy::expect_used, clippy::indexing_slicing, clippy::panic, clippy::print_stderr, reason = "a test")]
+
 use anyhow::{Context, Result, ensure};
 use e2e::checksum::{contents, differences};
 use e2e::heddle::{Heddle, Run, binary, heddle};
@@ -409,7 +411,7 @@ fn same_server_id(kind: Kind) -> Result<()> {
     let first = begin(&pair.target)?;
     let dumps = "SELECT COUNT(*) FROM information_schema.processlist WHERE command LIKE 'Binlog Dump%'";
     while pair.source.scalar(dumps)? != "1" {
-        std::thread::sleep(std::time::Duration::from_millis(20));
+        thread::sleep(Duration::from_millis(20));
     }
     let second = begin(&other)?;
     refused_with_remedy(&first.wait()?, &["same server_uuid/server_id", "--server-id"])?;
@@ -425,7 +427,7 @@ fn two_on_one_channel(kind: Kind) -> Result<()> {
     // It holds the channel once it has applied something.
     while pair.target.scalar("SELECT COUNT(*) FROM d.t WHERE id = 9")? != "1" {
         ensure!(!first.has_ended()?, "the first ended: {}", first.wait()?);
-        std::thread::sleep(std::time::Duration::from_millis(20));
+        thread::sleep(Duration::from_millis(20));
     }
     let relay = pair.target.dir().join("other-relay").display().to_string();
     let second =

@@ -1,5 +1,7 @@
 //! Binary log files that are not what they should be, and ends that they do not have: refused as in `refusals`, and gone on with when they are whole.
 
+#![allow(clippy::expect_used, clippy::indexing_slicing, clippy::panic, clippy::print_stderr, reason = "a test")]
+
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, ensure};
@@ -153,7 +155,7 @@ fn cut_between_transactions(bytes: &mut Vec<u8>) {
     bytes.truncate(last);
 }
 
-#[allow(clippy::ptr_arg)] // One of several ways to spoil a file.
+#[expect(clippy::ptr_arg, reason = "one of several ways to spoil a file")]
 fn flip(bytes: &mut Vec<u8>) {
     let middle = bytes.len() * 2 / 3;
     bytes[middle] ^= 0x10;

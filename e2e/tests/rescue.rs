@@ -3,6 +3,8 @@
 //! Every test ends in the same way: native replication goes on by itself, then both servers hold the same and name the same GTIDs.
 //! Random moments come from a seed; `HEDDLE_SEED=N` repeats a run, `HEDDLE_RESCUE_INTERRUPTIONS=N` sets how many there are in one test.
 
+#![allow(clippy::expect_used, clippy::indexing_slicing, clippy::panic, clippy::print_stderr, reason = "a test")]
+
 use anyhow::{Context, Result, bail, ensure};
 use e2e::checksum::{assert_equal, contents, differences};
 use e2e::heddle::{Heddle, Run, heddle};

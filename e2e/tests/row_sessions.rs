@@ -1,5 +1,7 @@
 //! Values that MySQL works out anew when it applies rows come out as in the session that changed them: its time zone, SQL mode and names of days.
 
+#![allow(clippy::expect_used, clippy::indexing_slicing, clippy::panic, clippy::print_stderr, reason = "a test")]
+
 use anyhow::{Result, ensure};
 use e2e::pair::Pair;
 use e2e::server::{MYSQL_9_7, Server};

@@ -1,5 +1,7 @@
 //! Statements of the source that share a target transaction: each is executed once and in order, whatever comes in between.
 
+#![allow(clippy::expect_used, clippy::indexing_slicing, clippy::panic, clippy::print_stderr, reason = "a test")]
+
 use std::fmt::Write;
 use std::thread;
 use std::time::Duration;

@@ -4,6 +4,8 @@
 //! source with each tracking that it knows, and on an intermediate server that applies it with one thread. Then the tags in
 //! the logs against the engine's, with the tables as the server describes them.
 
+#![allow(clippy::expect_used, clippy::indexing_slicing, clippy::panic, clippy::print_stderr, reason = "a test")]
+
 use anyhow::{Context, Result, bail, ensure};
 use e2e::logged;
 use e2e::native;

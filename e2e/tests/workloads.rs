@@ -1,6 +1,8 @@
 //! `heddle inspect` on the logs of workloads as people have them, each made on a real server with a bottleneck planted in it: the summary names that
 //! first.
 
+#![allow(clippy::expect_used, clippy::indexing_slicing, clippy::panic, clippy::print_stderr, reason = "a test")]
+
 use anyhow::{Context, Result, ensure};
 use e2e::heddle::Heddle;
 use e2e::server::{Kind, MARIADB_10_11, MYSQL_9_7, Server};

@@ -3,6 +3,7 @@
 use super::text::thousands;
 
 /// How an axis is labelled.
+#[derive(Debug)]
 pub enum Axis {
     /// Numbers; logarithmic if it says so, and then the y axis is, too, where values differ much.
     Numbers { log: bool },
@@ -67,7 +68,7 @@ pub fn short(value: f64) -> String {
         v if v >= 10_000.0 => {
             format!("{:.2}", value / 1e3).trim_end_matches('0').trim_end_matches('.').to_owned() + "k"
         }
-        v if v >= 100.0 || value == value.trunc() => thousands(value.round() as u64),
+        v if v >= 100.0 || value.fract() == 0.0 => thousands(value.round() as u64),
         v if v >= 10.0 => format!("{value:.1}"),
         _ => format!("{value:.2}"),
     }

@@ -6,6 +6,7 @@ use super::axis::{Axis, YAxis, label, short, ticks};
 use super::text::escape;
 
 /// One line of a chart: (x, y), by x; a gap where y is not a number.
+#[derive(Debug)]
 pub struct Line {
     pub name: String,
     pub points: Vec<(f64, f64)>,

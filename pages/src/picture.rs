@@ -4,6 +4,7 @@ use std::fmt::Write as _;
 
 use super::text::{escape, thousands};
 
+#[derive(Debug)]
 pub struct Bar {
     pub label: String,
     pub value: f64,
@@ -50,6 +51,7 @@ pub fn bars(title: &str, unit: &str, bars: &[Bar]) -> String {
 }
 
 /// One value against another, both above 0.
+#[derive(Debug)]
 pub struct Point {
     pub x: f64,
     pub y: f64,

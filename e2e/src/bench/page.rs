@@ -11,6 +11,7 @@ fresh copy of the state before the workload and connects to the source that has 
 until the last transaction is committed on the target. All rows of all tables are compared at the end; a difference ends the benchmark.
 ";
 
+#[derive(Debug)]
 pub struct Page {
     path: PathBuf,
     text: String,
@@ -51,9 +52,12 @@ impl Page {
 fn with_section(text: &str, name: &str, section: &str) -> String {
     let (begin, end) = markers(name);
     let whole = format!("{begin}{section}{end}");
-    let old = text.find(&begin).and_then(|from| Some((from, from + text.get(from..)?.find(&end)? + end.len())));
-    match old {
-        Some((from, to)) => format!("{}{whole}{}", &text[..from], &text[to..]),
+    let around = || {
+        let (before, rest) = text.split_once(&begin)?;
+        Some((before, rest.split_once(&end)?.1))
+    };
+    match around() {
+        Some((before, after)) => format!("{before}{whole}{after}"),
         None => format!("{}\n\n{whole}", text.trim_end()),
     }
 }

@@ -24,6 +24,7 @@ pub struct Workload {
     pub load: Load,
 }
 
+#[derive(Debug)]
 pub struct Stage {
     pub source: Server,
     /// Stopped; its data folder is what a contender gets a copy of.

@@ -4,6 +4,8 @@
 //! Arguments: `--mebibytes N` of logs, in files of 64 (1024), `--repeat N` (3; the median counts),
 //! `--server NAME` (mysql-9.7), `--output FILE`.
 
+#![allow(clippy::print_stderr, clippy::print_stdout, reason = "says what it does")]
+
 use anyhow::{Context, Result, ensure};
 use e2e::bench::arguments::{each, line};
 use e2e::bench::page::Page;
@@ -19,9 +21,9 @@ use std::time::Instant;
 
 const SCRIPT: &str = "oltp_write_only";
 /// For the AMIL of a file, as it is worked out by hand: intervals from the largest last_committed so far.
-const AWK: &str = r#"match($0, /last_committed=[0-9]+/) { last = substr($0, RSTART + 15, RLENGTH - 15) + 0
+const AWK: &str = r"match($0, /last_committed=[0-9]+/) { last = substr($0, RSTART + 15, RLENGTH - 15) + 0
     match($0, /sequence_number=[0-9]+/); number = substr($0, RSTART + 16, RLENGTH - 16) + 0
-    if (last > most) most = last; sum += number - most; n++ } END { if (n) print sum / n }"#;
+    if (last > most) most = last; sum += number - most; n++ } END { if (n) print sum / n }";
 
 struct Arguments {
     mebibytes: u64,
@@ -65,6 +67,7 @@ fn make(server: &Server, bytes: u64) -> Result<Vec<PathBuf>> {
 }
 
 /// Wall time in seconds and the most memory in bytes.
+#[expect(unsafe_code, reason = "wait4(2): std and rustix do not give a child's usage")]
 fn cost(arguments: &[String]) -> Result<(f64, u64)> {
     let began = Instant::now();
     let child = Command::new(binary()?).args(arguments).stdout(Stdio::null()).spawn().context("starting heddle")?;
@@ -188,7 +191,7 @@ fn main() -> Result<()> {
         let table = row.first().context("a table")?;
         let answer = server.scalar(&format!("SHOW CREATE TABLE sbtest.{table}"))?;
         let (_, definition) = answer.split_once('\t').context("a definition")?;
-        writeln!(dump, "{};", definition)?;
+        writeln!(dump, "{definition};")?;
     }
     std::fs::write(&schema, dump)?;
     server.stop()?;
@@ -197,7 +200,7 @@ fn main() -> Result<()> {
     let mut line_of = vec!["inspect", "--json", "--quick"];
     let files = bench.files();
     line_of.extend(files.iter().map(String::as_str));
-    let transactions = heddle(&line_of)?.successful()?.summary()?["transactions"].as_u64().context("transactions")?;
+    let transactions = heddle(&line_of)?.successful()?.number("transactions")?;
     let mut text = section(&bench, arguments.kind, &version, transactions)?;
     let command = format!("bench/inspect {}", line());
     write!(text, "\nMeasured on {}, with `{}`.\n\n", machine(), command.trim_end())?;

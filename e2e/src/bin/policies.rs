@@ -8,6 +8,8 @@
 //! longer; careless: neither log is synced), `--domains N` (MariaDB: the
 //! sessions' work is spread over so many, default 1), `--output FILE`.
 
+#![allow(clippy::print_stderr, clippy::print_stdout, reason = "says what it does")]
+
 use anyhow::{Context, Result, bail, ensure};
 use e2e::bench::arguments::{each, line, list, load};
 use e2e::bench::page::Page;
@@ -96,7 +98,7 @@ fn arguments() -> Result<Arguments> {
     };
     each(|name, value| {
         match name {
-            "--script" => parsed.script = value.to_owned(),
+            "--script" => value.clone_into(&mut parsed.script),
             "--servers" => parsed.kinds = list(value)?,
             "--policies" => parsed.policies = list(value)?,
             "--workers" => parsed.workers = list(value)?,
@@ -121,9 +123,10 @@ fn arguments() -> Result<Arguments> {
 /// The source's sessions commit together although it does not wait for a disk: only then do MariaDB's commit ids and MySQL's clock
 /// say that anything may run side by side.
 fn grouping_source(kind: Kind, sessions: u32) -> [String; 4] {
-    let [delay, count] = match kind.is_mariadb() {
-        true => ["binlog-commit-wait-usec", "binlog-commit-wait-count"],
-        false => ["binlog-group-commit-sync-delay", "binlog-group-commit-sync-no-delay-count"],
+    let [delay, count] = if kind.is_mariadb() {
+        ["binlog-commit-wait-usec", "binlog-commit-wait-count"]
+    } else {
+        ["binlog-group-commit-sync-delay", "binlog-group-commit-sync-no-delay-count"]
     };
     let [sync, flush] = FAST.map(str::to_owned);
     [sync, flush, format!("--{delay}=2000"), format!("--{count}={sessions}")]
@@ -233,7 +236,12 @@ impl<'a> Replica<'a> {
             let before = self.commits()?;
             let run = self.apply(setting, Some(stretch))?;
             let (summary, after) = (run.summary()?, self.commits()?);
-            let number = |name: &str| summary[name].as_f64().with_context(|| format!("no {name} in the summary"));
+            let number = |name: &str| {
+                summary
+                    .get(name)
+                    .and_then(serde_json::Value::as_f64)
+                    .with_context(|| format!("no {name} in the summary"))
+            };
             let (transactions, seconds) = (number("transactions")?, number("applying_seconds")?);
             let measured = Measured {
                 rate: transactions / seconds.max(1e-9),

@@ -4,6 +4,8 @@
 //! Arguments: `--transactions N` behind (default 100000), `--rate N` transactions a second meanwhile (500), `--sessions N` (16),
 //! `--tables N` (8), `--rows N` (50000), `--servers NAME,…`, `--output FILE` (a section of docs/benchmarks.md).
 
+#![allow(clippy::print_stderr, clippy::print_stdout, reason = "says what it does")]
+
 use anyhow::{Context, Result, ensure};
 use e2e::bench::arguments::{each, list, load};
 use e2e::bench::page::Page;

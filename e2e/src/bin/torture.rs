@@ -1,6 +1,8 @@
 //! Long tests, for the nightly script and for repeating what it has found: kills, random workloads, the matrix of servers.
 //! Every run prints the command that repeats it.
 
+#![allow(clippy::print_stderr, clippy::print_stdout, reason = "says what it does")]
+
 use anyhow::{Context, Result, bail, ensure};
 use e2e::crash::Crashes;
 use e2e::random;
@@ -22,10 +24,9 @@ const COMPATIBILITY: &str = "# Compatibility\n\n\
 
 fn main() -> Result<()> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
-    let (own, options) = match arguments.iter().position(|argument| argument == "--") {
-        Some(at) => (&arguments[..at], arguments[at + 1..].to_vec()),
-        None => (&arguments[..], Vec::new()),
-    };
+    let mut parts = arguments.splitn(2, |argument| argument == "--");
+    let own = parts.next().unwrap_or_default();
+    let options = parts.next().unwrap_or_default().to_vec();
     let own: Vec<&str> = own.iter().map(String::as_str).collect();
     match own.as_slice() {
         ["crash", kind, victim, kills, seed] => {

@@ -27,7 +27,7 @@ pub(super) static SPEC: PolicySpec = PolicySpec {
         blocked_by: "every transaction, but for its commit",
     },
     requires: Requirements { counts_on: CountsOn::BegunCommits, ..Requirements::NONE },
-    make: make,
+    make,
 };
 
 fn make(setting: &Setting<'_>) -> Box<dyn Policy> {

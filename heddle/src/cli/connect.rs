@@ -73,22 +73,24 @@ fn prompt(text: &str) -> Result<String> {
 /// Switches the terminal's echo off, and back when it goes.
 struct Hidden(Option<libc::termios>);
 
+#[expect(unsafe_code, reason = "termios(3)")]
 impl Hidden {
     fn new() -> Self {
         // SAFETY: `tcgetattr` fills the zeroed struct or says so; both calls take a descriptor that is always open.
         unsafe {
             let mut now: libc::termios = std::mem::zeroed();
-            if libc::tcgetattr(libc::STDIN_FILENO, &mut now) != 0 {
+            if libc::tcgetattr(libc::STDIN_FILENO, &raw mut now) != 0 {
                 return Self(None);
             }
             let mut hidden = now;
             hidden.c_lflag &= !libc::ECHO;
-            libc::tcsetattr(libc::STDIN_FILENO, libc::TCSANOW, &hidden);
+            libc::tcsetattr(libc::STDIN_FILENO, libc::TCSANOW, &raw const hidden);
             Self(Some(now))
         }
     }
 }
 
+#[expect(unsafe_code, reason = "termios(3)")]
 impl Drop for Hidden {
     fn drop(&mut self) {
         if let Some(before) = &self.0 {

@@ -126,7 +126,7 @@ pub fn run(args: &DemoArgs) -> Result<ExitCode> {
     } else {
         let heddle = std::env::args().next().unwrap_or_else(|| "heddle".to_owned());
         let kept = args.keep.as_ref().map(|dir| dir.display().to_string());
-        print!("{}", report::conclusion(&report, &heddle, kept.as_deref(), style));
+        say!("{}", report::conclusion(&report, &heddle, kept.as_deref(), style).trim_end());
     }
     let code = if report.states_equal { super::EXIT_OK } else { super::EXIT_FAILED };
     Ok(ExitCode::from(code))

@@ -34,6 +34,7 @@ use apply::mysql::server::sql::quote;
 Passwords: HEDDLE_TARGET_PASSWORD for the replica, HEDDLE_SOURCE_PASSWORD for the source (else the replica's is tried), option files, or a
 prompt. Exit codes: 0 native replication runs (or: nothing was to be done) · 1 nothing was changed, the message says why · 3 the
 replica does not replicate by itself: run the same command again, or with --abort")]
+#[expect(clippy::struct_excessive_bools, reason = "flags of the command line")]
 pub struct RescueArgs {
     /// The replica: mysql://user@host:port[?…], an account that may steer replication
     #[arg(value_name = "REPLICA")]
@@ -137,7 +138,7 @@ fn source(args: &RescueArgs, replica: &ConnectOptions) -> Result<run::SourceOpti
         base.password = Some(Secret::new(password));
     }
     if let Some(user) = &args.source_user {
-        base.user = user.clone();
+        base.user.clone_from(user);
     }
     let from_replica = args.replication_account;
     Ok(Box::new(move |status: &ReplicaStatus, connection: &mut Connection| {

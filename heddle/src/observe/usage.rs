@@ -12,11 +12,12 @@ pub struct Usage {
 
 impl Usage {
     /// getrusage(2). Zero if the kernel does not tell.
+    #[expect(unsafe_code, reason = "rustix does not have getrusage(2)")]
     pub fn now() -> Self {
         // SAFETY: all zeroes is a valid `rusage`, and the call writes nothing else.
         let usage = unsafe {
             let mut usage: libc::rusage = std::mem::zeroed();
-            (libc::getrusage(libc::RUSAGE_SELF, &mut usage) == 0).then_some(usage)
+            (libc::getrusage(libc::RUSAGE_SELF, &raw mut usage) == 0).then_some(usage)
         };
         usage.map_or_else(Self::default, |usage| Self {
             cpu: duration(usage.ru_utime) + duration(usage.ru_stime),

@@ -92,9 +92,10 @@ fn where_from(spec: &Spec, live: Option<&SourceState>) -> Result<Option<String>>
         (None, gtids) if !gtids.is_empty() => format!("after GTIDs {gtids}"),
         (None, _) => "with the first event of the oldest log".to_owned(),
     };
-    Ok(Some(match start.is_new {
-        true => format!("a new channel, {place}"),
-        false => format!("goes on {place}, after {} transactions", start.mark.seq),
+    Ok(Some(if start.is_new {
+        format!("a new channel, {place}")
+    } else {
+        format!("goes on {place}, after {} transactions", start.mark.seq)
     }))
 }
 

@@ -382,7 +382,7 @@ mod tests {
                 end: "b.000001:4".parse().unwrap(),
                 executed: GtidState::None,
                 now_us: 0,
-                replicated: Default::default(),
+                replicated: binlog::gtids::GtidPos::default(),
                 logs: Vec::new(),
                 purged: false,
             };

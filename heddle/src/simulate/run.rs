@@ -41,7 +41,7 @@ pub fn all(
 pub fn applicable(trace: &Trace) -> Vec<Model> {
     let fits = |model: &Model| match model {
         Model::Serial => true,
-        Model::Heddle { policy, .. } => fits(*policy, trace),
+        Model::Heddle { policy, .. } => fits(policy, trace),
         Model::LogicalClock { tags: sim::replica::Tags::Source, .. } => trace.has_tags,
         Model::Database | Model::LogicalClock { .. } => !trace.has_groups,
         Model::MariaDb { .. } => trace.has_groups,

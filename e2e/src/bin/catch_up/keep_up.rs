@@ -18,9 +18,10 @@ const TIME: Duration = Duration::from_secs(15);
 const SETTLE: Duration = Duration::from_secs(3);
 
 fn contenders(kind: Kind) -> Vec<Named> {
-    let native: &[&str] = match kind.is_mariadb() {
-        true => &["--slave-parallel-threads=8", "--slave-parallel-mode=optimistic"],
-        false => &["--replica-parallel-workers=8"],
+    let native: &[&str] = if kind.is_mariadb() {
+        &["--slave-parallel-threads=8", "--slave-parallel-mode=optimistic"]
+    } else {
+        &["--replica-parallel-workers=8"]
     };
     vec![("native, 8 workers", Contender::Native(native)), ("heddle, as it comes", Contender::Heddle(&[]))]
 }

@@ -6,6 +6,8 @@
 //! `--rates N,…` (keep-up: transactions per second; 1000,3000), `--only TEXT[|TEXT…]` (contenders whose name holds one of these),
 //! `--workloads TEXT[|TEXT…]` (likewise), `--output FILE`.
 
+#![allow(clippy::print_stderr, clippy::print_stdout, reason = "says what it does")]
+
 mod contenders;
 mod keep_up;
 mod receive;
@@ -57,8 +59,8 @@ fn arguments() -> Result<Arguments> {
             "--transactions" => parsed.transactions = value.parse()?,
             "--sessions" => parsed.sessions = value.parse()?,
             "--servers" => parsed.kinds = list(value)?,
-            "--only" => parsed.only = value.to_owned(),
-            "--workloads" => parsed.workloads = value.to_owned(),
+            "--only" => value.clone_into(&mut parsed.only),
+            "--workloads" => value.clone_into(&mut parsed.workloads),
             "--repeat" => parsed.repeat = value.parse()?,
             "--rates" => parsed.rates = list(value)?,
             "--output" => parsed.output = value.into(),
@@ -90,9 +92,10 @@ impl Arguments {
             "" => String::new(),
             _ => format!(" --{name} '{value}'"),
         };
-        let servers = match self.kinds == KINDS {
-            true => String::new(),
-            false => self.kinds.iter().map(Kind::to_string).collect::<Vec<_>>().join(","),
+        let servers = if self.kinds == KINDS {
+            String::new()
+        } else {
+            self.kinds.iter().map(Kind::to_string).collect::<Vec<_>>().join(",")
         };
         let rates = match section {
             "keep-up" if self.rates != RATES => self.rates.iter().map(u32::to_string).collect::<Vec<_>>().join(","),

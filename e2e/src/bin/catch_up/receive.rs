@@ -53,7 +53,7 @@ fn receive(stage: &Stage, tables: u32, bytes: u64) -> Result<(f64, f64)> {
     heddle.terminate()?;
     lock.execute("UNLOCK TABLES")?;
     let run = heddle.wait()?.successful()?;
-    let cpu = run.summary()?["cpu_seconds"].as_f64().context("cpu_seconds")?;
+    let cpu = run.summary()?.get("cpu_seconds").and_then(serde_json::Value::as_f64).context("cpu_seconds")?;
     Ok((seconds.as_secs_f64(), cpu))
 }
 

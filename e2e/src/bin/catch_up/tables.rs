@@ -60,12 +60,13 @@ impl Table {
         for line in &self.lines {
             let cpu = median(line.runs.iter().map(|run| run.server_cpu));
             let ours = line.runs.iter().filter_map(|run| run.heddle);
-            let (share, memory) = match line.runs.iter().any(|run| run.heddle.is_some()) {
-                true => (
+            let (share, memory) = if line.runs.iter().any(|run| run.heddle.is_some()) {
+                (
                     format!("{:.0} %", 100.0 * median(ours.clone().map(|(cpu, _)| cpu)) / cpu),
                     format!("{:.0} MiB", median(ours.map(|(_, memory)| memory as f64)) / f64::from(1 << 20)),
-                ),
-                false => ("–".to_owned(), "–".to_owned()),
+                )
+            } else {
+                ("–".to_owned(), "–".to_owned())
             };
             writeln!(
                 text,

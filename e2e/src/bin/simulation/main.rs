@@ -7,6 +7,8 @@
 //! Arguments: `--transactions N` (default 3000; heavier workloads make a share of it), `--grouped N` (times as many for groups, 10), `--sessions N` (16), `--workers N,…` (4,16),
 //! `--servers NAME,…`, `--workloads TEXT` (those whose title holds it), `--disk slow` (each fsync of the replicas takes 2 ms longer, the same on any machine), `--keep DIR` (logs and figures of each stage, to look into), `--output FILE`.
 
+#![allow(clippy::print_stderr, clippy::print_stdout, reason = "says what it does")]
+
 mod page;
 mod stages;
 
@@ -49,7 +51,7 @@ fn arguments(dir: &Path) -> Result<Arguments> {
             "--sessions" => parsed.sessions = value.parse()?,
             "--workers" => parsed.workers = list(value)?,
             "--servers" => parsed.kinds = list(value)?,
-            "--workloads" => parsed.workloads = value.to_owned(),
+            "--workloads" => value.clone_into(&mut parsed.workloads),
             "--disk" => {
                 ensure!(value == "slow", "known is slow");
                 parsed.options.push(slow_disk::option(dir)?);

@@ -187,9 +187,9 @@ fn measured(
     let stage = Stage::new(kind, workload)?;
     let of_replicas: Vec<&str> = arguments.options.iter().map(String::as_str).collect();
     let report = predict(&stage, settings, &of_replicas, costs)?;
-    let transactions = report["transactions"].as_u64().context("transactions")?;
+    let transactions = number(&report, "transactions")?;
     ensure!(transactions > 0, "no transactions");
-    let serial = report["serial_transactions_per_second"].as_f64().context("one after the other")?;
+    let serial = report.get("serial_transactions_per_second").and_then(Value::as_f64).context("one after the other")?;
     let (mut lines, mut failed) = (Vec::new(), 0);
     for setting in settings {
         let options: Vec<&str> = setting.options.iter().map(String::as_str).collect();
@@ -225,8 +225,8 @@ fn measured(
         version: version(&stage.source)?,
         workload: workload.title,
         transactions,
-        rows: report["rows"].as_u64().context("rows")?,
-        costs: report["costs"].to_string(),
+        rows: number(&report, "rows")?,
+        costs: report.get("costs").context("costs")?.to_string(),
         lines,
         failed,
     };
@@ -246,4 +246,8 @@ fn keep(dir: &Path, stage: &Stage, report: &Value, lines: &[Line]) -> Result<()>
         .collect();
     std::fs::write(dir.join("measured.json"), serde_json::to_vec_pretty(&measured)?)?;
     Ok(())
+}
+
+fn number(report: &Value, field: &str) -> Result<u64> {
+    report.get(field).and_then(Value::as_u64).with_context(|| format!("no {field} in the report"))
 }

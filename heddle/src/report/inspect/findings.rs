@@ -263,9 +263,10 @@ fn unknown_keys(report: &InspectReport, findings: &mut Vec<Finding>) {
     }
     let share: f64 = unknown.iter().filter_map(|table| table.critical_share).sum();
     let rows: u64 = unknown.iter().map(|table| table.rows).sum();
-    let waits = match share >= SHARE_MIN {
-        true => format!("; {} of the critical path waits for these tables", percent(share)),
-        false => String::new(),
+    let waits = if share >= SHARE_MIN {
+        format!("; {} of the critical path waits for these tables", percent(share))
+    } else {
+        String::new()
     };
     findings.push(Finding {
         kind: "keys_unknown".to_owned(),

@@ -221,7 +221,7 @@ pub fn page(report: &SimulateReport) -> String {
     body.push_str("<section><h2>Speedup by number of workers</h2>");
     plots(&mut body, report);
     body.push_str("</section><section><h2>Transactions a second</h2>");
-    let mut heads = vec!["".to_owned()];
+    let mut heads = vec![String::new()];
     heads.extend(report.workers.iter().map(ToString::to_string));
     heads.push("worth it".to_owned());
     let heads: Vec<&str> = heads.iter().map(String::as_str).collect();

@@ -228,7 +228,7 @@ mod tests {
             let records = || scanned.iter().flat_map(|scanned| &scanned.records);
             assert_eq!(records().count(), 300);
             let of = |count: fn(&engine::survey::Record) -> u64| records().map(count).sum::<u64>();
-            let (rows, moves) = (of(|record| record.rows()), of(|record| record.inserts + record.deletes));
+            let (rows, moves) = (of(engine::survey::Record::rows), of(|record| record.inserts + record.deletes));
             assert_eq!(rows, 6000);
             assert!((moves as f64 / rows as f64 - moved).abs() < 0.01, "{moves} of {rows}");
         }
