@@ -128,7 +128,7 @@ pub fn run(args: &DemoArgs) -> Result<ExitCode> {
         let kept = args.keep.as_ref().map(|dir| dir.display().to_string());
         say!("{}", report::conclusion(&report, &heddle, kept.as_deref(), style).trim_end());
     }
-    let code = if report.states_equal { super::EXIT_OK } else { super::EXIT_FAILED };
+    let code = if report.states_equal { super::exit::EXIT_OK } else { super::exit::EXIT_FAILED };
     Ok(ExitCode::from(code))
 }
 

@@ -16,7 +16,7 @@ use super::connect::{self, End};
 use super::signals::Signals;
 use crate::inspect::live::{self, Live};
 use crate::inspect::{parquet, pipeline, schema};
-use crate::report::inspect::model::Limits;
+use crate::report::inspect::build::Limits;
 use crate::report::inspect::{InspectReport, html, text};
 use crate::report::out::{may_colour, say};
 use channel::source::is_url;
@@ -117,7 +117,7 @@ pub fn run(args: &InspectArgs) -> Result<ExitCode> {
     } else {
         say!("{}", text::summary(&report, may_colour(&std::io::stdout())).trim_end());
     }
-    Ok(ExitCode::from(if partial { super::EXIT_PARTIAL } else { super::EXIT_OK }))
+    Ok(ExitCode::from(if partial { super::exit::EXIT_PARTIAL } else { super::exit::EXIT_OK }))
 }
 
 fn read_live<'s>(

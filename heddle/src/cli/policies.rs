@@ -56,7 +56,7 @@ pub fn run(args: &PoliciesArgs) -> Result<ExitCode> {
     } else {
         say!("{}", text(policy::ALL));
     }
-    Ok(ExitCode::from(super::EXIT_OK))
+    Ok(ExitCode::from(super::exit::EXIT_OK))
 }
 
 fn json(list: Policies) -> Vec<serde_json::Value> {

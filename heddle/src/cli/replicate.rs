@@ -14,8 +14,8 @@ use engine::policy::{self, PolicyOptions, PolicySpec};
 use engine::schedule::{CommitOrder, Grouping};
 use engine::tags::Generation;
 
-use super::Usage;
 use super::connect::{self, End};
+use super::exit::Usage;
 use super::feed::{FeedArgs, Workers};
 use super::signals::stop_without_gaps;
 use crate::observe::progress::Progress;
@@ -293,7 +293,7 @@ fn finish(summary: &Summary, json: bool) -> Result<ExitCode> {
     } else {
         say!("{}", summary.text());
     }
-    let Some(error) = &summary.error else { return Ok(ExitCode::from(super::EXIT_OK)) };
+    let Some(error) = &summary.error else { return Ok(ExitCode::from(super::exit::EXIT_OK)) };
     complain!("heddle: the channel stopped: {}", error.message);
     if !error.place.is_empty() {
         complain!("  where: {}", error.place);
@@ -301,5 +301,5 @@ fn finish(summary: &Summary, json: bool) -> Result<ExitCode> {
     if !error.remedy.is_empty() {
         complain!("  what to do: {}", error.remedy);
     }
-    Ok(ExitCode::from(super::EXIT_FAILED))
+    Ok(ExitCode::from(super::exit::EXIT_FAILED))
 }

@@ -15,7 +15,8 @@ use super::feed::{FeedArgs, Workers};
 use super::signals::stop_without_gaps;
 use crate::report::out::{complain, say};
 use crate::rescue::report::{Outcome, Report};
-use crate::rescue::run::{self, LogBin, Request};
+use crate::rescue::request::{LogBin, Request, SourceOptions};
+use crate::rescue::run;
 use crate::rescue::status::ReplicaStatus;
 use apply::mysql::server::sql::quote;
 
@@ -123,7 +124,7 @@ pub fn run(args: &RescueArgs) -> Result<ExitCode> {
 }
 
 /// How to reach the source, once it is known where the replica has it.
-fn source(args: &RescueArgs, replica: &ConnectOptions) -> Result<run::SourceOptions> {
+fn source(args: &RescueArgs, replica: &ConnectOptions) -> Result<SourceOptions> {
     if let Some(url) = &args.source {
         let options = connect::options(End::Source, url, args.feed.source_defaults_file.as_deref())?;
         return Ok(Box::new(move |_, _| Ok(options.clone())));
@@ -173,12 +174,12 @@ fn finish(report: &Report, json: bool) -> Result<ExitCode> {
         complain!("heddle: {error}");
     }
     let code = match report.outcome {
-        Outcome::Unfinished => super::EXIT_UNFINISHED,
-        Outcome::Refused => super::EXIT_FAILED,
-        Outcome::Looked | Outcome::HandedBack if report.error.is_some() => super::EXIT_FAILED,
-        Outcome::Looked | Outcome::HandedBack => super::EXIT_OK,
+        Outcome::Unfinished => super::exit::EXIT_UNFINISHED,
+        Outcome::Refused => super::exit::EXIT_FAILED,
+        Outcome::Looked | Outcome::HandedBack if report.error.is_some() => super::exit::EXIT_FAILED,
+        Outcome::Looked | Outcome::HandedBack => super::exit::EXIT_OK,
     };
-    if code == super::EXIT_UNFINISHED && report.error.is_some() {
+    if code == super::exit::EXIT_UNFINISHED && report.error.is_some() {
         complain!(
             "heddle: the rescue is not finished, and the replica does not replicate by itself: run the same command again to go on, or with \
              --abort to hand back where it is"

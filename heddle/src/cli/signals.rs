@@ -56,8 +56,12 @@ fn stop_at(signals: &[i32], patient: i32, stop: &Arc<AtomicBool>) -> Result<()> 
     let asked = Arc::new(AtomicBool::new(false));
     for &signal in signals {
         if signal != patient {
-            signal_hook::flag::register_conditional_shutdown(signal, i32::from(super::EXIT_FAILED), Arc::clone(&asked))
-                .context("signal handlers")?;
+            signal_hook::flag::register_conditional_shutdown(
+                signal,
+                i32::from(super::exit::EXIT_FAILED),
+                Arc::clone(&asked),
+            )
+            .context("signal handlers")?;
         }
         signal_hook::flag::register(signal, Arc::clone(&asked))
             .and_then(|_| signal_hook::flag::register(signal, Arc::clone(stop)))

@@ -16,7 +16,7 @@ use super::connect::{self, End};
 use super::inspect::{definitions, may_write, read_files, threads};
 use crate::inspect::pipeline::Found;
 use crate::report::inspect::InspectReport;
-use crate::report::inspect::model::Limits;
+use crate::report::inspect::build::Limits;
 use crate::report::out::say;
 use crate::report::simulate::{PolicyReport, SimulateReport, page, text};
 use crate::simulate::trace::Collector;
@@ -159,7 +159,7 @@ pub fn run(args: &SimulateArgs) -> Result<ExitCode> {
         say!("{}", text(&report).trim_end());
     }
     let partial = !report.problems.is_empty();
-    Ok(ExitCode::from(if partial { super::EXIT_PARTIAL } else { super::EXIT_OK }))
+    Ok(ExitCode::from(if partial { super::exit::EXIT_PARTIAL } else { super::exit::EXIT_OK }))
 }
 
 /// What could not be read.

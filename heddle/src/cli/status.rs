@@ -49,5 +49,5 @@ pub fn run(args: &StatusArgs) -> Result<ExitCode> {
             say!("{}", crate::report::status::text(channel));
         }
     }
-    Ok(ExitCode::from(super::EXIT_OK))
+    Ok(ExitCode::from(super::exit::EXIT_OK))
 }

@@ -63,5 +63,5 @@ pub fn run(args: &StoreArgs) -> Result<ExitCode> {
             }
         }
     }
-    Ok(ExitCode::from(super::EXIT_OK))
+    Ok(ExitCode::from(super::exit::EXIT_OK))
 }

@@ -212,7 +212,7 @@ impl Sink for Writer<'_> {
         let keyed = seen.placed.number > 0;
         let waits_for = match seen.placed.link {
             Link::Free => None,
-            link => Some(crate::report::inspect::model::link_name(link)),
+            link => Some(crate::report::inspect::build::link_name(link)),
         };
         let tagged = record.tags.sequence_number > 0;
         let cells = [

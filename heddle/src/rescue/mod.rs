@@ -2,7 +2,7 @@
 //!
 //! `look` what there is · `status` the servers' words for it · `judge` can it be done · `native` statements for native replication ·
 //! `state` how far a rescue has come, on the replica · `takeover`, `handback` the two ends · `survey` (with `estimate`), `apply` what comes before and in
-//! between · `relay_logs` what the source has purged · `goal` when to stop · `run` one after the other · `report` what is said at the end.
+//! between · `relay_logs` what the source has purged · `goal` when to stop · `request` what is asked for · `run` one after the other · `report` what is said at the end.
 
 mod apply;
 mod estimate;
@@ -13,6 +13,7 @@ pub mod look;
 pub mod native;
 mod relay_logs;
 pub mod report;
+pub mod request;
 pub mod run;
 pub mod state;
 pub mod status;

@@ -15,7 +15,7 @@ use relay::{FileOptions, FileSource, FilesReader, LogReader, Read, RealFs, Relay
 use wire::Connection;
 
 use super::look::Server;
-use super::run::Request;
+use super::request::Request;
 use super::state::Place;
 use super::status::{Positioning, ReplicaStatus};
 use channel::source::open::relay_options;

@@ -1,6 +1,6 @@
 //! How far behind a replica is that keeps up: from the answer to a commit on the source until the change is seen on the target.
 
-use super::Arguments;
+use super::arguments::Arguments;
 use super::contenders::Named;
 use anyhow::Result;
 use e2e::Heddle;

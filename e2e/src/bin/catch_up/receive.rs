@@ -1,6 +1,6 @@
 //! How fast a live source's log becomes heddle's relay log: the target's tables are locked meanwhile, so that nothing is applied.
 
-use super::Arguments;
+use super::arguments::Arguments;
 use anyhow::{Context, Result, ensure};
 use e2e::Heddle;
 use e2e::bench::contender::{Contender, heddle_arguments, target};

@@ -1,6 +1,6 @@
 //! Sections that are tables of transactions per second.
 
-use super::Arguments;
+use super::arguments::Arguments;
 use super::contenders::{self, Named, is_ours};
 use anyhow::{Context, Result, ensure};
 use e2e::bench::contender::{Measured, measure};

@@ -1,6 +1,6 @@
 //! One workload on one server: predicted, then measured.
 
-use super::Arguments;
+use super::arguments::Arguments;
 use anyhow::{Context, Result, ensure};
 use e2e::bench::contender::{Contender, measure, target};
 use e2e::bench::stage::{Stage, Workload};

@@ -1,22 +1,7 @@
 //! From measures to advice: what holds a replica back, the worst first, and what to do about it.
 
-use serde::Serialize;
-
-use super::model::{BarrierReport, ExampleReport, HotTable, InspectReport};
+use super::model::{BarrierReport, Finding, HotTable, InspectReport};
 use crate::report::numbers::{bytes, counted, duration, percent, thousands};
-
-/// One thing that holds a replica back.
-#[derive(Clone, Debug, Serialize)]
-pub struct Finding {
-    /// Stable: `hot_key`, `table_without_key`, `keys_unknown`, a barrier's cause, and so on.
-    pub kind: String,
-    pub title: String,
-    pub evidence: String,
-    pub advice: String,
-    /// Of the critical path; null where it is not measured by that.
-    pub critical_share: Option<f64>,
-    pub example: Option<ExampleReport>,
-}
 
 /// Shares of the critical path below this are not told.
 const SHARE_MIN: f64 = 0.05;

@@ -1,6 +1,7 @@
 //! What `heddle inspect` found, in the form that all its outputs are made from.
 
 mod advice;
+pub mod build;
 pub mod findings;
 pub mod html;
 pub mod model;

@@ -2,8 +2,7 @@
 
 use std::fmt::Write as _;
 
-use super::findings::Finding;
-use super::model::{ExampleReport, HotKeyReport, InspectReport};
+use super::model::{ExampleReport, Finding, HotKeyReport, InspectReport};
 use crate::report::numbers::{bytes, duration, per_second, percent, thousands};
 
 /// Problems that are told one by one.

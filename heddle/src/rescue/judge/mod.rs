@@ -1,0 +1,15 @@
+//! Whether a replica can be rescued: facts in, findings out. Pure.
+//!
+//! `replica` the replica and its applier · `source` the source that answered · `account` what the account may do.
+
+mod account;
+mod findings;
+mod replica;
+mod source;
+#[cfg(test)]
+mod tests;
+
+pub use account::account;
+pub use findings::Findings;
+pub use replica::{applier, logged, replica};
+pub use source::{order, source};

@@ -1,0 +1,192 @@
+//! Facts in, findings out: one row a reason.
+
+use binlog::Flavour;
+use binlog::gtids::GtidState;
+use channel::source::state::SourceState;
+
+use super::*;
+use crate::rescue::look::Server;
+use crate::rescue::request::LogBin;
+use crate::rescue::status::{Columns, ReplicaStatus};
+
+fn status(change: (&str, &str)) -> ReplicaStatus {
+    let text = include_str!("../recorded/mysql-9.7.txt").replace(change.0, change.1);
+    let columns = text.lines().filter_map(|line| line.trim_start().split_once(':'));
+    let columns = columns.map(|(name, value)| (name.to_owned(), value.trim().to_owned()));
+    ReplicaStatus::parse(&Columns::new(columns), Flavour::MySql).unwrap()
+}
+
+fn server() -> Server {
+    Server { version: (9, 7, 0), gtid_mode: "ON".to_owned(), server_id: 2, ..Server::default() }
+}
+
+#[test]
+fn order_of_mariadb_gtids() {
+    let check = |logged: &str, last: &str, applied: &str, expected: &[&str]| {
+        let server = Server { server_id: 2, gtids: applied.parse().unwrap(), ..Server::default() };
+        let mut findings = Findings::default();
+        order(logged, &last.parse().unwrap(), &server, &mut findings);
+        assert_eq!(findings.refused.len(), expected.len(), "{findings:?}");
+        for (found, expected) in findings.refused.iter().zip(expected) {
+            assert!(found.contains(expected), "{found}");
+        }
+    };
+    check("0-1-100", "0-1-100", "0-1-50", &[]);
+    check("", "", "", &[]);
+    // Written between the two questions.
+    check("0-1-103", "0-1-100", "0-1-50", &[]);
+    // A failover: this replica was the source once.
+    check("0-2-40,0-1-100", "0-1-100", "0-1-50", &[]);
+    check("0-3-120,0-1-100", "0-1-100", "0-1-50", &["gone back"]);
+    check("0-2-90,0-1-100", "0-1-100", "0-1-50", &["ring"]);
+    check("0-1-100,7-2-1", "0-1-100,7-2-1", "0-1-50", &["ring"]);
+}
+
+#[test]
+fn temporary_tables() {
+    let check = |format: &str, open: u64, refused: bool, warned: bool| {
+        let status = status(("", ""));
+        let state = SourceState {
+            flavour: Flavour::MySql,
+            version_text: String::new(),
+            version: (9, 7, 0),
+            identity: status.source_identity.clone().unwrap(),
+            machine: String::new(),
+            binlog_format: format.to_owned(),
+            row_image: "FULL".to_owned(),
+            gtids: true,
+            end: "b.000001:4".parse().unwrap(),
+            executed: GtidState::None,
+            now_us: 0,
+            replicated: binlog::gtids::GtidPos::default(),
+            logs: Vec::new(),
+            purged: false,
+        };
+        let mut findings = Findings::default();
+        source(&Server { open_temp_tables: open, ..server() }, &status, &state, &mut findings);
+        assert_eq!(findings.refused.iter().any(|one| one.contains("temporary")), refused, "{format} {open}");
+        assert_eq!(findings.warnings.iter().any(|one| one.contains("counts")), warned, "{format} {open}");
+    };
+    check("ROW", 0, false, false);
+    check("ROW", 1, false, true);
+    check("MIXED", 1, true, false);
+    check("MIXED", 0, false, false);
+}
+
+#[test]
+fn filters() {
+    let check = |alter: &dyn Fn(&mut Server), change: (&str, &str), expected: &[&str]| {
+        let (mut server, status) = (server(), status(change));
+        alter(&mut server);
+        let mut findings = Findings::default();
+        replica(&server, std::slice::from_ref(&status), &status, false, &mut findings);
+        assert_eq!(findings.refused.len(), expected.len(), "{findings:?}");
+        for (found, expected) in findings.refused.iter().zip(expected) {
+            assert!(found.contains(expected), "{found}");
+        }
+    };
+    check(&|_| {}, ("", ""), &[]);
+    check(&|_| {}, ("Replicate_Do_DB:", "Replicate_Do_DB: shop"), &["replicate_do_db = shop"]);
+    check(
+        &|server| server.skips_marked = Some("FILTER_ON_MASTER".to_owned()),
+        ("", ""),
+        &["replicate_events_marked_for_skip = FILTER_ON_MASTER"],
+    );
+}
+
+#[test]
+fn applier_settings() {
+    let check = |column: &str, value: &str, refused: usize| {
+        let settings = [(column.to_owned(), value.to_owned())].into();
+        let mut findings = Findings::default();
+        applier(&settings, &mut findings);
+        assert_eq!(findings.refused.len(), refused, "{column} {value}");
+    };
+    check("privilege_checks_user", "", 0);
+    check("privilege_checks_user", "'a'@'%'", 1);
+    check("require_row_format", "NO", 0);
+    check("require_row_format", "YES", 1);
+    check("assign_gtids_to_anonymous_transactions_type", "LOCAL", 1);
+    check("require_table_primary_key_check", "STREAM", 0);
+    check("require_table_primary_key_check", "GENERATE", 1);
+}
+
+#[test]
+fn accounts() {
+    let check = |alter: &dyn Fn(&mut Server), grants: &[&str], expected: &[&str]| {
+        let mut server = server();
+        alter(&mut server);
+        let mut findings = Findings::default();
+        let grants: Vec<String> = grants.iter().map(|grant| (*grant).to_owned()).collect();
+        account(&server, &grants, &mut findings);
+        assert_eq!(findings.refused.len(), expected.len(), "{findings:?}");
+        for (found, expected) in findings.refused.iter().zip(expected) {
+            assert!(found.contains(expected), "{found}");
+        }
+    };
+    let same = |_: &mut Server| {};
+    let read_only = |server: &mut Server| server.read_only = true;
+    let mariadb = |server: &mut Server| (server.flavour_is_mariadb, server.version) = (true, (10, 11, 0));
+    check(&same, &["GRANT ALL PRIVILEGES ON *.* TO `a`@`%` WITH GRANT OPTION"], &[]);
+    check(
+        &read_only,
+        &[
+            "GRANT SELECT, RELOAD, PROCESS ON *.* TO `a`@`%`",
+            "GRANT REPLICATION_SLAVE_ADMIN,SYSTEM_VARIABLES_ADMIN ON *.* TO `a`@`%`",
+        ],
+        &["CONNECTION_ADMIN"],
+    );
+    check(&same, &["GRANT PROCESS, RELOAD, SUPER ON *.* TO `a`@`%`"], &[]);
+    check(
+        &same,
+        &["GRANT ALL PRIVILEGES ON `d`.* TO `a`@`%`"],
+        &["PROCESS", "RELOAD", "REPLICATION_SLAVE_ADMIN", "SYSTEM_VAR"],
+    );
+    check(&mariadb, &["GRANT PROCESS, RELOAD, SUPER ON *.* TO `a`@`%`"], &["REPLICATION SLAVE ADMIN"]);
+    check(&mariadb, &["GRANT PROCESS, RELOAD, REPLICATION SLAVE ADMIN ON *.* TO `a`@`%`"], &[]);
+}
+
+#[test]
+fn reasons_to_refuse() {
+    let check_asked = |asked: LogBin, change: (&str, &str), alter: &dyn Fn(&mut Server), expected: Option<&str>| {
+        let (mut server, status) = (server(), status(change));
+        alter(&mut server);
+        let mut findings = Findings::default();
+        let logged = logged(&server, asked);
+        replica(&server, std::slice::from_ref(&status), &status, logged, &mut findings);
+        match expected {
+            None => assert!(findings.refused.is_empty(), "{findings:?}"),
+            Some(text) => assert!(findings.refused.iter().any(|one| one.contains(text)), "{text}: {findings:?}"),
+        }
+    };
+    let check = |change: (&str, &str), alter: &dyn Fn(&mut Server), expected: Option<&str>| {
+        check_asked(LogBin::Auto, change, alter, expected);
+    };
+    let as_it_is = ("", "");
+    let same = |_: &mut Server| {};
+    check(as_it_is, &same, None);
+    check(("Replicate_Do_DB:", "Replicate_Do_DB: shop"), &same, Some("replicate_do_db"));
+    check(("Replicate_Ignore_Server_Ids:", "Replicate_Ignore_Server_Ids: 7"), &same, Some("ignore_server_ids"));
+    check(("SQL_Delay: 0", "SQL_Delay: 3600"), &same, Some("3600 s behind"));
+    check(("Skip_Counter: 0", "Skip_Counter: 1"), &same, Some("skip"));
+    check(("Until_Condition: None", "Until_Condition: Source"), &same, Some("UNTIL"));
+    check(("Until_Condition: None", "Until_Condition: DONE"), &same, None);
+    check(("Last_SQL_Errno: 0", "Last_SQL_Errno: 1062"), &same, Some("1062"));
+    check(("Channel_Name:", "Channel_Name: group_replication_applier"), &same, Some("Group Replication"));
+    check(as_it_is, &|server| server.version = (5, 6, 14), Some("5.7"));
+    let logs = |server: &mut Server| (server.log_bin, server.log_replica_updates) = (true, true);
+    check(as_it_is, &logs, None);
+    let feeds = |server: &mut Server| {
+        logs(server);
+        server.replicas = 1;
+    };
+    check(as_it_is, &feeds, None);
+    check_asked(LogBin::Off, as_it_is, &feeds, Some("replicas of its own"));
+    check_asked(LogBin::On, as_it_is, &same, Some("no binary log"));
+    let strict = |server: &mut Server| {
+        feeds(server);
+        (server.flavour_is_mariadb, server.version, server.gtid_strict_mode) = (true, (10, 11, 0), true);
+    };
+    check(as_it_is, &strict, Some("gtid_strict_mode"));
+    check(as_it_is, &|server| server.replicas = 1, None);
+}

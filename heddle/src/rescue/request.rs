@@ -1,0 +1,60 @@
+//! What somebody asks of a rescue.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use anyhow::Result;
+use wire::{ConnectOptions, Connection};
+
+use super::status::ReplicaStatus;
+use crate::report::out::say;
+use channel::source::relay_sync::RelaySync;
+
+/// How to reach the source that a replica names.
+pub type SourceOptions = Box<dyn Fn(&ReplicaStatus, &mut Connection) -> Result<ConnectOptions>>;
+
+/// What belongs to a channel of ours, by its name.
+pub type OfChannel<T> = Box<dyn Fn(&str) -> T>;
+
+pub struct Request {
+    pub replica: ConnectOptions,
+    pub source: SourceOptions,
+    /// Native replication's; `None`: the only one.
+    pub channel: Option<String>,
+    pub dry_run: bool,
+    pub abort: bool,
+    pub lag: Duration,
+    pub log_bin: LogBin,
+    pub workers: usize,
+    pub relay_dir: OfChannel<Result<PathBuf>>,
+    /// Where the replica's own relay logs are, as seen from here; `None`: where it says.
+    pub replica_relay_logs: Option<PathBuf>,
+    pub server_id: OfChannel<u32>,
+    pub relay_bytes_max: u64,
+    pub relay_sync: RelaySync,
+    pub memory_bytes: u64,
+    pub retries_max: u32,
+    pub source_retry: Duration,
+    /// People read what happens.
+    pub talk: bool,
+}
+
+impl Request {
+    /// What happens, for people or for the log.
+    pub fn say(&self, text: &str) {
+        if self.talk {
+            say!("{text}");
+        } else {
+            tracing::info!("{text}");
+        }
+    }
+}
+
+/// Whether what is applied goes into the replica's own binary log.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub enum LogBin {
+    /// If it logs what it replicates and has replicas of its own.
+    Auto,
+    On,
+    Off,
+}
