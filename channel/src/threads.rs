@@ -9,11 +9,10 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, anyhow};
 use binlog::gtids::GtidSet;
 use crossbeam_channel::{Receiver, Sender, bounded, unbounded};
-use engine::assemble::Assembler;
 use engine::branches::Lookahead;
 use engine::failure::{Failure, FailureKind};
 use engine::group::GroupId;
-use engine::keying::Keying;
+use engine::intake::{Intake, Keying};
 use engine::policy::{CountsOn, Packets, Setting, XaBranches};
 use engine::progress::Mark;
 use engine::schedule::pace::{Pace, PacketPace};
@@ -253,12 +252,12 @@ impl Common<'_> {
     ) -> Result<Feeder> {
         let (spec, islands) = (self.spec, &self.opened.committed_ranges);
         let keying = Keying::new(key_seed());
+        let keying = match spec.policy.server_sets(&spec.policy_options) {
+            Some(generation) => keying.for_tags(generation),
+            None => keying,
+        };
         Ok(Feeder {
-            assembler: Assembler::new(SPILL_BYTES),
-            keying: match spec.policy.server_sets(&spec.policy_options) {
-                Some(generation) => keying.for_tags(generation),
-                None => keying,
-            },
+            intake: Intake::new(SPILL_BYTES, keying),
             catalogue: spec.target.catalogue().map_err(anyhow::Error::new)?,
             policy: (spec.policy.make)(&Setting {
                 order: spec.order,

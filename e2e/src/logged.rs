@@ -2,7 +2,7 @@
 
 use anyhow::{Context, Result};
 use binlog::RowsKind;
-use engine::assemble::Assembler;
+use engine::intake::Assembler;
 use engine::transaction::{Item, RowsItem, Transaction};
 use relay::{FilesReader, LogReader, Read, Start};
 use std::collections::BTreeSet;

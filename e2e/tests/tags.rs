@@ -10,7 +10,7 @@ use anyhow::{Context, Result, bail, ensure};
 use e2e::logged;
 use e2e::native;
 use e2e::server::{Kind, MYSQL_9_7, PASSWORD, Server, USER};
-use engine::keying::Keying;
+use engine::intake::Keying;
 use engine::keys::{DataType, KeyClass, classify};
 use engine::schema::{
     Catalogue, CatalogueError, Column, ForeignKey, KeyPart, Table, TableId, TableOrderCause, UniqueKey,

@@ -7,20 +7,19 @@
 //! The flow through the modules:
 //!
 //! ```text
-//! binlog::Event ─▶ assemble ─▶ keying (schema, keys) ─▶ policy ─▶ scheduler (progress) ─▶ compact ─▶ a target
+//! binlog::Event ─▶ intake (assemble, keying: schema, keys) ─▶ policy ─▶ scheduler (progress) ─▶ compact ─▶ a target
 //! ```
 
 // For a file that tests of other crates include, too.
 #[cfg(test)]
 extern crate self as engine;
 
-pub mod assemble;
 pub mod branches;
 pub mod charsets;
 pub mod compact;
 pub mod failure;
 pub mod group;
-pub mod keying;
+pub mod intake;
 pub mod keys;
 pub mod policy;
 pub mod progress;

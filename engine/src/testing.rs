@@ -11,9 +11,9 @@ use binlog::{
 };
 use bytes::Bytes;
 
-use crate::assemble::{AssembleError, Assembler};
 use crate::compact::{Batch, Images};
-use crate::keying::Keying;
+use crate::intake::Keying;
+use crate::intake::{AssembleError, Assembler};
 use crate::keys::{DataType, Fold, KeyClass, classify};
 use crate::schema::{Catalogue, CatalogueError, Column, KeyPart, Table, TableId, TableOrderCause, UniqueKey};
 use crate::transaction::Transaction;

@@ -1,4 +1,4 @@
-//! Logs that real servers wrote, read for what they say: whatever [`engine::assemble`] makes of them is found here, too.
+//! Logs that real servers wrote, read for what they say: whatever [`engine::intake`] makes of them is found here, too.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -6,7 +6,7 @@ use std::sync::Arc;
 use binlog::LogPosition;
 use binlog::encode::{self, FormatSpec, Head, RowsSpec, TableMapSpec};
 use binlog::{Bitmap, Checksum, Column, ColumnKind, Flavour, Framer, Kind, MySqlGtid, RowsKind, Step};
-use engine::assemble::Assembler;
+use engine::intake::Assembler;
 use engine::survey::totals::Costs;
 use engine::survey::{Cause, Cut, Cutter, Definitions, Depth, Piece, Problem, Totals, scan};
 use engine::transaction::{BarrierCause, Item, Tags, Transaction};

@@ -6,9 +6,9 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use binlog::{Event, FormatDescription, Framer, Step, TableMap};
-use engine::assemble::Assembler;
+use engine::intake::Assembler;
 use engine::group::Group;
-use engine::keying::Keying;
+use engine::intake::Keying;
 use engine::policy::{Placement, Policy, WriteSetPolicy};
 use binlog::LogPosition;
 use engine::progress::Mark;

@@ -1,7 +1,7 @@
 //! Streams of events through the assembler, with what it does to statements: an error or a transaction, never a panic.
 #![no_main]
 
-use engine::assemble::Assembler;
+use engine::intake::Assembler;
 use binlog::LogPosition;
 use libfuzzer_sys::fuzz_target;
 

@@ -10,10 +10,9 @@ use binlog::LogPosition;
 use binlog::gtids::{Gtid, GtidSet, GtidState};
 use crossbeam_channel::Sender;
 use engine::Seq;
-use engine::assemble::{AssembleError, Assembler};
 use engine::branches::{First, Lookahead};
 use engine::failure::{Failure, FailureKind};
-use engine::keying::{Keying, KeyingError};
+use engine::intake::{AssembleError, Intake, KeyingError};
 use engine::policy::{Placement, Policy};
 use engine::progress::Mark;
 use engine::redefined::Redefined;
@@ -37,8 +36,7 @@ const BATCH_TRANSACTIONS: usize = 256;
 const BATCH_BYTES: u64 = 256 << 10;
 
 pub struct Feeder {
-    pub assembler: Assembler,
-    pub keying: Keying,
+    pub intake: Intake,
     pub catalogue: Box<dyn Catalogue + Send>,
     pub policy: Box<dyn Policy>,
     pub out: Sender<Fed>,
@@ -174,7 +172,7 @@ impl Feeder {
     }
 
     pub fn end_of_log(&self) -> Ended {
-        if self.assembler.is_between_transactions() {
+        if self.intake.is_between_transactions() {
             return match self.until.missed(self.batch.read_to.as_ref().or(self.applied.position.as_ref()), &self.applied.gtids) {
                 None => Ended::Finished,
                 Some(missed) => Ended::Failed(
@@ -192,15 +190,15 @@ impl Feeder {
 
     pub fn take(&mut self, located: &Located, thread: Thread) -> Result<(), Ended> {
         if located.restarted {
-            self.assembler.restart();
+            self.intake.restart();
         }
         self.stats.read_bytes.fetch_add(located.event.bytes().len() as u64, Ordering::Relaxed);
         self.at.set(located);
-        if self.assembler.is_between_transactions() {
+        if self.intake.is_between_transactions() {
             self.first = Some((located.place.clone(), Arc::clone(&located.format)));
         }
         let (start, end) = (&self.at.start, &self.at.end);
-        let transaction = self.assembler.event(&located.event, &located.format, start, end);
+        let transaction = self.intake.event(&located.event, &located.format, start, end);
         if let Some(transaction) = transaction.map_err(|error| Ended::Failed(assemble_failure(&error)))? {
             let held = Held { transaction, last: located.place.clone() };
             if thread == Thread::Callers && self.may_wait(&held.transaction) {
@@ -251,8 +249,8 @@ impl Feeder {
         if self.is_applied(transaction) || self.prepared.is_open(xid) {
             return Ok(());
         }
-        let Self { branches: Some(lookahead), keying, catalogue, .. } = self else { return Ok(()) };
-        lookahead.keep(at, |end| match keying.key(end, &mut **catalogue) {
+        let Self { branches: Some(lookahead), intake, catalogue, .. } = self else { return Ok(()) };
+        lookahead.keep(at, |end| match intake.key(end, &mut **catalogue) {
             Err(error) => Err(Ended::Failed(keying_failure(&error, end))),
             Ok(()) => Ok(end.items().iter().all(is_found_by_key)),
         })
@@ -262,13 +260,13 @@ impl Feeder {
     fn may_wait(&self, transaction: &Transaction) -> bool {
         transaction.barrier.is_some()
             || self.looks_ahead()
-            || !self.keying.knows(transaction)
+            || !self.intake.knows(transaction)
             || !self.budget.has_room(transaction_bytes_max(transaction))
     }
 
     /// An event is done with.
     fn read_on(&mut self) -> Result<(), Ended> {
-        if !self.assembler.is_between_transactions() || self.looks_ahead() {
+        if !self.intake.is_between_transactions() || self.looks_ahead() {
             return Ok(());
         }
         let end = &self.at.end;
@@ -344,7 +342,7 @@ impl Feeder {
         let seq = transaction.seq;
         let is_executed = self.is_executed(&transaction);
         let is_committed = is_executed || self.islands.iter().any(|&(first, last)| (first..=last).contains(&seq));
-        if !is_committed && let Err(error) = self.keying.key(&mut transaction, &mut *self.catalogue) {
+        if !is_committed && let Err(error) = self.intake.key(&mut transaction, &mut *self.catalogue) {
             return Err(Ended::Failed(keying_failure(&error, &transaction)));
         }
         if let (Body::Spilled { .. }, Some((from, format))) = (&transaction.body, &self.first) {
@@ -415,7 +413,7 @@ impl Feeder {
             return Err(Gone);
         }
         self.catalogue.invalidate(redefined);
-        self.keying.invalidate();
+        self.intake.invalidate();
         Ok(())
     }
 

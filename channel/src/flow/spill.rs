@@ -8,8 +8,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use apply::spilled::SpilledTransactions;
 use binlog::FormatDescription;
 use engine::Seq;
-use engine::assemble::Assembler;
 use engine::failure::{Failure, FailureKind};
+use engine::intake::Pieces;
 use engine::transaction::{Body, Transaction};
 use relay::Place;
 
@@ -24,9 +24,6 @@ pub struct Spill {
 /// The places of the spilled transactions that are not committed yet.
 #[derive(Clone, Debug, Default)]
 pub struct Spills(Arc<Mutex<HashMap<Seq, Spill>>>);
-
-/// A piece is handed on once its events have so many bytes.
-const PIECE_BYTES: u64 = 4 << 20;
 
 impl Spills {
     fn places(&self) -> std::sync::MutexGuard<'_, HashMap<Seq, Spill>> {
@@ -55,23 +52,14 @@ impl SpilledTransactions for Spills {
         let spill = spill.ok_or_else(|| broken("the place of a large transaction was forgotten".to_owned()))?;
         let events = relay::reread(&spill.from, &spill.until, Arc::clone(&spill.format))
             .map_err(|error| broken(error.to_string()))?;
-        let mut assembler = Assembler::new(u64::MAX);
-        let mut bytes = 0;
+        let mut pieces = Pieces::default();
         for located in events {
             let located = located.map_err(|error| broken(error.to_string()))?;
-            let (start, end) = (located.position.clone(), located.end_position());
-            bytes += located.event.bytes().len() as u64;
-            let finished = assembler
-                .event(&located.event, &located.format, &start, &end)
-                .map_err(|error| broken(error.to_string()))?;
-            let items = match finished {
-                Some(Transaction { body: Body::Items(items), .. }) => items,
-                Some(Transaction { body: Body::Spilled { .. }, .. }) => Vec::new(),
-                None if bytes >= PIECE_BYTES => assembler.take_items(),
-                None => continue,
-            };
-            bytes = 0;
-            apply(&piece(transaction, items))?;
+            let (start, end) = (&located.position, &located.end_position());
+            let items = pieces.event(&located.event, &located.format, start, end);
+            if let Some(items) = items.map_err(|error| broken(error.to_string()))? {
+                apply(&piece(transaction, items))?;
+            }
         }
         Ok(())
     }
@@ -104,6 +92,8 @@ mod tests {
     use binlog::encode::{FormatSpec, Head, RowsSpec, TableMapSpec, format_description, query, rows, table_map, xid};
     use binlog::{Bitmap, Checksum, Column, ColumnKind, Flavour, RowsKind};
     use relay::{FileOptions, FilesReader, LogReader, Read, RealFs};
+
+    use engine::intake::Assembler;
 
     use super::*;
 

@@ -5,7 +5,7 @@
 //! sums up. Pieces can be scanned in any order and at the same time: the cuts depend on the bytes alone, so the sums do
 //! not depend on who scanned what.
 //!
-//! Unlike [`crate::assemble`], what is damaged or not known is noted and passed over: nothing is applied here, and what
+//! Unlike [`crate::intake`], what is damaged or not known is noted and passed over: nothing is applied here, and what
 //! can be read is worth reading. Nothing is skipped without a [`Problem`].
 
 mod cause;

@@ -18,7 +18,7 @@ use smallvec::SmallVec;
 use super::cut::events;
 use super::keys::{Counts, note_uses};
 use super::{Cause, KeyName, LogCatalogue, Piece, Problem, Record, TableSeen, Traffic, table_id};
-use crate::keying::Keying;
+use crate::intake::Keying;
 use crate::schema::{Catalogue, Table, TableId};
 use crate::sql::{self, Class, SqlMode};
 use crate::tags::Generation;

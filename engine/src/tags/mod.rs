@@ -2,7 +2,7 @@
 //!
 //! [`Tracker`] is fed with transactions and says the tags; [`SourceClock`] says what the source's own tags mean, across
 //! rotations and gaps; [`ServerSet`] is the write set as the server makes it (keying fills it in, see
-//! [`crate::keying::Keying::for_tags`]). For policies, for what a source's tags could be, and for tagging a log anew. What
+//! [`crate::intake::Keying::for_tags`]). For policies, for what a source's tags could be, and for tagging a log anew. What
 //! a server knows and its log does not say (sessions with `binlog_format=MIXED`, say) is named at [`Subject`].
 //! Nothing here decides what runs when.
 //!

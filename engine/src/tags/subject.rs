@@ -30,7 +30,7 @@ pub struct Subject<'a> {
 }
 
 impl<'a> Subject<'a> {
-    /// The transaction has to be keyed with [`crate::keying::Keying::for_tags`].
+    /// The transaction has to be keyed with [`crate::intake::Keying::for_tags`].
     pub fn of(transaction: &'a Transaction) -> Self {
         let mut subject = Self { session: transaction.tags.session, ..Self::default() };
         let items = match &transaction.body {

@@ -3,7 +3,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::Seq;
-use crate::keying::Keying;
+use crate::intake::Keying;
 use crate::testing::{FakeCatalogue, Log, TestTable, insert, int, update};
 use crate::transaction::{Body, Tags, Transaction, WriteSet};
 use binlog::LogPosition;

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use binlog::{Checksum, Column, ColumnKind, Event, LogPosition};
 use bytes::Bytes;
-use engine::assemble::Assembler;
 use engine::failure::FailureKind;
+use engine::intake::Assembler;
 use engine::transaction::Body;
 
 use super::lab::{Lab, Pieces, Source, Val, counts, format, int, rows_of, text, transaction};

@@ -10,7 +10,7 @@ use rand::{Rng, SeedableRng};
 
 use super::target::Database;
 use crate::Seq;
-use crate::keying::Keying;
+use crate::intake::Keying;
 use crate::schema::ForeignKey;
 use crate::tags::Generation;
 use crate::testing::{FakeCatalogue, Log, Row, RowChange, TestTable, Value, delete, insert, int, update};

@@ -1,8 +1,13 @@
 use binlog::encode::{self, FormatSpec};
 use binlog::{Bitmap, Checksum, Flavour, Header, XaXid};
 
+use super::statements::CONTEXT_MAX;
 use super::*;
+use crate::intake::selection::BOOKKEEPING_SCHEMA;
+use crate::intake::tables::MAPS_MAX;
 use crate::testing::{Log, TestTable, insert, int, update};
+use crate::transaction::{BarrierCause, Body};
+use bytes::Bytes;
 
 fn table() -> TestTable {
     TestTable::new(1, "t", "id:int v:int", &[&[0]])
@@ -571,7 +576,7 @@ fn very_many_tables() {
     }
     let mut assembler = Assembler::new(1 << 30);
     assert_eq!(log.assemble_with(&mut assembler).unwrap().len(), tables.len().div_ceil(2));
-    assert!(assembler.maps.len() <= MAPS_MAX);
+    assert!(assembler.tables.len() <= MAPS_MAX);
 }
 
 /// A new log gives its own numbers to tables.

@@ -1,0 +1,192 @@
+//! A transaction that is being put together, until its last event has come.
+
+use std::sync::Arc;
+
+use binlog::gtids::Gtid;
+use binlog::{Event, LogPosition, MariaDbGtid, MySqlGtid};
+
+use crate::Seq;
+use crate::row_session::RowSession;
+use crate::sql::Class;
+use crate::transaction::{BarrierCause, Body, Item, Tags, Transaction, WriteSet};
+
+/// What is kept of a row beside its event, at least: its ranges and hashes. Narrow rows take less than that in the log.
+const ROW_BYTES: u64 = 80;
+/// Rows are counted once the events have so many bytes; before that they weigh too little.
+const COUNTED_FROM_BYTES: u64 = 128 << 10;
+
+pub(super) struct Building {
+    pub gtid: Option<Gtid>,
+    pub tags: Tags,
+    pub start: LogPosition,
+    pub server_id: u32,
+    commit_time_us: u64,
+    bytes: u64,
+    pub items: Vec<Item>,
+    pub spilled: bool,
+    pub barrier: Option<BarrierCause>,
+    /// See [`Transaction::rolls_back`].
+    pub rolls_back: bool,
+    /// A ROLLBACK TO SAVEPOINT was seen: its statements have to run in order.
+    pub rolls_back_to: bool,
+    /// The announcement, or the withdrawal, of a two-phase ALTER: its statement is not executed.
+    pub skips_alter: bool,
+    /// Of its BEGIN.
+    pub session: Option<Arc<RowSession>>,
+    counted_rows: u64,
+    /// Rows that were let go of.
+    pub spilled_rows: u64,
+}
+
+impl Building {
+    pub fn new(event: &Event, at: &LogPosition) -> Self {
+        Self {
+            gtid: None,
+            tags: Tags::default(),
+            start: at.clone(),
+            server_id: event.header().server_id,
+            commit_time_us: u64::from(event.header().timestamp) * 1_000_000,
+            bytes: event.bytes().len() as u64,
+            items: Vec::new(),
+            spilled: false,
+            barrier: None,
+            rolls_back: false,
+            rolls_back_to: false,
+            skips_alter: false,
+            session: None,
+            counted_rows: 0,
+            spilled_rows: 0,
+        }
+    }
+
+    pub fn of_mysql(event: &Event, gtid: &MySqlGtid, at: &LogPosition) -> Self {
+        let mut building = Self::new(event, at);
+        building.gtid = Gtid::of_mysql(gtid);
+        building.tags.last_committed = gtid.last_committed;
+        building.tags.sequence_number = gtid.sequence_number;
+        if let Some(us) = gtid.original_commit_timestamp_us.or(gtid.immediate_commit_timestamp_us)
+            && us > 0
+        {
+            building.commit_time_us = us;
+        }
+        building
+    }
+
+    pub fn of_mariadb(event: &Event, gtid: &MariaDbGtid, at: &LogPosition) -> Self {
+        // MariaDB's `binlog_alter_two_phase`: an ALTER TABLE is logged when it starts, and again when it has succeeded or failed. What
+        // other sessions logged in between has the table's old definition, so the ALTER belongs where it ends.
+        const ALTER_WITHOUT_EFFECT: u8 = MariaDbGtid::FL_EXTRA_START_ALTER | MariaDbGtid::FL_EXTRA_ROLLBACK_ALTER;
+        let mut building = Self::new(event, at);
+        building.gtid = Some(Gtid::of_mariadb(gtid));
+        building.tags = Tags {
+            commit_id: gtid.commit_id,
+            domain: gtid.domain_id,
+            flags: gtid.flags,
+            session: gtid.thread_id.unwrap_or(0),
+            ..Tags::default()
+        };
+        building.rolls_back = gtid.flags & MariaDbGtid::FL_TRANSACTIONAL != 0;
+        building.skips_alter = gtid.flags_extra & ALTER_WITHOUT_EFFECT != 0;
+        if gtid.flags & (MariaDbGtid::FL_PREPARED_XA | MariaDbGtid::FL_COMPLETED_XA) != 0 {
+            building.barrier = Some(BarrierCause::Xa);
+        }
+        building
+    }
+
+    pub fn add_bytes(&mut self, bytes: u64) {
+        self.bytes += bytes;
+    }
+
+    /// Counts the rows of an event, if there may be so many that they weigh more than the event.
+    pub fn count_rows(&mut self, count: impl FnOnce() -> u64) {
+        if self.bytes > COUNTED_FROM_BYTES {
+            self.counted_rows += count();
+        }
+    }
+
+    /// Lets go of the items once they need more than so many bytes.
+    pub fn spill_above(&mut self, bytes: u64) {
+        if self.bytes + self.counted_rows * ROW_BYTES > bytes && !self.spilled {
+            self.spilled = true;
+            self.spilled_rows = self.items.iter().map(rows_of).sum();
+            self.items = Vec::new();
+        }
+    }
+
+    /// Something that would be lost if another transaction began here.
+    pub fn has_items(&self) -> bool {
+        self.spilled || !self.items.is_empty()
+    }
+
+    /// XA COMMIT … ONE PHASE is a commit like any other: what is left of XA in it goes. So is any other end but a prepare: MySQL 5.7 logs a
+    /// change after a deadlock in a branch, which it commits by itself, behind the XA START.
+    pub fn make_one_phase(&mut self) {
+        // What is of XA is a barrier; most transactions are none.
+        if self.barrier.is_none() {
+            return;
+        }
+        self.items.retain(|item| {
+            !matches!(item, Item::Statement(statement)
+                if matches!(statement.class.class, Class::XaStart { .. } | Class::XaEnd))
+        });
+        if self.barrier == Some(BarrierCause::Xa) {
+            self.barrier = None;
+        }
+    }
+
+    /// The whole transaction, which ends at `end`. The source has started `source_starts` times before it.
+    pub fn finish(self, end: &LogPosition, source_starts: u32) -> Transaction {
+        let mut items = self.items;
+        let mut barrier = self.barrier;
+        if self.rolls_back_to {
+            barrier = barrier.max(Some(BarrierCause::Statement));
+        } else {
+            items.retain(|item| !is_plain_savepoint(item));
+        }
+        if barrier.is_none() && items.iter().any(|item| matches!(item, Item::Statement(_))) {
+            barrier = Some(BarrierCause::Statement);
+        }
+        // Found out once: it may take a search through texts.
+        let only_changes = barrier == Some(BarrierCause::Statement)
+            && !self.spilled
+            && !items.is_empty()
+            && items.iter().all(Item::is_plain_change);
+        let body = if self.spilled {
+            // Another cause says more: after a DDL, say, table definitions are read anew.
+            barrier = barrier.or(Some(BarrierCause::Huge));
+            Body::Spilled { rows: self.spilled_rows }
+        } else {
+            Body::Items(items)
+        };
+        Transaction {
+            seq: 0 as Seq,
+            gtid: self.gtid,
+            start: self.start,
+            end: end.clone(),
+            tags: self.tags,
+            server_id: self.server_id,
+            commit_time_us: self.commit_time_us,
+            bytes: self.bytes,
+            body,
+            rolls_back: self.rolls_back,
+            only_changes,
+            beside_prepared: false,
+            branch: None,
+            session: None,
+            source_starts,
+            write_set: WriteSet::default(),
+            barrier,
+        }
+    }
+}
+
+fn rows_of(item: &Item) -> u64 {
+    match item {
+        Item::Rows(rows) => rows.event.images(&rows.map).count() as u64,
+        Item::Statement(_) => 0,
+    }
+}
+
+fn is_plain_savepoint(item: &Item) -> bool {
+    matches!(item, Item::Statement(statement) if matches!(statement.class.class, Class::Savepoint | Class::Release))
+}

@@ -1,0 +1,369 @@
+//! From events to transactions.
+//!
+//! [`Boundary`] says where a transaction begins and ends. This collects what is in between: rows, statements with the session state that
+//! they need, compressed payloads. It lets go of the bytes of a transaction that is larger than the memory budget. It never looks at
+//! schemas or keys: that is keying's. An event that it does not understand is an error, never skipped, except those that say
+//! they may be ignored.
+
+mod building;
+mod error;
+mod statements;
+
+pub use error::AssembleError;
+
+use std::sync::Arc;
+
+use binlog::boundary::{Boundary, LogStart, Open, Step, Verb};
+use binlog::load_data::{DeleteFile, ExecuteLoadQuery, LoadBlock};
+use binlog::{
+    Event, FormatDescription, Kind, LogPosition, MariaDbGtid, MySqlGtid, Query, RowsEvent, TransactionPayload,
+    XaPrepare, query,
+};
+use foldhash::fast::FixedState;
+use hashbrown::HashMap;
+
+use super::selection::Selection;
+use super::tables::{Lookup, Mapped, Tables};
+use crate::row_session::{RowSession, RowSessions};
+use crate::transaction::{Context, Item, RowsItem, Transaction};
+use binlog::gtids::Gtid;
+use building::Building;
+
+/// `LOG_EVENT_IGNORABLE_F`: who does not know the event may go past it.
+const IGNORABLE: u16 = 0x80;
+
+/// A compressed transaction must not grow beyond this, in bytes.
+const PAYLOAD_BYTES_MAX: u64 = 1 << 30;
+
+pub struct Assembler {
+    /// Items of a transaction are dropped once its events, and what is kept of its rows, exceed this; it is then read again from the log.
+    spill_bytes: u64,
+    boundary: Boundary,
+    /// What is open for `boundary`.
+    building: Option<Building>,
+    tables: Tables<()>,
+    /// For the next statement.
+    context: Vec<Context>,
+    load_files: HashMap<u32, Vec<u8>, FixedState>,
+    /// The log that was last read in.
+    file: Option<Arc<str>>,
+    source_starts: u32,
+    row_sessions: RowSessions,
+}
+
+impl Assembler {
+    pub fn new(spill_bytes: u64) -> Self {
+        Self {
+            spill_bytes,
+            boundary: Boundary::default(),
+            building: None,
+            tables: Tables::new(Selection::default()),
+            context: Vec::new(),
+            load_files: HashMap::default(),
+            file: None,
+            source_starts: 0,
+            row_sessions: RowSessions::default(),
+        }
+    }
+
+    /// Whether the events so far end between two transactions.
+    pub fn is_between_transactions(&self) -> bool {
+        self.boundary.is_between()
+    }
+
+    /// The stream was interrupted: what there is of a transaction comes again, whole.
+    pub fn restart(&mut self) {
+        self.boundary.restart();
+        self.building = None;
+        self.context.clear();
+        self.load_files.clear();
+    }
+
+    /// Takes the changes so far out of the transaction that is being put together, to apply it in pieces.
+    pub fn take_items(&mut self) -> Vec<Item> {
+        self.building.as_mut().map(|building| std::mem::take(&mut building.items)).unwrap_or_default()
+    }
+
+    /// The next event of the log, which stands from `start` to `end`. Returns the transaction that it completes, with
+    /// `seq` 0: the caller numbers those that it keeps.
+    pub fn event(
+        &mut self,
+        event: &Event,
+        format: &FormatDescription,
+        start: &LogPosition,
+        end: &LogPosition,
+    ) -> Result<Option<Transaction>, AssembleError> {
+        if let Some(building) = &mut self.building {
+            building.add_bytes(event.bytes().len() as u64);
+        }
+        let ends = self.take(event, format, start)?;
+        if let Some(building) = &mut self.building {
+            building.spill_above(self.spill_bytes);
+        }
+        Ok(if ends { self.finish(end) } else { None })
+    }
+
+    /// Takes one event in; true when it ends the transaction.
+    fn take(&mut self, event: &Event, format: &FormatDescription, at: &LogPosition) -> Result<bool, AssembleError> {
+        let corrupt = |source| AssembleError::corrupt(event, at, source);
+        match event.kind() {
+            Kind::TABLE_MAP => {
+                self.is_in_transaction(at)?;
+                self.tables.add(event, format).map_err(corrupt)?;
+            }
+            kind if kind.is_rows() => self.rows(event, format, at)?,
+            Kind::XID => return self.xid(at),
+            Kind::GTID | Kind::ANONYMOUS_GTID | Kind::GTID_TAGGED => {
+                let gtid = MySqlGtid::decode(event, format).map_err(corrupt)?;
+                self.boundary.gtid();
+                self.begin(Building::of_mysql(event, &gtid, at))?;
+            }
+            Kind::MARIADB_GTID => {
+                let gtid = MariaDbGtid::decode(event, format).map_err(corrupt)?;
+                self.boundary.mariadb_gtid(gtid.flags);
+                self.begin(Building::of_mariadb(event, &gtid, at))?;
+            }
+            kind @ (Kind::QUERY | Kind::QUERY_COMPRESSED) => {
+                // Most are just BEGIN, and need not be decoded.
+                if kind == Kind::QUERY
+                    && let Some((vars, b"BEGIN")) = query::peek(event.body(), kind, format)
+                {
+                    let session = self.row_sessions.of_begin(vars, event, format).map_err(corrupt)?;
+                    self.opens(event, at, session)?;
+                    return Ok(false);
+                }
+                let query = Query::decode(event, format).map_err(corrupt)?;
+                return self.query(event, query, format, at);
+            }
+            Kind::INTVAR | Kind::RAND | Kind::USER_VAR => {
+                self.prepares_statement(event, at);
+                let context = statements::context(event, format).map_err(corrupt)?;
+                self.add_context(context, at)?;
+            }
+            Kind::BEGIN_LOAD_QUERY | Kind::APPEND_BLOCK => {
+                self.prepares_statement(event, at);
+                let block = LoadBlock::decode(event, format).map_err(corrupt)?;
+                self.load_block(&block, at)?;
+            }
+            Kind::EXECUTE_LOAD_QUERY => {
+                let load = ExecuteLoadQuery::decode(event, format).map_err(corrupt)?;
+                return self.load(event, load, at);
+            }
+            Kind::DELETE_FILE => {
+                let file = DeleteFile::decode(event, format).map_err(corrupt)?;
+                self.load_files.remove(&file.file_id);
+            }
+            Kind::XA_PREPARE => {
+                let prepare = XaPrepare::decode(event, format).map_err(corrupt)?;
+                if let Some(building) = self.building.as_mut().filter(|_| prepare.one_phase) {
+                    building.make_one_phase();
+                }
+                return self.end(at);
+            }
+            Kind::TRANSACTION_PAYLOAD => return self.payload(event, format, at),
+            Kind::FORMAT_DESCRIPTION => self.new_log(event, format, at)?,
+            Kind::INCIDENT => {
+                let incident = binlog::incident::Incident::decode(event, format).map_err(corrupt)?;
+                return Err(AssembleError::Incident { position: at.clone(), message: incident.to_string() });
+            }
+            // Nothing of these is applied, and none begins or ends a transaction.
+            Kind::ROTATE
+            | Kind::STOP
+            | Kind::HEARTBEAT
+            | Kind::HEARTBEAT_V2
+            | Kind::IGNORABLE
+            | Kind::ROWS_QUERY
+            | Kind::ANNOTATE_ROWS
+            | Kind::PREVIOUS_GTIDS
+            | Kind::MARIADB_GTID_LIST
+            | Kind::BINLOG_CHECKPOINT
+            | Kind::TRANSACTION_CONTEXT
+            | Kind::VIEW_CHANGE => {}
+            _ if event.header().flags & IGNORABLE != 0 => {}
+            kind => {
+                return Err(AssembleError::UnknownEvent { position: at.clone(), code: kind.0, name: kind.name() });
+            }
+        }
+        Ok(false)
+    }
+
+    /// A log begins. A server that died leaves an unfinished transaction at the end of the one before, and has rolled it back
+    /// when it starts the next.
+    fn new_log(&mut self, event: &Event, format: &FormatDescription, at: &LogPosition) -> Result<(), AssembleError> {
+        self.tables.clear();
+        // One that is read again, after an interruption, is not another.
+        let is_another = self.file.as_deref() != Some(&*at.file);
+        self.file = Some(Arc::clone(&at.file));
+        let Step::NewLog { by, cut } = self.boundary.new_log(event.header(), format) else { return Ok(()) };
+        if by == LogStart::ServerStart && is_another {
+            self.source_starts += 1;
+        }
+        match &self.building {
+            Some(_) if cut && by == LogStart::ServerStart => self.restart(),
+            Some(open) if cut => {
+                let what = format!("a log begins while the transaction at {} has not ended", open.start);
+                return Err(AssembleError::unexpected(at, what));
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// With a GTID.
+    fn begin(&mut self, building: Building) -> Result<(), AssembleError> {
+        if let Some(cut) = self.building.take() {
+            // A source that resends after a lost connection starts the same transaction again.
+            if cut.gtid.is_none() || cut.gtid != building.gtid {
+                let what = format!("a transaction starts while the one at {} has not ended", cut.start);
+                return Err(AssembleError::unexpected(&building.start, what));
+            }
+        }
+        self.context.clear();
+        self.load_files.clear();
+        self.tables.between_transactions();
+        self.building = Some(building);
+        Ok(())
+    }
+
+    /// Without a GTID.
+    fn begin_if_first(&mut self, step: Step, event: &Event, at: &LogPosition) {
+        if matches!(step, Step::Begins { cut: false, .. } | Step::Ends { first: true, .. }) {
+            self.tables.between_transactions();
+            self.building = Some(Building::new(event, at));
+        }
+    }
+
+    /// BEGIN.
+    fn opens(&mut self, event: &Event, at: &LogPosition, session: Arc<RowSession>) -> Result<(), AssembleError> {
+        let in_block = self.boundary.open() == Open::Block;
+        let step = self.boundary.query(Verb::Begin);
+        self.begin_if_first(step, event, at);
+        let Some(building) = &mut self.building else { return Ok(()) };
+        if in_block && building.has_items() {
+            let what = format!("a transaction begins while the one at {} has not ended", building.start);
+            return Err(AssembleError::unexpected(at, what));
+        }
+        building.server_id = event.header().server_id;
+        building.session = Some(session);
+        if let Some(id) = event.body().first_chunk::<4>() {
+            building.tags.session = u32::from_le_bytes(*id);
+        }
+        Ok(())
+    }
+
+    fn prepares_statement(&mut self, event: &Event, at: &LogPosition) {
+        let step = self.boundary.prepares_statement();
+        self.begin_if_first(step, event, at);
+    }
+
+    fn xid(&mut self, at: &LogPosition) -> Result<bool, AssembleError> {
+        if let Some(building) = &mut self.building {
+            building.make_one_phase();
+            building.rolls_back |= matches!(building.gtid, Some(Gtid::MySql { .. }));
+        }
+        self.end(at)
+    }
+
+    /// XID or XA PREPARE.
+    fn end(&mut self, at: &LogPosition) -> Result<bool, AssembleError> {
+        match self.boundary.end() {
+            Step::EndsNothing => Err(AssembleError::unexpected(
+                at,
+                "the end of a transaction that did not begin; start at a transaction's first event",
+            )),
+            _ => Ok(true),
+        }
+    }
+
+    /// Rows and their table maps: never the first of a transaction.
+    fn is_in_transaction(&mut self, at: &LogPosition) -> Result<(), AssembleError> {
+        match self.boundary.rows() {
+            Step::Begins { .. } => {
+                self.boundary.restart();
+                Err(AssembleError::unexpected(at, "a rows event outside any transaction"))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn rows(&mut self, event: &Event, format: &FormatDescription, at: &LogPosition) -> Result<(), AssembleError> {
+        let unexpected = |what: String| AssembleError::unexpected(at, what);
+        let corrupt = |source| AssembleError::corrupt(event, at, source);
+        self.is_in_transaction(at)?;
+        let Some(building) = &mut self.building else { return Ok(()) };
+        let lookup = self.tables.of_rows(event, format).map_err(corrupt)?;
+        if matches!(lookup, Lookup::LeftOut) {
+            return Ok(());
+        }
+        let rows = RowsEvent::decode(event, format).map_err(corrupt)?;
+        let map = match lookup {
+            Lookup::Table(Mapped { map, .. }) => map,
+            Lookup::Dummy(_) if rows.rows.is_empty() => return Ok(()),
+            Lookup::LeftOut => return Ok(()),
+            Lookup::Dummy(id) | Lookup::Missing(id) => {
+                return Err(unexpected(format!("a rows event for table id {id} without its table map")));
+            }
+        };
+        if map.columns.len() != rows.width {
+            return Err(unexpected(format!(
+                "a rows event of {} columns for {}.{}, whose table map has {}",
+                rows.width,
+                map.schema,
+                map.table,
+                map.columns.len()
+            )));
+        }
+        let count = || rows.images(map).count() as u64;
+        if building.spilled {
+            building.spilled_rows += count();
+            return Ok(());
+        }
+        building.count_rows(count);
+        // What was compressed in the event is held as it was before.
+        building.add_bytes((rows.rows.len() as u64).saturating_sub(event.bytes().len() as u64));
+        if building.items.is_empty() {
+            // Most transactions have one.
+            building.items.reserve_exact(1);
+        }
+        building.items.push(Item::Rows(RowsItem {
+            map: Arc::clone(map),
+            event: rows,
+            timestamp: event.header().timestamp,
+            session: building.session.clone(),
+            table: None,
+            rows: 0..0,
+        }));
+        Ok(())
+    }
+
+    fn payload(&mut self, event: &Event, format: &FormatDescription, at: &LogPosition) -> Result<bool, AssembleError> {
+        let corrupt = |source| AssembleError::corrupt(event, at, source);
+        let payload = TransactionPayload::decode(event, format).map_err(corrupt)?;
+        if let Some(building) = &mut self.building {
+            building.add_bytes(payload.uncompressed_len.saturating_sub(event.bytes().len() as u64));
+        }
+        let mut ended = false;
+        for inner in payload.events(PAYLOAD_BYTES_MAX).map_err(corrupt)? {
+            let inner = inner.map_err(corrupt)?;
+            if ended {
+                return Err(AssembleError::unexpected(at, "events after the end of a compressed transaction"));
+            }
+            ended = self.take(&inner, format, at)?;
+        }
+        Ok(ended)
+    }
+
+    fn finish(&mut self, end: &LogPosition) -> Option<Transaction> {
+        let building = self.building.take()?;
+        debug_assert!(self.boundary.is_between());
+        if self.file.as_ref().is_none_or(|file| !Arc::ptr_eq(file, &end.file)) {
+            self.file = Some(Arc::clone(&end.file));
+        }
+        self.context.clear();
+        self.load_files.clear();
+        Some(building.finish(end, self.source_starts))
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,193 @@
+//! Statements of a transaction, and what stands in front of them in the log: variables, the data of LOAD DATA.
+
+use std::sync::Arc;
+
+use binlog::boundary::{End, Step, Verb};
+use binlog::intvar::IntVar;
+use binlog::load_data::{ExecuteLoadQuery, LoadBlock};
+use binlog::rand::Rand;
+use binlog::user_var::UserVar;
+use binlog::{Corrupt, Event, FormatDescription, Header, Kind, LogPosition, Query};
+
+use super::{AssembleError, Assembler};
+use crate::row_session::RowSession;
+use crate::sql::{self, Class, SqlMode};
+use crate::transaction::{BarrierCause, Context, Item, LoadFile, StatementItem};
+
+/// LOAD DATA files under way, in bytes, all together.
+const LOAD_FILES_BYTES_MAX: usize = 256 << 20;
+
+/// Variables before one statement.
+pub(super) const CONTEXT_MAX: usize = 100_000;
+
+/// INTVAR, RAND, USER_VAR.
+pub(super) fn context(event: &Event, format: &FormatDescription) -> Result<Context, Corrupt> {
+    Ok(match event.kind() {
+        Kind::INTVAR => match IntVar::decode(event, format)? {
+            IntVar::LastInsertId(id) => Context::LastInsertId(id),
+            IntVar::InsertId(id) => Context::InsertId(id),
+        },
+        Kind::RAND => {
+            let rand = Rand::decode(event, format)?;
+            Context::Rand(rand.seed1, rand.seed2)
+        }
+        _ => Context::UserVariable(UserVar::decode(event, format)?),
+    })
+}
+
+impl Assembler {
+    pub(super) fn add_context(&mut self, context: Context, at: &LogPosition) -> Result<(), AssembleError> {
+        if self.context.len() >= CONTEXT_MAX {
+            let what = format!("more than {CONTEXT_MAX} variables for one statement");
+            return Err(AssembleError::unexpected(at, what));
+        }
+        if self.building.as_ref().is_some_and(|building| !building.spilled) {
+            self.context.push(context);
+        }
+        Ok(())
+    }
+
+    /// True when it ends the transaction.
+    pub(super) fn query(
+        &mut self,
+        event: &Event,
+        mut query: Query,
+        format: &FormatDescription,
+        at: &LogPosition,
+    ) -> Result<bool, AssembleError> {
+        query.vars.explicit_defaults_for_timestamp = query.vars.explicit_defaults(format);
+        let verb = Verb::of(&query.sql);
+        if verb == Verb::Begin {
+            self.opens(event, at, Arc::new(RowSession::of(&query.vars)))?;
+            return Ok(false);
+        }
+        let class = classify(&query);
+        let is_taken = self.is_taken(&class, at)?;
+        let step = self.boundary.query(verb);
+        self.begin_if_first(step, event, at);
+        let Some(building) = &mut self.building else { return Ok(false) };
+        building.server_id = event.header().server_id;
+        if building.tags.session == 0 {
+            building.tags.session = query.thread_id;
+        }
+        let ends = matches!(step, Step::Ends { .. });
+        if building.skips_alter {
+            self.context.clear();
+            return Ok(ends);
+        }
+        match (step, &class.class) {
+            // COMMIT of a nontransactional change, or of an old server.
+            (Step::Ends { by: End::Commit, .. }, _) => building.make_one_phase(),
+            // ROLLBACK when only such changes remain.
+            (Step::Ends { by: End::Rollback, .. }, _) => {
+                building.make_one_phase();
+                self.push_statement(event, query, class, None);
+            }
+            // Rows of what was rolled back are not in the log unless ROLLBACK TO is there, too.
+            (Step::Inside, Class::Savepoint) => self.push_statement(event, query, class, None),
+            (Step::Inside, Class::RollbackTo) => {
+                building.rolls_back_to = true;
+                self.push_statement(event, query, class, None);
+            }
+            _ => {
+                if verb == Verb::XaStart {
+                    building.session = Some(Arc::new(RowSession::of(&query.vars)));
+                }
+                building.barrier = building.barrier.max(Some(barrier_of(&class.class)));
+                if is_taken {
+                    self.push_statement(event, query, class, None);
+                } else {
+                    self.context.clear();
+                }
+            }
+        }
+        Ok(ends)
+    }
+
+    /// Whether the statement is applied.
+    fn is_taken(&self, class: &sql::Statement, at: &LogPosition) -> Result<bool, AssembleError> {
+        let taken = self.tables.selection().statement(class);
+        taken.map_err(|mixed| AssembleError::unexpected(at, mixed.to_string()))
+    }
+
+    fn push_statement(&mut self, event: &Event, query: Query, class: sql::Statement, file: Option<LoadFile>) {
+        let context = std::mem::take(&mut self.context);
+        let Some(building) = self.building.as_mut().filter(|building| !building.spilled) else { return };
+        building.items.push(Item::Statement(Box::new(StatementItem {
+            query,
+            timestamp: event.header().timestamp,
+            suppress_use: event.header().flags & Header::FLAG_SUPPRESS_USE != 0,
+            context,
+            class,
+            file,
+        })));
+    }
+
+    pub(super) fn load_block(&mut self, block: &LoadBlock, at: &LogPosition) -> Result<(), AssembleError> {
+        let held: usize = self.load_files.values().map(Vec::len).sum();
+        let unexpected = |what: String| AssembleError::unexpected(at, what);
+        if held + block.data.len() > LOAD_FILES_BYTES_MAX {
+            return Err(unexpected(format!(
+                "LOAD DATA files of more than {LOAD_FILES_BYTES_MAX} bytes in statement format are not supported; \
+                 use binlog_format=ROW on the source"
+            )));
+        }
+        if block.first {
+            self.load_files.insert(block.file_id, block.data.to_vec());
+            return Ok(());
+        }
+        match self.load_files.get_mut(&block.file_id) {
+            Some(file) => file.extend_from_slice(&block.data),
+            None => return Err(unexpected(format!("a block of file {} that did not begin", block.file_id))),
+        }
+        Ok(())
+    }
+
+    /// True when it ends the transaction.
+    pub(super) fn load(
+        &mut self,
+        event: &Event,
+        load: ExecuteLoadQuery,
+        at: &LogPosition,
+    ) -> Result<bool, AssembleError> {
+        let unexpected = |what: String| AssembleError::unexpected(at, what);
+        let Some(data) = self.load_files.remove(&load.file_id) else {
+            return Err(unexpected(format!("LOAD DATA of file {} that is not in the log", load.file_id)));
+        };
+        let name_range = load.file_name_start as usize..load.file_name_end as usize;
+        if load.query.sql.get(name_range.clone()).is_none() {
+            return Err(unexpected("LOAD DATA whose file name lies outside its text".to_owned()));
+        }
+        let class = classify(&load.query);
+        let is_taken = self.is_taken(&class, at)?;
+        let step = self.boundary.query(Verb::Other);
+        self.begin_if_first(step, event, at);
+        let Some(building) = &mut self.building else { return Ok(false) };
+        building.barrier = building.barrier.max(Some(BarrierCause::LoadData));
+        let file = LoadFile { data, name_range, duplicates: load.duplicates as u8 };
+        if is_taken {
+            self.push_statement(event, load.query, class, Some(file));
+        }
+        Ok(matches!(step, Step::Ends { .. }))
+    }
+}
+
+fn classify(query: &Query) -> sql::Statement {
+    let mode = SqlMode::of(&query.vars);
+    sql::classify(&query.sql, &String::from_utf8_lossy(&query.schema), mode)
+}
+
+/// What a statement that is not a transaction's frame keeps from running beside others.
+fn barrier_of(class: &Class) -> BarrierCause {
+    match class {
+        Class::Dml { .. } | Class::Savepoint | Class::RollbackTo | Class::Release | Class::SetStatement => {
+            BarrierCause::Statement
+        }
+        Class::XaStart { .. } | Class::XaEnd | Class::XaPrepare | Class::XaCommit { .. } | Class::XaRollback => {
+            BarrierCause::Xa
+        }
+        Class::Ddl { kind } if kind.is_account() => BarrierCause::Account,
+        Class::Ddl { .. } => BarrierCause::Ddl,
+        Class::Begin | Class::Commit | Class::Rollback | Class::Unknown => BarrierCause::Unknown,
+    }
+}

@@ -1,0 +1,115 @@
+//! Table maps of a log, by their number, and the rows events that refer to them.
+//!
+//! Used by the assembler and by the survey. Most maps repeat the one before: only a new one is decoded, and goes through
+//! the [`Selection`]. Nothing here knows a table's keys.
+
+use std::sync::Arc;
+
+use binlog::{Corrupt, Event, FormatDescription, RowsEvent, TableMap};
+use bytes::Bytes;
+use foldhash::fast::FixedState;
+use hashbrown::HashMap;
+
+use super::selection::Selection;
+
+/// What servers write for "no table": the greatest number in 3, 4 or 6 bytes.
+const DUMMY_TABLE_IDS: [u64; 3] = [0x00ff_ffff, 0xffff_ffff, 0xffff_ffff_ffff];
+
+/// Table maps that are remembered between transactions.
+pub(super) const MAPS_MAX: usize = 20_000;
+
+/// `T`: what the user keeps beside a table's map.
+#[derive(Debug)]
+pub struct Tables<T> {
+    selection: Selection,
+    known: HashMap<u64, Known<T>, FixedState>,
+}
+
+/// A table map, by its number.
+#[derive(Debug)]
+struct Known<T> {
+    /// As in the log.
+    body: Bytes,
+    /// `None`: left out.
+    table: Option<Mapped<T>>,
+}
+
+/// A table whose rows are taken.
+#[derive(Debug)]
+pub struct Mapped<T> {
+    pub map: Arc<TableMap>,
+    pub beside: T,
+}
+
+/// What stands behind the table number of a rows event.
+pub enum Lookup<'a, T> {
+    Table(&'a mut Mapped<T>),
+    /// Its rows are not taken.
+    LeftOut,
+    /// The number of no table: the event only ends a statement.
+    Dummy(u64),
+    /// Its table map has not come.
+    Missing(u64),
+}
+
+impl<T: Default> Tables<T> {
+    pub fn new(selection: Selection) -> Self {
+        Self { selection, known: HashMap::default() }
+    }
+
+    pub fn selection(&self) -> Selection {
+        self.selection
+    }
+
+    /// A TABLE_MAP event.
+    pub fn add(&mut self, event: &Event, format: &FormatDescription) -> Result<(), Corrupt> {
+        let body = event.body();
+        // The identifier is 6 bytes in every version that has v1 or later rows events with this post-header.
+        let known = body.first_chunk::<6>().and_then(|id| {
+            let id = id.iter().rev().fold(0, |value, &byte| value << 8 | u64::from(byte));
+            self.known.get(&id)
+        });
+        if known.is_some_and(|known| known.body.as_ref() == body) {
+            return Ok(());
+        }
+        let map = TableMap::decode(event, format)?;
+        let id = map.table_id;
+        let table = self.selection.table(map).map(|map| Mapped { map: Arc::new(map), beside: T::default() });
+        self.known.insert(id, Known { body: event.body_bytes(), table });
+        Ok(())
+    }
+
+    /// The table of a rows event.
+    pub fn of_rows(&mut self, event: &Event, format: &FormatDescription) -> Result<Lookup<'_, T>, Corrupt> {
+        let id = RowsEvent::peek_table_id(event, format)?;
+        Ok(match self.known.get_mut(&id) {
+            Some(Known { table: Some(mapped), .. }) => Lookup::Table(mapped),
+            Some(Known { table: None, .. }) => Lookup::LeftOut,
+            None if DUMMY_TABLE_IDS.contains(&id) => Lookup::Dummy(id),
+            None => Lookup::Missing(id),
+        })
+    }
+
+    /// How many maps are remembered.
+    #[cfg(test)]
+    pub fn len(&self) -> usize {
+        self.known.len()
+    }
+
+    /// Those that are known and taken.
+    pub fn iter(&self) -> impl Iterator<Item = &Arc<TableMap>> {
+        self.known.values().filter_map(|known| known.table.as_ref()).map(|mapped| &mapped.map)
+    }
+
+    /// Another log begins: numbers have other meanings.
+    pub fn clear(&mut self) {
+        self.known.clear();
+    }
+
+    /// Between two transactions. Within one, a table map serves until the end of its statement.
+    pub fn between_transactions(&mut self) {
+        if self.known.len() >= MAPS_MAX {
+            self.known.clear();
+        }
+    }
+}
