@@ -197,9 +197,9 @@ impl Server {
         format!("mysql://{USER}@127.0.0.1:{}", self.port)
     }
 
-    /// The same without TLS, as native replication connects unless it is told otherwise.
+    /// The same without TLS, as native replication connects unless it is told otherwise. A MySQL that has just started has no account in its cache.
     pub fn plain_url(&self) -> String {
-        format!("{}?ssl-mode=disabled", self.url())
+        format!("{}?ssl-mode=disabled&get-server-public-key=true", self.url())
     }
 
     pub fn error_log(&self) -> String {

@@ -42,7 +42,7 @@ fn target_lost(kind: Kind, fault: Fault, one_in: u32, options: &[&str]) -> Resul
     let pair = Pair::start(kind)?;
     Workload::new(seed, SMALL, kind).run(&pair.source)?;
     let proxy = Proxy::start(pair.target.port, fault, one_in, seed)?;
-    let to = format!("mysql://heddle@127.0.0.1:{}?ssl-mode=disabled", proxy.port);
+    let to = format!("mysql://heddle@127.0.0.1:{}?ssl-mode=disabled&get-server-public-key=true", proxy.port);
     // The login itself may be what is lost: a person, or a supervisor, starts the command again.
     let mut runs = 0;
     loop {
@@ -169,7 +169,7 @@ fn checkpoint_outlives_its_connection(kind: Kind) -> Result<()> {
     pair.to_the_end(&APART)?;
     // Only checkpoints have a COMMIT of their own here.
     let proxy = Proxy::start(pair.target.port, Fault::AnswerOfCommit, 2, seed("checkpoint"))?;
-    let to = format!("mysql://heddle@127.0.0.1:{}?ssl-mode=disabled", proxy.port);
+    let to = format!("mysql://heddle@127.0.0.1:{}?ssl-mode=disabled&get-server-public-key=true", proxy.port);
     let running = pair.begin_into(&to, &APART)?;
     pair.target.wait_until("SELECT COUNT(IS_USED_LOCK('heddle.default/1'))")?;
     for _ in 0..3 {
@@ -227,8 +227,10 @@ fn source_lost(kind: Kind) -> Result<()> {
     let seed = seed("source_lost");
     let mut pair = Pair::start(kind)?;
     let proxy = Proxy::start(pair.source.port, Fault::Anything, 25, seed)?;
-    let direct =
-        std::mem::replace(&mut pair.from, format!("mysql://heddle@127.0.0.1:{}?ssl-mode=disabled", proxy.port));
+    let direct = std::mem::replace(
+        &mut pair.from,
+        format!("mysql://heddle@127.0.0.1:{}?ssl-mode=disabled&get-server-public-key=true", proxy.port),
+    );
     Workload::new(seed, SMALL, kind).run(&pair.source)?;
     let mut runs = 0;
     loop {
@@ -249,7 +251,7 @@ fn source_lost(kind: Kind) -> Result<()> {
 fn source_frozen(kind: Kind) -> Result<()> {
     let mut pair = Pair::start(kind)?;
     let proxy = Proxy::start(pair.source.port, Fault::Frozen, 1, 0)?;
-    pair.from = format!("mysql://heddle@127.0.0.1:{}?ssl-mode=disabled", proxy.port);
+    pair.from = format!("mysql://heddle@127.0.0.1:{}?ssl-mode=disabled&get-server-public-key=true", proxy.port);
     pair.source.execute("CREATE DATABASE d; CREATE TABLE d.t (id INT PRIMARY KEY)")?;
     let mut running = pair.begin(&[])?;
     pair.target.wait_until("SELECT COUNT(*) FROM information_schema.TABLES WHERE TABLE_SCHEMA = 'd'")?;

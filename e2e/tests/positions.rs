@@ -93,7 +93,7 @@ fn not_in_the_log(kind: &str) -> Result<()> {
     // The stream is cut anywhere, in a transaction as well, and goes on with the relay log that there is.
     pair.target.execute("DROP DATABASE IF EXISTS d")?;
     let proxy = Proxy::start(pair.source.port, Fault::Anything, 60, seed)?;
-    pair.from = format!("mysql://heddle@127.0.0.1:{}?ssl-mode=disabled", proxy.port);
+    pair.from = format!("mysql://heddle@127.0.0.1:{}?ssl-mode=disabled&get-server-public-key=true", proxy.port);
     let mut runs = 0;
     for more in 0.. {
         let run = pair.begin(&["--channel", "cut", "--until-end"])?.wait()?;

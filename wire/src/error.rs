@@ -70,6 +70,22 @@ pub enum Error {
     /// This process shut the connection down through its [`ShutdownHandle`](crate::ShutdownHandle).
     #[error("the connection was shut down")]
     ShutDown,
+    /// The process is to end ([`Interrupt`](crate::Interrupt)), so the wait was given up.
+    #[error("stopped while {during}")]
+    Interrupted {
+        /// What was going on, in words that fit after "while".
+        during: &'static str,
+    },
+    /// The answer to a query is larger than [`Limits::answer_bytes_max`](crate::Limits::answer_bytes_max); the rest of it was not read.
+    #[error(
+        "the answer to a query is larger than {bytes_max} bytes ({rows} rows have come): either this is no honest server, or there is more of what was asked for than heddle can take"
+    )]
+    AnswerTooLarge {
+        /// The limit.
+        bytes_max: usize,
+        /// What came within it.
+        rows: usize,
+    },
     /// The read timeout passed without an answer; the connection cannot be used any more.
     #[error("no answer from the server within {after:?} while {during}")]
     Timeout {
@@ -153,6 +169,8 @@ impl Error {
             | Error::Protocol(_)
             | Error::Lost { .. }
             | Error::ShutDown
+            | Error::Interrupted { .. }
+            | Error::AnswerTooLarge { .. }
             | Error::Timeout { .. }
             | Error::HeartbeatTimeout { .. }
             | Error::DumpEnded
@@ -194,15 +212,23 @@ fn closes_connection(code: u16) -> bool {
     matches!(code, 1040 | 1053 | 1152..=1161 | 1184 | 1927 | 3169 | 4031)
 }
 
-/// Servers quote the statement in syntax errors; a password in it must not come back in an error text. `sensitive`:
-/// the query is known to have one. Else the quoted part itself is searched for the words that come before passwords.
-pub(crate) fn without_secrets(code: u16, message: &str, sensitive: bool) -> String {
+/// What is known of a statement, for errors about it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Statement {
+    Ordinary,
+    /// A password is in its text.
+    HoldsPassword,
+}
+
+/// Servers quote the statement in syntax errors; a password in it must not come back in an error text. Where none is known to be in it, the quoted
+/// part itself is searched for the words that come before passwords.
+pub(crate) fn without_secrets(code: u16, message: &str, statement: Statement) -> String {
     // ER_PARSE_ERROR and ER_SYNTAX_ERROR.
     let Some(at) = message.find('\'').filter(|_| matches!(code, 1064 | 1149)) else {
         return message.to_owned();
     };
     let (head, tail) = message.split_at_checked(at).unwrap_or((message, ""));
-    if sensitive || mentions_password(tail.as_bytes()) {
+    if statement == Statement::HoldsPassword || mentions_password(tail.as_bytes()) {
         return format!("{head}... (statement text not shown: it may hold a password)");
     }
     message.to_owned()
@@ -227,7 +253,8 @@ mod tests {
     #[test]
     fn secrets_are_cut_from_server_messages() {
         let check = |code, message: &str, sensitive: bool, keeps: bool| {
-            let shown = without_secrets(code, message, sensitive);
+            let statement = if sensitive { Statement::HoldsPassword } else { Statement::Ordinary };
+            let shown = without_secrets(code, message, statement);
             assert_eq!(shown == message, keeps, "{shown}");
             assert!(!shown.contains("hunter2"), "{shown}");
         };

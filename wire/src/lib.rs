@@ -4,41 +4,33 @@
 //! may be of any size; several can be in flight ([`Connection::send_query`], [`Connection::read_result`]). A
 //! connection turns into a [`BinlogStream`] with [`Connection::binlog_dump`].
 //!
-//! Map: `options`, `url`, `option_file` (where to connect) → `connection` (connect, log in) over `stream`, `tls`,
-//! `handshake`, `auth/` → `query` and `resultset` (statements) or `dump` (binary log). `packet` frames, `cursor`
-//! reads fields.
+//! | Folder | Is |
+//! |---|---|
+//! | `codec/` | the protocol as bytes: `packet` frames, `cursor` reads fields, `handshake`, `error_packet`, `resultset` say what packets mean |
+//! | `client/` | `options`, `url`, `option_file` (where to connect) → `connect`, `login`, `auth/` over `socket`, `stream`, `tls` → `connection` → `query` (statements) or `dump` (binary log) |
 //!
-//! It never retries, never reconnects, never decodes binary log events, never starts threads, and never prints a
-//! password.
+//! The other side is not trusted. What it sends before the login is bounded in size and in time, what a statement brings is bounded in size, and its
+//! texts are escaped before they reach a message. It never gets a file that nobody offered, nor a password that it could only have by pretending to
+//! be the server, unless the options allow it.
+//!
+//! This crate never retries, never reconnects, never decodes binary log events, never starts threads, and never prints a password.
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]
 
-mod auth;
-mod capabilities;
-mod connection;
-mod cursor;
-mod dump;
+mod client;
+mod codec;
 mod error;
-mod handshake;
-mod option_file;
-mod options;
-mod packet;
-mod query;
-mod resultset;
 mod secret;
-mod server_info;
-mod stream;
-mod tls;
-mod url;
 
-pub use connection::Connection;
-pub use dump::{BinlogStream, DUMP_NON_BLOCK, DUMP_SEND_ANNOTATE_ROWS, DumpOptions, DumpRequest, Packet};
+pub use client::connection::Connection;
+pub use client::dump::{BinlogStream, DUMP_NON_BLOCK, DUMP_SEND_ANNOTATE_ROWS, DumpOptions, DumpRequest, Packet};
+pub use client::interrupt::Interrupt;
+pub use client::option_file::OptionFileError;
+pub use client::options::{ConnectOptions, Limits, PasswordOptions, SslMode, TlsOptions};
+pub use client::query::Outcome;
+pub use client::stream::ShutdownHandle;
+pub use client::url::{UrlError, UrlWarnings, redacted};
+pub use codec::resultset::{Column, ColumnIndex, Ok, OkInfo, ResultSet, Row};
+pub use codec::server_info::ServerInfo;
 pub use error::Error;
-pub use option_file::OptionFileError;
-pub use options::{ConnectOptions, SslMode};
-pub use query::Outcome;
-pub use resultset::{Column, ColumnIndex, Ok, OkInfo, ResultSet, Row};
 pub use secret::Secret;
-pub use server_info::ServerInfo;
-pub use stream::ShutdownHandle;
-pub use url::{UrlError, UrlWarnings};

@@ -1,12 +1,15 @@
 //! When a server is connected to in clear after all: only when it says itself that there is no common TLS. A server that is played says it in every way.
 
+mod peer;
+
 use std::io::{Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::thread;
 
-use wire::{ConnectOptions, Connection, Error, SslMode};
+use peer::{CLIENT_SSL, OK, greeting, packet, send};
+use wire::{ConnectOptions, Connection, Error, SslMode, TlsOptions};
 
 /// What follows the client's hello.
 #[derive(Clone, Copy, Debug)]
@@ -18,47 +21,15 @@ enum Answer {
     BadHandshake,
 }
 
-const CLIENT_SSL: u32 = 0x800;
 const HANDSHAKE_FAILURE: u8 = 40;
 const INTERNAL_ERROR: u8 = 80;
-
-fn packet(stream: &mut TcpStream) -> (u8, Vec<u8>) {
-    let mut head = [0; 4];
-    stream.read_exact(&mut head).unwrap();
-    let mut payload = vec![0; u32::from_le_bytes([head[0], head[1], head[2], 0]) as usize];
-    stream.read_exact(&mut payload).unwrap();
-    (head[3], payload)
-}
-
-fn send(stream: &mut TcpStream, sequence: u8, payload: &[u8]) {
-    let mut bytes = (payload.len() as u32).to_le_bytes();
-    bytes[3] = sequence;
-    stream.write_all(&[&bytes[..], payload].concat()).unwrap();
-}
-
-fn greeting(version: &str) -> Vec<u8> {
-    let capabilities: u32 = 0x0008_aa85 | CLIENT_SSL;
-    let mut out = vec![10];
-    out.extend(version.as_bytes());
-    out.extend([0, 1, 0, 0, 0]);
-    out.extend([b'n'; 8]);
-    out.push(0);
-    out.extend((capabilities as u16).to_le_bytes());
-    out.extend([45, 2, 0]);
-    out.extend(((capabilities >> 16) as u16).to_le_bytes());
-    out.push(21);
-    out.extend([0; 10]);
-    out.extend([b'n'; 12]);
-    out.extend(b"\0mysql_native_password\0");
-    out
-}
 
 /// Says for each connection whether it asked for TLS.
 fn serve(listener: TcpListener, version: &'static str, answer: Answer) -> Vec<bool> {
     let mut seen = Vec::new();
     loop {
         let (mut stream, _) = listener.accept().unwrap();
-        send(&mut stream, 0, &greeting(version));
+        send(&mut stream, 0, &greeting(version, CLIENT_SSL));
         let mut next = [0; 1];
         // A connection that says nothing ends the play.
         if stream.peek(&mut next).unwrap_or(0) == 0 {
@@ -68,7 +39,7 @@ fn serve(listener: TcpListener, version: &'static str, answer: Answer) -> Vec<bo
         let asks = u32::from_le_bytes(payload[..4].try_into().unwrap()) & CLIENT_SSL != 0;
         seen.push(asks);
         if !asks {
-            send(&mut stream, sequence + 1, &[0, 0, 0, 2, 0, 0, 0]);
+            send(&mut stream, sequence + 1, OK);
             continue;
         }
         let mut hello = [0; 4096];
@@ -88,8 +59,11 @@ fn connect(version: &'static str, answer: Answer, had_tls: bool) -> (Result<Conn
     let server = thread::spawn(move || serve(listener, version, answer));
     let options = ConnectOptions {
         port: address.port(),
-        ssl_mode: SslMode::Preferred,
-        had_tls: Arc::new(AtomicBool::new(had_tls)),
+        tls: TlsOptions {
+            mode: SslMode::Preferred,
+            had_tls: Arc::new(AtomicBool::new(had_tls)),
+            ..TlsOptions::default()
+        },
         ..ConnectOptions::default()
     };
     let connected = Connection::connect(&options);

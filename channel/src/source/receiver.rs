@@ -150,7 +150,7 @@ impl Receiver {
     /// Asks for what comes next.
     fn open(&mut self) -> Result<(BinlogStream, Checksum), StreamEnd> {
         let mut options = self.options.clone();
-        options.read_timeout.get_or_insert(SILENCE_MAX);
+        options.limits.read_timeout.get_or_insert(SILENCE_MAX);
         // The same login has worked when the channel began: an account that is locked, a password that changes, a limit are for a time, too.
         let connection = Connection::connect(&options).map_err(|error| StreamEnd::Lost(error.to_string()))?;
         let stop = Arc::clone(&self.stop);

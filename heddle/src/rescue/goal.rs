@@ -91,7 +91,7 @@ impl Watcher {
             Some(open) => open,
             None => {
                 let mut options = self.source.clone();
-                options.read_timeout = Some(Duration::from_secs(10));
+                options.limits.read_timeout = Some(Duration::from_secs(10));
                 Connection::connect(&options).map_err(|error| tracing::debug!("asking the source: {error}")).ok()?
             }
         };

@@ -239,7 +239,8 @@ fn dump_over_tls(server: &TestServer) -> Result<(), Skip> {
     }
     let mut c = server.connect();
     let (file, end) = workload(server, &mut c)?;
-    let options = wire::ConnectOptions { ssl_mode: wire::SslMode::Required, socket: None, ..server.admin.clone() };
+    let mut options = wire::ConnectOptions { socket: None, ..server.admin.clone() };
+    options.tls.mode = wire::SslMode::Required;
     let connection = Connection::connect(&options).unwrap();
     assert!(connection.server().tls);
     let events = read_all(&mut connection.binlog_dump(at(&file, 4)).unwrap());

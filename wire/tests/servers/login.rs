@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use wire::{ConnectOptions, Connection, Error, SslMode};
+use wire::{ConnectOptions, Connection, Error, SslMode, TlsOptions};
 
 use crate::Case;
 use crate::support::{Skip, TestServer};
@@ -11,6 +11,8 @@ pub const CASES: &[Case] = &[
     ("native_password", |s| plugin(s, "mysql_native_password")),
     ("caching_sha2_password", |s| plugin(s, "caching_sha2_password")),
     ("sha256_password", |s| plugin(s, "sha256_password")),
+    ("the_password_needs_a_key_that_is_trusted", key_not_trusted),
+    ("the_password_under_a_known_key", known_key),
     ("ed25519", ed25519),
     ("empty_password", empty_password),
     ("wrong_password", wrong_password),
@@ -37,11 +39,20 @@ fn socket(server: &TestServer) -> PathBuf {
     PathBuf::from(path)
 }
 
+fn with_mode(options: &ConnectOptions, mode: SslMode) -> ConnectOptions {
+    with_ca(options, mode, None)
+}
+
+fn with_ca(options: &ConnectOptions, mode: SslMode, ca: Option<PathBuf>) -> ConnectOptions {
+    ConnectOptions { tls: TlsOptions { mode, ca, ..TlsOptions::default() }, ..options.clone() }
+}
+
 /// The three ways to a server, with what is expected of each.
 fn ways(server: &TestServer, user: &str, password: &str) -> Vec<(&'static str, ConnectOptions)> {
     let base = ConnectOptions { host: "127.0.0.1".into(), socket: None, ..server.account(user, password) };
-    let clear = ConnectOptions { ssl_mode: SslMode::Disabled, ..base.clone() };
-    let tls = ConnectOptions { ssl_mode: SslMode::Required, ..base.clone() };
+    let mut clear = with_mode(&base, SslMode::Disabled);
+    clear.password_options.get_server_public_key = true;
+    let tls = with_mode(&base, SslMode::Required);
     let socket = ConnectOptions { socket: Some(socket(server)), ..base };
     let mut ways = vec![("clear", clear), ("socket", socket)];
     if server.offers_tls() {
@@ -78,6 +89,48 @@ fn plugin(server: &TestServer, plugin: &str) -> Result<(), Skip> {
     }
     Ok(())
 }
+
+/// Without TLS, and with an account that the server does not have in its cache.
+fn key_not_trusted(server: &TestServer) -> Result<(), Skip> {
+    if server.is_mariadb() {
+        return Err(Skip("a plugin of MySQL".into()));
+    }
+    create(server, "wire_key", "WITH caching_sha2_password BY 'x'")?;
+    let base = ConnectOptions { host: "127.0.0.1".into(), socket: None, ..server.account("wire_key", "x") };
+    let clear = with_mode(&base, SslMode::Disabled);
+    let error = Connection::connect(&clear).unwrap_err();
+    assert!(matches!(error, Error::Auth { code: 0, .. }), "{error}");
+    assert!(error.to_string().contains("get-server-public-key"), "{error}");
+    // By default there is TLS where the server has it, and no key is needed.
+    if server.offers_tls() {
+        assert!(Connection::connect(&base).unwrap().server().tls);
+    }
+    Ok(())
+}
+
+fn known_key(server: &TestServer) -> Result<(), Skip> {
+    let key = server.connect().row("SHOW STATUS LIKE 'Caching_sha2_password_rsa_public_key'").unwrap();
+    let Some(key) = key.and_then(|row| row.get(1).map(<[u8]>::to_vec)).filter(|key| !key.is_empty()) else {
+        return Err(Skip("the server has no such key".into()));
+    };
+    let path = std::env::temp_dir().join(format!("wire-known-key-{}.pem", std::process::id()));
+    let connect = |key: &[u8]| {
+        create(server, "wire_known_key", "WITH caching_sha2_password BY 'x'")?;
+        std::fs::write(&path, key).unwrap();
+        let base = ConnectOptions { host: "127.0.0.1".into(), socket: None, ..server.account("wire_known_key", "x") };
+        let mut options = with_mode(&base, SslMode::Disabled);
+        options.password_options.server_public_key = Some(path.clone());
+        Ok(Connection::connect(&options))
+    };
+    connect(&key)?.unwrap();
+    let other = connect(OTHER_KEY.as_bytes())?.unwrap_err();
+    assert!(matches!(other, Error::Auth { code: 1045, .. }), "{other}");
+    std::fs::remove_file(&path).unwrap();
+    Ok(())
+}
+
+/// Nobody's.
+const OTHER_KEY: &str = include_str!("other-key.pem");
 
 fn ed25519(server: &TestServer) -> Result<(), Skip> {
     if !server.is_mariadb() {
@@ -126,13 +179,13 @@ fn refusals(server: &TestServer) -> Result<(), Skip> {
 
 fn tls_modes(server: &TestServer) -> Result<(), Skip> {
     if !server.offers_tls() {
-        let options = ConnectOptions { ssl_mode: SslMode::Required, socket: None, ..server.admin.clone() };
+        let options = with_mode(&ConnectOptions { socket: None, ..server.admin.clone() }, SslMode::Required);
         let error = Connection::connect(&options).unwrap_err();
         assert!(error.to_string().contains("not offer") || matches!(error, Error::TlsIncompatible { .. }));
         return Err(Skip(format!("no usable TLS: {error}")));
     }
     for (mode, tls) in [(SslMode::Disabled, false), (SslMode::Preferred, true), (SslMode::Required, true)] {
-        let options = ConnectOptions { ssl_mode: mode, socket: None, ..server.admin.clone() };
+        let options = with_mode(&ConnectOptions { socket: None, ..server.admin.clone() }, mode);
         let mut c = Connection::connect(&options).unwrap();
         assert_eq!(c.server().tls, tls, "{mode:?}");
         let cipher = c.row("SHOW STATUS LIKE 'Ssl_cipher'").unwrap().unwrap();
@@ -143,7 +196,7 @@ fn tls_modes(server: &TestServer) -> Result<(), Skip> {
         assert!(c.read_result().unwrap().results[0].rows[0].get(0) == Some(&value[..]));
     }
     let over_socket =
-        ConnectOptions { socket: Some(socket(server)), ssl_mode: SslMode::Required, ..server.admin.clone() };
+        with_mode(&ConnectOptions { socket: Some(socket(server)), ..server.admin.clone() }, SslMode::Required);
     assert!(Connection::connect(&over_socket).unwrap().server().tls);
     Ok(())
 }
@@ -164,12 +217,12 @@ fn authority(server: &TestServer) -> Result<PathBuf, Skip> {
 fn verify_ca(server: &TestServer) -> Result<(), Skip> {
     let good = authority(server)?;
     let base = ConnectOptions { host: "127.0.0.1".into(), socket: None, ..server.admin.clone() };
-    let options = ConnectOptions { ssl_mode: SslMode::VerifyCa, ssl_ca: Some(good.clone()), ..base.clone() };
+    let options = with_ca(&base, SslMode::VerifyCa, Some(good.clone()));
     assert!(Connection::connect(&options).unwrap().server().tls);
-    let options = ConnectOptions { ssl_mode: SslMode::Preferred, ssl_ca: Some(good), ..base.clone() };
+    let options = with_ca(&base, SslMode::Preferred, Some(good));
     assert!(Connection::connect(&options).unwrap().server().tls);
     let refused = |ca: Option<&str>, want: &str| {
-        let options = ConnectOptions { ssl_mode: SslMode::VerifyCa, ssl_ca: ca.map(PathBuf::from), ..base.clone() };
+        let options = with_ca(&base, SslMode::VerifyCa, ca.map(PathBuf::from));
         let error = Connection::connect(&options).unwrap_err();
         assert!(matches!(error, Error::Tls { .. }) && error.to_string().contains(want), "{error}");
     };
@@ -184,13 +237,8 @@ fn verify_ca(server: &TestServer) -> Result<(), Skip> {
 
 /// Whether the certificate names this address is up to the server's administrator; either way the answer is clear.
 fn verify_identity(server: &TestServer) -> Result<(), Skip> {
-    let options = ConnectOptions {
-        host: "127.0.0.1".into(),
-        socket: None,
-        ssl_mode: SslMode::VerifyIdentity,
-        ssl_ca: Some(authority(server)?),
-        ..server.admin.clone()
-    };
+    let base = ConnectOptions { host: "127.0.0.1".into(), socket: None, ..server.admin.clone() };
+    let options = with_ca(&base, SslMode::VerifyIdentity, Some(authority(server)?));
     match Connection::connect(&options) {
         Ok(c) => assert!(c.server().tls),
         Err(error) => assert!(error.to_string().contains("is for another host"), "{error}"),

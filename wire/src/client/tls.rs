@@ -13,11 +13,13 @@ use rustls::{
     SignatureScheme, StreamOwned,
 };
 
+use super::io_error::classify;
+use super::options::{ConnectOptions, SslMode};
+use super::socket::Socket;
+use super::stream::Stream;
+use crate::codec::error_packet::parse_error;
+use crate::codec::server_info::ServerInfo;
 use crate::error::Error;
-use crate::handshake;
-use crate::options::{ConnectOptions, SslMode};
-use crate::server_info::ServerInfo;
-use crate::stream::{Socket, Stream};
 
 /// Does the TLS handshake over a socket on which TLS was agreed.
 pub(crate) fn wrap(socket: Socket, options: &ConnectOptions, server: &ServerInfo) -> Result<Stream, Error> {
@@ -50,14 +52,20 @@ struct Heard {
 
 /// Enough for the head of a packet, a mark, a code and the state; the text may be cut.
 const HEARD_BYTES_MAX: usize = 256;
+const ERROR_BYTES_MAX: usize = 1024;
 const ER_HANDSHAKE_ERROR: u16 = 1043;
 
 impl Heard {
     /// The server's error packet, if one came. Later servers, which have OpenSSL and send alerts, end a handshake that the network has cut like this.
     fn said_in_clear(&self, server: &ServerInfo) -> Option<Error> {
         let has_yassl = if server.is_mariadb() { !server.at_least(10, 5, 0) } else { !server.at_least(8, 0, 0) };
-        let payload = self.first.get(4..).filter(|payload| payload.first() == Some(&0xff))?;
-        match handshake::parse_error(payload, 0) {
+        let (head, payload) = self.first.split_at_checked(4)?;
+        // A record of TLS, read as a packet, is a large one.
+        let length = head.iter().take(3).rev().fold(0_usize, |length, byte| length << 8 | usize::from(*byte));
+        if length > ERROR_BYTES_MAX || payload.first() != Some(&0xff) {
+            return None;
+        }
+        match parse_error(payload, 0) {
             Error::Server { code: ER_HANDSHAKE_ERROR, message, .. } if has_yassl => {
                 Some(incompatible(&format!("the server answered {message:?}")))
             }
@@ -103,13 +111,7 @@ fn handshake_error(error: io::Error, options: &ConnectOptions) -> Error {
         ) => incompatible(&inner.to_string()),
         Some(inner) => tls(describe(inner)),
         // A cut, not an answer: nothing is known of the server's TLS.
-        None if matches!(error.kind(), io::ErrorKind::UnexpectedEof | io::ErrorKind::ConnectionReset) => {
-            Error::Lost { during: "setting up TLS" }
-        }
-        None if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut) => {
-            Error::Timeout { during: "setting up TLS", after: options.connect_timeout }
-        }
-        None => Error::Io { during: "setting up TLS", source: error },
+        None => classify(error, "setting up TLS", Some(options.limits.connect_timeout)),
     }
 }
 
@@ -150,7 +152,7 @@ fn client_config(options: &ConnectOptions) -> Result<Arc<ClientConfig>, Error> {
         .map_err(|error| tls(error.to_string()))?
         .dangerous()
         .with_custom_certificate_verifier(verifier);
-    let config = match (&options.ssl_cert, &options.ssl_key) {
+    let config = match (&options.tls.cert, &options.tls.key) {
         (None, None) => builder.with_no_client_auth(),
         (Some(cert), Some(key)) => builder
             .with_client_auth_cert(certificates(cert, "ssl-cert")?, private_key(key)?)
@@ -166,7 +168,7 @@ fn verifier(options: &ConnectOptions, provider: &Arc<CryptoProvider>) -> Result<
     if !matches!(mode, SslMode::VerifyCa | SslMode::VerifyIdentity) {
         return Ok(Arc::new(AcceptAny { schemes }));
     }
-    let Some(path) = &options.ssl_ca else {
+    let Some(path) = &options.tls.ca else {
         return Err(tls("verify-ca and verify-identity need ssl-ca: a PEM file with the authority's certificate"));
     };
     let authorities = certificates(path, "ssl-ca")?;

@@ -9,13 +9,15 @@ use std::time::Duration;
 
 use bytes::{Buf, Bytes};
 
-use crate::capabilities as cap;
-use crate::connection::Connection;
-use crate::error::Error;
-use crate::handshake::parse_error;
-use crate::server_info::ServerInfo;
-use crate::stream::ShutdownHandle;
 use binlog::Flavour;
+
+use super::connection::Connection;
+use super::stream::ShutdownHandle;
+use crate::codec::capabilities as cap;
+use crate::codec::error_packet::parse_error;
+use crate::codec::packet::MAX_PAYLOAD_BYTES;
+use crate::codec::server_info::ServerInfo;
+use crate::error::Error;
 
 /// Chunk for reading events, in bytes.
 const READ_CHUNK_BYTES: usize = 1 << 20;
@@ -127,6 +129,7 @@ impl Connection {
             .unwrap_or_else(|| options.heartbeat_period.saturating_mul(4).max(Duration::from_secs(10)));
         self.set_read_timeout(Some(timeout))?;
         self.reader.set_chunk_bytes(READ_CHUNK_BYTES);
+        self.reader.set_payload_bytes_max(MAX_PAYLOAD_BYTES);
         self.send(0, &[&command], "requesting the binary log")?;
         // From here on the server expects no goodbye, and understands no other command.
         self.broken = true;

@@ -3,17 +3,28 @@
 //!
 //! Source: "Using Option Files" in the MySQL manual, "Configuring MariaDB with Option Files".
 
+use std::fs::File;
+use std::io::Read;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use crate::options::{ConnectOptions, SslMode};
+use super::options::{ConnectOptions, SslMode};
+use super::url::parse_port;
 use crate::secret::Secret;
-use crate::url::parse_port;
 
 /// Depth of `!include` in `!include`; the servers' clients stop at 10 as well.
 const MAX_INCLUDE_DEPTH: usize = 10;
 /// An option file larger than this is something else.
 const MAX_FILE_BYTES: u64 = 1 << 20;
+
+const WRITABLE_BY_ALL: u32 = 0o002;
+const READABLE_BY_ALL: u32 = 0o004;
+
+fn readable_by_all(path: &Path) -> String {
+    let path = path.display();
+    format!("the option file {path} holds a password, and every user of this machine can read it: chmod 600 {path}")
+}
 
 /// Why an option file was refused.
 #[derive(Debug, thiserror::Error)]
@@ -26,6 +37,14 @@ pub enum OptionFileError {
         path: PathBuf,
         /// What the operating system said.
         source: std::io::Error,
+    },
+    /// Every user of the machine can write it, and so decide where the password goes.
+    #[error(
+        "the option file {path} can be written by every user of this machine, who could send the password elsewhere: chmod o-w {path}"
+    )]
+    WritableByAll {
+        /// The file.
+        path: PathBuf,
     },
     /// A line that means nothing.
     #[error("{}line {line}: {reason}", file_text(.path))]
@@ -64,13 +83,25 @@ impl ConnectOptions {
 
     fn load(&mut self, path: &Path, groups: &[&str], depth: usize) -> Result<(), OptionFileError> {
         let read = |source| OptionFileError::Read { path: path.to_owned(), source };
-        let length = std::fs::metadata(path).map_err(read)?.len();
-        if length > MAX_FILE_BYTES {
-            return Err(read(std::io::Error::other(format!("{length} bytes are too many for an option file"))));
+        let refused = |why: String| read(std::io::Error::other(why));
+        let file = File::open(path).map_err(read)?;
+        let mode = file.metadata().map_err(read)?.permissions().mode();
+        if mode & WRITABLE_BY_ALL != 0 {
+            return Err(OptionFileError::WritableByAll { path: path.to_owned() });
         }
-        let bytes = std::fs::read(path).map_err(read)?;
-        let text = String::from_utf8(bytes).map_err(|_| read(std::io::Error::other("it is not UTF-8")))?;
-        self.apply_text(&text, groups, Some(path), depth)
+        let mut bytes = Vec::new();
+        file.take(MAX_FILE_BYTES + 1).read_to_end(&mut bytes).map_err(read)?;
+        if bytes.len() as u64 > MAX_FILE_BYTES {
+            return Err(refused(format!("more than {MAX_FILE_BYTES} bytes are too many for an option file")));
+        }
+        let text = String::from_utf8(bytes).map_err(|_| refused("it is not UTF-8".to_owned()))?;
+        let before = self.password.take();
+        let applied = self.apply_text(&text, groups, Some(path), depth);
+        if self.password.is_some() && mode & READABLE_BY_ALL != 0 {
+            tracing::warn!("{}", readable_by_all(path));
+        }
+        self.password = self.password.take().or(before);
+        applied
     }
 
     fn apply_text(
@@ -128,30 +159,33 @@ impl ConnectOptions {
             }
             "socket" => self.socket = Some(needs(value)?.into()),
             "database" => self.database = Some(needs(value)?),
-            "ssl-ca" => self.ssl_ca = Some(needs(value)?.into()),
-            "ssl-cert" => self.ssl_cert = Some(needs(value)?.into()),
-            "ssl-key" => self.ssl_key = Some(needs(value)?.into()),
+            "ssl-ca" => self.tls.ca = Some(needs(value)?.into()),
+            "ssl-cert" => self.tls.cert = Some(needs(value)?.into()),
+            "ssl-key" => self.tls.key = Some(needs(value)?.into()),
             "ssl-mode" => {
                 let value = needs(value)?;
-                self.ssl_mode = SslMode::from_name(&value)
+                self.tls.mode = SslMode::from_name(&value)
                     .ok_or_else(|| format!("ssl-mode {value:?} is none of {}", SslMode::NAMES))?;
             }
             // MariaDB's names. `ssl` means: use it; there, certificates are checked only when asked for.
             "ssl" | "disable-ssl" | "skip-ssl" => {
                 let on = (name == "ssl") == flag(name, value.as_deref())?;
-                match (on, self.ssl_mode) {
-                    (false, _) => self.ssl_mode = SslMode::Disabled,
-                    (true, SslMode::Disabled | SslMode::Preferred) => self.ssl_mode = SslMode::Required,
+                match (on, self.tls.mode) {
+                    (false, _) => self.tls.mode = SslMode::Disabled,
+                    (true, SslMode::Disabled | SslMode::Preferred) => self.tls.mode = SslMode::Required,
                     (true, _) => {}
                 }
             }
             "ssl-verify-server-cert" if flag(name, value.as_deref())? => {
-                self.ssl_mode = SslMode::VerifyIdentity;
+                self.tls.mode = SslMode::VerifyIdentity;
             }
+            "get-server-public-key" => self.password_options.get_server_public_key = flag(name, value.as_deref())?,
+            "server-public-key-path" => self.password_options.server_public_key = Some(needs(value)?.into()),
+            "enable-cleartext-plugin" => self.password_options.cleartext_plugin = flag(name, value.as_deref())?,
             "connect-timeout" => {
                 let value = needs(value)?;
                 let seconds: u32 = value.parse().map_err(|_| format!("{value:?} is no number of seconds"))?;
-                self.connect_timeout = Duration::from_secs(u64::from(seconds.max(1)));
+                self.limits.connect_timeout = Duration::from_secs(u64::from(seconds.max(1)));
             }
             _ => {}
         }
@@ -302,19 +336,49 @@ mod tests {
         )
         .unwrap();
         assert_eq!(options.address(), "repl@db2:3307");
-        assert_eq!(options.ssl_mode, SslMode::VerifyIdentity);
-        assert_eq!(options.ssl_ca.as_deref(), Some(Path::new("/ca.pem")));
-        assert_eq!(options.connect_timeout, Duration::from_secs(5));
+        assert_eq!(options.tls.mode, SslMode::VerifyIdentity);
+        assert_eq!(options.tls.ca.as_deref(), Some(Path::new("/ca.pem")));
+        assert_eq!(options.limits.connect_timeout, Duration::from_secs(5));
     }
 
     #[test]
     fn mariadb_ssl_names() {
         let check =
-            |lines: &str, want: SslMode| assert_eq!(read(&format!("[client]\n{lines}")).unwrap().ssl_mode, want);
+            |lines: &str, want: SslMode| assert_eq!(read(&format!("[client]\n{lines}")).unwrap().tls.mode, want);
         check("ssl", SslMode::Required);
         check("ssl=0", SslMode::Disabled);
         check("skip-ssl", SslMode::Disabled);
         check("ssl\nssl-verify-server-cert", SslMode::VerifyIdentity);
+    }
+
+    #[test]
+    fn what_the_password_may_become() {
+        let read = |lines: &str| read(&format!("[client]\n{lines}")).unwrap().password_options;
+        assert!(!read("").get_server_public_key && !read("").cleartext_plugin);
+        assert!(read("get-server-public-key").get_server_public_key);
+        assert!(!read("get_server_public_key=OFF").get_server_public_key);
+        assert!(read("enable-cleartext-plugin=1").cleartext_plugin);
+        assert_eq!(read("server_public_key_path=/k.pem").server_public_key, Some("/k.pem".into()));
+    }
+
+    #[test]
+    fn a_file_that_everybody_can_write_is_refused() {
+        let path = std::env::temp_dir().join(format!("wire-option-file-modes-{}.cnf", std::process::id()));
+        std::fs::write(&path, "[client]\npassword=hunter2\n").unwrap();
+        let with = |mode: u32| {
+            std::fs::set_permissions(&path, std::fs::Permissions::from_mode(mode)).unwrap();
+            let mut options = ConnectOptions::default();
+            options.load_option_file(&path, &["client"]).map(|()| options.password.is_some())
+        };
+        for mode in [0o600, 0o640, 0o660, 0o644] {
+            assert!(with(mode).unwrap(), "{mode:o}");
+        }
+        for mode in [0o666, 0o602, 0o622] {
+            let error = with(mode).unwrap_err();
+            assert!(matches!(error, OptionFileError::WritableByAll { .. }), "{error}");
+            assert!(error.to_string().contains("chmod o-w"), "{error}");
+        }
+        std::fs::remove_file(&path).unwrap();
     }
 
     #[test]

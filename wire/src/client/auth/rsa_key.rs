@@ -1,5 +1,9 @@
 //! Passwords for the server's RSA key: XOR with the nonce, then OAEP with SHA1 (caching_sha2 and sha256 without TLS).
 
+use std::fs::File;
+use std::io::Read;
+use std::path::Path;
+
 use rsa::pkcs8::DecodePublicKey;
 use rsa::traits::PublicKeyParts;
 use rsa::{Oaep, RsaPublicKey};
@@ -7,6 +11,20 @@ use sha1::Sha1;
 use zeroize::Zeroizing;
 
 use crate::error::Error;
+
+/// A key file can have a few thousand bytes.
+const KEY_BYTES_MAX: u64 = 64 << 10;
+
+/// The PEM text of a key that is known here.
+pub(crate) fn key_file(path: &Path) -> Result<Vec<u8>, Error> {
+    let mut text = Vec::new();
+    File::open(path).and_then(|file| file.take(KEY_BYTES_MAX).read_to_end(&mut text)).map_err(|error| Error::Auth {
+        code: 0,
+        message: format!("cannot read server-public-key-path {}: {error}", path.display()),
+        hint: "On the server it is the file that @@caching_sha2_password_public_key_path names.".to_owned(),
+    })?;
+    Ok(text)
+}
 
 /// Encrypts `password` and a zero byte for the key that the server sent as PEM.
 pub(crate) fn encrypt_password(password: &[u8], nonce: &[u8], pem: &[u8]) -> Result<Vec<u8>, Error> {

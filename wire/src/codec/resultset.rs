@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
-use crate::cursor::Cursor;
+use super::cursor::Cursor;
 use crate::error::Error;
 
 /// What a server says of a statement that was done.

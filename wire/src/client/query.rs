@@ -3,18 +3,27 @@
 use std::io::Read;
 use std::sync::Arc;
 
+use binlog::text::escape_bytes;
 use bytes::Bytes;
 
-use crate::capabilities as cap;
-use crate::connection::{Connection, Pending};
-use crate::error::{Error, mentions_password, without_secrets};
-use crate::handshake::parse_error;
-use crate::resultset::{Column, OkInfo, ResultSet, Row};
+use super::connection::{Connection, Pending};
+use crate::codec::capabilities as cap;
+use crate::codec::cursor::Cursor;
+use crate::codec::error_packet::parse_error;
+use crate::codec::packet::MAX_PACKET_PAYLOAD_BYTES;
+use crate::codec::resultset::{Column, OkInfo, ResultSet, Row};
+use crate::error::{Error, Statement, mentions_password, without_secrets};
 
 const SENDING: &str = "sending a query";
 const READING: &str = "reading a result";
 /// Both servers stop at 4096 columns in a table; a result can have a few more.
 const MAX_COLUMNS: u64 = 1 << 16;
+/// Rows of one answer, however small they are.
+const MAX_ROWS: usize = 100_000_000;
+/// What a packet of an answer, and a value of a row, take in memory beside their bytes.
+const PACKET_BYTES: usize = 64;
+const CELL_BYTES: usize = 12;
+const FILE_NAME_BYTES_MAX: usize = 4096;
 /// The number of the answer to a command of one packet.
 const FIRST_ANSWER: u8 = 1;
 /// ER_QUERY_INTERRUPTED.
@@ -25,15 +34,18 @@ const INFILE_CHUNK_BYTES: usize = 1 << 20;
 /// Statements with passwords are short; longer queries are not searched, that would cost more than sending them.
 const MAX_SEARCHED_BYTES: usize = 4096;
 
-fn is_sensitive(parts: &[&[u8]]) -> bool {
-    let length: usize = parts.iter().map(|part| part.len()).sum();
-    length <= MAX_SEARCHED_BYTES && parts.iter().any(|part| mentions_password(part))
+fn look_at(parts: &[&[u8]], bytes: usize) -> Statement {
+    if bytes <= MAX_SEARCHED_BYTES && parts.iter().any(|part| mentions_password(part)) {
+        Statement::HoldsPassword
+    } else {
+        Statement::Ordinary
+    }
 }
 
-fn hide(error: Error, sensitive: bool) -> Error {
+fn hide(error: Error, statement: Statement) -> Error {
     match error {
         Error::Server { code, sqlstate, message, statement_index } => {
-            Error::Server { message: without_secrets(code, &message, sensitive), code, sqlstate, statement_index }
+            Error::Server { message: without_secrets(code, &message, statement), code, sqlstate, statement_index }
         }
         other => other,
     }
@@ -47,6 +59,29 @@ fn ended_between_statements(index: usize) -> Error {
         message: "Query execution was interrupted (between two statements, unannounced)".to_owned(),
         statement_index: index,
     }
+}
+
+/// Who takes part in reading an answer.
+#[derive(Default)]
+struct Hands<'a> {
+    /// What is sent when the server asks for a local file.
+    file: Option<&'a mut dyn Read>,
+    /// Who takes the rows; none: they are kept.
+    rows: Option<&'a mut dyn FnMut(&Row) -> Result<(), Error>>,
+}
+
+/// How far the answer to one query is read.
+struct Answer<'a> {
+    /// Number of the next packet.
+    sequence: u8,
+    /// The statement whose result is read.
+    index: usize,
+    /// What is kept of it, roughly.
+    bytes: usize,
+    rows: usize,
+    hands: Hands<'a>,
+    /// What does not end the query on the server is reported when all is read.
+    refused: Option<Error>,
 }
 
 /// The results of one query, one entry per statement in it.
@@ -84,13 +119,13 @@ impl Connection {
     pub fn query_statements(&mut self, sql: impl AsRef<[u8]>, statements: usize) -> Result<Vec<ResultSet>, Error> {
         self.check_idle(SENDING)?;
         self.send_query(sql.as_ref())?;
-        Ok(self.read_outcome(&mut None, statements)?.results)
+        Ok(self.read_outcome(Hands::default(), statements)?.results)
     }
 
     /// The results of the oldest query sent, which is of exactly `statements` statements: see
     /// [`query_statements`](Self::query_statements).
     pub fn read_statements(&mut self, statements: usize) -> Result<Vec<ResultSet>, Error> {
-        Ok(self.read_outcome(&mut None, statements)?.results)
+        Ok(self.read_outcome(Hands::default(), statements)?.results)
     }
 
     /// Runs a query; what the server said of its last statement.
@@ -132,8 +167,12 @@ impl Connection {
         let mut payload: Vec<&[u8]> = Vec::with_capacity(parts.len() + 1);
         payload.push(&[cap::COM_QUERY]);
         payload.extend_from_slice(parts);
+        let bytes = parts.iter().map(|part| part.len()).sum();
+        if !self.pending.is_empty() {
+            self.sends_ahead(bytes)?;
+        }
         let sequence = self.send(0, &payload, SENDING)?;
-        self.pending.push_back(Pending { sequence, sensitive: is_sensitive(parts) });
+        self.pending.push_back(Pending { sequence, statement: look_at(parts, bytes) });
         Ok(())
     }
 
@@ -145,7 +184,7 @@ impl Connection {
     /// Reads all results of the oldest query sent. After a server error the connection goes on: the next call reads
     /// the next query's results.
     pub fn read_result(&mut self) -> Result<Outcome, Error> {
-        self.read_outcome(&mut None, 1)
+        self.read_outcome(Hands::default(), 1)
     }
 
     /// Runs a query with LOAD DATA LOCAL INFILE, whatever file it names, on the given data. Only the first request
@@ -157,34 +196,44 @@ impl Connection {
     ) -> Result<Vec<ResultSet>, Error> {
         self.check_idle(SENDING)?;
         self.send_query(sql.as_ref())?;
-        Ok(self.read_outcome(&mut Some(data), 1)?.results)
+        Ok(self.read_outcome(Hands { file: Some(data), rows: None }, 1)?.results)
     }
 
-    fn read_outcome(&mut self, data: &mut Option<&mut dyn Read>, statements: usize) -> Result<Outcome, Error> {
+    /// Runs a query and hands the rows of its statements to `each`, one after the other: for answers that need not be held whole. An error of
+    /// `each` is returned at the end; no more rows are handed to it.
+    pub fn for_each_row(
+        &mut self,
+        sql: impl AsRef<[u8]>,
+        each: &mut dyn FnMut(&Row) -> Result<(), Error>,
+    ) -> Result<(), Error> {
+        self.check_idle(SENDING)?;
+        self.send_query(sql.as_ref())?;
+        self.read_outcome(Hands { file: None, rows: Some(each) }, 1).map(|_| ())
+    }
+
+    fn read_outcome(&mut self, hands: Hands<'_>, statements: usize) -> Result<Outcome, Error> {
         self.check_usable(READING)?;
         let Some(pending) = self.pending.pop_front() else {
             return Err(Error::NothingPending);
         };
-        let outcome = self.read_results(pending, data, statements);
+        let outcome = self.read_results(pending, hands, statements);
         // Whatever came of the query, the connection is in step again when nothing is left to be read.
         if std::mem::take(&mut self.asked) && !self.is_broken() {
             self.receive(READING)?;
+        }
+        if self.pending.is_empty() {
+            self.is_in_step()?;
         }
         outcome
     }
 
     /// At least `statements` results, and all that the server announces beyond.
-    fn read_results(
-        &mut self,
-        Pending { mut sequence, sensitive }: Pending,
-        data: &mut Option<&mut dyn Read>,
-        statements: usize,
-    ) -> Result<Outcome, Error> {
+    fn read_results(&mut self, pending: Pending, hands: Hands<'_>, statements: usize) -> Result<Outcome, Error> {
         let mut results = Vec::new();
-        // A refused file does not end the query on the server, so the other results are read before it is reported.
-        let mut refused = None;
+        let mut answer = Answer { sequence: pending.sequence, index: 0, bytes: 0, rows: 0, hands, refused: None };
         loop {
-            match self.read_statement(&mut sequence, results.len(), data, &mut refused) {
+            answer.index = results.len();
+            match self.read_statement(&mut answer) {
                 Ok(result) => {
                     let more = result.ok.status & cap::STATUS_MORE_RESULTS != 0;
                     results.push(result);
@@ -193,96 +242,116 @@ impl Connection {
                     }
                 }
                 Err(error) => {
-                    let error = self.mark(hide(error, sensitive));
-                    return Err(if error.is_connection_lost() { error } else { refused.unwrap_or(error) });
+                    let error = self.mark(hide(error, pending.statement));
+                    return Err(if error.is_connection_lost() { error } else { answer.refused.unwrap_or(error) });
                 }
             }
         }
-        match refused {
+        match answer.refused {
             Some(error) => Err(error),
             None => Ok(Outcome { results }),
         }
     }
 
-    fn read_statement(
-        &mut self,
-        sequence: &mut u8,
-        index: usize,
-        data: &mut Option<&mut dyn Read>,
-        refused: &mut Option<Error>,
-    ) -> Result<ResultSet, Error> {
-        let mut payload = self.receive_in_order(sequence, index)?;
+    fn read_statement(&mut self, answer: &mut Answer<'_>) -> Result<ResultSet, Error> {
+        let mut payload = self.receive_in_order(answer)?;
         if payload.first() == Some(&0xfb) {
-            let file = String::from_utf8_lossy(payload.get(1..).unwrap_or_default()).into_owned();
-            match data.take() {
+            match answer.hands.file.take() {
                 Some(data) => {
-                    if let Err(source) = self.send_file(sequence, data)? {
-                        *refused = Some(Error::LocalInfileData { source });
+                    // The server may wait for a lock between two parts of it.
+                    self.sends_ahead(usize::MAX)?;
+                    if let Err(source) = self.send_file(&mut answer.sequence, data)? {
+                        answer.refused = Some(Error::LocalInfileData { source });
                     }
                 }
                 None => {
-                    *sequence = self.send(*sequence, &[], "refusing a local file")?;
-                    *refused = Some(Error::LocalInfileRefused { file });
+                    let file = escape_bytes(payload.get(1..).unwrap_or_default(), FILE_NAME_BYTES_MAX);
+                    answer.sequence = self.send(answer.sequence, &[], "refusing a local file")?;
+                    answer.refused = Some(Error::LocalInfileRefused { file });
                 }
             }
-            payload = self.receive_in_order(sequence, index)?;
+            payload = self.receive_in_order(answer)?;
         }
         match payload.first() {
             Some(0x00) => Ok(ResultSet { ok: OkInfo::parse(&payload)?, ..ResultSet::default() }),
-            Some(_) => self.read_rows(&payload, sequence, index),
+            Some(_) => self.read_rows(&payload, answer),
             None => Err(Error::protocol("an empty packet where a result must be")),
         }
     }
 
-    fn read_rows(&mut self, head: &[u8], sequence: &mut u8, index: usize) -> Result<ResultSet, Error> {
-        let count = crate::cursor::Cursor::new(head, "a result's head").lenenc()?;
+    fn read_rows(&mut self, head: &[u8], answer: &mut Answer<'_>) -> Result<ResultSet, Error> {
+        let count = Cursor::new(head, "a result's head").lenenc()?;
         if count > MAX_COLUMNS {
             return Err(Error::protocol(format!("a result with {count} columns")));
         }
         let mut columns = Vec::new();
         for _ in 0..count {
-            columns.push(Column::parse(&self.receive_in_order(sequence, index)?)?);
+            columns.push(Column::parse(&self.receive_in_order(answer)?)?);
         }
         let columns: Arc<[Column]> = columns.into();
         let deprecate_eof = self.capabilities & cap::DEPRECATE_EOF != 0;
         if !deprecate_eof {
-            OkInfo::parse_eof(&self.receive_in_order(sequence, index)?)?;
+            OkInfo::parse_eof(&self.receive_in_order(answer)?)?;
         }
         let mut rows = Vec::new();
         loop {
-            let payload = self.receive_in_order(sequence, index)?;
+            let held = answer.bytes;
+            let payload = self.receive_in_order(answer)?;
             // A row can start with 0xfe as well, but then its first value has 16 MiB or more.
             match (payload.first(), deprecate_eof) {
-                (Some(0xfe), true) if payload.len() < crate::packet::MAX_PACKET_PAYLOAD_BYTES => {
+                (Some(0xfe), true) if payload.len() < MAX_PACKET_PAYLOAD_BYTES => {
                     return Ok(ResultSet { columns, rows, ok: OkInfo::parse(&payload)? });
                 }
                 (Some(0xfe), false) if payload.len() < 9 => {
                     return Ok(ResultSet { columns, rows, ok: OkInfo::parse_eof(&payload)? });
                 }
-                _ => rows.push(Row::from_payload(&columns, payload)?),
+                _ => {}
+            }
+            let row = Row::from_payload(&columns, payload)?;
+            answer.rows += 1;
+            match &mut answer.hands.rows {
+                None => {
+                    rows.push(row);
+                    self.hold(answer, columns.len() * CELL_BYTES)?;
+                }
+                Some(each) => {
+                    answer.bytes = held;
+                    if answer.refused.is_none() {
+                        answer.refused = each(&row).err();
+                    }
+                }
             }
         }
     }
 
+    /// Counts what is kept of an answer.
+    fn hold(&self, answer: &mut Answer<'_>, bytes: usize) -> Result<(), Error> {
+        answer.bytes = answer.bytes.saturating_add(bytes);
+        if answer.bytes > self.answer_bytes_max || answer.rows > MAX_ROWS {
+            return Err(Error::AnswerTooLarge { bytes_max: self.answer_bytes_max, rows: answer.rows });
+        }
+        Ok(())
+    }
+
     /// The next payload of an answer; error packets become errors.
-    fn receive_in_order(&mut self, sequence: &mut u8, index: usize) -> Result<Bytes, Error> {
-        let may_have_ended = index > 0 && *sequence != FIRST_ANSWER;
+    fn receive_in_order(&mut self, answer: &mut Answer<'_>) -> Result<Bytes, Error> {
+        let may_have_ended = answer.index > 0 && answer.sequence != FIRST_ANSWER;
         let frame = self.receive_or(READING, |connection| match may_have_ended {
             true => connection.ask_whether_it_has_ended(),
             false => Ok(()),
         })?;
         // A payload of several packets carries the last one's number; those over 16 MiB are rows only.
-        let packets = (frame.payload.len() / crate::packet::MAX_PACKET_PAYLOAD_BYTES) as u8;
-        let expected = sequence.wrapping_add(packets);
+        let packets = (frame.payload.len() / MAX_PACKET_PAYLOAD_BYTES) as u8;
+        let expected = answer.sequence.wrapping_add(packets);
         let is_error = frame.payload.first() == Some(&0xff);
         if self.asked && frame.sequence == FIRST_ANSWER && frame.sequence != expected {
             self.asked = false;
-            let closing = is_error.then(|| parse_error(&frame.payload, index)).filter(Error::is_connection_lost);
-            return Err(closing.unwrap_or_else(|| ended_between_statements(index)));
+            let closing = is_error.then(|| parse_error(&frame.payload, answer.index)).filter(Error::is_connection_lost);
+            return Err(closing.unwrap_or_else(|| ended_between_statements(answer.index)));
         }
         if is_error {
             // Errors before closing ("killed", "packet too large") do not keep to the numbering.
-            return Err(parse_error(&frame.payload, index));
+            return Err(parse_error(&frame.payload, answer.index));
         }
         if frame.sequence != expected {
             return Err(Error::protocol(format!(
@@ -290,7 +359,8 @@ impl Connection {
                 frame.sequence
             )));
         }
-        *sequence = expected.wrapping_add(1);
+        answer.sequence = expected.wrapping_add(1);
+        self.hold(answer, frame.payload.len() + PACKET_BYTES)?;
         Ok(frame.payload)
     }
 

@@ -29,13 +29,20 @@ pub(crate) struct PacketReader {
     chunk: BytesMut,
     filled: usize,
     chunk_bytes: usize,
+    /// A larger payload is refused before it is taken in.
+    payload_bytes_max: usize,
     /// What came so far of a payload of several packets; kept here so that a read timeout loses nothing.
     partial: Option<BytesMut>,
 }
 
 impl PacketReader {
-    pub(crate) fn new(chunk_bytes: usize) -> Self {
-        PacketReader { chunk: BytesMut::new(), filled: 0, chunk_bytes, partial: None }
+    pub(crate) fn new(chunk_bytes: usize, payload_bytes_max: usize) -> Self {
+        PacketReader { chunk: BytesMut::new(), filled: 0, chunk_bytes, payload_bytes_max, partial: None }
+    }
+
+    /// Largest payload from now on.
+    pub(crate) fn set_payload_bytes_max(&mut self, payload_bytes_max: usize) {
+        self.payload_bytes_max = payload_bytes_max;
     }
 
     /// Size of the chunks allocated from now on.
@@ -65,6 +72,13 @@ impl PacketReader {
                 Some(&[a, b, c, sequence]) => (u32::from_le_bytes([a, b, c, 0]) as usize, sequence),
                 _ => return Err(io::ErrorKind::InvalidData.into()),
             };
+            let so_far = self.partial.as_ref().map_or(0, BytesMut::len);
+            if so_far + length > self.payload_bytes_max {
+                return Err(io::Error::new(
+                    io::ErrorKind::InvalidData,
+                    format!("a packet of more than {} bytes came", self.payload_bytes_max),
+                ));
+            }
             self.fill(source, HEADER_BYTES + length)?;
             self.skip(HEADER_BYTES);
             let payload = self.take(length);
@@ -74,12 +88,6 @@ impl PacketReader {
                 }
                 None => self.partial = Some(payload),
                 Some(mut whole) => {
-                    if whole.len() + length > MAX_PAYLOAD_BYTES {
-                        return Err(io::Error::new(
-                            io::ErrorKind::InvalidData,
-                            format!("a payload of more than {MAX_PAYLOAD_BYTES} bytes"),
-                        ));
-                    }
                     whole.extend_from_slice(&payload);
                     if length < MAX_PACKET_PAYLOAD_BYTES {
                         return Ok(Frame { sequence, payload: whole.freeze() });
@@ -247,7 +255,7 @@ mod tests {
         let parts: Vec<&[u8]> = vec![b"ab"; 3000];
         let mut out = Vec::new();
         write_payload(&mut out, 0, &parts).unwrap();
-        let frame = PacketReader::new(64).read(&mut &out[..]).unwrap();
+        let frame = PacketReader::new(64, MAX_PAYLOAD_BYTES).read(&mut &out[..]).unwrap();
         assert_eq!(frame.payload, vec![*b"ab"; 3000].concat());
     }
 
@@ -257,7 +265,7 @@ mod tests {
         let payload: Vec<u8> = (0..length).map(|at| (at % 251) as u8).collect();
         let mut out = Vec::new();
         write_payload(&mut out, 3, &[&payload[..100], &payload[100..]]).unwrap();
-        let mut reader = PacketReader::new(1 << 16);
+        let mut reader = PacketReader::new(1 << 16, MAX_PAYLOAD_BYTES);
         let mut source = Pieces(&out, 1 << 20, false);
         let frame = read_through_timeouts(&mut reader, &mut source).unwrap();
         assert_eq!(frame.sequence, 5);
@@ -266,8 +274,30 @@ mod tests {
     }
 
     #[test]
+    fn a_payload_over_the_limit_is_refused_before_it_is_read() {
+        let check = |limit: usize, sizes: &[usize], fits: bool| {
+            let mut out = Vec::new();
+            for (number, size) in sizes.iter().enumerate() {
+                let [a, b, c, ..] = (*size as u32).to_le_bytes();
+                out.extend([a, b, c, number as u8]);
+                out.extend(vec![1; *size]);
+            }
+            // The last packet's bytes do not come: a limit that is passed is seen at its header.
+            out.truncate(out.len() - sizes.last().unwrap());
+            let error = PacketReader::new(64, limit).read(&mut &out[..]).map(|_| ()).unwrap_err();
+            let want = if fits { io::ErrorKind::UnexpectedEof } else { io::ErrorKind::InvalidData };
+            assert_eq!(error.kind(), want, "{limit} {sizes:?}");
+        };
+        check(100, &[100], true);
+        check(100, &[101], false);
+        check(MAX_PACKET_PAYLOAD_BYTES + 9, &[MAX_PACKET_PAYLOAD_BYTES, 9], true);
+        check(MAX_PACKET_PAYLOAD_BYTES + 9, &[MAX_PACKET_PAYLOAD_BYTES, 10], false);
+    }
+
+    #[test]
     fn a_torn_packet_is_an_unexpected_end() {
-        let error = PacketReader::new(64).read(&mut &b"\x05\x00\x00\x00abc"[..]).map(|_| ()).unwrap_err();
+        let error =
+            PacketReader::new(64, MAX_PAYLOAD_BYTES).read(&mut &b"\x05\x00\x00\x00abc"[..]).map(|_| ()).unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::UnexpectedEof);
     }
 
@@ -283,7 +313,7 @@ mod tests {
                 write_payload(&mut out, 0, &[payload]).unwrap();
             }
             let mut source = Pieces(&out, piece, false);
-            let mut reader = PacketReader::new(chunk);
+            let mut reader = PacketReader::new(chunk, MAX_PAYLOAD_BYTES);
             let mut kept = Vec::new();
             for _ in &payloads {
                 kept.push(read_through_timeouts(&mut reader, &mut source).unwrap().payload);

@@ -1,0 +1,27 @@
+//! What an error of the stream means for the connection.
+
+use std::io;
+use std::time::Duration;
+
+use super::socket::{GaveUp, is_silence};
+use crate::error::Error;
+
+/// `timeout`: what has passed if that is what happened.
+pub(crate) fn classify(error: io::Error, during: &'static str, timeout: Option<Duration>) -> Error {
+    use io::ErrorKind as Kind;
+    let inner = error.get_ref();
+    if inner.is_some_and(|inner| inner.is::<GaveUp>()) {
+        return Error::Interrupted { during };
+    }
+    match error.kind() {
+        Kind::UnexpectedEof | Kind::ConnectionReset | Kind::BrokenPipe | Kind::ConnectionAborted => {
+            Error::Lost { during }
+        }
+        _ if is_silence(&error) => Error::Timeout { during, after: timeout.unwrap_or_default() },
+        Kind::InvalidData if inner.is_some_and(|inner| inner.is::<rustls::Error>()) => {
+            Error::Tls { message: error.to_string() }
+        }
+        Kind::InvalidData => Error::protocol(format!("{error} while {during}")),
+        _ => Error::Io { during, source: error },
+    }
+}

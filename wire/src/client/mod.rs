@@ -1,0 +1,18 @@
+//! The client's side: where to connect, connecting, logging in, statements, binary log dumps.
+//!
+//! It never retries, never starts a thread, and never prints a password.
+
+mod auth;
+mod connect;
+pub(crate) mod connection;
+pub(crate) mod dump;
+pub(crate) mod interrupt;
+mod io_error;
+mod login;
+pub(crate) mod option_file;
+pub(crate) mod options;
+pub(crate) mod query;
+mod socket;
+pub(crate) mod stream;
+mod tls;
+pub(crate) mod url;
