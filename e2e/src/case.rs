@@ -1,15 +1,18 @@
 //! One folder per case: a workload on a real source, what heddle is told, and what must come of it.
 //!
 //! - `source.sql`: the workload, run by the stock client on a fresh source. `source.mariadb.sql` and
-//!   `source.mysql.sql` are run after it (or alone) on that flavour only.
+//!   `source.mysql.sql` are run after it (or alone) on that flavour only. Behind a line `-- as NAME` the account NAME goes on in a session of its
+//!   own, with the password `secret`.
 //! - `options`: lines `servers: NAME…` (default: both of `make test`); `since: NAME` and `until: NAME`, the first and the last
 //!   version that knows what the case needs (`mariadb-10.6`, `mysql-8.0.21`), one line for each flavour that has a limit, and
 //!   `except: NAME`, a server that can not be a source or a target of it for a reason of its own; `source: OPTION…` and
 //!   `target: OPTION…` for the servers, `source.mariadb:`, `target.mysql:` and so on for one flavour, `run: files|live [HEDDLE OPTION…]`, one
-//!   line per way to replicate (default: [`DEFAULT_RUNS`]).
-//! - `expect`: lines `error: TEXT` (heddle must stop with a message that holds TEXT), or `equal` (the default: the
-//!   target then holds what the source holds, and the same command again finds nothing to do).
+//!   line per way to replicate (default: [`DEFAULT_RUNS`]); `errors: allowed`, the workload goes on behind a statement that fails.
+//! - `expect`: lines `error: TEXT` (heddle must stop with a message that holds TEXT), `native: stops` (the servers' own replica stops as well: the
+//!   target then holds what that one holds), `native` (the target holds what the servers' own replica holds, which is not what the source holds), or `equal` (the default: the target then holds what the source holds, and the same command again finds
+//!   nothing to do).
 
+use crate::client::Errors;
 use crate::server::{Kind, MARIADB_10_11, MYSQL_9_7, Server};
 use crate::{checksum, heddle, native};
 use anyhow::{Context, Result, anyhow, bail, ensure};
@@ -33,6 +36,10 @@ pub struct Case {
     options: Vec<(String, String)>,
     limits: Vec<Limit>,
     error: Option<String>,
+    native_stops: bool,
+    /// A native replica's end is the right one, not the source's.
+    as_native: bool,
+    errors_allowed: bool,
 }
 
 /// A version that the servers for a case must have at least, or at most; or one that they must not have.
@@ -83,6 +90,9 @@ fn read(folder: &Path) -> Result<Case> {
         options: Vec::new(),
         limits: Vec::new(),
         error: None,
+        native_stops: false,
+        as_native: false,
+        errors_allowed: false,
     };
     for line in content_lines(&text("options")) {
         let (key, value) = line.split_once(':').with_context(|| format!("options: no ':' in '{line}'"))?;
@@ -93,6 +103,7 @@ fn read(folder: &Path) -> Result<Case> {
             "except" => case.limits.push(Limit::read(value, Ordering::Equal)?),
             "until" => case.limits.push(Limit::read(value, Ordering::Greater)?),
             "run" => case.runs.push(value.to_owned()),
+            "errors" if value == "allowed" => case.errors_allowed = true,
             "source" | "source.mariadb" | "source.mysql" | "target" | "target.mariadb" | "target.mysql" => {
                 case.options.push((key.to_owned(), value.to_owned()));
             }
@@ -102,7 +113,9 @@ fn read(folder: &Path) -> Result<Case> {
     for line in content_lines(&text("expect")) {
         match line.split_once(':') {
             Some(("error", message)) => case.error = Some(message.trim().to_owned()),
+            Some(("native", what)) if what.trim() == "stops" => case.native_stops = true,
             None if line == "equal" => {}
+            None if line == "native" => case.as_native = true,
             _ => bail!("expect: '{line}' not understood"),
         }
     }
@@ -146,6 +159,11 @@ impl Case {
         self.error.is_none()
     }
 
+    /// Whether the servers' own replication says how it ends.
+    pub fn is_known_natively(&self) -> bool {
+        self.ends_equal() || self.native_stops
+    }
+
     /// Replicates what the source has made in one of the case's ways.
     pub fn check(&self, source: &Source, run: &str) -> Result<()> {
         let target_options = self.server_options("target", source.kind);
@@ -153,8 +171,11 @@ impl Case {
         let source = source.server()?;
         if run == NATIVE {
             native::native_replica(source, &target)?;
+            if self.native_stops {
+                return native::wait_stopped(source, &target);
+            }
             native::wait_caught_up(source, &target)?;
-            return checksum::assert_equal(source, &target);
+            return if self.as_native { Ok(()) } else { checksum::assert_equal(source, &target) };
         }
         let (way, options) = run.split_once(' ').unwrap_or((run, ""));
         let from = match way {
@@ -169,14 +190,29 @@ impl Case {
         arguments.extend(options.split_whitespace());
         let first = heddle::heddle(&arguments)?;
         if let Some(message) = &self.error {
-            return first.failed_with(message);
+            first.failed_with(message)?;
+            return if self.native_stops { self.holds_what_native_holds(source, &target) } else { Ok(()) };
         }
         let first = first.successful()?;
         ensure!(!first.was_stopped()?, "a signal from outside ended it: {first}");
-        checksum::assert_equal(source, &target).with_context(|| first.to_string())?;
+        self.holds_what_it_should(source, &target).with_context(|| first.to_string())?;
         let again = heddle::heddle(&arguments)?.successful().context("the same command again")?;
         ensure!(again.number("transactions")? == 0, "the same command again applied something: {again}");
-        checksum::assert_equal(source, &target).context("after the same command again")
+        self.holds_what_it_should(source, &target).context("after the same command again")
+    }
+
+    fn holds_what_it_should(&self, source: &Server, target: &Server) -> Result<()> {
+        if self.as_native { self.holds_what_native_holds(source, target) } else { checksum::assert_equal(source, target) }
+    }
+
+    fn holds_what_native_holds(&self, source: &Server, target: &Server) -> Result<()> {
+        let replica = Server::start(source.kind, &self.server_options("target", source.kind))?;
+        native::native_replica(source, &replica)?;
+        match self.native_stops {
+            true => native::wait_stopped(source, &replica)?,
+            false => native::wait_caught_up(source, &replica)?,
+        }
+        checksum::assert_equal(&replica, target).context("'source' is a native replica")
     }
 }
 
@@ -201,10 +237,29 @@ impl Source {
     fn start(&self) -> Result<Server> {
         let server = Server::start(self.kind, &self.case.server_options("source", self.kind))?;
         for sql in self.case.workload(self.kind)? {
-            server.run_script(&sql).context("the workload")?;
+            for (account, sql) in sessions(&sql) {
+                let errors = if self.case.errors_allowed { Errors::Allowed } else { Errors::Fatal };
+                server.run_script_as(account, sql, errors).context("the workload")?;
+            }
         }
         Ok(server)
     }
+}
+
+/// The parts of a workload, and the account of each if it is not the usual one.
+fn sessions(sql: &[u8]) -> Vec<(Option<&str>, &[u8])> {
+    let mut parts = Vec::new();
+    let (mut account, mut start, mut at) = (None, 0, 0);
+    for line in sql.split_inclusive(|&byte| byte == b'\n') {
+        let name = line.strip_prefix(b"-- as ").and_then(|name| std::str::from_utf8(name).ok());
+        if let Some(name) = name {
+            parts.push((account, &sql[start..at]));
+            (account, start) = (Some(name.trim()), at);
+        }
+        at += line.len();
+    }
+    parts.push((account, &sql[start..]));
+    parts
 }
 
 fn flavour(kind: Kind) -> &'static str {

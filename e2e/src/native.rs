@@ -249,6 +249,18 @@ pub fn wait_caught_up(source: &Server, replica: &Server) -> Result<()> {
     }
 }
 
+/// Waits until the replica has stopped with an error before it has applied everything that the source has logged by now.
+pub fn wait_stopped(source: &Server, replica: &Server) -> Result<()> {
+    match wait_caught_up(source, replica) {
+        Ok(()) => bail!("{} as native replica does not stop", replica.kind),
+        Err(error) if last_error(replica)?.is_some() => {
+            eprintln!("{error:#}");
+            Ok(())
+        }
+        Err(error) => Err(error),
+    }
+}
+
 fn last_error(replica: &Server) -> Result<Option<String>> {
     let status = status(replica)?;
     let error = status

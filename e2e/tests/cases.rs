@@ -28,7 +28,7 @@ fn main() {
     for case in cases {
         let runs = if !native {
             case.runs.clone()
-        } else if case.ends_equal() {
+        } else if case.is_known_natively() {
             vec![NATIVE.to_owned()]
         } else {
             Vec::new()

@@ -68,6 +68,11 @@ pub struct Images<'a> {
 }
 
 impl<'a> Batch<'a> {
+    /// Whether the server may change rows of other tables with these, by foreign keys.
+    pub fn may_cascade(&self) -> bool {
+        self.kind != RowsKind::Write && self.table.is_none_or(|table| !table.cascades_to.is_empty())
+    }
+
     /// The same with a single row.
     pub fn with_row(&self, row: Images<'a>) -> Batch<'a> {
         Batch { rows: vec![row], ..self.clone() }

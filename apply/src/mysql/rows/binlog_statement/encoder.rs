@@ -166,7 +166,7 @@ impl Encoder {
         batches.iter().map(Batch::bytes).sum::<usize>() <= rows_bytes_max
             && batches.iter().all(|batch| self.dialect.rows_flags(batch.flags) == flags)
             && have_one_map_each(batches)
-            && (!self.dialect.mariadb || show_one_time(batches))
+            && (!self.dialect.mariadb || show_one_time(batches) && cascade_as_opened(batches))
     }
 
     /// Appends the batches as one statement: the tables, then the rows, of which the last event ends it.
@@ -238,6 +238,13 @@ fn extend_ends(row_ends: Option<&ByName<RowEnd>>, batch: &Batch<'_>, rows: &mut 
 
 fn corrupt(map: &TableMap, error: &Corrupt) -> Failure {
     Failure::new(FailureKind::Refused, format!("a row of {}.{}: {error}", map.schema, map.table))
+}
+
+/// MariaDB opens the tables that foreign keys lead to when a statement's first rows event comes, for what an event of that kind does to them (in
+/// `Rows_log_event::do_apply_event`). One of another kind that cascades finds them closed, or open for reading, and the server may crash.
+fn cascade_as_opened(batches: &[Batch<'_>]) -> bool {
+    let first = batches.first().map(|batch| batch.kind);
+    batches.iter().all(|batch| Some(batch.kind) == first || !batch.may_cascade())
 }
 
 /// What the rows show of the time of their change is that of the first batch.
