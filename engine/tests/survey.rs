@@ -378,3 +378,20 @@ fn keys_of_small_pieces_are_named() {
         assert_eq!(scanned.names.len(), 1, "{:?}", scanned.records);
     }
 }
+
+/// See `logs/README.md`.
+fn small_log(name: &str) -> Vec<u8> {
+    std::fs::read(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/logs").join(name)).unwrap()
+}
+
+/// A column that comes in the middle leaves the keys what they are: rows that share none can be changed side by side.
+#[test]
+fn keys_outlive_an_alter() {
+    for name in ["keys_kept.000001", "keys_lost.000001"] {
+        let (mut totals, problems) = sums(&small_log(name), 4096, Depth::Keys);
+        assert_eq!(problems, [], "{name}");
+        let table = totals.tables.values().find(|table| table.name == "t").unwrap();
+        assert_eq!((table.traffic.rows(), table.order_by_table), (3, None), "{name}");
+        assert_eq!(totals.exact.totals().width_max, 3, "{name}");
+    }
+}

@@ -3,6 +3,7 @@
 //! Reads the statements of both servers with a tokenizer of its own. Never checks grammar beyond that and never
 //! guesses: what is not surely understood is [`Class::Unknown`], which a caller has to treat as touching everything.
 
+pub mod alter_table;
 pub mod alterations;
 mod classify;
 pub mod create_table;

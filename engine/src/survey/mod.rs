@@ -8,17 +8,20 @@
 //! Unlike [`crate::intake`], what is damaged or not known is noted and passed over: nothing is applied here, and what
 //! can be read is worth reading. Nothing is skipped without a [`Problem`].
 
+mod catalogue;
 mod cause;
 mod cut;
 mod definitions;
 mod dump;
+mod fit;
 mod keys;
 mod scan;
 pub mod totals;
 
+pub use catalogue::LogCatalogue;
 pub use cause::Cause;
 pub use cut::{Cut, Cutter, PIECE_BYTES, Piece};
-pub use definitions::{Definitions, LogCatalogue};
+pub use definitions::Definitions;
 pub use dump::Statements;
 pub use scan::{Depth, Scanned, scan};
 pub use totals::{Sink, Totals};

@@ -33,7 +33,7 @@ pub fn read(path: &Path) -> Result<Definitions> {
             at()
         );
     }
-    Ok(definitions)
+    Ok(definitions.given())
 }
 
 /// Reads the definitions that a server has now.
@@ -55,7 +55,7 @@ pub fn read_server(options: &ConnectOptions) -> Result<Definitions> {
             definitions.execute(sql.as_bytes(), schema, SqlMode::default());
         }
     }
-    Ok(definitions)
+    Ok(definitions.given())
 }
 
 /// The name in a `USE` statement, which comments may precede.
