@@ -268,6 +268,66 @@ fn an_event_too_large_to_look_into_is_named_and_counted() {
     assert!(totals.largest[0].bytes as usize > LARGE);
 }
 
+/// A log of two transactions: one with these events behind its GTID, and a small one.
+fn with_first(events: &[Vec<u8>]) -> Vec<u8> {
+    let head = Head::new(1_700_000_000, 1, Checksum::Off);
+    let mut log = binlog::MAGIC.to_vec();
+    log.extend(encode::format_description(&head, &FormatSpec::new("8.0.36", Flavour::MySql, Checksum::Off)));
+    for gno in 1..=2 {
+        log.extend(encode::mysql_gtid(&head, &MySqlGtid { uuid: [3; 16], gno, ..MySqlGtid::default() }));
+        if gno == 1 {
+            log.extend(events.concat());
+        } else {
+            log.extend(encode::query(&head, 7, 0, 0, "s", &[], b"BEGIN"));
+            log.extend(encode::xid(&head, gno));
+        }
+    }
+    log
+}
+
+/// A compressed transaction ends inside its one event, even if nobody looks into that.
+#[test]
+fn a_payload_too_large_to_look_into_is_a_whole_transaction() {
+    const LARGE: usize = (64 << 20) + 1000;
+    let head = Head::new(1_700_000_000, 1, Checksum::Off);
+    let mut payload = encode::event(Kind::TRANSACTION_PAYLOAD, &head, &[]);
+    payload[9..13].copy_from_slice(&(LARGE as u32).to_le_bytes());
+    payload.resize(LARGE, 0);
+    let (totals, problems) = sums(&with_first(&[payload]), 1 << 20, Depth::Keys);
+    assert_eq!(totals.transactions, 2, "{problems:?}");
+    assert_eq!(problems.len(), 1, "{problems:?}");
+    assert!(problems[0].what.contains("not looked into"), "{problems:?}");
+    assert!(totals.largest[0].bytes as usize > LARGE);
+}
+
+/// A statement that is cut, with the data that it loads, ends with itself: it is no block that a COMMIT would end.
+#[test]
+fn a_load_data_larger_than_a_piece_counts_once() {
+    let head = Head::new(1_700_000_000, 1, Checksum::Off);
+    let block = [&7_u32.to_le_bytes()[..], &[b'x'; 400_000]].concat();
+    let mut events = vec![encode::event(Kind::BEGIN_LOAD_QUERY, &head, &block)];
+    events.extend((0..60).map(|_| encode::event(Kind::APPEND_BLOCK, &head, &block)));
+    let text = b"LOAD DATA INFILE 'f' INTO TABLE t";
+    let post_header =
+        [&[7, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0][..], &[7, 0, 0, 0, 10, 0, 0, 0, 20, 0, 0, 0, 0]].concat();
+    events.push(encode::event(Kind::EXECUTE_LOAD_QUERY, &head, &[&post_header[..], b"s\0", text].concat()));
+    let log = with_first(&events);
+    assert!(cut(&log, 1 << 20).0.len() > 1);
+    let (totals, problems) = sums(&log, 1 << 20, Depth::Keys);
+    assert_eq!(problems, []);
+    assert_eq!(totals.transactions, 2);
+}
+
+/// The transaction that an incident has taken its GTID from is there, with nothing in it.
+#[test]
+fn an_incident_ends_what_its_gtid_has_begun() {
+    let head = Head::new(1_700_000_000, 1, Checksum::Off);
+    let incident = encode::event(Kind::INCIDENT, &head, &[1, 0, 4, b'l', b'o', b's', b't']);
+    let (totals, problems) = sums(&with_first(&[incident]), 1 << 20, Depth::Keys);
+    assert_eq!(problems.iter().map(|problem| problem.what.contains("incident")).collect::<Vec<_>>(), [true]);
+    assert_eq!(totals.transactions, 2);
+}
+
 /// `cat binlog.0000* > all` is read as the files one by one are, and no event counts that is not there.
 #[test]
 fn files_that_were_put_together_are_read_on() {

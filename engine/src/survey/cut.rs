@@ -1,12 +1,13 @@
-//! Cuts a file into pieces of whole transactions, by event headers alone.
+//! Cuts a file into pieces of whole transactions, by event headers and the first words of statements.
 //!
-//! Looks into format descriptions, and into statements that change definitions, so that each piece knows the definitions
-//! at its beginning. Where it cuts depends on the bytes alone. A transaction that is larger than a piece may be is cut
+//! [`Boundary`] says where transactions begin and end. Looks into format descriptions, and into DDL, so that each piece knows the table
+//! definitions at its beginning. Where it cuts depends on the bytes alone. A transaction that is larger than a piece may be is cut
 //! as well: its later pieces come with the table maps that its earlier ones had.
 
 use std::sync::Arc;
 
-use binlog::{Event, FormatDescription, Header, Kind, MAGIC, MAX_EVENT_LEN, Query};
+use binlog::boundary::{Boundary, is_gtid};
+use binlog::{Event, FormatDescription, Header, Kind, MAGIC, MAX_EVENT_LEN, Query, query};
 use bytes::Bytes;
 
 use super::{Definitions, Problem};
@@ -27,6 +28,8 @@ pub struct Piece {
     pub bytes: Bytes,
     pub format: Arc<FormatDescription>,
     pub definitions: Arc<Definitions>,
+    /// What is open where it begins.
+    pub boundary: Boundary,
     /// The first transaction began before it; these are its table maps so far.
     pub continued: Option<Vec<Bytes>>,
     /// The last transaction goes on behind it.
@@ -62,9 +65,12 @@ pub struct Cutter {
     base: u64,
     /// Events before this place in the buffer have been looked at.
     at: usize,
-    /// The last place, in the buffer, where a transaction ended for sure.
-    boundary: usize,
-    has_gtids: bool,
+    /// The last place, in the buffer, where one transaction had ended and another began.
+    last_whole: usize,
+    /// After the events that have been looked at.
+    boundary: Boundary,
+    /// At the buffer's first byte.
+    began: Boundary,
     /// Definitions changed after the last boundary, or a format description came.
     cut_here: bool,
     changed: bool,
@@ -88,8 +94,9 @@ impl Cutter {
             spare: None,
             base: 0,
             at: 0,
-            boundary: 0,
-            has_gtids: false,
+            last_whole: 0,
+            boundary: Boundary::default(),
+            began: Boundary::default(),
             cut_here: false,
             changed: false,
             continued: None,
@@ -174,10 +181,10 @@ impl Cutter {
                 return self.fail(what);
             }
             let have = rest.len();
-            if self.is_boundary(&header) {
-                self.boundary = self.at;
-                if self.should_cut() && self.boundary > 0 {
-                    return Cut::Piece(self.piece(self.boundary, false));
+            if self.is_between(&header) {
+                self.last_whole = self.at;
+                if self.should_cut() && self.at > 0 {
+                    return Cut::Piece(self.piece(self.at, false));
                 }
             }
             let offset = self.base + self.at as u64;
@@ -185,7 +192,8 @@ impl Cutter {
                 return self.fail(torn(end.saturating_sub(offset), length));
             }
             if length > EVENT_BYTES_MAX {
-                let mut piece = self.piece(self.at, true);
+                self.boundary.unread(header.kind);
+                let mut piece = self.piece(self.at, !self.boundary.is_between());
                 piece.too_large = Some(header);
                 let offset = self.base;
                 self.base += length as u64;
@@ -195,16 +203,14 @@ impl Cutter {
                 self.skip = (length > here).then_some(((length - here) as u64, offset));
                 return Cut::Piece(piece);
             }
-            // Whatever else is there already: where it cuts must not depend on how the file arrives. Of a statement the text says whether a
-            // transaction begins.
-            let told = have >= length || header.kind != Kind::QUERY || self.has_gtids;
-            if told && self.at - self.boundary.min(self.at) >= PIECE_BYTES_MAX {
-                return Cut::Piece(self.piece(self.at, true));
+            // Whatever else is there already: where it cuts must not depend on how the file arrives.
+            if self.at - self.last_whole.min(self.at) >= PIECE_BYTES_MAX {
+                return Cut::Piece(self.piece(self.at, !self.boundary.is_between()));
             }
             if have < length {
                 return self.more(length - have);
             }
-            if let Err(problem) = self.look(header.kind, length) {
+            if let Err(problem) = self.look(&header, length) {
                 return self.fail(problem);
             }
             self.at += length;
@@ -266,30 +272,27 @@ impl Cutter {
         (piece, problem)
     }
 
-    /// Whether a transaction can not be under way before this event.
-    fn is_boundary(&mut self, header: &Header) -> bool {
+    /// Whether this event begins a transaction, or a log, and none can be open before it.
+    fn is_between(&mut self, header: &Header) -> bool {
         match header.kind {
-            Kind::GTID | Kind::ANONYMOUS_GTID | Kind::GTID_TAGGED | Kind::MARIADB_GTID => {
-                self.has_gtids = true;
-                true
-            }
             Kind::FORMAT_DESCRIPTION => {
                 self.cut_here = true;
                 true
             }
-            Kind::QUERY if !self.has_gtids => {
-                let event = self.buffer.get(self.at..).unwrap_or_default();
-                match (event.get(..header.event_len as usize), &self.format) {
-                    (Some(event), Some(format)) => is_begin(event, format),
-                    _ => false,
-                }
-            }
-            _ => false,
+            Kind::QUERY
+            | Kind::QUERY_COMPRESSED
+            | Kind::EXECUTE_LOAD_QUERY
+            | Kind::BEGIN_LOAD_QUERY
+            | Kind::APPEND_BLOCK
+            | Kind::INTVAR
+            | Kind::RAND
+            | Kind::USER_VAR => self.boundary.is_between(),
+            kind => is_gtid(kind),
         }
     }
 
     fn should_cut(&mut self) -> bool {
-        std::mem::take(&mut self.cut_here) || self.changed || self.boundary >= PIECE_BYTES
+        std::mem::take(&mut self.cut_here) || self.changed || self.last_whole >= PIECE_BYTES
     }
 
     /// The buffer up to `end` as a piece; the rest stays.
@@ -310,13 +313,15 @@ impl Cutter {
             bytes,
             format: self.format.clone().unwrap_or_else(|| Arc::new(no_format())),
             definitions: Arc::clone(&self.definitions),
+            boundary: self.began,
             continued,
             goes_on,
             too_large: None,
         };
         self.base += rest_at as u64;
         self.at -= rest_at;
-        self.boundary = 0;
+        self.last_whole = 0;
+        self.began = if goes_on { self.boundary } else { Boundary::default() };
         if !goes_on && std::mem::take(&mut self.changed) {
             self.execute(&piece);
         }
@@ -324,8 +329,8 @@ impl Cutter {
     }
 
     /// Looks at a whole event that stands at `self.at`.
-    fn look(&mut self, kind: Kind, length: usize) -> Result<(), String> {
-        match kind {
+    fn look(&mut self, header: &Header, length: usize) -> Result<(), String> {
+        match header.kind {
             Kind::FORMAT_DESCRIPTION => {
                 let bytes = self.event(length);
                 let (_, format) =
@@ -344,6 +349,11 @@ impl Cutter {
                 self.changed |= self.format.as_ref().is_some_and(|format| may_define(event, format));
             }
             _ => {}
+        }
+        if let Some(format) = &self.format {
+            let end = self.at + length.saturating_sub(format.checksum.len());
+            let body = self.buffer.get(self.at + binlog::HEADER_LEN..end).unwrap_or_default();
+            self.boundary.raw(header, body, format);
         }
         Ok(())
     }
@@ -422,14 +432,7 @@ fn maps(bytes: &Bytes, before: &[Bytes]) -> Vec<Bytes> {
 /// The text of a whole QUERY event.
 fn text<'a>(event: &'a [u8], format: &FormatDescription) -> Option<&'a [u8]> {
     let body = event.get(binlog::HEADER_LEN..event.len().checked_sub(format.checksum.len())?)?;
-    let schema = usize::from(*body.get(8)?);
-    let vars = usize::from(u16::from_le_bytes([*body.get(11)?, *body.get(12)?]));
-    body.get(13 + vars + schema + 1..)
-}
-
-/// Whether a QUERY event is just BEGIN.
-fn is_begin(event: &[u8], format: &FormatDescription) -> bool {
-    text(event, format).is_some_and(|sql| sql.eq_ignore_ascii_case(b"BEGIN"))
+    query::peek(body, Kind::QUERY, format).map(|(_, sql)| sql)
 }
 
 /// Whether an event's statement may change definitions: false for the verbs of data and transactions.

@@ -5,7 +5,7 @@
 //! sums up. Pieces can be scanned in any order and at the same time: the cuts depend on the bytes alone, so the sums do
 //! not depend on who scanned what.
 //!
-//! Unlike [`crate::intake`], what is damaged or not known is noted and passed over: nothing is applied here, and what
+//! Unlike [`crate::intake`], what is damaged or not known is recorded and passed over: nothing is applied here, and what
 //! can be read is worth reading. Nothing is skipped without a [`Problem`].
 
 mod catalogue;
@@ -16,6 +16,7 @@ mod dump;
 mod fit;
 mod keys;
 mod scan;
+mod scanned;
 pub mod totals;
 
 pub use catalogue::LogCatalogue;
@@ -23,7 +24,8 @@ pub use cause::Cause;
 pub use cut::{Cut, Cutter, PIECE_BYTES, Piece};
 pub use definitions::Definitions;
 pub use dump::Statements;
-pub use scan::{Depth, Scanned, scan};
+pub use scan::scan;
+pub use scanned::{Depth, Scanned};
 pub use totals::{Sink, Totals};
 
 use crate::schema::{Table, TableId};

@@ -3,12 +3,12 @@
 use std::sync::Arc;
 
 use binlog::gtids::Gtid;
-use binlog::{Event, LogPosition, MariaDbGtid, MySqlGtid};
+use binlog::{Event, LogPosition, MariaDbGtid, MySqlGtid, RowsEvent, TableMap};
 
 use crate::Seq;
 use crate::row_session::RowSession;
 use crate::sql::Class;
-use crate::transaction::{BarrierCause, Body, Item, Tags, Transaction, WriteSet};
+use crate::transaction::{BarrierCause, Body, Item, RowsItem, StatementItem, Tags, Transaction, WriteSet};
 
 /// What is kept of a row beside its event, at least: its ranges and hashes. Narrow rows take less than that in the log.
 const ROW_BYTES: u64 = 80;
@@ -22,7 +22,7 @@ pub(super) struct Building {
     pub server_id: u32,
     commit_time_us: u64,
     bytes: u64,
-    pub items: Vec<Item>,
+    items: Vec<Item>,
     pub spilled: bool,
     pub barrier: Option<BarrierCause>,
     /// See [`Transaction::rolls_back`].
@@ -35,7 +35,7 @@ pub(super) struct Building {
     pub session: Option<Arc<RowSession>>,
     counted_rows: u64,
     /// Rows that were let go of.
-    pub spilled_rows: u64,
+    spilled_rows: u64,
 }
 
 impl Building {
@@ -97,11 +97,40 @@ impl Building {
         self.bytes += bytes;
     }
 
-    /// Counts the rows of an event, if there may be so many that they weigh more than the event.
-    pub fn count_rows(&mut self, count: impl FnOnce() -> u64) {
+    /// Adds the rows of an event, or counts them if nothing is held any more.
+    pub fn push_rows(&mut self, event: &Event, rows: RowsEvent, map: &Arc<TableMap>) {
+        let count = || rows.images(map).count() as u64;
+        if self.spilled {
+            self.spilled_rows += count();
+            return;
+        }
         if self.bytes > COUNTED_FROM_BYTES {
             self.counted_rows += count();
         }
+        // What was compressed in the event is held as it was before.
+        self.bytes += (rows.rows.len() as u64).saturating_sub(event.bytes().len() as u64);
+        if self.items.is_empty() {
+            // Most transactions have one.
+            self.items.reserve_exact(1);
+        }
+        self.items.push(Item::Rows(RowsItem {
+            map: Arc::clone(map),
+            event: rows,
+            timestamp: event.header().timestamp,
+            session: self.session.clone(),
+            table: None,
+            rows: 0..0,
+        }));
+    }
+
+    pub fn push_statement(&mut self, statement: StatementItem) {
+        if !self.spilled {
+            self.items.push(Item::Statement(Box::new(statement)));
+        }
+    }
+
+    pub fn take_items(&mut self) -> Vec<Item> {
+        std::mem::take(&mut self.items)
     }
 
     /// Lets go of the items once they need more than so many bytes.

@@ -25,7 +25,7 @@ use hashbrown::HashMap;
 use super::selection::Selection;
 use super::tables::{Lookup, Mapped, Tables};
 use crate::row_session::{RowSession, RowSessions};
-use crate::transaction::{Context, Item, RowsItem, Transaction};
+use crate::transaction::{Context, Item, Transaction};
 use binlog::gtids::Gtid;
 use building::Building;
 
@@ -81,7 +81,7 @@ impl Assembler {
 
     /// Takes the changes so far out of the transaction that is being put together, to apply it in pieces.
     pub fn take_items(&mut self) -> Vec<Item> {
-        self.building.as_mut().map(|building| std::mem::take(&mut building.items)).unwrap_or_default()
+        self.building.as_mut().map(Building::take_items).unwrap_or_default()
     }
 
     /// The next event of the log, which stands from `start` to `end`. Returns the transaction that it completes, with
@@ -137,8 +137,7 @@ impl Assembler {
             }
             Kind::INTVAR | Kind::RAND | Kind::USER_VAR => {
                 self.prepares_statement(event, at);
-                let context = statements::context(event, format).map_err(corrupt)?;
-                self.add_context(context, at)?;
+                self.add_context(event, format, at)?;
             }
             Kind::BEGIN_LOAD_QUERY | Kind::APPEND_BLOCK => {
                 self.prepares_statement(event, at);
@@ -313,26 +312,7 @@ impl Assembler {
                 map.columns.len()
             )));
         }
-        let count = || rows.images(map).count() as u64;
-        if building.spilled {
-            building.spilled_rows += count();
-            return Ok(());
-        }
-        building.count_rows(count);
-        // What was compressed in the event is held as it was before.
-        building.add_bytes((rows.rows.len() as u64).saturating_sub(event.bytes().len() as u64));
-        if building.items.is_empty() {
-            // Most transactions have one.
-            building.items.reserve_exact(1);
-        }
-        building.items.push(Item::Rows(RowsItem {
-            map: Arc::clone(map),
-            event: rows,
-            timestamp: event.header().timestamp,
-            session: building.session.clone(),
-            table: None,
-            rows: 0..0,
-        }));
+        building.push_rows(event, rows, map);
         Ok(())
     }
 

@@ -12,7 +12,7 @@ use binlog::{Corrupt, Event, FormatDescription, Header, Kind, LogPosition, Query
 use super::{AssembleError, Assembler};
 use crate::row_session::RowSession;
 use crate::sql::{self, Class, SqlMode};
-use crate::transaction::{BarrierCause, Context, Item, LoadFile, StatementItem};
+use crate::transaction::{BarrierCause, Context, LoadFile, StatementItem};
 
 /// LOAD DATA files under way, in bytes, all together.
 const LOAD_FILES_BYTES_MAX: usize = 256 << 20;
@@ -20,23 +20,15 @@ const LOAD_FILES_BYTES_MAX: usize = 256 << 20;
 /// Variables before one statement.
 pub(super) const CONTEXT_MAX: usize = 100_000;
 
-/// INTVAR, RAND, USER_VAR.
-pub(super) fn context(event: &Event, format: &FormatDescription) -> Result<Context, Corrupt> {
-    Ok(match event.kind() {
-        Kind::INTVAR => match IntVar::decode(event, format)? {
-            IntVar::LastInsertId(id) => Context::LastInsertId(id),
-            IntVar::InsertId(id) => Context::InsertId(id),
-        },
-        Kind::RAND => {
-            let rand = Rand::decode(event, format)?;
-            Context::Rand(rand.seed1, rand.seed2)
-        }
-        _ => Context::UserVariable(UserVar::decode(event, format)?),
-    })
-}
-
 impl Assembler {
-    pub(super) fn add_context(&mut self, context: Context, at: &LogPosition) -> Result<(), AssembleError> {
+    /// INTVAR, RAND, USER_VAR.
+    pub(super) fn add_context(
+        &mut self,
+        event: &Event,
+        format: &FormatDescription,
+        at: &LogPosition,
+    ) -> Result<(), AssembleError> {
+        let context = context_of(event, format).map_err(|source| AssembleError::corrupt(event, at, source))?;
         if self.context.len() >= CONTEXT_MAX {
             let what = format!("more than {CONTEXT_MAX} variables for one statement");
             return Err(AssembleError::unexpected(at, what));
@@ -112,15 +104,15 @@ impl Assembler {
 
     fn push_statement(&mut self, event: &Event, query: Query, class: sql::Statement, file: Option<LoadFile>) {
         let context = std::mem::take(&mut self.context);
-        let Some(building) = self.building.as_mut().filter(|building| !building.spilled) else { return };
-        building.items.push(Item::Statement(Box::new(StatementItem {
+        let Some(building) = &mut self.building else { return };
+        building.push_statement(StatementItem {
             query,
             timestamp: event.header().timestamp,
             suppress_use: event.header().flags & Header::FLAG_SUPPRESS_USE != 0,
             context,
             class,
             file,
-        })));
+        });
     }
 
     pub(super) fn load_block(&mut self, block: &LoadBlock, at: &LogPosition) -> Result<(), AssembleError> {
@@ -190,4 +182,18 @@ fn barrier_of(class: &Class) -> BarrierCause {
         Class::Ddl { .. } => BarrierCause::Ddl,
         Class::Begin | Class::Commit | Class::Rollback | Class::Unknown => BarrierCause::Unknown,
     }
+}
+
+fn context_of(event: &Event, format: &FormatDescription) -> Result<Context, Corrupt> {
+    Ok(match event.kind() {
+        Kind::INTVAR => match IntVar::decode(event, format)? {
+            IntVar::LastInsertId(id) => Context::LastInsertId(id),
+            IntVar::InsertId(id) => Context::InsertId(id),
+        },
+        Kind::RAND => {
+            let rand = Rand::decode(event, format)?;
+            Context::Rand(rand.seed1, rand.seed2)
+        }
+        _ => Context::UserVariable(UserVar::decode(event, format)?),
+    })
 }
