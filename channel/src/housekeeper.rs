@@ -1,50 +1,63 @@
-//! Chores beside the hot path, on a thread of their own: lock waits, interruptions, checkpoints, purging, whether the channel is still ours.
+//! Chores beside the hot path, on a thread of their own: lock waits, interruptions, checkpoints, purging, and whether this process still holds
+//! the channel. It waits for the target as long as it takes; nobody waits for it but the end of the run.
 
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-use crossbeam_channel::{Receiver, RecvTimeoutError, Sender};
+use apply::Target;
+use crossbeam_channel::Sender;
 use engine::failure::{Failure, FailureKind};
 use engine::progress::Mark;
 
+use crate::flow::chores::{ChoreReceiver, Waited};
 use crate::flow::handoff::Wake;
 use crate::flow::messages::News;
-use crate::flow::spill::Spills;
-use crate::flow::stats::Stats;
-use apply::Target;
-
-#[derive(Debug)]
-pub enum Chore {
-    /// Look for workers that wait for each other's locks.
-    LockWaits,
-    /// End what a worker's session executes.
-    Interrupt(usize),
-    LowWater(Mark),
-}
-
-/// Frees what lies below the low water: the relay log's purger.
-pub type Purge = Box<dyn FnMut(&Mark) + Send>;
+use crate::flow::shared::Shared;
+use crate::source::purge::RelayPurger;
 
 const CHECKPOINT_EVERY: Duration = Duration::from_millis(500);
-/// One who has lost the channel and has nothing to apply would not notice otherwise.
+/// A process that has lost the channel and has nothing to apply would not notice otherwise.
 const HELD_EVERY: Duration = Duration::from_secs(5);
 
+/// Who writes the low water to the target.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Checkpoints {
+    /// The housekeeper: transactions may commit before earlier ones have.
+    ByHousekeeper,
+    /// Each group, with its rows.
+    WithRows,
+}
+
 pub struct Housekeeper {
-    pub target: Arc<dyn Target>,
-    pub chores: Receiver<Chore>,
+    target: Arc<dyn Target>,
+    chores: ChoreReceiver,
+    coordinator: ToCoordinator,
+    relay: Option<RelayPurger>,
+    shared: Shared,
+    checkpoints: Checkpoints,
+}
+
+/// How the coordinator is told something.
+pub struct ToCoordinator {
     pub news: Sender<News>,
-    pub coordinator: Arc<dyn Wake>,
-    pub reread: Spills,
-    pub purge: Option<Purge>,
-    pub stats: Arc<Stats>,
-    /// Relaxed order: the low water is not written with the rows, so it is noted here.
-    pub checkpoints: bool,
+    pub wake: Arc<dyn Wake>,
 }
 
 impl Housekeeper {
+    /// `relay`: of a live source.
+    pub fn new(
+        target: Arc<dyn Target>,
+        chores: ChoreReceiver,
+        coordinator: ToCoordinator,
+        relay: Option<RelayPurger>,
+        shared: Shared,
+        checkpoints: Checkpoints,
+    ) -> Self {
+        Self { target, chores, coordinator, relay, shared, checkpoints }
+    }
+
     /// Until there are no more chores; then the last checkpoint is on the target.
-    pub fn run(mut self) -> Result<(), Failure> {
+    pub fn run(self) -> Result<(), Failure> {
         let done = self.keep_house();
         if let Err(failure) = &done {
             self.tell(News::Failed(failure.clone()));
@@ -52,57 +65,63 @@ impl Housekeeper {
         done
     }
 
-    fn keep_house(&mut self) -> Result<(), Failure> {
+    fn keep_house(&self) -> Result<(), Failure> {
         let mut low_water: Option<Mark> = None;
-        let mut noted = Instant::now();
+        let mut recorded = Instant::now();
         let mut held = Instant::now();
         let mut warned = false;
         let mut in_vain = false;
         loop {
-            let is_full = self.stats.relay_full.load(Ordering::Relaxed);
+            let is_full = self.shared.signals.is_relay_full();
             let pause = if is_full { CHECKPOINT_EVERY } else { HELD_EVERY };
-            let done = match self.chores.recv_timeout(pause.min(HELD_EVERY.saturating_sub(held.elapsed()))) {
-                Ok(Chore::LockWaits) => self.look_for_lock_waits(),
-                Ok(Chore::Interrupt(worker)) => self.target.interrupt(worker),
-                Ok(Chore::LowWater(mark)) => {
-                    low_water = Some(mark);
-                    Ok(())
+            match self.chores.wait(pause.min(HELD_EVERY.saturating_sub(held.elapsed()))) {
+                Waited::Woken => {
+                    if let Err(failure) = self.see_to_locks()
+                        && !std::mem::replace(&mut warned, true)
+                    {
+                        tracing::warn!(
+                            "lock waits on the target can not be seen or ended, a conflict then lasts until the lock wait \
+                             times out: {failure}"
+                        );
+                    }
+                    low_water = self.chores.take_low_water().or(low_water);
                 }
                 // Without room nothing comes that would move the low water.
-                Err(RecvTimeoutError::Timeout) if is_full => {
-                    self.purge_to(&self.stats.done_with());
-                    Ok(())
-                }
-                Err(RecvTimeoutError::Timeout) => Ok(()),
-                Err(RecvTimeoutError::Disconnected) => break,
-            };
-            if let Err(failure) = done
-                && !std::mem::replace(&mut warned, true)
-            {
-                tracing::warn!(
-                    "lock waits on the target can not be seen or ended, a conflict then lasts until the lock wait \
-                     times out: {failure}"
-                );
+                Waited::TimedOut if is_full => self.purge_to(&self.shared.signals.done_with()),
+                Waited::TimedOut => {}
+                Waited::Ended => break,
             }
-            if noted.elapsed() >= CHECKPOINT_EVERY
+            if recorded.elapsed() >= CHECKPOINT_EVERY
                 && let Some(mark) = low_water.clone()
             {
-                if self.try_to_note(&mark)? {
+                if self.try_to_record(&mark)? {
                     low_water = None;
                 }
-                noted = Instant::now();
+                recorded = Instant::now();
             }
             if held.elapsed() >= HELD_EVERY {
-                in_vain = self.see_whether_it_is_held(in_vain)?;
-                self.target.show_source_lost(self.stats.source_lost_for().is_some());
+                in_vain = self.check_held(in_vain)?;
+                self.target.show_source_lost(self.shared.signals.is_source_lost());
                 held = Instant::now();
             }
         }
-        low_water.map_or(Ok(()), |mark| self.try_to_note(&mark).map(|_| ()))
+        low_water.map_or(Ok(()), |mark| self.try_to_record(&mark).map(|_| ()))
     }
 
-    /// True: it could not be asked, as `before` says of the last time. That alone ends nothing: workers that meet it try again.
-    fn see_whether_it_is_held(&self, before: bool) -> Result<bool, Failure> {
+    /// Does all of it, and returns the first failure.
+    fn see_to_locks(&self) -> Result<(), Failure> {
+        let mut done = Ok(());
+        for worker in self.chores.take_interrupts() {
+            done = done.and(self.target.interrupt(worker));
+        }
+        if self.chores.take_lock_waits() {
+            done = done.and(self.look_for_lock_waits());
+        }
+        done
+    }
+
+    /// True: the target could not be asked; `before`: the same of the last time. That alone ends nothing: workers that meet it try again.
+    fn check_held(&self, before: bool) -> Result<bool, Failure> {
         match self.target.still_held() {
             Err(lost) if lost.kind == FailureKind::Fenced => Err(lost),
             Err(failure) => {
@@ -115,30 +134,30 @@ impl Housekeeper {
         }
     }
 
-    /// False when the target can not be reached, or somebody has ended the statement: what is committed above the low water is on
-    /// it all the same, and a later checkpoint does as well.
-    fn try_to_note(&mut self, mark: &Mark) -> Result<bool, Failure> {
-        match self.note(mark) {
+    /// False: the target cannot be reached, or the statement was killed. What is committed above the low water is on the target all the same,
+    /// and a later checkpoint does as well.
+    fn try_to_record(&self, mark: &Mark) -> Result<bool, Failure> {
+        match self.record(mark) {
             Err(failure) if matches!(failure.kind, FailureKind::ConnectionLost | FailureKind::Conflict) => {
-                tracing::debug!("the low water can not be noted now: {failure}");
+                tracing::debug!("the low water can not be recorded now: {failure}");
                 Ok(false)
             }
             done => done.map(|()| true),
         }
     }
 
-    fn note(&mut self, mark: &Mark) -> Result<(), Failure> {
-        if self.checkpoints {
+    fn record(&self, mark: &Mark) -> Result<(), Failure> {
+        if self.checkpoints == Checkpoints::ByHousekeeper {
             self.target.checkpoint(mark)?;
         }
-        self.reread.forget_to(mark.seq);
+        self.shared.spilled.forget_to(mark.seq);
         self.purge_to(mark);
         Ok(())
     }
 
-    fn purge_to(&mut self, mark: &Mark) {
-        if let Some(purge) = &mut self.purge {
-            purge(mark);
+    fn purge_to(&self, mark: &Mark) {
+        if let Some(relay) = &self.relay {
+            relay.purge_to(mark);
         }
     }
 
@@ -150,8 +169,8 @@ impl Housekeeper {
     }
 
     fn tell(&self, news: News) {
-        // Nobody listens any more when the run is over: the coordinator ends before this thread does.
-        let _ = self.news.send(news);
-        self.coordinator.wake();
+        // The coordinator ends before this thread does: then nobody needs to know any more.
+        let _ = self.coordinator.news.send(news);
+        self.coordinator.wake.wake();
     }
 }

@@ -1,27 +1,39 @@
-//! One channel: one source → one target. Threads and queues; all decisions are the engine's.
+//! One channel: one source → one target. Threads and queues around the engine's state machines, which decide.
 //!
 //! ```text
-//! source/live ─▶ relay log ─▶ feeder ─▶ coordinator ─▶ worker × N ─▶ apply::Session
-//!  (receives)                  (engine: transactions, write sets, placements)
-//!                                        (engine: scheduler)
+//! source/receiver ─▶ relay log ─▶ feeder ─▶ coordinator ─▶ worker × N ─▶ apply::Session
+//!                                   │            │             ▲
+//!            engine: transactions, ─┘            └─ engine:    │
+//!            write sets, placements                 scheduler ─┘
+//!
+//! back: low water ─▶ policy, DDL waits (flow/signals) and housekeeper ─▶ checkpoints, purging of the relay log
 //! ```
 //!
-//! - `run`: one run from start to end; `threads` starts all others and waits for them.
-//! - `source`: where events come from; `feed` opens it; `start` says where a channel begins or goes on.
-//! - `feeding` reads the log; `feeder` makes transactions and placements of its events; `until` says where to end.
-//! - `coordinator`: the shell around the engine's scheduler. `worker`: one session on the target.
-//! - `housekeeper`: lock waits, interruptions, checkpoints, purging: chores that must not hold up the others.
-//! - `flow`: what threads share: handoff, memory budget, numbers for observers.
+//! | To find | Look at |
+//! |---|---|
+//! | what a run needs to know | `spec`: where to start `start`, where to end `until` |
+//! | one run from start to end | `run`; its threads and queues: `threads` |
+//! | how a source is asked and received | `source/`: `open`, `upstream`, `socket`, `append`, `relay_sync`; files need only `open` |
+//! | events → placed transactions | `feeder/`: `reading`, `event_intake`, `extent`, `transactions`, `output` |
+//! | who runs when | `coordinator/stage`; the decisions: `engine::schedule` |
+//! | how a group is applied | `worker/`: `task`, `orders`, `applier`; after a failure: `isolate` |
+//! | lock waits, checkpoints, purging | `housekeeper` |
+//! | how threads hand over work | `flow/handoff`; what they say: `flow/messages`, `flow/chores`; signals back: `flow/signals` |
+//! | where a channel is | `snapshot`, taken by its `monitor` |
 //!
-//! It never decides about order, never builds SQL, never words a report.
+//! A thread that hands over work knows a queue and a [`flow::handoff::Wake`], never the type of the stage that it wakes.
+//!
+//! The crate never decides about order, never builds SQL, never words a report.
 
 mod coordinator;
 pub mod errors;
 mod feeder;
-pub mod flow;
+mod flow;
 mod housekeeper;
-mod reading;
+pub mod monitor;
+pub mod outcome;
 pub mod run;
+pub mod snapshot;
 pub mod source;
 pub mod spec;
 pub mod start;

@@ -2,31 +2,23 @@
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use anyhow::{Result, bail};
 use engine::policy;
 
-use crate::coordinator::Outcome;
-use crate::flow::stats::Stats;
+use crate::monitor::Monitor;
+use crate::outcome::Finished;
 use crate::source::Source;
 use crate::source::open;
 use crate::spec::Spec;
 use crate::{start, threads};
 
-/// How a run went. Numbers are in the run's [`Stats`].
-pub struct Finished {
-    /// The last transaction that was applied before it.
-    pub first_seq: engine::Seq,
-    pub time: Duration,
-    pub outcome: Outcome,
-}
-
-/// Runs until the end that was asked for, a signal, or a failure: the [`Outcome`] says which.
+/// Runs until the end that was asked for, a signal, or a failure: the outcome says which.
 ///
 /// # Errors
 /// The run could not begin: nothing was applied.
-pub fn run(spec: &Spec, stats: &Arc<Stats>, stop: &Arc<AtomicBool>) -> Result<Finished> {
+pub fn run(spec: &Spec, monitor: &Monitor, stop: &Arc<AtomicBool>) -> Result<Finished> {
     let began = Instant::now();
     let target = Arc::clone(&spec.target);
     // A source that can not be used must not leave a channel behind on the target.
@@ -49,7 +41,7 @@ pub fn run(spec: &Spec, stats: &Arc<Stats>, stop: &Arc<AtomicBool>) -> Result<Fi
         (Source::Live(options), Some(_)) => {
             // Anew: a predecessor may have applied more until it gave the channel up.
             let source = open::read_state(options)?;
-            open::server(spec, options, source, &opened, stats)?
+            open::server(spec, options, source, &opened, monitor)?
         }
         (Source::Live(_), None) => bail!("the state of the live source was not read"),
         (Source::Files(files), _) => open::files(spec, files, &opened)?,
@@ -61,9 +53,9 @@ pub fn run(spec: &Spec, stats: &Arc<Stats>, stop: &Arc<AtomicBool>) -> Result<Fi
         let text = start::source_text(&opened_source.identity, opened_source.start.by_gtid);
         target.start_at(&opened_source.start.mark, &text).map_err(anyhow::Error::new)?;
     }
-    stats.set_mark(opened_source.start.mark.clone());
+    monitor.signals().advance(opened_source.start.mark.clone());
     let first_seq = opened_source.start.mark.seq;
-    let outcome = threads::run(spec, opened_source, &opened, stats, stop)?;
+    let outcome = threads::run(spec, opened_source, &opened, monitor, stop)?;
     target.close();
     Ok(Finished { first_seq, time: began.elapsed(), outcome })
 }

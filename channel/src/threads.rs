@@ -1,135 +1,109 @@
 //! The threads of one run and the queues between them: starts them, waits until the coordinator has done its work, then for all others.
 
-use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
-use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, anyhow};
-use binlog::gtids::GtidSet;
-use crossbeam_channel::{Receiver, Sender, bounded, unbounded};
-use engine::branches::Lookahead;
+use apply::{Opened, RecordedAs, Session};
+use crossbeam_channel::{Sender, bounded};
 use engine::failure::{Failure, FailureKind};
-use engine::group::GroupId;
 use engine::intake::{Intake, Keying};
 use engine::policy::{CountsOn, Packets, Setting, XaBranches};
-use engine::progress::Mark;
 use engine::schedule::pace::{Pace, PacketPace};
-use engine::schedule::{CommitOrder, Commits, Config, Grouping, Limits, Scheduler, Signals};
+use engine::schedule::{CommitOrder, Commits, Config, Grouping, Limits, Scheduler, Signals, Worker};
 
-use crate::coordinator::{self, Coordinator, Outcome, Paces, WorkerHandle};
-use crate::feeder::{At, Batch, Feeder, SPILL_BYTES};
+use crate::coordinator::{self, Coordinator, Paces, Queues, WorkerHandle};
+use crate::feeder::{self, EventIntake, Extent, Feeder, Known, Output, Prepared, Reading, SPILL_BYTES};
 use crate::flow::budget::Budget;
+use crate::flow::chores::chores;
 use crate::flow::handoff::{Handoff, Wake};
-use crate::flow::messages::{Fed, News, Order, Report};
-use crate::flow::prepared::Prepared;
-use crate::flow::slow_groups::SlowGroups;
-use crate::flow::spill::Spills;
-use crate::flow::stats::Stats;
-use crate::housekeeper::{Chore, Housekeeper};
-use crate::reading::{self, Reading};
+use crate::flow::messages::{Fed, Report};
+use crate::flow::shared::Shared;
+use crate::housekeeper::{Checkpoints, Housekeeper, ToCoordinator};
+use crate::monitor::Monitor;
+use crate::outcome::Outcome;
 use crate::source::open::OpenSource;
+use crate::source::receiver::Receiver;
 use crate::spec::Spec;
 use crate::start;
-use crate::until::Until;
-use crate::worker::{self, WorkerTask};
-use apply::{Opened, Session};
+use crate::worker::{self, Applier, Mode, WorkerTask};
 
-/// Batches of transactions between the feeder and the coordinator.
+/// Batches of transactions between the feeder and the coordinator. If they are full, the feeder waits.
 const FED_MAX: usize = 16;
-/// Lock waits that the coordinator may be told of at once.
+/// Lock waits that the housekeeper has seen. If they are full, the housekeeper waits.
 const NEWS_MAX: usize = 1024;
+/// Orders for one worker. They are never full, so the coordinator never waits: of an attempt to run a group a worker gets the order to run it, and
+/// at most one of each to release, to grant and to abort. The next attempt, or group, comes after its report on the one before, so that at most the
+/// three last orders of that one are still there: 3 + 4.
+const ORDERS_MAX: usize = 8;
+/// Reports of one worker. They are never full, so a worker never waits: of an attempt it reports at most twice that all is applied, then that the
+/// commit has its place, and that it is committed or has failed. The next attempt comes after the coordinator has taken the last of these. Once
+/// it reports that it has panicked.
+const REPORTS_MAX: usize = 5;
 
 /// What the threads of a run have in common.
 struct Common<'a> {
     spec: &'a Spec,
     opened: &'a Opened,
-    stats: &'a Arc<Stats>,
-    stop: &'a Arc<AtomicBool>,
-    budget: Arc<Budget>,
-    reread: Spills,
+    shared: Shared,
+    coordinator: Arc<dyn Wake>,
 }
 
-/// The ends of queues that lead to the coordinator, and of that to the housekeeper.
-struct Queues {
-    fed: Receiver<Fed>,
-    reports: Receiver<Report>,
-    chores: Sender<Chore>,
-    news: Receiver<News>,
-}
+/// Threads that end when the coordinator has ended.
+#[derive(Default)]
+struct Threads(Vec<JoinHandle<()>>);
 
 /// Until the run's end, for whatever reason it ends.
 pub fn run(
     spec: &Spec,
     source: OpenSource,
     opened: &Opened,
-    stats: &Arc<Stats>,
+    monitor: &Monitor,
     stop: &Arc<AtomicBool>,
 ) -> Result<Outcome> {
+    let OpenSource { reader, live, until, start, source_has, .. } = source;
     let budget = Arc::new(Budget::new(spec.memory_bytes));
-    let common = Common { spec, opened, stats, stop, budget, reread: Spills::default() };
+    monitor.watch_budget(Arc::clone(&budget));
+    let (signals, measures) = (Arc::clone(monitor.signals()), Arc::clone(monitor.measures()));
+    let shared = Shared::new(signals, measures, budget, Arc::clone(stop));
     let sessions = connect_workers(spec)?;
     let (config, paces) = scheduling(spec);
     let (send_fed, fed) = bounded(FED_MAX);
-    let (send_reports, reports) = unbounded();
-    let (send_chores, chores) = unbounded();
+    let (send_reports, reports) = bounded(REPORTS_MAX * spec.workers);
     let (send_news, news) = bounded(NEWS_MAX);
-    let queues = Queues { fed, reports, chores: send_chores, news };
-    let scheduler = Scheduler::new(config, source.start.mark.clone(), &opened.committed_ranges);
-    let handoff = Arc::new(Handoff::new(common.coordinator(scheduler, paces, queues)));
-    let wake: Arc<dyn Wake> = Arc::<Handoff<Coordinator>>::clone(&handoff);
-    let executed = start::ahead(&opened.executed, &source.start, &source.source_has);
+    let (send_chores, chores) = chores(spec.workers);
+    let queues = Queues { fed, reports, news, chores: send_chores };
+    let scheduler = Scheduler::new(config, start.mark.clone(), &opened.committed_ranges);
+    let coordinator = Arc::new(Handoff::new(Coordinator::new(scheduler, paces, queues, shared.clone())));
+    let wake: Arc<dyn Wake> = Arc::<Handoff<Coordinator>>::clone(&coordinator);
+    let common = Common { spec, opened, shared, coordinator: wake };
+    let executed = start::ahead(&opened.executed, &start, &source_has);
     if !executed.is_empty() {
         tracing::info!("the target has executed {executed}, ahead of the channel: not applied again");
     }
-    let feeder = common.feeder(source.until, source.start.mark, executed, send_fed.clone(), &wake)?;
+    let known = Known { applied: start.mark, committed_ranges: opened.committed_ranges.clone(), executed };
+    let feeder = common.feeder(Extent::new(until, known, spec.not_from), send_fed.clone())?;
 
-    let mut threads: Vec<JoinHandle<()>> = Vec::new();
-    let mut handles = Vec::new();
-    for (number, session) in sessions.into_iter().enumerate() {
-        let (orders, task) =
-            common.worker(number, session, config.commits == Commits::Each, send_reports.clone(), &wake);
-        let task = Arc::new(Handoff::new(task));
-        handles.push(WorkerHandle { orders, worker: Arc::<Handoff<WorkerTask>>::clone(&task) });
-        let reports = send_reports.clone();
-        threads.push(spawn(&format!("worker-{number}"), move || worker::run(&task, number, &reports))?);
-    }
-    handoff.prepare(|coordinator| coordinator.workers = handles);
+    let mut threads = Threads::default();
+    let handles = common.workers(sessions, config.commits, &send_reports, &mut threads)?;
+    coordinator.prepare(|coordinator| coordinator.set_workers(handles));
     drop(send_reports);
-    let housekeeper = Housekeeper {
-        target: Arc::clone(&spec.target),
-        chores,
-        news: send_news,
-        coordinator: wake,
-        reread: common.reread,
-        purge: source.purge,
-        stats: Arc::clone(stats),
-        checkpoints: spec.order.has_gaps(),
-    };
+    let (receiver, relay) = live.map(|live| (live.receiver, live.relay)).unzip();
+    let checkpoints = if spec.order.has_gaps() { Checkpoints::ByHousekeeper } else { Checkpoints::WithRows };
+    let to_coordinator = ToCoordinator { news: send_news, wake: Arc::clone(&common.coordinator) };
+    let target = Arc::clone(&spec.target);
+    let housekeeper = Housekeeper::new(target, chores, to_coordinator, relay, common.shared.clone(), checkpoints);
     let housekeeper = spawn("housekeeper", move || housekeeper.run())?;
-    let reading = Arc::new(Handoff::new(Reading { reader: source.reader, feeder, ended: false }));
-    let (own, out) = (Arc::clone(&reading), send_fed.clone());
-    threads.push(spawn("feeder", move || reading::run(&own, &out))?);
-    let receiving = source.receiver.as_ref().map(|receiver| Arc::clone(&receiver.stop));
-    if let Some(receiver) = source.receiver {
-        threads.push(spawn("receiver", move || {
-            if let Err(failure) = receiver.run(&*reading) {
-                // Nobody listens any more when the run is over.
-                let _ = send_fed.send(Fed::Failed(failure));
-            }
-        })?);
-    } else {
-        drop(send_fed);
-    }
+    let reading = Arc::new(Handoff::new(Reading::new(reader, feeder)));
+    let receiving = receiver.as_ref().map(Receiver::stop_flag);
+    threads.start_reading(&reading, receiver, send_fed)?;
 
-    let mut outcome = coordinator::run(&handoff);
+    let mut outcome = coordinator::run(&coordinator);
     for stop in receiving.iter().chain([stop]) {
         stop.store(true, Ordering::Relaxed);
     }
-    for thread in threads {
-        join(thread, &mut outcome);
-    }
+    threads.join(&mut outcome);
     let chores = housekeeper.join().map_err(|_| anyhow!("the housekeeper thread has panicked"))?;
     if let Err(failure) = chores {
         outcome.failure.get_or_insert(failure);
@@ -168,8 +142,8 @@ fn scheduling(spec: &Spec) -> (Config, Paces) {
     (config, paces)
 }
 
-/// Whether transactions that commit one by one share packets. In the source's order they do only where they commit one after the other anyway, and where
-/// no policy was chosen to see what its parallelism is good for.
+/// Whether transactions that commit one by one share packets. In the source's order they do so only where they commit one after the other
+/// anyway, and where the policy was not chosen for its parallelism.
 fn shares_packets(spec: &Spec) -> bool {
     match spec.order {
         CommitOrder::Relaxed => true,
@@ -178,8 +152,8 @@ fn shares_packets(spec: &Spec) -> bool {
     }
 }
 
-/// Whether branches whose end is in the log are applied with it. Only where groups share target transactions, in the source's order: the end comes in the
-/// same one, or a later one, and a policy that goes by tags knows nothing of rows that come later than it was told.
+/// Whether XA branches whose end is in the log are applied with their end. Only where groups share target transactions, in the source's order: the
+/// end comes in the same group or a later one. A policy that goes by tags does not know of rows that come later than the tags say.
 fn keeps_branches(spec: &Spec, opened: &Opened) -> bool {
     spec.keeps_branches
         && opened.keeps_branches
@@ -190,99 +164,90 @@ fn keeps_branches(spec: &Spec, opened: &Opened) -> bool {
 }
 
 impl Common<'_> {
-    /// Without its workers.
-    fn coordinator(&self, scheduler: Scheduler, paces: Paces, queues: Queues) -> Coordinator {
-        Coordinator {
-            scheduler,
-            fed: queues.fed,
-            reports: queues.reports,
-            workers: Vec::new(),
-            chores: queues.chores,
-            news: queues.news,
-            budget: Arc::clone(&self.budget),
-            stats: Arc::clone(self.stats),
-            stop: Arc::clone(self.stop),
-            running: vec![None; self.spec.workers],
-            paces,
-            suspected: (GroupId(0), Duration::ZERO),
-            slow: SlowGroups::new(),
-            dispatched: Instant::now(),
-            low_water: None,
-            told: Instant::now(),
-            draining: None,
-            stopped: false,
-            ended: None,
-        }
+    /// Starts the workers.
+    fn workers(
+        &self,
+        sessions: Vec<Box<dyn Session>>,
+        commits: Commits,
+        reports: &Sender<Report>,
+        threads: &mut Threads,
+    ) -> Result<Vec<WorkerHandle>> {
+        let has_gaps = self.spec.order.has_gaps();
+        let recorded_as = if has_gaps { RecordedAs::CommittedRange } else { RecordedAs::LowWater };
+        let mode = Mode { merges_rows: self.spec.grouping != Grouping::Off, recorded_as, commits };
+        let numbered = sessions.into_iter().enumerate();
+        numbered.map(|(number, session)| self.worker(number, session, mode, reports.clone(), threads)).collect()
     }
 
     fn worker(
         &self,
-        number: usize,
+        number: Worker,
         session: Box<dyn Session>,
-        apart: bool,
+        mode: Mode,
         reports: Sender<Report>,
-        coordinator: &Arc<dyn Wake>,
-    ) -> (Sender<Order>, WorkerTask) {
-        let (send_orders, orders) = unbounded();
-        let task = WorkerTask {
-            number,
-            session,
-            orders,
-            reports,
-            coordinator: Arc::clone(coordinator),
-            reread: self.reread.clone(),
-            merge: self.spec.grouping != Grouping::Off,
-            relaxed: self.spec.order.has_gaps(),
-            apart,
-            stats: Arc::clone(self.stats),
-            next: None,
-            early: VecDeque::new(),
-        };
-        (send_orders, task)
+        threads: &mut Threads,
+    ) -> Result<WorkerHandle> {
+        let (send_orders, orders) = bounded(ORDERS_MAX);
+        let applier = Applier::new(number, session, self.shared.spilled.clone(), mode);
+        let measures = Arc::clone(&self.shared.measures);
+        let task = WorkerTask::new(applier, orders, reports.clone(), Arc::clone(&self.coordinator), measures);
+        let worker = Arc::new(Handoff::new(task));
+        let handle = WorkerHandle { orders: send_orders, worker: Arc::<Handoff<WorkerTask>>::clone(&worker) };
+        threads.start(&format!("worker-{number}"), move || worker::run(&worker, number, &reports))?;
+        Ok(handle)
     }
 
-    /// `applied`: where it begins. `executed`: of what comes then, what the target has already.
-    fn feeder(
-        &self,
-        until: Until,
-        applied: Mark,
-        executed: GtidSet,
-        out: Sender<Fed>,
-        coordinator: &Arc<dyn Wake>,
-    ) -> Result<Feeder> {
-        let (spec, islands) = (self.spec, &self.opened.committed_ranges);
+    fn feeder(&self, extent: Extent, out: Sender<Fed>) -> Result<Feeder> {
+        let spec = self.spec;
         let keying = Keying::new(key_seed());
         let keying = match spec.policy.server_sets(&spec.policy_options) {
             Some(generation) => keying.for_tags(generation),
             None => keying,
         };
-        Ok(Feeder {
-            intake: Intake::new(SPILL_BYTES, keying),
-            catalogue: spec.target.catalogue().map_err(anyhow::Error::new)?,
-            policy: (spec.policy.make)(&Setting {
-                order: spec.order,
-                locks_rows: spec.target.locks_rows(),
-                options: &spec.policy_options,
-            }),
-            out,
-            coordinator: Arc::clone(coordinator),
-            budget: Arc::clone(&self.budget),
-            stats: Arc::clone(self.stats),
-            reread: self.reread.clone(),
-            until,
-            islands: islands.clone(),
-            executed,
-            applied,
-            last_seq: spec.fill_gaps.then(|| islands.iter().map(|&(_, last)| last).max().unwrap_or(0)),
-            prepared: Prepared::new(self.opened.prepared.iter().cloned()),
-            branches: keeps_branches(spec, self.opened).then(Lookahead::default),
-            not_from: spec.not_from,
-            stop: Arc::clone(self.stop),
-            first: None,
-            at: At::default(),
-            batch: Batch::default(),
-            held: None,
+        let catalogue = spec.target.catalogue().map_err(anyhow::Error::new)?;
+        let intake = EventIntake::new(Intake::new(SPILL_BYTES, keying), catalogue);
+        let extent = if spec.fill_gaps { extent.only_gaps() } else { extent };
+        let policy = (spec.policy.make)(&Setting {
+            order: spec.order,
+            locks_rows: spec.target.locks_rows(),
+            options: &spec.policy_options,
+        });
+        let output = Output::new(out, Arc::clone(&self.coordinator), self.shared.clone());
+        let prepared = Prepared::new(self.opened.prepared.iter().cloned());
+        let feeder = Feeder::new(intake, extent, policy, output, prepared, self.shared.clone());
+        Ok(if keeps_branches(spec, self.opened) { feeder.defers_branches() } else { feeder })
+    }
+}
+
+impl Threads {
+    fn start(&mut self, name: &str, run: impl FnOnce() + Send + 'static) -> Result<()> {
+        self.0.push(spawn(name, run)?);
+        Ok(())
+    }
+
+    /// Starts the feeder and, for a live source, the receiver.
+    fn start_reading(
+        &mut self,
+        reading: &Arc<Handoff<Reading>>,
+        receiver: Option<Receiver>,
+        out: Sender<Fed>,
+    ) -> Result<()> {
+        let (own, own_out) = (Arc::clone(reading), out.clone());
+        self.start("feeder", move || feeder::run(&own, &own_out))?;
+        let Some(receiver) = receiver else { return Ok(()) };
+        let reading = Arc::clone(reading);
+        self.start("receiver", move || {
+            if let Err(failure) = receiver.run(&*reading) {
+                // If the coordinator is gone, it does not need to know.
+                let _ = out.send(Fed::Failed(failure));
+            }
         })
+    }
+
+    fn join(self, outcome: &mut Outcome) {
+        for thread in self.0 {
+            join(thread, outcome);
+        }
     }
 }
 

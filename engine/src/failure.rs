@@ -32,6 +32,18 @@ pub enum Directive {
 }
 
 impl FailureKind {
+    /// Its name in JSON, which is stable.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Conflict => "Conflict",
+            Self::ConnectionLost => "ConnectionLost",
+            Self::Divergence => "Divergence",
+            Self::Refused => "Refused",
+            Self::Fenced => "Fenced",
+            Self::Exhausted => "Exhausted",
+        }
+    }
+
     pub fn directive(self) -> Directive {
         match self {
             Self::Conflict | Self::Exhausted => Directive::RetryAsHead,
@@ -91,3 +103,16 @@ impl fmt::Display for Failure {
 }
 
 impl std::error::Error for Failure {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_in_json_are_those_of_the_first_versions() {
+        use FailureKind::{Conflict, ConnectionLost, Divergence, Exhausted, Fenced, Refused};
+        for kind in [Conflict, ConnectionLost, Divergence, Refused, Fenced, Exhausted] {
+            assert_eq!(kind.as_str(), format!("{kind:?}"));
+        }
+    }
+}

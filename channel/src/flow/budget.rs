@@ -1,10 +1,10 @@
-//! Bounds the memory of what is under way: transactions between the reader and their commit, events between the source and the relay log.
+//! Bounds the memory of what is under way: transactions between the feeder and their commit, events between the source and the relay log.
 
 use std::sync::{Condvar, Mutex, PoisonError};
 
 use engine::transaction::{Body, Transaction};
 
-/// What a transaction costs beside its events: structures, hashes, placement. An event costs less.
+/// What a transaction takes beside its events: structures, hashes, placement. An event takes less.
 const TRANSACTION_BYTES: u64 = 1024;
 
 /// What placing a transaction's rows and merging them takes beside its write set, in write sets: the policy remembers their keys, and a worker
@@ -47,7 +47,7 @@ impl Budget {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Takes room if there is some; something larger than all of it gets in alone.
+    /// Takes room if there is enough. What is larger than the whole budget gets in when nothing else is in it.
     pub fn try_acquire(&self, bytes: u64) -> bool {
         self.take(&mut self.state(), bytes + TRANSACTION_BYTES)
     }
@@ -55,6 +55,14 @@ impl Budget {
     /// Whether [`Budget::try_acquire`] would get it now.
     pub fn has_room(&self, bytes: u64) -> bool {
         self.fits(&self.state(), bytes + TRANSACTION_BYTES)
+    }
+
+    pub fn used(&self) -> u64 {
+        self.state().used
+    }
+
+    pub fn max(&self) -> u64 {
+        self.bytes_max
     }
 
     /// Waits for room. False: closed.
@@ -84,7 +92,7 @@ impl Budget {
         self.freed.notify_one();
     }
 
-    /// Lets everybody who waits go: nothing will be released any more.
+    /// Ends all waits: nothing will be released any more.
     pub fn close(&self) {
         self.state().closed = true;
         self.freed.notify_all();

@@ -1,9 +1,10 @@
-//! What the threads of a run share: whose thread does what, memory, numbers for observers.
+//! What connects the threads of a run: handing work over, queues, signals, memory, and numbers for observers.
 
-pub mod budget;
-pub mod handoff;
-pub mod messages;
-pub(crate) mod prepared;
-pub(crate) mod slow_groups;
+pub(crate) mod budget;
+pub(crate) mod chores;
+pub(crate) mod handoff;
+pub(crate) mod measures;
+pub(crate) mod messages;
+pub(crate) mod shared;
+pub(crate) mod signals;
 pub(crate) mod spill;
-pub mod stats;

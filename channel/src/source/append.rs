@@ -1,4 +1,4 @@
-//! What has come from the source into the relay log: by a thread of its own, or by the one that reads the socket while little comes.
+//! Appends what has come from the source to the relay log: in a thread of its own or, while little comes, in the one that reads the socket.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -12,12 +12,13 @@ use super::stream_end::StreamEnd;
 use super::stream_writer::{StreamWriter, relay_failure};
 use crate::flow::budget::Budget;
 use crate::flow::handoff::{Stage, Then, Thread, Wake};
-use crate::flow::stats::Stats;
+use crate::flow::measures::Measures;
+use crate::flow::signals::Signals;
 
-/// What the socket has given is handed on once it is so much.
+/// Events from the socket are handed on together, up to so many.
 const HAND_ON_EVENTS: usize = 512;
 const HAND_ON_BYTES: usize = 256 << 10;
-/// Appended at most before it is published.
+/// At most so much is appended before it is published.
 const BATCH_BYTES: usize = 4 << 20;
 /// Between two looks at whether it is time to stop, or to make durable what was received.
 const TICK: Duration = Duration::from_millis(100);
@@ -52,19 +53,26 @@ impl Received {
 
 /// One connection's stream on its way into the relay log.
 pub struct Appending<'a> {
-    pub received: Receiver<Received>,
+    received: Receiver<Received>,
     /// Of what is in the queue.
-    pub room: &'a Budget,
+    room: &'a Budget,
+    relay: RelayEnd<'a>,
+    stream: StreamWriter,
+    signals: &'a Signals,
+    measures: &'a Measures,
+    stop: &'a AtomicBool,
+    /// The relay log, as seen last.
+    is_full: bool,
+    /// Of events that are appended and published.
+    bytes: u64,
+    ended: Option<StreamEnd>,
+}
+
+/// The relay log, and who reads it.
+pub struct RelayEnd<'a> {
     pub writer: &'a mut RelayWriter,
     pub publisher: &'a mut Publisher,
-    pub stream: StreamWriter,
-    /// Who reads it.
     pub reading: &'a dyn Wake,
-    pub stats: &'a Stats,
-    pub stop: &'a AtomicBool,
-    /// The relay log, as seen last.
-    pub is_full: bool,
-    pub ended: Option<StreamEnd>,
 }
 
 impl Stage for Appending<'_> {
@@ -73,7 +81,7 @@ impl Stage for Appending<'_> {
             self.ended =
                 if self.stop.load(Ordering::Relaxed) { Some(StreamEnd::Stopped) } else { self.take_in().err() };
             if thread == Thread::Own {
-                self.reading.wake();
+                self.relay.reading.wake();
             }
         }
         match &self.ended {
@@ -88,12 +96,33 @@ impl Stage for Appending<'_> {
     }
 }
 
-impl Appending<'_> {
+impl<'a> Appending<'a> {
+    pub fn new(
+        received: Receiver<Received>,
+        room: &'a Budget,
+        relay: RelayEnd<'a>,
+        signals: &'a Signals,
+        measures: &'a Measures,
+        stop: &'a AtomicBool,
+    ) -> Self {
+        let stream = StreamWriter::default();
+        Self { received, room, relay, stream, signals, measures, stop, is_full: false, bytes: 0, ended: None }
+    }
+
+    /// Why the stream ended, if it has, and how many bytes of events have come through it.
+    pub fn end(self) -> Option<(StreamEnd, u64)> {
+        self.ended.map(|ended| (ended, self.bytes))
+    }
+
     /// Appends what has come, and publishes it when nothing more is there or enough has gathered.
     fn take_in(&mut self) -> Result<(), StreamEnd> {
         let relay = |error: relay::Error| StreamEnd::Failed(relay_failure(&error));
-        self.is_full = !self.writer.has_room().map_err(relay)?;
-        self.stats.relay_full.store(self.is_full, Ordering::Relaxed);
+        self.is_full = !self.relay.writer.has_room().map_err(relay)?;
+        if self.is_full {
+            self.signals.relay_has_filled_up();
+        } else {
+            self.signals.relay_has_room();
+        }
         let (mut bytes, mut memory, mut count) = (0, 0, 0);
         let mut appended = Ok(());
         while !self.is_full && bytes < BATCH_BYTES && appended.is_ok() {
@@ -101,23 +130,24 @@ impl Appending<'_> {
                 Ok(received) => received,
                 Err(TryRecvError::Empty) => break,
                 Err(TryRecvError::Disconnected) => {
-                    appended = Err(StreamEnd::Lost("the reading thread ended".to_owned()));
+                    appended = Err(StreamEnd::Lost("the thread that reads the socket ended".to_owned()));
                     break;
                 }
             };
             bytes += received.bytes;
             memory += received.memory();
             count += 1;
-            let all = received.events.iter().try_for_each(|event| self.stream.append(self.writer, event));
+            let all = received.events.iter().try_for_each(|event| self.stream.append(self.relay.writer, event));
             appended = all.map_err(StreamEnd::Failed).and_then(|()| received.ended.map_or(Ok(()), Err));
         }
         if count == 0 {
-            self.publisher.sync_when_due(self.writer).map_err(relay)?;
+            self.relay.publisher.sync_when_due(self.relay.writer).map_err(relay)?;
             return appended;
         }
-        self.publisher.publish(self.writer, bytes).map_err(relay)?;
+        self.relay.publisher.publish(self.relay.writer, bytes).map_err(relay)?;
         self.room.release(memory, count);
-        self.stats.received_bytes.fetch_add(bytes as u64, Ordering::Relaxed);
+        self.bytes += bytes as u64;
+        self.measures.received(bytes as u64);
         appended
     }
 }

@@ -2,11 +2,14 @@
 
 mod append;
 pub mod open;
-pub mod receiver;
+pub(crate) mod purge;
+pub(crate) mod receiver;
 pub mod relay_sync;
+mod socket;
 pub mod state;
 mod stream_end;
 pub mod stream_writer;
+pub(crate) mod upstream;
 
 use std::path::PathBuf;
 

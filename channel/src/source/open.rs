@@ -1,4 +1,4 @@
-//! Where a run's events come from, and where it starts there: binary log files, or a live server through the relay log.
+//! Opens the source of a run, at the place where the run starts: binary log files, or a live server through the relay log.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -8,10 +8,11 @@ use binlog::LogPosition;
 use binlog::gtids::GtidState;
 use relay::{FileOptions, FilesReader, LogReader, RealFs, RelayLog};
 
-use crate::flow::stats::Stats;
-use crate::housekeeper::Purge;
-use crate::source::receiver::{Receiver, reader_start};
+use crate::monitor::Monitor;
+use crate::source::purge::RelayPurger;
+use crate::source::receiver::Receiver;
 use crate::source::state::SourceState;
+use crate::source::upstream::Upstream;
 use crate::spec::Spec;
 use crate::start::{self, Start};
 use crate::until::Until;
@@ -20,13 +21,18 @@ use apply::Opened;
 /// Where the events come from in this run.
 pub struct OpenSource {
     pub reader: Box<dyn LogReader>,
-    pub receiver: Option<Receiver>,
-    pub purge: Option<Purge>,
+    pub live: Option<Live>,
     pub until: Until,
     pub start: Start,
     pub identity: String,
     /// What a live source has executed.
     pub source_has: GtidState,
+}
+
+/// What a live source has beside its log.
+pub struct Live {
+    pub receiver: Receiver,
+    pub relay: RelayPurger,
 }
 
 pub fn files(spec: &Spec, files: &[PathBuf], opened: &Opened) -> Result<OpenSource> {
@@ -50,8 +56,7 @@ pub fn files(spec: &Spec, files: &[PathBuf], opened: &Opened) -> Result<OpenSour
     let reader = FilesReader::open_with(Arc::new(RealFs), files.to_vec(), at, FileOptions::default())?;
     Ok(OpenSource {
         reader: Box::new(reader),
-        receiver: None,
-        purge: None,
+        live: None,
         until,
         start,
         identity: "files".to_owned(),
@@ -71,7 +76,7 @@ pub fn server(
     options: &wire::ConnectOptions,
     source: SourceState,
     opened: &Opened,
-    stats: &Arc<Stats>,
+    monitor: &Monitor,
 ) -> Result<OpenSource> {
     let start = start::live(opened, &source, &spec.start, spec.on_target.clone(), spec.relay_filled)?;
     let mut until = Until { gtids_incomplete: !start.by_gtid, ..spec.until.clone() };
@@ -88,34 +93,18 @@ pub fn server(
         }
     }
     let (writer, shared) = open_relay(spec, &source, &start)?;
-    let reader = shared.reader(match shared.first() {
-        Some(_) => reader_start(start.mark.position.as_ref()),
-        None => relay::Start::Beginning,
-    })?;
-    let receiver = Receiver {
-        options: options.clone(),
-        flavour: source.flavour,
-        identity: source.identity.clone(),
-        by_gtid: start.by_gtid,
-        start: start.stream.clone(),
-        server_id: spec.server_id,
-        writer,
-        relay_sync: spec.relay_sync,
-        stats: Arc::clone(stats),
-        stop: Arc::default(),
-        retry_for: spec.source_retry,
+    let from = match (shared.first(), &start.mark.position) {
+        (Some(_), Some(position)) => relay::Start::At(position.clone()),
+        _ => relay::Start::Beginning,
     };
-    let purge: Purge = Box::new(move |mark| {
-        if let Some(position) = &mark.position
-            && let Err(error) = shared.purge(position)
-        {
-            tracing::warn!("purging the relay log: {error}");
-        }
-    });
+    let reader = shared.reader(from)?;
+    let upstream = Upstream::new(options.clone(), &source, spec.server_id, &start);
+    let (signals, measures) = (Arc::clone(monitor.signals()), Arc::clone(monitor.measures()));
+    let receiver = Receiver::new(upstream, writer, spec.relay_sync, spec.source_retry, signals, measures);
+    monitor.watch_relay(shared.clone());
     Ok(OpenSource {
         reader: Box::new(reader),
-        receiver: Some(receiver),
-        purge: Some(purge),
+        live: Some(Live { receiver, relay: RelayPurger::new(shared) }),
         until,
         identity: source.identity,
         source_has: source.executed,

@@ -21,7 +21,7 @@ use crate::report::demo::{self as report, DemoReport, Run, Style};
 use crate::report::out::{may_colour, say};
 use crate::report::summary::{self, Summary};
 use apply::store::{self, StoreTarget, TableSum};
-use channel::flow::stats::Stats;
+use channel::monitor::Monitor;
 use channel::source::Source;
 use channel::spec::Spec;
 use engine::policy;
@@ -347,10 +347,10 @@ fn replicate(way: Way, log: &Log, path: &Path, shown: Shown) -> Result<Summary> 
         retries_max: RETRIES_MAX,
         ..Spec::new(Source::Files(log.files.clone()), Arc::new(target), way.workers)
     };
-    let (stats, stop) = (Arc::new(Stats::default()), Arc::new(AtomicBool::new(false)));
+    let (monitor, stop) = (Arc::new(Monitor::default()), Arc::new(AtomicBool::new(false)));
     let signals = Signals::watch(&stop)?;
-    let progress = Progress::start(&stats, way, shown);
-    let summary = summary::run(&spec, &stats, &stop);
+    let progress = Progress::start(&monitor, way, shown);
+    let summary = summary::run(&spec, &monitor, &stop);
     progress.finish();
     drop(signals);
     let summary = summary?;
@@ -379,7 +379,7 @@ struct Progress {
 }
 
 impl Progress {
-    fn start(stats: &Arc<Stats>, way: Way, shown: Shown) -> Progress {
+    fn start(monitor: &Arc<Monitor>, way: Way, shown: Shown) -> Progress {
         const DRAW_EVERY: Duration = Duration::from_millis(100);
         let done = Arc::new(AtomicBool::new(false));
         if !std::io::stderr().is_terminal() {
@@ -399,10 +399,10 @@ impl Progress {
             0 => "a trial, to see how fast this machine is".to_owned(),
             number => format!("{number}/{}: {} {workers}, grouping {grouping}", shown.of, way.workers),
         });
-        let (drawn, stats, ended) = (bar.clone(), Arc::clone(stats), Arc::clone(&done));
+        let (drawn, monitor, ended) = (bar.clone(), Arc::clone(monitor), Arc::clone(&done));
         let thread = std::thread::Builder::new().name("progress".to_owned()).spawn(move || {
             while !ended.load(Ordering::Relaxed) {
-                drawn.set_position(stats.low_water.load(Ordering::Acquire));
+                drawn.set_position(monitor.low_water());
                 std::thread::park_timeout(DRAW_EVERY);
             }
         });

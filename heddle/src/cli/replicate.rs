@@ -18,13 +18,13 @@ use super::connect::{self, End};
 use super::exit::Usage;
 use super::feed::{FeedArgs, Workers};
 use super::signals::stop_without_gaps;
-use crate::observe::progress::Progress;
+use crate::observe::progress::{Kind, Progress};
 use crate::report::out::{complain, say};
 use crate::report::summary::{self, Summary};
 use apply::mysql::MySqlTarget;
 use apply::store::StoreTarget;
 use apply::{CHANNEL_BYTES_MAX, Target};
-use channel::flow::stats::Stats;
+use channel::monitor::Monitor;
 use channel::source::Source;
 use channel::spec::Spec;
 use channel::start::StartAt;
@@ -207,12 +207,16 @@ pub fn run(args: &ReplicateArgs) -> Result<ExitCode> {
     if args.dry_run {
         return crate::preflight::run(&spec, args.json);
     }
-    let stats = Arc::new(Stats::default());
+    let monitor = Arc::new(Monitor::default());
     let stop = Arc::new(AtomicBool::new(false));
     stop_without_gaps(&stop)?;
     tracing::info!("target: {}; {} workers, policy {}", spec.target.describe(), spec.workers, spec.policy.name);
-    let progress = Progress::start(&stats, matches!(spec.source, Source::Live(_)));
-    let summary = summary::run(&spec, &stats, &stop);
+    let kind = match spec.source {
+        Source::Live(_) => Kind::Live,
+        Source::Files(_) => Kind::Files,
+    };
+    let progress = Progress::start(&monitor, kind);
+    let summary = summary::run(&spec, &monitor, &stop);
     progress.finish();
     finish(&summary?, args.json)
 }

@@ -4,11 +4,14 @@ use std::io::{IsTerminal, Write};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
-use channel::flow::stats::Stats;
+use channel::monitor::Monitor;
+use channel::snapshot::{Lag, Snapshot};
+
+use crate::report::words;
 
 /// The bar that is drawn, so that log lines are written above it.
 static BAR: Mutex<Option<ProgressBar>> = Mutex::new(None);
@@ -39,17 +42,24 @@ impl Write for LogWriter {
     }
 }
 
+/// Where the log comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// A live server: its lag is shown.
+    Live,
+    Files,
+}
+
 pub struct Progress {
     done: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,
 }
 
 impl Progress {
-    /// `live`: there is no end to go for, so lag is shown instead of time left.
-    pub fn start(stats: &Arc<Stats>, live: bool) -> Self {
+    pub fn start(monitor: &Arc<Monitor>, source: Kind) -> Self {
         let done = Arc::new(AtomicBool::new(false));
         let on_terminal = std::io::stderr().is_terminal();
-        let observer = Observer { stats: Arc::clone(stats), done: Arc::clone(&done), live };
+        let observer = Observer { monitor: Arc::clone(monitor), done: Arc::clone(&done), source };
         let thread = std::thread::Builder::new().name("progress".to_owned()).spawn(move || {
             if on_terminal {
                 observer.draw();
@@ -72,17 +82,9 @@ impl Progress {
 }
 
 struct Observer {
-    stats: Arc<Stats>,
+    monitor: Arc<Monitor>,
     done: Arc<AtomicBool>,
-    live: bool,
-}
-
-/// A look at the numbers.
-struct Look {
-    transactions: u64,
-    /// The source's time of the last transaction applied, microseconds since the epoch; 0: none yet.
-    applied_us: u64,
-    at: Instant,
+    source: Kind,
 }
 
 /// Seconds until a channel that is `lag_s` behind has caught up, when it applies `speed` seconds of the source's time in one.
@@ -90,69 +92,51 @@ fn seconds_left(lag_s: f64, speed: f64) -> Option<f64> {
     (lag_s >= 2.0 && speed > 1.01).then(|| lag_s / (speed - 1.0))
 }
 
+/// What changed from one snapshot to a later one.
+fn line(before: &Snapshot, now: &Snapshot, source: Kind) -> String {
+    let seconds = (now.taken - before.taken).as_secs_f64().max(1e-9);
+    let counters = now.scheduled.counters;
+    let rate = (counters.transactions - before.scheduled.counters.transactions) as f64 / seconds;
+    let full = match &now.received {
+        _ if now.memory.full => " (memory full)",
+        Some(received) if received.relay_full => " (relay log full)",
+        _ => "",
+    };
+    let lag = match source {
+        Kind::Live => lag(before, now),
+        Kind::Files => String::new(),
+    };
+    format!(
+        "{} transactions, {rate:.0}/s, {} target transactions, {} retries, {}{full} at {}{lag}",
+        counters.transactions,
+        counters.groups,
+        counters.retries,
+        words::waits_for(now.scheduled.idle_because),
+        words::position(now.committed.position.as_ref())
+    )
+}
+
+fn lag(before: &Snapshot, now: &Snapshot) -> String {
+    let lag = match now.lag() {
+        Lag::Unknown => return String::new(),
+        Lag::SourceLost(lost) => return format!(", the source {}", words::source_lost(Some(lost))),
+        Lag::CaughtUp => return ", caught up".to_owned(),
+        Lag::Behind(lag) => lag,
+    };
+    let applied_us = match before.committed.commit_time_us {
+        0 => 0,
+        then => now.committed.commit_time_us.saturating_sub(then),
+    };
+    let speed = applied_us as f64 / 1e6 / (now.taken - before.taken).as_secs_f64().max(1e-9);
+    match seconds_left(lag.as_secs_f64(), speed) {
+        Some(left) => format!(", lag {}, caught up in about {left:.0} s", words::lag(lag)),
+        None => format!(", lag {}", words::lag(lag)),
+    }
+}
+
 impl Observer {
-    fn look(&self) -> Look {
-        Look {
-            transactions: self.stats.counters().0.transactions,
-            applied_us: self.stats.mark().commit_time_us,
-            at: Instant::now(),
-        }
-    }
-
-    fn line(&self, before: &Look, now: &Look) -> String {
-        let seconds = (now.at - before.at).as_secs_f64().max(1e-9);
-        let rate = (now.transactions - before.transactions) as f64 / seconds;
-        let (counters, idle) = self.stats.counters();
-        let mark = self.stats.mark();
-        let position = mark.position.map_or_else(|| "start".to_owned(), |position| position.to_string());
-        format!(
-            "{} transactions, {rate:.0}/s, {} target transactions, {} retries, {}{} at {position}{}",
-            now.transactions,
-            counters.groups,
-            counters.retries,
-            idle,
-            self.full(),
-            self.lag(before, now)
-        )
-    }
-
-    fn full(&self) -> &'static str {
-        if self.stats.is_memory_full() {
-            " (memory full)"
-        } else if self.stats.relay_full.load(Ordering::Relaxed) {
-            " (relay log full)"
-        } else {
-            ""
-        }
-    }
-
-    /// How far behind: by the source's clock when it is live, by what is read otherwise.
-    fn lag(&self, before: &Look, now: &Look) -> String {
-        let applied_us = now.applied_us;
-        if !self.live {
-            return String::new();
-        }
-        if let Some(lost) = self.stats.source_lost_for() {
-            // How much it has written meanwhile nobody here knows.
-            return format!(", the source can not be reached for {:.0} s", lost.as_secs_f64());
-        }
-        if applied_us == 0 {
-            return String::new();
-        }
-        let read_us = self.stats.read_time_us.load(Ordering::Relaxed);
-        let now_us = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_micros() as u64);
-        if read_us <= applied_us {
-            return ", caught up".to_owned();
-        }
-        let lag_s = now_us.saturating_sub(applied_us) as f64 / 1e6;
-        let speed = match before.applied_us {
-            0 => 0.0,
-            then => applied_us.saturating_sub(then) as f64 / 1e6 / (now.at - before.at).as_secs_f64().max(1e-9),
-        };
-        match seconds_left(lag_s, speed) {
-            Some(left) => format!(", lag {lag_s:.1} s, caught up in about {left:.0} s"),
-            None => format!(", lag {lag_s:.1} s"),
-        }
+    fn line(&self, before: &Snapshot, now: &Snapshot) -> String {
+        line(before, now, self.source)
     }
 
     fn draw(&self) {
@@ -161,13 +145,13 @@ impl Observer {
             bar.set_style(style);
         }
         *BAR.lock().unwrap_or_else(PoisonError::into_inner) = Some(bar.clone());
-        let mut before = self.look();
+        let mut before = self.monitor.snapshot();
         while !self.done.load(Ordering::Relaxed) {
             std::thread::park_timeout(DRAW_EVERY);
-            let now = self.look();
+            let now = self.monitor.snapshot();
             bar.set_message(self.line(&before, &now));
             bar.tick();
-            if now.at - before.at > Duration::from_secs(2) {
+            if now.taken - before.taken > Duration::from_secs(2) {
                 before = now;
             }
         }
@@ -176,11 +160,11 @@ impl Observer {
     }
 
     fn log(&self) {
-        let mut before = self.look();
+        let mut before = self.monitor.snapshot();
         while !self.done.load(Ordering::Relaxed) {
             std::thread::park_timeout(LOG_EVERY);
-            let now = self.look();
-            if !self.done.load(Ordering::Relaxed) && now.at - before.at >= LOG_EVERY {
+            let now = self.monitor.snapshot();
+            if !self.done.load(Ordering::Relaxed) && now.taken - before.taken >= LOG_EVERY {
                 tracing::info!("{}", self.line(&before, &now));
                 before = now;
             }

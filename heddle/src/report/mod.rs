@@ -7,3 +7,4 @@ pub mod out;
 pub mod simulate;
 pub mod status;
 pub mod summary;
+pub mod words;

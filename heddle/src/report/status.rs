@@ -1,12 +1,16 @@
 //! Where a channel is, for people.
 
+use std::time::Duration;
+
 use apply::status::{ChannelStatus, InFlight};
+
+use super::words;
 
 fn in_flight(one: &InFlight) -> String {
     let who = one.worker.map_or_else(|| "statements".to_owned(), |worker| format!("worker {worker}"));
     let doing = match (one.waits_for_lock, one.statement.as_str()) {
-        (true, _) => "waits for a lock",
-        (false, "") => "waits for its turn to commit",
+        (true, _) => words::WAITS_FOR_LOCK,
+        (false, "") => words::WAITS_TO_COMMIT,
         (false, statement) => statement,
     };
     let seconds = one.seconds.map_or_else(String::new, |seconds| format!(", {seconds} s"));
@@ -21,20 +25,20 @@ pub fn text(status: &ChannelStatus) -> String {
     )];
     lines.push(format!(
         "  applied up to   {} (transaction {})",
-        status.source_position.as_deref().unwrap_or("the start"),
+        words::position(status.source_position.as_deref()),
         status.low_water
     ));
     if !status.gtid_set.is_empty() {
         lines.push(format!("  GTIDs           {}", status.gtid_set.replace('\n', "")));
     }
     let lost = match (status.source_reached, status.source_lost_seconds) {
-        (Some(false), Some(seconds)) => format!(": can not be reached for {seconds} s"),
-        (Some(false), None) => ": can not be reached".to_owned(),
+        (Some(false), seconds) => format!(": {}", words::source_lost(seconds.map(Duration::from_secs))),
         _ => String::new(),
     };
     lines.push(format!("  source          {}{lost}", status.source));
     if let (Some(idle), Some(delay)) = (status.last.idle_seconds, status.last.delay_seconds) {
-        lines.push(format!("  last applied    {idle:.1} s ago, {delay:.3} s after its commit on the source"));
+        let ago = words::lag(Duration::from_secs_f64(idle.max(0.0)));
+        lines.push(format!("  last applied    {ago} ago, {delay:.3} s after its commit on the source"));
     }
     if !status.islands.is_empty() {
         lines.push(format!("  above it        {}", ranges(&status.islands)));

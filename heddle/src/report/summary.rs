@@ -1,13 +1,15 @@
 //! The summary of one run of a channel.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::AtomicBool;
 
 use serde::Serialize;
 
+use super::words;
 use crate::observe::usage::Usage;
-use channel::flow::stats::Stats;
-use channel::run::Finished;
+use channel::monitor::Monitor;
+use channel::outcome::Finished;
+use channel::snapshot::Snapshot;
 use channel::spec::Spec;
 
 /// `--json`: names and units are stable; fields may be added.
@@ -53,7 +55,7 @@ pub struct Summary {
 
 #[derive(Debug, Serialize)]
 pub struct ErrorReport {
-    pub kind: String,
+    pub kind: &'static str,
     pub message: String,
     pub code: Option<u16>,
     pub place: String,
@@ -64,18 +66,17 @@ pub struct ErrorReport {
 ///
 /// # Errors
 /// As of [`channel::run::run`].
-pub fn run(spec: &Spec, stats: &Arc<Stats>, stop: &Arc<AtomicBool>) -> anyhow::Result<Summary> {
-    channel::run::run(spec, stats, stop).map(|finished| Summary::new(spec, stats, finished))
+pub fn run(spec: &Spec, monitor: &Monitor, stop: &Arc<AtomicBool>) -> anyhow::Result<Summary> {
+    channel::run::run(spec, monitor, stop).map(|finished| Summary::new(spec, &monitor.snapshot(), finished, Usage::now()))
 }
 
 impl Summary {
-    pub fn new(spec: &Spec, stats: &Stats, finished: Finished) -> Self {
+    /// `seen`: at its end. `usage`: of this process.
+    pub fn new(spec: &Spec, seen: &Snapshot, finished: Finished, usage: Usage) -> Self {
         let Finished { first_seq, time, outcome } = finished;
-        let mark = stats.mark();
-        let (counters, _) = stats.counters();
+        let (mark, counters) = (&seen.committed, &seen.scheduled.counters);
         let transactions = counters.transactions.max(mark.seq - first_seq);
         let seconds = time.as_secs_f64();
-        let usage = Usage::now();
         Self {
             transactions,
             rows: counters.rows,
@@ -94,15 +95,15 @@ impl Summary {
             low_water: mark.seq,
             source_position: mark.position.as_ref().map(ToString::to_string),
             gtid_set: mark.gtids.to_string(),
-            read_bytes: stats.read_bytes.load(Ordering::Relaxed),
+            read_bytes: seen.read.bytes,
             speculative: counters.speculative,
-            commit_wait_seconds: stats.grant_wait().as_secs_f64(),
-            memory_wait_seconds: stats.memory_wait().as_secs_f64(),
+            commit_wait_seconds: seen.waits.to_commit.as_secs_f64(),
+            memory_wait_seconds: seen.waits.for_memory.as_secs_f64(),
             cpu_seconds: usage.cpu.as_secs_f64(),
             memory_bytes_max: usage.memory_bytes_max,
             stopped: outcome.stopped,
             error: outcome.failure.map(|failure| ErrorReport {
-                kind: format!("{:?}", failure.kind),
+                kind: failure.kind.as_str(),
                 message: failure.message,
                 code: failure.code,
                 place: failure.place,
@@ -118,7 +119,7 @@ impl Summary {
             self.transactions, self.rows, self.seconds, self.transactions_per_second, self.groups, self.retries
         );
         if let Some(position) = &self.source_position {
-            text += &format!("\napplied up to {position}");
+            text += &format!("\napplied up to {}", words::position(Some(position)));
         }
         if !self.gtid_set.is_empty() {
             text += &format!("\nGTIDs {}", self.gtid_set);

@@ -14,11 +14,11 @@ use super::run::Rescue;
 use super::state::{Place, Record};
 use super::status::{Positioning, ReplicaStatus};
 use super::takeover;
-use crate::observe::progress::Progress;
+use crate::observe::progress::{Kind, Progress};
 use crate::report::summary::{self, Summary};
 use apply::Target;
 use apply::mysql::progress::SCHEMA;
-use channel::flow::stats::Stats;
+use channel::monitor::Monitor;
 use channel::source::Source;
 use channel::source::state::SourceState;
 use channel::spec::Spec;
@@ -146,22 +146,22 @@ impl Rescue<'_> {
         source: &ConnectOptions,
         state: &SourceState,
     ) -> Result<(Summary, bool)> {
-        let stats = Arc::new(Stats::default());
+        let monitor = Arc::new(Monitor::default());
         let [stop, over, reached] = std::array::from_fn(|_| Arc::new(AtomicBool::new(false)));
         let watcher = Watcher {
             goal,
             source: source.clone(),
             flavour: state.flavour,
             gtids: state.gtids,
-            stats: Arc::clone(&stats),
+            monitor: Arc::clone(&monitor),
             signalled: Arc::clone(&self.signalled),
             stop: Arc::clone(&stop),
             over: Arc::clone(&over),
             reached: Arc::clone(&reached),
         };
         let thread = std::thread::Builder::new().name("goal".to_owned()).spawn(move || watcher.run())?;
-        let progress = Progress::start(&stats, true);
-        let summary = summary::run(spec, &stats, &stop);
+        let progress = Progress::start(&monitor, Kind::Live);
+        let summary = summary::run(spec, &monitor, &stop);
         progress.finish();
         over.store(true, Ordering::Relaxed);
         thread.join().map_err(|_| anyhow!("the thread that watches the lag has panicked"))?;

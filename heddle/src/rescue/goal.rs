@@ -12,7 +12,8 @@ use binlog::LogPosition;
 use binlog::gtids::GtidState;
 use wire::{ConnectOptions, Connection};
 
-use channel::flow::stats::Stats;
+use channel::monitor::Monitor;
+use channel::snapshot::Snapshot;
 use channel::source::state;
 
 /// What has to be reached.
@@ -31,7 +32,7 @@ pub struct Watcher {
     pub source: ConnectOptions,
     pub flavour: binlog::Flavour,
     pub gtids: bool,
-    pub stats: Arc<Stats>,
+    pub monitor: Arc<Monitor>,
     /// The user wants it to stop.
     pub signalled: Arc<AtomicBool>,
     /// Stops the run.
@@ -66,15 +67,15 @@ impl Watcher {
                 return;
             }
             let reached = match &self.goal {
-                Goal::Seq(seq) => self.stats.low_water.load(Ordering::Acquire) >= *seq,
-                Goal::Position(end) => self.stats.has_committed_to(end),
+                Goal::Seq(seq) => self.monitor.low_water() >= *seq,
+                Goal::Position(end) => self.monitor.snapshot().has_committed_to(end),
                 Goal::Lag(lag) => {
                     if Instant::now() >= next && answers.len() < ANSWERS_MAX {
                         let answer = self.ask(&mut connection);
                         next = Instant::now() + if answer.is_some() { ASK_EVERY } else { RETRY_EVERY };
                         answers.extend(answer);
                     }
-                    self.lag(&mut answers).is_some_and(|now| now <= *lag)
+                    age_of_applied(&self.monitor.snapshot(), &mut answers).is_some_and(|now| now <= *lag)
                 }
             };
             if reached {
@@ -107,19 +108,18 @@ impl Watcher {
             }
         }
     }
+}
 
-    /// The age of the newest answer that is applied; the older ones are forgotten.
-    fn lag(&self, answers: &mut VecDeque<Answer>) -> Option<Duration> {
-        let mark = self.stats.mark();
-        let mut newest = None;
-        while let Some(first) = answers.front() {
-            let by_gtid = !first.executed.is_empty() && mark.gtids.contains_state(&first.executed);
-            if !by_gtid && !self.stats.has_committed_to(&first.end) {
-                break;
-            }
-            newest = Some(first.at.elapsed());
-            answers.pop_front();
+/// The age of the newest answer that is applied; the older ones are forgotten.
+fn age_of_applied(seen: &Snapshot, answers: &mut VecDeque<Answer>) -> Option<Duration> {
+    let mut newest = None;
+    while let Some(first) = answers.front() {
+        let by_gtid = !first.executed.is_empty() && seen.committed.gtids.contains_state(&first.executed);
+        if !by_gtid && !seen.has_committed_to(&first.end) {
+            break;
         }
-        newest
+        newest = Some(first.at.elapsed());
+        answers.pop_front();
     }
+    newest
 }

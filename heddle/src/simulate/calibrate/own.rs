@@ -13,7 +13,7 @@ use super::{Measured, in_turns};
 use crate::report::summary;
 use apply::mysql::MySqlTarget;
 use apply::mysql::progress::{SCHEMA, TABLES};
-use channel::flow::stats::Stats;
+use channel::monitor::Monitor;
 use channel::source::Source;
 use channel::spec::Spec;
 
@@ -130,7 +130,7 @@ fn replicate(
         grouping: way.grouping,
         ..Spec::new(Source::Files(vec![log.clone()]), target, way.workers)
     };
-    let summary = summary::run(&spec, &Arc::new(Stats::default()), &Arc::new(AtomicBool::new(false)))?;
+    let summary = summary::run(&spec, &Monitor::default(), &Arc::new(AtomicBool::new(false)))?;
     std::fs::remove_file(&log)?;
     if let Some(error) = summary.error {
         bail!("heddle itself: {} {}", error.message, error.place);

@@ -1,6 +1,6 @@
-//! Names the group that holds up the others when it has been with the target for long: nothing else says so where it waits for a lock of somebody else's.
+//! Warns of a group that has been with the target for long and holds up the others. Where it waits for a lock that another session holds,
+//! nothing else says so.
 
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use engine::group::{Group, GroupId};
@@ -22,14 +22,13 @@ impl SlowGroups {
         Self { looked: Instant::now(), first: (GroupId(0), Duration::MAX) }
     }
 
-    /// `running`: for each worker its group, and since when. The first group in the log's order is the one that others wait for.
-    pub fn look(&mut self, running: &[Option<(Arc<Group>, Instant)>]) {
+    /// `first`: the first group in the log's order that a worker has, and for how long. The others wait for it.
+    pub fn look<'a>(&mut self, first: impl FnOnce() -> Option<(&'a Group, Duration)>) {
         if self.looked.elapsed() < LOOK_EVERY {
             return;
         }
         self.looked = Instant::now();
-        let first = running.iter().flatten().min_by_key(|(group, _)| group.first());
-        let Some((group, time)) = first.map(|(group, since)| (group, since.elapsed())) else { return };
+        let Some((group, time)) = first() else { return };
         if self.first.0 != group.id {
             self.first = (group.id, SLOW_AFTER);
         }
@@ -37,8 +36,8 @@ impl SlowGroups {
             self.first.1 = time * 2;
             let place = group.transactions.first().map(|transaction| transaction.place()).unwrap_or_default();
             tracing::warn!(
-                "{place} and {} more of its group have been with the target for {:.0} s: large changes, a definition of a large table, or a lock that \
-                 somebody else holds there (another session, a prepared XA transaction): see SHOW FULL PROCESSLIST and XA RECOVER on the target",
+                "{place} and {} more of its group have been with the target for {:.0} s: large changes, a DDL of a large table, or a lock that \
+                 another session or a prepared XA transaction holds there: see SHOW FULL PROCESSLIST and XA RECOVER on the target",
                 group.transactions.len().saturating_sub(1),
                 time.as_secs_f64()
             );

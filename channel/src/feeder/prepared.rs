@@ -1,4 +1,4 @@
-//! Which branches are prepared on the target while a transaction of the log is applied. Asks nobody.
+//! Which XA branches are prepared on the target while a transaction of the log is applied. Known from the log alone.
 
 use std::collections::HashSet;
 
@@ -8,12 +8,12 @@ use engine::transaction::{BarrierCause, Body, Item, Transaction};
 #[derive(Debug, Default)]
 pub struct Prepared {
     open: HashSet<Xid>,
-    /// Too large to be held in memory: nobody knows when they end.
+    /// A branch was too large to be held in memory: when it ends is not known.
     unnamed: bool,
 }
 
 impl Prepared {
-    /// With those that an earlier run has left.
+    /// `open`: those that an earlier run has left.
     pub fn new(open: impl IntoIterator<Item = Xid>) -> Self {
         Self { open: open.into_iter().collect(), unnamed: false }
     }
@@ -27,7 +27,7 @@ impl Prepared {
     }
 
     /// The transaction is the next in the log.
-    pub fn note(&mut self, transaction: &Transaction) {
+    pub fn record(&mut self, transaction: &Transaction) {
         if transaction.barrier != Some(BarrierCause::Xa) {
             return;
         }

@@ -1,13 +1,13 @@
-//! Reads the log, and has the feeder make transactions of it: by a thread of its own, or by the one that has received little.
+//! The feeder as a stage: reads the log. It runs in its own thread or, for little work, in the thread that has received it.
 
-use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use crossbeam_channel::Sender;
 use relay::{LogReader, Read};
 
+use super::failures::log_failure;
+use super::transactions::{Ended, Feeder};
 use crate::errors::exited_unexpectedly;
-use crate::feeder::{Ended, Feeder, log_failure};
 use crate::flow::handoff::{Handoff, Stage, Then, Thread};
 use crate::flow::messages::Fed;
 
@@ -15,15 +15,15 @@ use crate::flow::messages::Fed;
 const TICK: Duration = Duration::from_millis(100);
 
 pub struct Reading {
-    pub reader: Box<dyn LogReader>,
-    pub feeder: Feeder,
-    pub ended: bool,
+    reader: Box<dyn LogReader>,
+    feeder: Feeder,
+    ended: bool,
 }
 
-/// The feeder's own thread.
-pub fn run(handoff: &Handoff<Reading>, out: &Sender<Fed>) {
-    if handoff.run_loop().is_none() {
-        // A coordinator that has gone does not need to know.
+/// The loop of the feeder's own thread.
+pub fn run(reading: &Handoff<Reading>, out: &Sender<Fed>) {
+    if reading.run_loop().is_none() {
+        // If the coordinator is gone, it does not need to know.
         let _ = out.send(Fed::Failed(exited_unexpectedly("the feeder thread")));
     }
 }
@@ -49,12 +49,16 @@ impl Stage for Reading {
 }
 
 impl Reading {
+    pub fn new(reader: Box<dyn LogReader>, feeder: Feeder) -> Self {
+        Self { reader, feeder, ended: false }
+    }
+
     /// Until nothing more is there, or what comes next is for the own thread.
     fn feed(&mut self, thread: Thread) -> Result<Then, Ended> {
         let Self { reader, feeder, .. } = self;
         feeder.go_on(thread)?;
         while thread == Thread::Own || !feeder.is_for_own_thread() {
-            if feeder.stop.load(Ordering::Relaxed) {
+            if feeder.is_stopping() {
                 return Err(Ended::Abandoned);
             }
             match reader.next() {

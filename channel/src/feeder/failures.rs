@@ -1,0 +1,52 @@
+//! What the operator can do about a log that cannot be read on.
+
+use engine::failure::{Failure, FailureKind};
+use engine::intake::{AssembleError, KeyingError};
+use engine::transaction::Transaction;
+
+pub fn log_failure(error: &relay::Error) -> Failure {
+    Failure::new(FailureKind::Refused, error.to_string())
+        .remedy("everything before it is applied; replace or fetch the log again and run the same command again")
+}
+
+pub fn assemble_failure(error: &AssembleError) -> Failure {
+    let remedy = match error {
+        AssembleError::Incident { .. } => {
+            "everything before it is applied; what the source has lost is in no log, so the target would differ from here on: load it anew from the \
+             source, and begin a new --channel where that copy was made, behind the incident"
+        }
+        AssembleError::Corrupt { .. } | AssembleError::Unexpected { .. } | AssembleError::UnknownEvent { .. } => {
+            "everything before it is applied; if the log is intact this is something that heddle does not know yet: please report it"
+        }
+    };
+    Failure::new(FailureKind::Refused, error.to_string()).remedy(remedy)
+}
+
+pub fn keying_failure(error: &KeyingError, transaction: &Transaction) -> Failure {
+    let remedy = match error {
+        KeyingError::Catalogue(_) => {
+            "as the message says; if the target could not be asked, run the same command again"
+        }
+        KeyingError::Rows { .. } => {
+            "if the log is intact, and the table has no TIME, DATETIME or TIMESTAMP with a fraction from mysql56_temporal_format=OFF \
+             (MariaDB), please report it"
+        }
+    };
+    Failure::new(FailureKind::Refused, error.to_string()).at(transaction.place()).remedy(remedy)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use binlog::LogPosition;
+
+    #[test]
+    fn what_to_do_about_an_event() {
+        let position = LogPosition::new("binlog.000003", 157);
+        let incident = AssembleError::Incident { position: position.clone(), message: "number 1: lost".to_owned() };
+        let failure = assemble_failure(&incident);
+        assert!(failure.remedy.contains("load it anew") && !failure.remedy.contains("report it"), "{failure}");
+        let unknown = AssembleError::UnknownEvent { position, code: 200, name: "UNKNOWN" };
+        assert!(assemble_failure(&unknown).remedy.contains("report it"));
+    }
+}

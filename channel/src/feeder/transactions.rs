@@ -1,0 +1,249 @@
+//! What becomes of each transaction that was read: skipped, refused, or placed by the policy and handed over.
+
+use engine::Seq;
+use engine::branches::{First, Lookahead};
+use engine::failure::{Failure, FailureKind};
+use engine::policy::Policy;
+use engine::redefined::Redefined;
+use engine::transaction::{BarrierCause, Item, Transaction};
+use relay::{Located, Place};
+
+use super::event_intake::{EventIntake, ReadTransaction};
+use super::extent::Extent;
+use super::output::{Gone, Output};
+use super::prepared::Prepared;
+use crate::flow::budget::transaction_bytes_max;
+use crate::flow::handoff::Thread;
+use crate::flow::messages::Fed;
+use crate::flow::shared::Shared;
+
+pub struct Feeder {
+    intake: EventIntake,
+    extent: Extent,
+    policy: Box<dyn Policy>,
+    output: Output,
+    prepared: Prepared,
+    /// Transactions that were read ahead, where XA branches whose end is in the log need not be prepared.
+    lookahead: Option<Lookahead<Place>>,
+    shared: Shared,
+    /// Left to the feeder's own thread, before anything else is read.
+    postponed: Option<ReadTransaction>,
+}
+
+/// Why nothing more is read.
+pub enum Ended {
+    /// Everything that was asked for is read.
+    Finished,
+    /// The coordinator is gone or stops.
+    Abandoned,
+    Failed(Failure),
+}
+
+impl From<Gone> for Ended {
+    fn from(_: Gone) -> Self {
+        Self::Abandoned
+    }
+}
+
+impl From<Failure> for Ended {
+    fn from(failure: Failure) -> Self {
+        Self::Failed(failure)
+    }
+}
+
+impl Feeder {
+    pub fn new(
+        intake: EventIntake,
+        extent: Extent,
+        policy: Box<dyn Policy>,
+        output: Output,
+        prepared: Prepared,
+        shared: Shared,
+    ) -> Self {
+        Self { intake, extent, policy, output, prepared, lookahead: None, shared, postponed: None }
+    }
+
+    /// XA branches whose end is in the log are not prepared: their rows are applied with the end.
+    pub fn defers_branches(mut self) -> Self {
+        self.lookahead = Some(Lookahead::default());
+        self
+    }
+
+    pub fn is_stopping(&self) -> bool {
+        self.shared.is_stopping()
+    }
+
+    pub fn end(&mut self, message: Fed) {
+        self.output.end(message, self.extent.seq());
+    }
+
+    pub fn hand_over(&mut self) -> Result<(), Gone> {
+        self.output.hand_over(self.extent.seq())
+    }
+
+    /// Before anything is read.
+    pub fn go_on(&mut self, thread: Thread) -> Result<(), Ended> {
+        if self.extent.is_over() {
+            return Err(Ended::Finished);
+        }
+        if thread == Thread::Own
+            && let Some(postponed) = self.postponed.take()
+        {
+            self.pass(postponed)?;
+            self.read_on()?;
+        }
+        Ok(())
+    }
+
+    /// Nothing more can be read for now.
+    pub fn caught_up(&mut self) -> Result<(), Ended> {
+        if !self.looks_ahead() {
+            return Ok(());
+        }
+        self.pass_on(true)?;
+        self.read_on()
+    }
+
+    /// What comes next may have to wait, or is much.
+    pub fn is_for_own_thread(&self) -> bool {
+        self.postponed.is_some() || self.looks_ahead() || self.output.has_many()
+    }
+
+    pub fn end_of_log(&self) -> Ended {
+        if !self.intake.is_between_transactions() {
+            return Ended::Failed(self.extent.cut_off());
+        }
+        self.extent.missed(self.output.read_to()).map_or(Ended::Finished, Ended::Failed)
+    }
+
+    pub fn take(&mut self, located: &Located, thread: Thread) -> Result<(), Ended> {
+        self.shared.measures.read(located.event.bytes().len() as u64);
+        if let Some(read) = self.intake.event(located)? {
+            if thread == Thread::Callers && self.may_wait(&read.transaction) {
+                self.postponed = Some(read);
+                return Ok(());
+            }
+            self.pass(read)?;
+        }
+        self.read_on()
+    }
+
+    /// Transactions were read that have not been passed on.
+    fn looks_ahead(&self) -> bool {
+        self.lookahead.as_ref().is_some_and(|lookahead| !lookahead.is_empty())
+    }
+
+    /// A transaction goes on at once, unless it prepares a branch whose end may come, or follows one that does.
+    fn pass(&mut self, read: ReadTransaction) -> Result<(), Ended> {
+        let is_of_xa = read.transaction.barrier == Some(BarrierCause::Xa);
+        match &mut self.lookahead {
+            Some(lookahead) if is_of_xa || !lookahead.is_empty() => {
+                lookahead.push(read.transaction, read.last);
+                self.pass_on(false)
+            }
+            _ => self.transaction(read),
+        }
+    }
+
+    fn pass_on(&mut self, no_more: bool) -> Result<(), Ended> {
+        while let Some(ahead) = self.lookahead.as_ref() {
+            match ahead.first(no_more) {
+                None | Some(First::Waits) => break,
+                Some(First::Passes) => {}
+                Some(First::EndsAt(at)) => self.defer_branch(at)?,
+            }
+            let Some((transaction, last)) = self.lookahead.as_mut().and_then(Lookahead::pop) else { break };
+            self.transaction(ReadTransaction { transaction, last })?;
+            if self.looks_ahead() && self.extent.is_over() {
+                return Err(Ended::Finished);
+            }
+        }
+        Ok(())
+    }
+
+    /// The next transaction prepares a branch that the one at `at` ends: its rows are applied with that one, if a key finds them all.
+    fn defer_branch(&mut self, at: usize) -> Result<(), Ended> {
+        let Some((transaction, xid)) = self.lookahead.as_ref().and_then(Lookahead::branch) else { return Ok(()) };
+        if self.extent.is_applied(transaction) || self.prepared.is_open(xid) {
+            return Ok(());
+        }
+        let Self { lookahead: Some(lookahead), intake, .. } = self else { return Ok(()) };
+        lookahead.keep(at, |end| {
+            intake.key(end)?;
+            Ok(end.items().iter().all(is_found_by_key))
+        })
+    }
+
+    /// For the target's definitions, for a statement to be applied, or for memory.
+    fn may_wait(&self, transaction: &Transaction) -> bool {
+        transaction.barrier.is_some()
+            || self.looks_ahead()
+            || !self.intake.knows(transaction)
+            || !self.output.has_room(transaction_bytes_max(transaction))
+    }
+
+    /// An event is done with.
+    fn read_on(&mut self) -> Result<(), Ended> {
+        if !self.intake.is_between_transactions() || self.looks_ahead() {
+            return Ok(());
+        }
+        let end = self.intake.end();
+        self.output.has_read_to(end);
+        if self.extent.is_over_at(end) { Err(Ended::Finished) } else { Ok(()) }
+    }
+
+    fn transaction(&mut self, read: ReadTransaction) -> Result<(), Ended> {
+        let ReadTransaction { mut transaction, last } = read;
+        if self.extent.ends_before(&transaction) {
+            return Err(Ended::Finished);
+        }
+        if self.extent.is_applied(&transaction) {
+            return Ok(());
+        }
+        self.extent.accept(&mut transaction)?;
+        transaction.beside_prepared = self.prepared.is_any();
+        self.prepared.record(&transaction);
+        self.shared.measures.read_transaction(transaction.commit_time_us);
+        let seq = transaction.seq;
+        let is_executed = self.extent.is_executed(&transaction);
+        // What is committed already needs no keys, and the definitions of its time may be gone.
+        if !is_executed && !self.extent.is_committed(seq) {
+            self.intake.key(&mut transaction)?;
+        }
+        if let Some(spill) = self.intake.spill(&transaction, last) {
+            self.shared.spilled.remember(seq, spill);
+        }
+        if let Err(why) = self.policy.accepts(&transaction) {
+            let message = format!("--policy {} can not be used: {why}", self.policy.name());
+            let failure = Failure::new(FailureKind::Refused, message).at(transaction.place());
+            return Err(Ended::Failed(failure.remedy("take another policy, such as writeset; see heddle policies")));
+        }
+        self.policy.low_water(self.shared.signals.low_water());
+        let mut placement = self.policy.place(&transaction);
+        placement.committed = is_executed;
+        let redefined = Redefined::by(&transaction);
+        self.output.add(transaction, placement, seq)?;
+        if redefined != Redefined::Nothing {
+            self.after_schema_change(seq, &redefined)?;
+        }
+        Ok(())
+    }
+
+    /// Only when the DDL is applied, the target's schema is the one of the next event.
+    fn after_schema_change(&mut self, seq: Seq, redefined: &Redefined) -> Result<(), Gone> {
+        self.hand_over()?;
+        if !self.shared.signals.wait_until_committed(seq) {
+            return Err(Gone);
+        }
+        self.intake.invalidate(redefined);
+        Ok(())
+    }
+}
+
+/// Rows of a table that can be changed again as they are, in any session, and rolled back.
+fn is_found_by_key(item: &Item) -> bool {
+    let Item::Rows(rows) = item else { return false };
+    rows.table
+        .as_ref()
+        .is_some_and(|table| table.is_keyed() && table.transactional && table.alone.is_none() && !table.works_out)
+}

@@ -1,0 +1,30 @@
+//! What every thread of a run holds: handles on the same few things. Clones are the same things.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use super::budget::Budget;
+use super::measures::Measures;
+use super::signals::Signals;
+use super::spill::Spills;
+
+#[derive(Clone, Debug)]
+pub struct Shared {
+    pub signals: Arc<Signals>,
+    pub measures: Arc<Measures>,
+    pub budget: Arc<Budget>,
+    /// Transactions that are read again from the log.
+    pub spilled: Spills,
+    stop: Arc<AtomicBool>,
+}
+
+impl Shared {
+    pub fn new(signals: Arc<Signals>, measures: Arc<Measures>, budget: Arc<Budget>, stop: Arc<AtomicBool>) -> Self {
+        Self { signals, measures, budget, spilled: Spills::default(), stop }
+    }
+
+    /// The run is to stop without gaps.
+    pub fn is_stopping(&self) -> bool {
+        self.stop.load(Ordering::Relaxed)
+    }
+}

@@ -1,0 +1,169 @@
+//! Signals between the threads of a run, against the stream's direction: how far everything is committed, how far the log is read, what
+//! cannot go on. Threads decide by them. Numbers that nobody decides by are in [`super::measures`].
+
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use binlog::LogPosition;
+use engine::Seq;
+use engine::progress::Mark;
+
+#[derive(Debug, Default)]
+pub struct Signals {
+    /// As in `state.mark`, for the policy, which reads it for each transaction.
+    low_water: AtomicU64,
+    /// The relay log is as large as it may be: nothing is received.
+    relay_full: AtomicBool,
+    state: Mutex<State>,
+    /// The low water has moved, or nothing more will be committed.
+    moved: Condvar,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    mark: Mark,
+    /// Every transaction that begins before the position has a number up to this one.
+    read_to: Option<(LogPosition, Seq)>,
+    /// The source cannot be reached, since then.
+    source_lost: Option<Instant>,
+    given_up: bool,
+}
+
+/// All of it at one moment, for a snapshot.
+#[derive(Clone, Debug)]
+pub struct Seen {
+    pub mark: Mark,
+    pub read_to: Option<(LogPosition, Seq)>,
+    pub source_lost: Option<Duration>,
+    pub relay_full: bool,
+}
+
+impl Signals {
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Everything up to the mark is committed.
+    pub fn advance(&self, mark: Mark) {
+        self.low_water.store(mark.seq, Ordering::Release);
+        self.state().mark = mark;
+        self.moved.notify_all();
+    }
+
+    pub fn low_water(&self) -> Seq {
+        self.low_water.load(Ordering::Acquire)
+    }
+
+    /// The log is read up to `end`, between two transactions, and the last transaction before it is `seq`.
+    pub fn has_read_to(&self, end: LogPosition, seq: Seq) {
+        self.state().read_to = Some((end, seq));
+    }
+
+    /// Everything before it is committed: the low water, or the place where reading is if no transaction lies between the two.
+    pub fn done_with(&self) -> Mark {
+        let state = self.state();
+        let mut mark = state.mark.clone();
+        if let Some((read, seq)) = &state.read_to
+            && *seq <= mark.seq
+        {
+            mark.position = Some(read.clone());
+        }
+        mark
+    }
+
+    /// Waits until everything up to `seq` is committed. False: that will not happen any more.
+    pub fn wait_until_committed(&self, seq: Seq) -> bool {
+        let mut state = self.state();
+        while state.mark.seq < seq && !state.given_up {
+            state = self.moved.wait(state).unwrap_or_else(PoisonError::into_inner);
+        }
+        state.mark.seq >= seq
+    }
+
+    /// Nothing more will be committed: threads that wait for the low water give up.
+    pub fn give_up(&self) {
+        self.state().given_up = true;
+        self.moved.notify_all();
+    }
+
+    /// The relay log is as large as it may be.
+    pub fn relay_has_filled_up(&self) {
+        self.relay_full.store(true, Ordering::Relaxed);
+    }
+
+    pub fn relay_has_room(&self) {
+        self.relay_full.store(false, Ordering::Relaxed);
+    }
+
+    pub fn is_relay_full(&self) -> bool {
+        self.relay_full.load(Ordering::Relaxed)
+    }
+
+    pub fn source_is_lost(&self) {
+        self.state().source_lost.get_or_insert_with(Instant::now);
+    }
+
+    pub fn source_is_back(&self) {
+        self.state().source_lost = None;
+    }
+
+    pub fn is_source_lost(&self) -> bool {
+        self.state().source_lost.is_some()
+    }
+
+    pub fn seen(&self) -> Seen {
+        let state = self.state();
+        Seen {
+            mark: state.mark.clone(),
+            read_to: state.read_to.clone(),
+            source_lost: state.source_lost.map(|since| since.elapsed()),
+            relay_full: self.is_relay_full(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn mark(seq: Seq, position: &str) -> Mark {
+        Mark { seq, position: Some(position.parse().expect("a position")), ..Mark::default() }
+    }
+
+    #[test]
+    fn reading_counts_when_no_transaction_lies_before_it() {
+        let signals = Signals::default();
+        signals.advance(mark(3, "b.000001:300"));
+        signals.has_read_to(LogPosition::new("b.000001", 900), 4);
+        assert_eq!(signals.done_with(), mark(3, "b.000001:300"));
+        signals.advance(mark(4, "b.000001:400"));
+        assert_eq!(signals.done_with(), mark(4, "b.000001:900"));
+        assert_eq!(signals.low_water(), 4);
+    }
+
+    #[test]
+    fn who_waits_for_a_commit_is_let_go_when_none_will_come() {
+        let signals = Signals::default();
+        std::thread::scope(|scope| {
+            let committed = scope.spawn(|| signals.wait_until_committed(1));
+            signals.advance(mark(1, "b.000001:100"));
+            assert!(committed.join().expect("no panic"));
+            let never = scope.spawn(|| signals.wait_until_committed(2));
+            signals.give_up();
+            assert!(!never.join().expect("no panic"));
+        });
+        assert!(signals.wait_until_committed(1));
+    }
+
+    #[test]
+    fn a_lost_source_is_lost_since_the_first_time() {
+        let signals = Signals::default();
+        signals.source_is_lost();
+        std::thread::sleep(Duration::from_millis(20));
+        signals.source_is_lost();
+        assert!(signals.seen().source_lost.is_some_and(|lost| lost >= Duration::from_millis(20)));
+        signals.source_is_back();
+        assert!(!signals.is_source_lost());
+    }
+}

@@ -1,0 +1,146 @@
+//! Where a running channel is: one plain value, taken at one moment. Progress line, summary and what watches a channel are worded from it.
+//!
+//! It holds only what is measured. It decides nothing and words nothing.
+
+use std::time::{Duration, Instant};
+
+use binlog::LogPosition;
+use engine::Seq;
+use engine::progress::Mark;
+
+pub use crate::flow::measures::Scheduled;
+
+#[derive(Clone, Debug)]
+pub struct Snapshot {
+    pub taken: Instant,
+    /// This machine's clock then, microseconds since 1970.
+    pub clock_us: u64,
+    /// `None`: the source is files, or has not been opened yet.
+    pub received: Option<Received>,
+    pub read: Read,
+    pub scheduled: Scheduled,
+    /// The low water: everything up to it is committed on the target.
+    pub committed: Mark,
+    pub waits: Waits,
+    pub memory: Memory,
+}
+
+/// The receiver and the relay log of a live source.
+#[derive(Clone, Debug)]
+pub struct Received {
+    /// Bytes of events.
+    pub bytes: u64,
+    /// The end of the last event that is on the disk.
+    pub durable: Option<LogPosition>,
+    pub relay_bytes: u64,
+    /// The relay log is as large as it may be: nothing is received.
+    pub relay_full: bool,
+    /// The source cannot be reached, for so long.
+    pub source_lost: Option<Duration>,
+}
+
+/// The feeder.
+#[derive(Clone, Debug, Default)]
+pub struct Read {
+    /// Bytes of events.
+    pub bytes: u64,
+    /// Between two transactions.
+    pub position: Option<LogPosition>,
+    /// The last transaction before that position.
+    pub seq: Seq,
+    /// Commit time of the last transaction that was read, on the source's clock, microseconds since 1970; 0: none yet.
+    pub commit_time_us: u64,
+}
+
+/// Time that threads have waited, all of a kind together.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Waits {
+    /// Workers, for their turn to commit.
+    pub to_commit: Duration,
+    /// The feeder, for room in memory.
+    pub for_memory: Duration,
+}
+
+/// What the transactions under way take.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Memory {
+    pub used_bytes: u64,
+    pub max_bytes: u64,
+    /// The feeder waits for room now.
+    pub full: bool,
+}
+
+/// How far a live channel is behind its source.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Lag {
+    /// Nothing was applied yet.
+    Unknown,
+    /// The source cannot be reached, for so long: what it has written since is not known here.
+    SourceLost(Duration),
+    /// Everything that was read is applied.
+    CaughtUp,
+    /// The age of the last transaction applied, by the source's clock and this machine's.
+    Behind(Duration),
+}
+
+impl Snapshot {
+    pub fn lag(&self) -> Lag {
+        if let Some(lost) = self.received.as_ref().and_then(|received| received.source_lost) {
+            return Lag::SourceLost(lost);
+        }
+        match self.committed.commit_time_us {
+            0 => Lag::Unknown,
+            applied if self.read.commit_time_us <= applied => Lag::CaughtUp,
+            applied => Lag::Behind(Duration::from_micros(self.clock_us.saturating_sub(applied))),
+        }
+    }
+
+    /// Whether all that the source's log has before `end` is committed.
+    pub fn has_committed_to(&self, end: &LogPosition) -> bool {
+        self.read.position.as_ref().is_some_and(|read| read >= end) && self.read.seq <= self.committed.seq
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn snapshot() -> Snapshot {
+        Snapshot {
+            taken: Instant::now(),
+            clock_us: 10_000_000,
+            received: None,
+            read: Read::default(),
+            scheduled: Scheduled::default(),
+            committed: Mark::default(),
+            waits: Waits::default(),
+            memory: Memory::default(),
+        }
+    }
+
+    #[test]
+    fn lag_is_the_age_of_the_last_transaction_applied() {
+        let mut seen = snapshot();
+        assert_eq!(seen.lag(), Lag::Unknown);
+        (seen.committed.commit_time_us, seen.read.commit_time_us) = (7_000_000, 8_000_000);
+        assert_eq!(seen.lag(), Lag::Behind(Duration::from_secs(3)));
+        seen.committed.commit_time_us = 8_000_000;
+        assert_eq!(seen.lag(), Lag::CaughtUp);
+        let lost = Some(Duration::from_secs(5));
+        seen.received =
+            Some(Received { bytes: 0, durable: None, relay_bytes: 0, relay_full: false, source_lost: lost });
+        assert_eq!(seen.lag(), Lag::SourceLost(Duration::from_secs(5)));
+    }
+
+    #[test]
+    fn a_position_is_committed_once_the_transactions_before_it_are() {
+        let end = LogPosition::new("b.000001", 500);
+        let mut seen = snapshot();
+        assert!(!seen.has_committed_to(&end));
+        seen.read = Read { position: Some(end.clone()), seq: 3, ..Read::default() };
+        seen.committed.seq = 2;
+        assert!(!seen.has_committed_to(&end));
+        seen.committed.seq = 3;
+        assert!(seen.has_committed_to(&end));
+    }
+}

@@ -1,0 +1,83 @@
+//! Reads the events of a stream from its socket. It looks into no event but those that say how the others are framed.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use binlog::{Checksum, Event, FormatDescription, Kind};
+use crossbeam_channel::Sender;
+use wire::BinlogStream;
+
+use super::append::Received;
+use super::stream_end::{StreamEnd, of_error};
+use crate::flow::budget::Budget;
+use crate::flow::handoff::Wake;
+
+/// Up to so many bytes are appended in this thread when nothing more has come.
+const LITTLE_BYTES: usize = 4 << 10;
+
+/// Who sees to what has come.
+#[derive(Clone, Copy)]
+pub struct Stages<'a> {
+    /// Appends it to the relay log.
+    pub appending: &'a dyn Wake,
+    /// Reads it from there.
+    pub reading: &'a dyn Wake,
+}
+
+/// Socket → queue, until either end is gone. Packets that have come already are handed on together, without waiting for more.
+pub fn read(
+    mut stream: BinlogStream,
+    mut checksum: Checksum,
+    queue: Sender<Received>,
+    room: &Budget,
+    stages: Stages<'_>,
+    stop: &AtomicBool,
+) {
+    while !stop.load(Ordering::Relaxed) {
+        let mut received = Received::default();
+        loop {
+            let parsed = match stream.next() {
+                Ok(packet) => parse(packet.bytes, &mut checksum),
+                Err(error) => Err(of_error(&error)),
+            };
+            match parsed {
+                Ok(event) => received.push(event),
+                Err(ended) => received.ended = Some(ended),
+            }
+            if received.is_full() || !stream.next_is_buffered() {
+                break;
+            }
+        }
+        let (is_last, is_little) = (received.ended.is_some(), received.bytes <= LITTLE_BYTES);
+        if !room.acquire(received.memory()) || queue.send(received).is_err() {
+            return;
+        }
+        if is_little {
+            stages.appending.run_inline();
+            stages.reading.run_inline();
+        } else {
+            stages.appending.wake();
+        }
+        if is_last {
+            return;
+        }
+    }
+}
+
+/// Each format description in the stream says which checksums the events after it have.
+fn parse(bytes: bytes::Bytes, checksum: &mut Checksum) -> Result<Event, StreamEnd> {
+    // The bytes changed on the way: asking again may help.
+    let corrupt = |error: binlog::Corrupt| StreamEnd::Lost(format!("a broken event from the source: {error}"));
+    match bytes.get(4).copied().map(Kind) {
+        Some(Kind::FORMAT_DESCRIPTION) => {
+            let (event, format) = FormatDescription::decode(&bytes).map_err(corrupt)?;
+            *checksum = format.checksum;
+            Ok(event)
+        }
+        // An artificial one before the first format description may come without a checksum.
+        Some(Kind::ROTATE) => match Event::parse(bytes.clone(), *checksum) {
+            Ok(event) => Ok(event),
+            Err(error) => Event::parse(bytes, Checksum::Off).map_err(|_| corrupt(error)),
+        },
+        _ => Event::parse(bytes, *checksum).map_err(corrupt),
+    }
+}
