@@ -29,7 +29,7 @@ pub fn run(spec: &Spec, monitor: &Monitor, stop: &Arc<AtomicBool>) -> Result<Fin
     if let Some(source) = &live {
         start::two_servers(source, target.machine().map_err(anyhow::Error::new)?.as_deref())?;
     }
-    policy::ALL.check(spec.policy, spec.order, target.locks_rows())?;
+    policy::ALL.check(spec.policy, &spec.setting())?;
     target.takes_order(spec.order).map_err(anyhow::Error::new)?;
     let opened = target.open().map_err(anyhow::Error::new)?;
     if let Some(intent) = &opened.intent {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use apply::Target;
-use engine::policy::{self, PolicyOptions, PolicySpec};
+use engine::policy::{self, PolicyOptions, PolicySpec, Setting};
 use engine::schedule::{CommitOrder, Grouping};
 
 use crate::source::Source;
@@ -50,6 +50,11 @@ pub struct Spec {
 }
 
 impl Spec {
+    /// What the policy has to know of the run.
+    pub fn setting(&self) -> Setting<'_> {
+        Setting { order: self.order, locks_rows: self.target.locks_rows(), options: &self.policy_options }
+    }
+
     /// A run of our own from the beginning, without a relay log: what a caller wants to be different it says.
     pub fn new(source: Source, target: Arc<dyn Target>, workers: usize) -> Self {
         const MEMORY_BYTES: u64 = 256 << 20;

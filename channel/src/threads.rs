@@ -9,7 +9,7 @@ use apply::{Opened, RecordedAs, Session};
 use crossbeam_channel::{Sender, bounded};
 use engine::failure::{Failure, FailureKind};
 use engine::intake::{Intake, Keying};
-use engine::policy::{CountsOn, Packets, Setting, XaBranches};
+use engine::policy::{CountsOn, Packets, XaBranches};
 use engine::schedule::pace::{Pace, PacketPace};
 use engine::schedule::{CommitOrder, Commits, Config, Grouping, Limits, Scheduler, Signals, Worker};
 
@@ -207,11 +207,7 @@ impl Common<'_> {
         let catalogue = spec.target.catalogue().map_err(anyhow::Error::new)?;
         let intake = EventIntake::new(Intake::new(SPILL_BYTES, keying), catalogue);
         let extent = if spec.fill_gaps { extent.only_gaps() } else { extent };
-        let policy = (spec.policy.make)(&Setting {
-            order: spec.order,
-            locks_rows: spec.target.locks_rows(),
-            options: &spec.policy_options,
-        });
+        let policy = (spec.policy.make)(&spec.setting());
         let output = Output::new(out, Arc::clone(&self.coordinator), self.shared.clone());
         let prepared = Prepared::new(self.opened.prepared.iter().cloned());
         let feeder = Feeder::new(intake, extent, policy, output, prepared, self.shared.clone());

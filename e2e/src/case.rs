@@ -202,7 +202,11 @@ impl Case {
     }
 
     fn holds_what_it_should(&self, source: &Server, target: &Server) -> Result<()> {
-        if self.as_native { self.holds_what_native_holds(source, target) } else { checksum::assert_equal(source, target) }
+        if self.as_native {
+            self.holds_what_native_holds(source, target)
+        } else {
+            checksum::assert_equal(source, target)
+        }
     }
 
     fn holds_what_native_holds(&self, source: &Server, target: &Server) -> Result<()> {

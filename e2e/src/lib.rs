@@ -17,6 +17,7 @@ pub mod logged;
 pub mod matrix;
 pub mod native;
 pub mod pair;
+pub mod policies;
 pub mod proxy;
 pub mod random;
 pub mod refusal;

@@ -7,6 +7,7 @@
 use anyhow::{Context, Result, ensure};
 use e2e::checksum::{Checksums, assert_equal, contents, differences};
 use e2e::heddle::{Heddle, heddle};
+use e2e::policies::suits;
 use e2e::server::{Kind, MARIADB_10_11, MYSQL_9_7, Server};
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
@@ -211,10 +212,22 @@ impl Stand {
     }
 }
 
+/// Policies of the list that no table above knows: with each order that they allow.
+fn others(kind: Kind) -> Vec<Way> {
+    let is_known = |name: &str| EVERYWHERE.iter().chain(&MYSQL).chain(&MARIADB).any(|way| way.policy == name);
+    let policies = engine::policy::ALL.iter().filter(|policy| suits(policy, kind) && !is_known(policy.name));
+    let ways =
+        policies.flat_map(|policy| policy.requires.orders.iter().map(move |order| (policy.name, order.as_str())));
+    ways.map(|(policy, order)| way(policy, order, &["--grouping", "off"])).collect()
+}
+
 fn every_policy(kind: Kind, ways: &[Way], refused: &[(&str, &str)]) -> Result<()> {
     let stand = Stand::new(kind, &FAST)?;
     let only = std::env::var("HEDDLE_POLICY").ok();
-    for way in EVERYWHERE.iter().chain(ways).filter(|way| only.as_ref().is_none_or(|only| only == way.policy)) {
+    let others = others(kind);
+    for way in
+        EVERYWHERE.iter().chain(ways).chain(&others).filter(|way| only.as_ref().is_none_or(|only| only == way.policy))
+    {
         stand.run(way).with_context(|| format!("{} {}", way.policy, way.order))?;
     }
     stand.empty()?;
@@ -284,7 +297,7 @@ fn way_of(policy: &str) -> Way {
 fn every_policy_killed(kind: Kind, ways: &[Way]) -> Result<()> {
     let stand = Stand::new(kind, &FAST)?;
     let mut random = StdRng::seed_from_u64(e2e::seed(20_161_122, "policies killed -- --ignored"));
-    for way in EVERYWHERE.iter().chain(ways) {
+    for way in EVERYWHERE.iter().chain(ways).chain(&others(kind)) {
         stand.empty()?;
         let channel = format!("killed-{}-{}", way.policy, way.order);
         let arguments = stand.arguments(&channel, way);

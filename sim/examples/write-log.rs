@@ -7,15 +7,16 @@ use std::error::Error;
 use std::fmt::Write as _;
 use std::path::PathBuf;
 
+use engine::tags::Tracking;
 use sim::schema::TableIndex;
-use sim::{LogParams, Params, Tracking, Workload, mysql_log};
+use sim::{LogParams, Params, Workload, mysql_log};
 
 fn main() -> Result<(), Box<dyn Error>> {
     let mut arguments = std::env::args().skip(1);
     let dir = PathBuf::from(arguments.next().ok_or("which directory?")?);
     let mut number = |or: u64| arguments.next().map_or(Ok(or), |text| text.parse());
     let params = Params { seed: number(1)?, transactions: number(1_000)?, ..Params::default() };
-    let log = LogParams { file_bytes_max: number(1 << 20)?, tracking: Tracking::WRITESET, ..LogParams::default() };
+    let log = LogParams { file_bytes_max: number(1 << 20)?, tracking: Tracking::Writeset, ..LogParams::default() };
     let params = Params { schemas: number(1)? as u16, ..params };
     let mut workload = Workload::new(params);
     let schema = workload.schema().clone();

@@ -20,5 +20,4 @@ pub mod workload;
 pub use mysql_log::{LogFile, LogParams};
 pub use schema::Schema;
 pub use state::State;
-pub use tags::Tracking;
 pub use workload::{Params, Workload};

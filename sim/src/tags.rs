@@ -1,30 +1,16 @@
 //! The logical clock that a MySQL source writes into its log: `last_committed` and `sequence_number`.
 //!
-//! Both trackings of the server's `binlog_transaction_dependency_tracking` are here, the first by the time of prepare,
-//! the second by the rows, with the server's bounded history. The log's rotation starts the numbers again at 1.
+//! By the server's `binlog_transaction_dependency_tracking`: the time of prepare, and besides the rows with the server's bounded
+//! history, and besides the sessions. The log's rotation starts the numbers again at 1. It shares no code with
+//! [`engine::tags::Tracker`], so that each can test the other.
 
 use std::collections::HashMap;
+
+use engine::tags::Tracking;
 
 use crate::schema::TableIndex;
 use crate::value::Key;
 use crate::workload::{Body, Statement, Transaction};
-
-/// How the source finds out what may run in parallel.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Tracking {
-    /// Transactions that were prepared before another had committed (the default before MySQL 8.4).
-    CommitOrder,
-    /// And besides, those whose rows no earlier one touched (8.4 knows no other).
-    Writeset {
-        /// Rows to remember, `binlog_transaction_dependency_history_size`.
-        history_rows_max: usize,
-    },
-}
-
-impl Tracking {
-    /// [`Tracking::Writeset`] with the server's default.
-    pub const WRITESET: Tracking = Tracking::Writeset { history_rows_max: 25_000 };
-}
 
 /// What a GTID event says. Transactions whose ranges (`last_committed`, `sequence_number`) overlap may run in parallel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -37,17 +23,29 @@ pub struct Tags {
 #[derive(Debug)]
 pub struct Tagger {
     tracking: Tracking,
+    /// Rows to remember.
+    history_rows_max: usize,
     /// Transactions in the files before this one.
     rotated_at: u64,
     last_seq: u64,
     history: HashMap<(TableIndex, Key), u64>,
     /// What rows that are not in the history may depend on.
     history_start: u64,
+    /// The last transaction of each session in this file.
+    sessions: HashMap<u32, u64>,
 }
 
 impl Tagger {
-    pub fn new(tracking: Tracking) -> Tagger {
-        Tagger { tracking, rotated_at: 0, last_seq: 0, history: HashMap::new(), history_start: 0 }
+    pub fn new(tracking: Tracking, history_rows_max: usize) -> Tagger {
+        Tagger {
+            tracking,
+            history_rows_max,
+            rotated_at: 0,
+            last_seq: 0,
+            history: HashMap::new(),
+            history_start: 0,
+            sessions: HashMap::new(),
+        }
     }
 
     /// The next transaction's tags.
@@ -55,11 +53,12 @@ impl Tagger {
         self.last_seq = transaction.seq;
         let sequence_number = transaction.seq.saturating_sub(self.rotated_at);
         let mut last_committed = transaction.commit_parent.saturating_sub(self.rotated_at);
-        if let Tracking::Writeset { history_rows_max } = self.tracking {
+        if self.tracking != Tracking::CommitOrder {
+            let of_session = self.sessions.insert(transaction.session, sequence_number).unwrap_or_default();
             match &transaction.body {
                 Body::Rows(statements) => {
                     let rows: Vec<(TableIndex, Key)> = statements.iter().flat_map(Statement::rows).collect();
-                    let full = self.history.len() + rows.len() > history_rows_max;
+                    let full = self.history.len() + rows.len() > self.history_rows_max;
                     let mut parent = self.history_start;
                     for row in rows {
                         if let Some(last) = self.history.get_mut(&row) {
@@ -70,6 +69,9 @@ impl Tagger {
                         } else if !full {
                             self.history.insert(row, sequence_number);
                         }
+                    }
+                    if self.tracking == Tracking::WritesetSession {
+                        parent = parent.max(of_session);
                     }
                     last_committed = last_committed.min(parent);
                     if full {
@@ -85,6 +87,7 @@ impl Tagger {
     /// A new log file begins.
     pub fn rotate(&mut self) {
         self.rotated_at = self.last_seq;
+        self.sessions.clear();
         // As the server does, although 0 would do.
         self.forget(1);
     }

@@ -5,10 +5,11 @@ mod common;
 use std::collections::BTreeMap;
 
 use common::{Logged, RowName, TextRow, read};
+use engine::tags::Tracking;
 use proptest::prelude::*;
 use sim::schema::TableIndex;
 use sim::workload::Transaction;
-use sim::{LogFile, LogParams, Params, State, Tracking, Workload, mysql_log};
+use sim::{LogFile, LogParams, Params, State, Workload, mysql_log};
 
 fn any_params() -> impl Strategy<Value = Params> {
     let counts = (any::<u64>(), 0..400u64, 1..40u32, 1..4u16, 1..600u64);
@@ -33,12 +34,14 @@ fn any_params() -> impl Strategy<Value = Params> {
 
 fn any_log() -> impl Strategy<Value = LogParams> {
     let tracking = prop_oneof![
-        Just(Tracking::CommitOrder),
-        Just(Tracking::WRITESET),
-        (1..200usize).prop_map(|history_rows_max| Tracking::Writeset { history_rows_max }),
+        Just((Tracking::CommitOrder, 25_000)),
+        Just((Tracking::Writeset, 25_000)),
+        (1..200usize).prop_map(|history_rows_max| (Tracking::Writeset, history_rows_max)),
+        (1..200usize).prop_map(|history_rows_max| (Tracking::WritesetSession, history_rows_max)),
     ];
-    (tracking, 1..200_000u64).prop_map(|(tracking, file_bytes_max)| LogParams {
+    (tracking, 1..200_000u64).prop_map(|((tracking, history_rows_max), file_bytes_max)| LogParams {
         tracking,
+        history_rows_max,
         file_bytes_max,
         ..LogParams::default()
     })
@@ -162,7 +165,7 @@ fn sessions_commit_in_groups_and_write_sets_find_more() {
     let params = || Params { transactions: 3_000, accounts: 2_000, ..Params::default() };
     let log = |tracking| LogParams { tracking, ..LogParams::default() };
     let by_commits = parallelism(&run(params(), &log(Tracking::CommitOrder)));
-    let by_rows = parallelism(&run(params(), &log(Tracking::WRITESET)));
+    let by_rows = parallelism(&run(params(), &log(Tracking::Writeset)));
     assert!((3.0..40.0).contains(&by_commits), "{by_commits}");
     assert!(by_rows > 4.0 * by_commits, "{by_rows} against {by_commits}");
     let alone = parallelism(&run(Params { sessions: 1, ..params() }, &log(Tracking::CommitOrder)));
@@ -172,7 +175,7 @@ fn sessions_commit_in_groups_and_write_sets_find_more() {
 #[test]
 fn the_same_seed_gives_the_same_log() {
     let params = || Params { transactions: 500, accounts: 300, schemas: 2, ..Params::default() };
-    let log = LogParams { file_bytes_max: 100_000, tracking: Tracking::WRITESET, ..LogParams::default() };
+    let log = LogParams { file_bytes_max: 100_000, tracking: Tracking::Writeset, ..LogParams::default() };
     let first = run(params(), &log);
     assert_eq!(first.files, run(params(), &log).files);
     assert_ne!(first.files, run(Params { seed: 2, ..params() }, &log).files);

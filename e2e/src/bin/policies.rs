@@ -17,9 +17,10 @@ use e2e::bench::{machine, slow_disk, version};
 use e2e::checksum::{Checksums, contents, differences};
 use e2e::heddle::{Heddle, Run, heddle};
 use e2e::native;
+use e2e::policies::suits;
 use e2e::server::{Kind, MARIADB_10_11, MYSQL_9_7, Server};
 use e2e::sysbench::{self, Load};
-use engine::policy::{self, PolicySpec, SourceTags};
+use engine::policy;
 use std::fmt::Write;
 use std::path::PathBuf;
 use std::thread::sleep;
@@ -31,15 +32,6 @@ const FAST: [&str; 2] = ["--sync-binlog=0", "--innodb-flush-log-at-trx-commit=0"
 /// What a start takes before anything is applied, about.
 const CONNECTING: Duration = Duration::from_millis(100);
 const CONNECTING_EACH: Duration = Duration::from_millis(4);
-
-/// Whether a source of this kind writes what the policy goes by.
-fn suits(policy: &PolicySpec, kind: Kind) -> bool {
-    match policy.requires.source {
-        SourceTags::Any => true,
-        SourceTags::LogicalClock => !kind.is_mariadb(),
-        SourceTags::GroupCommits => kind.is_mariadb(),
-    }
-}
 
 struct Arguments {
     load: Load,

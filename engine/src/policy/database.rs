@@ -1,7 +1,7 @@
 //! Transactions in different schemas run in parallel, those of one schema one after the other (MySQL 5.6).
 //!
 //! The hazard: T1 sets a row of `shop.stock`, T2 another value of the same row: one schema, so T2 follows T1. T3 moves money from
-//! `shop` to `bank` and changes both: it follows the last transaction of each, and whatever comes to either follows it.
+//! `shop` to `bank` and changes both: it follows the last transaction of each schema, and the next of either schema follows it.
 //!
 //! ```text
 //! shop  T1 ── T2 ──┐        ┌── T5

@@ -1,6 +1,6 @@
 //! MariaDB's replication domains run beside each other, and inside a domain what committed together.
 //!
-//! The hazard: T1 and T3 are in domain 1, T2 in domain 2. Whoever set the domains says that the two do not depend on each
+//! The hazard: T1 and T3 are in domain 1, T2 in domain 2. The user who set the domains says that the two do not depend on each
 //! other, so T2 need not wait for a long T1; but T3 must come after T1 unless they were in one group commit.
 //!
 //! ```text

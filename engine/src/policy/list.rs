@@ -2,7 +2,7 @@
 //!
 //! It does not know which policies there are.
 
-use super::spec::{Conflicts, PolicySpec, TargetLocks};
+use super::spec::{Conflicts, PolicySpec, Setting, TargetLocks};
 use crate::schedule::CommitOrder;
 
 #[derive(Clone, Copy, Debug)]
@@ -36,8 +36,9 @@ impl Policies {
     }
 
     /// # Errors
-    /// `policy` can not work with this commit order, or with this target.
-    pub fn check(self, policy: &PolicySpec, order: CommitOrder, locks_rows: bool) -> Result<(), Unsuitable> {
+    /// `policy` can not work with the commit order, or with the target.
+    pub fn check(self, policy: &PolicySpec, setting: &Setting<'_>) -> Result<(), Unsuitable> {
+        let order = setting.order;
         let (name, requires) = (policy.name, &policy.requires);
         let other = self.iter().find(|other| other.allows(order) && other.requires.target == TargetLocks::Any);
         let other = other.map_or("another", |other| other.name);
@@ -61,7 +62,7 @@ impl Policies {
                 )
             }));
         }
-        if requires.target == TargetLocks::Rows && !locks_rows {
+        if requires.target == TargetLocks::Rows && !setting.locks_rows {
             return Err(Unsuitable(format!(
                 "--policy {name} needs a target that locks rows, which the embedded store does not: take --policy {other}"
             )));

@@ -12,7 +12,7 @@
 //! Why no collision goes unseen. What a rows event does to a row is given by the event; T1 and T2 only depend on each other
 //! if they need the same row, the same unique value, or a parent and its child. If T2 came too early, then either T2 found
 //! the row missing or the value taken, which is an error while anything before it is open, and it runs again as the first; or
-//! it holds a lock that T1 needs, and T1 waits for it, and is never the one that gives way for good. For this commits must be in
+//! it holds a lock that T1 needs, and T1 waits for it; T2 gives way in the end, never T1. For this commits must be in
 //! the source's order and the target must lock rows: with `--commit-order relaxed` or the embedded store it is refused.
 //!
 //! What locks might not tell is not run at risk: tables whose rows are not found by a key, children that a cascade

@@ -346,6 +346,7 @@ fn requirements_go_together() {
 #[test]
 fn what_does_not_go_together_is_refused() {
     use CommitOrder::{PerLane, Preserve, Relaxed};
+    let options = PolicyOptions::default();
     for (name, order, locks_rows, message) in [
         ("writeset", Relaxed, false, None),
         ("optimistic", Preserve, true, None),
@@ -366,7 +367,10 @@ fn what_does_not_go_together_is_refused() {
         ("pairs", PerLane, true, Some("policy with lanes")),
         ("domain", PerLane, false, None),
     ] {
-        let said = throwaway::list().check(policy(name), order, locks_rows).err().map(|error| error.to_string());
+        let said = throwaway::list()
+            .check(policy(name), &Setting { order, locks_rows, options: &options })
+            .err()
+            .map(|error| error.to_string());
         assert_eq!(said.is_some(), message.is_some(), "{name} {order:?}");
         let said = said.unwrap_or_default();
         assert!(said.contains(message.unwrap_or_default()), "{name} {order:?}: {said}");

@@ -42,7 +42,7 @@ struct KeyUse {
 }
 
 impl KeyUse {
-    fn note_read(&mut self, own: Seq) {
+    fn record_read(&mut self, own: Seq) {
         if self.read != own {
             self.read_before = self.read;
             self.read = own;
@@ -104,7 +104,7 @@ struct Gathered {
 const PREDECESSORS_FEW: usize = 16;
 
 impl Gathered {
-    /// Notes a predecessor; returns it when it counts (not the transaction itself, not yet committed for sure).
+    /// Adds a predecessor; returns it when it counts (not the transaction itself, not yet committed for sure).
     fn follow(&mut self, seq: Seq) -> Seq {
         if seq == self.own || seq <= self.low_water {
             return 0;
@@ -125,7 +125,7 @@ impl Gathered {
         seq
     }
 
-    /// Notes readers up to `seq`, of which only the last is known.
+    /// Adds readers up to `seq`, of which only the last is known.
     fn follow_readers(&mut self, seq: Seq) -> Seq {
         if seq == self.own || seq <= self.low_water {
             return 0;
@@ -181,7 +181,7 @@ impl WriteSetPolicy {
             };
             last = last.max(seq);
         }
-        // Noted only now: one transaction may use a table in several ways, and must not take itself for
+        // Recorded only now: one transaction may use a table in several ways, and must not take itself for
         // the predecessor that it hides.
         for table_use in &set.tables {
             let uses = self.tables.entry(table_use.table).or_default();
@@ -226,7 +226,7 @@ impl WriteSetPolicy {
             }
             let key = self.keys.entry(hash).or_default();
             last = last.max(gathered.follow(key.written));
-            key.note_read(own);
+            key.record_read(own);
         }
         last
     }

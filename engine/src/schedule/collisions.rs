@@ -1,9 +1,11 @@
-//! Speculative groups that are in the way: seen in the write sets, at once, where asking the target who waits for whose lock takes long.
+//! Speculative groups that hold a lock which an earlier group needs.
 //!
-//! A group that has applied its rows holds their locks until it commits, and it may not commit before an earlier one that is still applying.
-//! If that one needs one of the same keys, it waits for the later one, and will not come to its end. (Or it has had the row first, and its
-//! commit is not reported yet: then the later one is run again in vain, which is seldom.) The same holds for one that is stuck: it waits
-//! for a lock of one that has applied, with locks that it has taken before.
+//! The write sets show them at once. To ask the target who waits for whose lock takes long.
+//!
+//! A group that has applied its rows holds their locks until it commits, and it may not commit before an earlier one that is still
+//! applying. If the earlier one needs one of the same keys, it waits for the later one and does not finish. (The earlier one
+//! may have had the row first, with its commit not reported yet. Then the later one runs again in vain, which is rare.) The
+//! same holds for a stuck group: it waits for a lock of one that has applied, and holds locks that it has taken before.
 //!
 //! ```text
 //! T1 ─?7               ? waits for the row's lock
@@ -19,7 +21,7 @@ use super::scheduler::Scheduler;
 use crate::group::GroupId;
 
 impl Scheduler {
-    /// A group has applied its rows: who is in the way of an earlier one now?
+    /// A group has applied its rows: aborts those that hold what an earlier one needs.
     pub(super) fn end_collisions(&mut self) {
         for id in self.stuck() {
             let gives_way = |flight: &Flight| flight.may_give_way() && self.is_needed(flight.keys(), id);
@@ -29,9 +31,9 @@ impl Scheduler {
         }
     }
 
-    /// Whether the next group would be in the way: all that it could do now is to wait.
+    /// Whether the next group would hold up an earlier one: it could only wait.
     pub(super) fn would_be_in_the_way(&self, keys: &Keys) -> bool {
-        self.meets_any(keys, &self.stuck()) && self.is_needed(keys, GroupId(self.next_group))
+        self.meets_any(keys, &self.stuck()) && self.is_needed(keys, GroupId(self.progress.next_group))
     }
 
     /// Those whose locks will not be free before an earlier one has committed: they have applied, or meet one that is stuck.
@@ -58,6 +60,6 @@ impl Scheduler {
     fn is_applying(&self, group: GroupId) -> bool {
         self.flights
             .get(&group)
-            .is_some_and(|flight| !flight.ordered && !self.applied.contains_key(&flight.group.first()))
+            .is_some_and(|flight| !flight.ordered && !self.progress.applied.contains_key(&flight.group.first()))
     }
 }

@@ -35,7 +35,7 @@ impl Scheduler {
             let fits = taken.has_room(&queued.transaction, &limits)
                 && queued.placement.barrier.is_none()
                 && (taken.transactions == 0 || !self.commits_in_turn() || fits_packet(&queued.transaction))
-                && self.stop_after.is_none_or(|stop| seq <= stop)
+                && self.phase.stop_after.is_none_or(|stop| seq <= stop)
                 && (taken.transactions == 0 || self.may_join(first, &queued.placement))
                 && is_of_session(&mut session, queued.transaction.session.as_ref());
             if !fits {
@@ -48,8 +48,8 @@ impl Scheduler {
         (!self.gathers(last, &taken)).then_some(last)
     }
 
-    /// How far a group goes that begins with a barrier. Statements that may share a transaction follow it, in their order, with what is between them
-    /// if that is little: more than that is better off in groups of its own.
+    /// How far a group goes that begins with a barrier. Statements that may share a transaction follow it in their order. What is
+    /// between them comes along if it is little; more of it goes faster in groups of its own.
     fn statements_end(&self, first: Seq) -> Seq {
         let limits = self.limits(first);
         let mut taken = Taken::default();
@@ -65,7 +65,7 @@ impl Scheduler {
                 } else {
                     transaction.takes_others()
                 }
-                && self.stop_after.is_none_or(|stop| seq <= stop)
+                && self.phase.stop_after.is_none_or(|stop| seq <= stop)
                 && (self.config.order == CommitOrder::Preserve || same_lane());
             if !fits || self.config.commits == Commits::Each {
                 break;
@@ -81,26 +81,25 @@ impl Scheduler {
 
     /// Whether a group that ends at `last` is better formed later.
     ///
-    /// In preserved order commits come one after the other. With few transactions in each of the groups that wait for
-    /// their grants, whoever comes next waits for all of these commits. If the few stay in the queue instead, all of them
-    /// go with the next commit, and whoever comes then with the one after it. Their rows are not applied ahead that way,
-    /// which matters once applying them takes as long as a commit; and each group in line is one more commit to wait for.
+    /// In preserved order commits come one after the other. If many small groups wait for their grants, the next transaction
+    /// waits for all of these commits. If the few stay in the queue instead, all of them go with the next commit. Their rows are
+    /// then not applied ahead, which matters once applying them takes as long as a commit.
     ///
-    /// Where each of them commits by itself, in its turn, what fits into a packet waits for its turn: one connection commits many of them without a
-    /// round trip between two commits, and no other could commit any meanwhile.
+    /// Where each transaction commits by itself in its turn, what fits into a packet waits for its turn. One connection commits many of
+    /// them without a round trip between two commits, and no other connection could commit meanwhile.
     fn gathers(&self, last: Seq, taken: &Taken) -> bool {
-        if self.config.order != CommitOrder::Preserve || self.overdue {
+        if self.config.order != CommitOrder::Preserve || self.phase.overdue {
             return false;
         }
         let limits = &self.config.limits;
         if self.commits_in_turn() {
-            // Behind a large one, which takes its time, it goes ahead as well, or it would keep the next large one from that.
+            // Behind a large one, which takes long, it goes ahead as well. Otherwise the next large one could not.
             let is_packet =
                 |flight: &Flight| flight.group.transactions.iter().all(|transaction| fits_packet(transaction));
             let mut line = self.flights.values().filter(|flight| !flight.ordered).peekable();
             return line.peek().is_some() && self.shares_packets(last) && line.all(is_packet);
         }
-        let may_grow = !self.ended && last + 1 == self.queue_end() && taken.may_grow(limits);
+        let may_grow = !self.phase.ended && last + 1 == self.queue_end() && taken.may_grow(limits);
         let in_line = if may_grow { self.in_line() } else { 0 };
         in_line > 0 && !taken.is_worth_ahead(limits, in_line)
     }
@@ -129,7 +128,7 @@ impl Scheduler {
         }
         let transactions_max = if !self.commits_in_turn() {
             // What waits is spread over the workers.
-            (self.queued_transactions / (2 * self.config.workers)).clamp(1, PACKET_MAX)
+            (self.queue.transactions / (2 * self.config.workers)).clamp(1, PACKET_MAX)
         } else if self.in_line() == 0 && self.shares_packets(first) {
             limits.packet_max
         } else {
@@ -143,7 +142,7 @@ impl Scheduler {
         if self.config.order == CommitOrder::Preserve {
             return true;
         }
-        let low_water = self.committed.low_water();
+        let low_water = self.progress.committed.low_water();
         let watermark_met = match placement.after {
             Watermark::None => true,
             Watermark::Committed(seq) => seq <= low_water || low_water + 1 >= first,
@@ -155,7 +154,7 @@ impl Scheduler {
         let same_lane = self.queued_at(first).is_some_and(|queued| queued.placement.lane == placement.lane);
         same_lane
             && watermark_met
-            && placement.after_transactions.iter().all(|&seq| seq >= first || self.committed.contains(seq))
+            && placement.after_transactions.iter().all(|&seq| seq >= first || self.progress.committed.contains(seq))
     }
 
     pub(super) fn launch(&mut self, first: Seq, last: Seq) -> Output {
@@ -172,12 +171,12 @@ impl Scheduler {
         let mut speculative = false;
         let mut has_branches = false;
         for seq in first..=last {
-            let index = (seq - self.queue_first) as usize;
-            let Some(Queued { transaction, placement }) = self.queue.get_mut(index).and_then(Option::take) else {
+            let index = (seq - self.queue.first) as usize;
+            let Some(Queued { transaction, placement }) = self.queue.list.get_mut(index).and_then(Option::take) else {
                 panic!("transaction {seq} is not in the queue");
             };
-            self.queued_transactions -= 1;
-            self.queued_bytes -= transaction.bytes;
+            self.queue.transactions -= 1;
+            self.queue.bytes -= transaction.bytes;
             let in_sequence = self.config.order == CommitOrder::Preserve;
             let rows =
                 if granted || !in_sequence { Deferred::Nothing } else { self.deferred(first, &placement, begun) };
@@ -199,21 +198,21 @@ impl Scheduler {
             deferred_for.committed = first - 1;
         }
         self.drop_front();
-        self.overdue = false;
-        self.dispatched = self.dispatched.max(last);
+        self.phase.overdue = false;
+        self.progress.dispatched = self.progress.dispatched.max(last);
         let (before, mark) = match self.config.order {
             CommitOrder::Preserve => {
-                let noted = self.dispatch_marker.mark().seq;
+                let recorded = self.progress.dispatch_marker.mark().seq;
                 // Past what an earlier run has committed between the group before and this one.
-                let before = Mark { seq: noted, ..self.dispatch_marker.advance(first - 1).clone() };
-                (before, self.dispatch_marker.advance(last).clone())
+                let before = Mark { seq: recorded, ..self.progress.dispatch_marker.advance(first - 1).clone() };
+                (before, self.progress.dispatch_marker.advance(last).clone())
             }
             CommitOrder::PerLane | CommitOrder::Relaxed => {
                 (Mark { seq: first - 1, ..Mark::default() }, Mark { seq: last, ..Mark::default() })
             }
         };
-        let id = GroupId(self.next_group);
-        self.next_group += 1;
+        let id = GroupId(self.progress.next_group);
+        self.progress.next_group += 1;
         assert!(granted || first == last || !self.commits_in_turn(), "what commits in its turn is begun in its turn");
         let group = Arc::new(Group { id, transactions, deferred, before, mark, has_branches });
         let Some(worker) = self.idle.pop() else { panic!("no idle worker to launch group {} on", id.0) };
@@ -243,7 +242,7 @@ impl Scheduler {
 
     /// What of a transaction has to wait, given what is committed now. Predecessors inside the group count as met.
     fn deferred(&self, first: Seq, placement: &Placement, begun: Seq) -> Deferred {
-        let low_water = self.committed.low_water();
+        let low_water = self.progress.committed.low_water();
         // Not `contains`: a row may follow earlier ones than the last, which alone is known.
         let is_open = |seq: Seq| seq < first && seq > low_water;
         let watermark_open = match placement.after {

@@ -45,7 +45,7 @@ impl Scheduler {
 
     /// Hands the grant on to the first group whose place is not taken, if all before it have theirs.
     pub(super) fn grant_next(&mut self) {
-        if self.failed {
+        if self.phase.failed {
             return;
         }
         let next = match self.config.order {

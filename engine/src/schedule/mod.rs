@@ -14,6 +14,7 @@ pub mod pace;
 mod ready;
 mod reports;
 mod scheduler;
+mod state;
 #[cfg(test)]
 mod tests;
 

@@ -1,9 +1,8 @@
-//! How many rows, or statements, a group may hold, from how long the groups before it held their locks on the target; and whether transactions that
-//! commit one by one share packets.
+//! How many rows, or statements, a group may hold; and how many transactions that commit one by one share a packet.
 //!
-//! A group's rows stay locked from its first row to its commit, and readers that lock, and earlier groups, may wait for
-//! them. Where rows are found by key thousands take milliseconds; where each one is a scan of its table they take minutes. So may statements; and a
-//! channel that is to stop finishes the group that runs.
+//! Both follow how long the groups before took. A group's rows stay locked from its first row to its commit. Readers that
+//! lock, and earlier groups, may wait for them. Rows that are found by key take milliseconds for thousands. Rows that each take a
+//! scan of the table take minutes, and so may statements. A channel that is to stop finishes the group that runs.
 
 use std::time::Duration;
 
@@ -59,8 +58,8 @@ impl Pace {
 
 /// How many transactions of the source's order share a packet where each commits by itself.
 ///
-/// One after the other on one connection is the best that can be had where commits are what takes time. Where rows are (each read from a slow disk,
-/// or found by a scan) they are better applied over several connections, ahead of their turn.
+/// Where commits take the time, one connection that sends one after the other is best. Where rows take it (each read from a slow
+/// disk, or found by a scan), several connections that apply them ahead of their turn are better.
 #[derive(Clone, Copy, Debug)]
 pub struct PacketPace {
     most: usize,

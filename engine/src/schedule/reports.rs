@@ -18,7 +18,7 @@ impl Scheduler {
     pub fn applied(&mut self, group: GroupId) {
         let Some(flight) = self.flights.get(&group) else { return };
         if flight.retry.is_none() {
-            self.applied.insert(flight.group.first(), flight.group.last());
+            self.progress.applied.insert(flight.group.first(), flight.group.last());
             self.progressed();
             self.end_collisions();
         }
@@ -26,10 +26,10 @@ impl Scheduler {
 
     /// Everything up to here has committed, or has begun to.
     pub(super) fn begun(&self) -> Seq {
-        let mut begun = self.committed.low_water();
+        let mut begun = self.progress.committed.low_water();
         loop {
             let next = begun + 1;
-            match self.applied.get(&next).copied().or_else(|| self.committed.end_of(next)) {
+            match self.progress.applied.get(&next).copied().or_else(|| self.progress.committed.end_of(next)) {
                 Some(last) => begun = last,
                 None => return begun,
             }
@@ -38,7 +38,7 @@ impl Scheduler {
 
     /// Something has committed or begun to: whom does that let go on?
     pub(super) fn progressed(&mut self) {
-        let (low_water, begun) = (self.committed.low_water(), self.begun());
+        let (low_water, begun) = (self.progress.committed.low_water(), self.begun());
         if self.config.order.has_gaps() {
             self.ready.watermarks(low_water, begun);
             return;
@@ -75,16 +75,16 @@ impl Scheduler {
         self.counters.transactions += flight.group.transactions.len() as u64;
         self.counters.rows += flight.group.rows() as u64 + flight.group.spilled_rows();
         self.idle.push(flight.worker);
-        self.applied.remove(&flight.group.first());
+        self.progress.applied.remove(&flight.group.first());
         self.lanes.landed(flight.lane);
-        self.note_committed(flight.group.first(), flight.group.last());
+        self.record_committed(flight.group.first(), flight.group.last());
         self.grant_next();
     }
 
-    pub(super) fn note_committed(&mut self, first: Seq, last: Seq) {
-        self.committed.add(first, last);
-        while self.barriers.front().is_some_and(|&(seq, _)| self.committed.contains(seq)) {
-            self.barriers.pop_front();
+    pub(super) fn record_committed(&mut self, first: Seq, last: Seq) {
+        self.progress.committed.add(first, last);
+        while self.queue.barriers.front().is_some_and(|&(seq, _)| self.progress.committed.contains(seq)) {
+            self.queue.barriers.pop_front();
         }
         if self.config.order.has_gaps() {
             self.ready.committed(first, last);
@@ -94,9 +94,9 @@ impl Scheduler {
     }
 
     pub(super) fn announce_low_water(&mut self) {
-        let low_water = self.committed.low_water();
-        if low_water > self.low_marker.mark().seq {
-            let mark = self.low_marker.advance(low_water).clone();
+        let low_water = self.progress.committed.low_water();
+        if low_water > self.progress.low_marker.mark().seq {
+            let mark = self.progress.low_marker.advance(low_water).clone();
             self.outputs.push_back(Output::LowWater(mark));
         }
     }
@@ -109,11 +109,11 @@ impl Scheduler {
         };
         flight.aborting = false;
         flight.deferred_for = None;
-        self.applied.remove(&flight.group.first());
+        self.progress.applied.remove(&flight.group.first());
         let (attempt, first) = (flight.run.attempt, flight.group.first());
         let isolated = flight.run.isolate;
         let ran_as_head = flight.run.granted;
-        if flight.ordered || self.failed {
+        if flight.ordered || self.phase.failed {
             // Others may have built on what was visible already; or nothing runs again anyway.
             return self.fail(group, failure, first, committed_to);
         }
@@ -143,7 +143,7 @@ impl Scheduler {
         }
         if committed_to >= first {
             self.counters.transactions += committed_to - first + 1;
-            self.note_committed(first, committed_to);
+            self.record_committed(first, committed_to);
         }
     }
 
@@ -153,9 +153,9 @@ impl Scheduler {
         }
         if committed_to >= first {
             self.counters.transactions += committed_to - first + 1;
-            self.note_committed(first, committed_to);
+            self.record_committed(first, committed_to);
         }
-        if !std::mem::replace(&mut self.failed, true) {
+        if !std::mem::replace(&mut self.phase.failed, true) {
             self.outputs.push_back(Output::Stop(failure));
         }
     }

@@ -1,23 +1,23 @@
 //! Who does what when: the state machine between placed transactions and workers.
 //!
-//! Inputs are calls (`enqueue`, `committed`, `failed` …), outputs come from [`Scheduler::poll`]. It owns no worker,
-//! only their numbers, and always knows why nothing is dispatched ([`IdleCause`]).
+//! Inputs are calls (`enqueue`, `committed`, `failed` …), outputs come from [`Scheduler::poll`]. The scheduler owns no worker,
+//! only their numbers. It always knows why nothing is dispatched ([`IdleCause`]).
 //!
-//! With preserved order groups are formed in sequence and may run before earlier ones have committed: they apply the rows that
-//! depend on nothing uncommitted, then wait for their grant, which comes when all before them have committed. So
-//! the group at the head can always finish, and with it all others: no cycle among our own waits. A lock that a
-//! later group holds and an earlier one needs is reported by [`Scheduler::lock_wait`], or seen before that in what both of them
-//! change (`collisions.rs`): the later is aborted and runs again as the head.
+//! **Preserved order.** Groups are formed in sequence and may run before earlier ones have committed. A group applies the rows
+//! that depend on nothing uncommitted, then waits for its grant. The grant comes when all groups before it have committed. So
+//! the group at the head can always finish, and with it all others: our own waits form no cycle. A later group may hold a
+//! lock that an earlier one needs. [`Scheduler::lock_wait`] reports it, or the write sets show it before (`collisions.rs`).
+//! The later group is then aborted, and runs again as the head.
 //!
-//! A few transactions are not worth a group that waits for its grant: while another is under way they gather in the queue, and go together
-//! once it has its place, or before, when there are enough of them ([`Limits`], [`Scheduler::overdue`]). So when the
-//! target keeps up a transaction waits for the commit that is under way, then for its own.
+//! **Gathering.** A few transactions are not worth a group that waits for its grant. While another group is under way they stay in
+//! the queue. They go together once that group has its place, or earlier when there are enough of them ([`Limits`],
+//! [`Scheduler::overdue`]). So when the target keeps up, a transaction waits for the commit that is under way, then for its own.
 //!
-//! Rows that wait for earlier groups are released when those have committed, or with the grant, whichever is first. A group
-//! that was placed to run speculatively has none: whether it may, its locks and the target's errors say.
+//! **Deferred rows** are released when the groups that they wait for have committed, or with the grant, whichever is first. A
+//! speculative group has none: the target's locks and errors show whether it came too early.
 //!
-//! With relaxed order a group runs when everything that it depends on has committed, and commits at once. With an order per
-//! lane it waits for its grant, too, which comes when all before it in its lane have their places (`lanes.rs`).
+//! **Relaxed order.** A group runs when everything that it depends on has committed, and commits at once. With an **order per
+//! lane** it also waits for its grant, which comes when all before it in its lane have their places (`lanes.rs`).
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -29,42 +29,23 @@ use super::lanes::Lanes;
 use super::limits::Limits;
 use super::output::{Counters, IdleCause, Output, Worker};
 use super::ready::ReadySet;
+use super::state::{Phase, Progress, Queue};
 use crate::Seq;
 use crate::group::GroupId;
 use crate::policy::{Placement, Watermark};
-use crate::progress::{Committed, Mark, Marker};
-use crate::transaction::{BarrierCause, Transaction};
+use crate::progress::{Committed, Mark};
+use crate::transaction::Transaction;
 
 pub struct Scheduler {
     pub(super) config: Config,
-    /// `queue[i]` has seq `queue_first + i`; `None` once it has been dispatched (relaxed order only).
-    pub(super) queue: VecDeque<Option<Queued>>,
-    pub(super) queue_first: Seq,
-    pub(super) queued_transactions: usize,
-    pub(super) queued_bytes: u64,
-    /// Uncommitted barriers, ascending.
-    pub(super) barriers: VecDeque<(Seq, BarrierCause)>,
+    pub(super) queue: Queue,
+    pub(super) progress: Progress,
+    pub(super) phase: Phase,
     pub(super) idle: Vec<Worker>,
     pub(super) flights: BTreeMap<GroupId, Flight>,
-    pub(super) next_group: u64,
-    /// Greatest seq that was ever dispatched.
-    pub(super) dispatched: Seq,
-    pub(super) committed: Committed,
-    /// In preserved order the mark of the last group dispatched, for the next group to carry.
-    pub(super) dispatch_marker: Marker,
-    pub(super) low_marker: Marker,
     pub(super) ready: ReadySet,
     pub(super) lanes: Lanes,
-    /// first → last of groups of which only the commit is left.
-    pub(super) applied: BTreeMap<Seq, Seq>,
     pub(super) outputs: VecDeque<Output>,
-    pub(super) stop_after: Option<Seq>,
-    /// What waits to become a larger group has waited long enough.
-    pub(super) overdue: bool,
-    pub(super) ended: bool,
-    pub(super) finished: bool,
-    pub(super) failed: bool,
-    pub(super) idle_because: IdleCause,
     pub(super) counters: Counters,
 }
 
@@ -78,28 +59,14 @@ impl Scheduler {
         }
         Self {
             config,
-            queue: VecDeque::new(),
-            queue_first: start.seq + 1,
-            queued_transactions: 0,
-            queued_bytes: 0,
-            barriers: VecDeque::new(),
+            queue: Queue::new(start.seq + 1),
+            progress: Progress::new(start, committed),
+            phase: Phase::default(),
             idle: (0..config.workers).rev().collect(),
             flights: BTreeMap::new(),
-            next_group: 1,
-            dispatched: start.seq,
-            committed,
-            dispatch_marker: Marker::new(start.clone()),
-            low_marker: Marker::new(start),
             ready: ReadySet::default(),
             lanes: Lanes::default(),
-            applied: BTreeMap::new(),
             outputs: VecDeque::new(),
-            stop_after: None,
-            overdue: false,
-            ended: false,
-            finished: false,
-            failed: false,
-            idle_because: IdleCause::NothingQueued,
             counters: Counters::default(),
         }
     }
@@ -109,12 +76,12 @@ impl Scheduler {
     }
 
     pub fn idle_because(&self) -> IdleCause {
-        self.idle_because
+        self.phase.idle_because
     }
 
     /// Transactions and bytes that wait to be dispatched.
     pub fn queued(&self) -> (usize, u64) {
-        (self.queued_transactions, self.queued_bytes)
+        (self.queue.transactions, self.queue.bytes)
     }
 
     /// Transactions above the low water, committed or not. With relaxed order a slow one lets all others run ahead, and each
@@ -122,7 +89,7 @@ impl Scheduler {
     pub fn outstanding(&self) -> u64 {
         let last = self.queue_end() - 1;
         // After a start with committed ranges that touch the mark the low water is beyond what has been enqueued.
-        last.saturating_sub(self.committed.low_water())
+        last.saturating_sub(self.progress.committed.low_water())
     }
 
     pub fn in_flight(&self) -> usize {
@@ -130,7 +97,7 @@ impl Scheduler {
     }
 
     pub fn committed_set(&self) -> &Committed {
-        &self.committed
+        &self.progress.committed
     }
 
     pub fn limits_mut(&mut self) -> &mut Limits {
@@ -147,52 +114,52 @@ impl Scheduler {
         }
         assert_eq!(seq, self.queue_end(), "transactions come in seq order");
         let (gtid, end, time) = (transaction.gtid.clone(), transaction.end.clone(), transaction.commit_time_us);
-        self.low_marker.push(seq, gtid.clone(), end.clone(), time);
+        self.progress.low_marker.push(seq, gtid.clone(), end.clone(), time);
         if self.config.order == CommitOrder::Preserve {
-            self.dispatch_marker.push(seq, gtid, end, time);
+            self.progress.dispatch_marker.push(seq, gtid, end, time);
         }
-        if placement.committed && !self.committed.contains(seq) {
-            self.committed.add(seq, seq);
+        if placement.committed && !self.progress.committed.contains(seq) {
+            self.progress.committed.add(seq, seq);
         }
-        if self.committed.contains(seq) {
+        if self.progress.committed.contains(seq) {
             // Committed by an earlier run, above its low water.
-            self.queue.push_back(None);
+            self.queue.list.push_back(None);
             self.drop_front();
             self.announce_low_water();
             return false;
         }
         if let Some(cause) = placement.barrier {
-            self.barriers.push_back((seq, cause));
+            self.queue.barriers.push_back((seq, cause));
             self.counters.barriers += 1;
         }
         if self.config.order.has_gaps() {
             let begun = self.begun();
-            self.ready.add(seq, &placement, &self.committed, begun);
+            self.ready.add(seq, &placement, &self.progress.committed, begun);
             self.lanes.enqueue(placement.lane, seq);
         }
-        self.queued_transactions += 1;
-        self.queued_bytes += transaction.bytes;
-        self.queue.push_back(Some(Queued { transaction, placement }));
+        self.queue.transactions += 1;
+        self.queue.bytes += transaction.bytes;
+        self.queue.list.push_back(Some(Queued { transaction, placement }));
         true
     }
 
     /// No more transactions will come.
     pub fn end(&mut self) {
-        self.ended = true;
+        self.phase.ended = true;
     }
 
     pub fn has_ended(&self) -> bool {
-        self.ended
+        self.phase.ended
     }
 
     /// Stop without gaps: finish what runs and, with relaxed order, what lies before it.
     pub fn stop(&mut self) {
-        self.stop_after.get_or_insert(self.dispatched);
+        self.phase.stop_after.get_or_insert(self.progress.dispatched);
     }
 
     /// Nothing was dispatched for a while: what gathers waits no longer, as what it waits for may take long.
     pub fn overdue(&mut self) {
-        self.overdue = self.idle_because == IdleCause::Gathering;
+        self.phase.overdue = self.phase.idle_because == IdleCause::Gathering;
     }
 
     pub fn commits(&self) -> Commits {
@@ -204,44 +171,44 @@ impl Scheduler {
         if let Some(output) = self.outputs.pop_front() {
             return Some(output);
         }
-        if self.failed || self.finished {
+        if self.phase.failed || self.phase.finished {
             return None;
         }
         if let Some(output) = self.dispatch() {
             return Some(output);
         }
         let drained = self.flights.is_empty() && self.outputs.is_empty();
-        let nothing_left = self.ended && self.queued_transactions == 0;
-        let stopped = self.stop_after.is_some_and(|stop| self.committed.low_water() >= stop);
+        let nothing_left = self.phase.ended && self.queue.transactions == 0;
+        let stopped = self.phase.stop_after.is_some_and(|stop| self.progress.committed.low_water() >= stop);
         if drained && (nothing_left || stopped) {
-            self.finished = true;
+            self.phase.finished = true;
             return Some(Output::Finished);
         }
         None
     }
 
     fn dispatch(&mut self) -> Option<Output> {
-        if self.queued_transactions == 0 {
+        if self.queue.transactions == 0 {
             return self.idle(IdleCause::NothingQueued);
         }
         if self.idle.is_empty() {
             return self.idle(IdleCause::AllWorkersBusy);
         }
         let first = match self.config.order {
-            CommitOrder::Preserve => self.queue_first,
+            CommitOrder::Preserve => self.queue.first,
             CommitOrder::PerLane | CommitOrder::Relaxed => match self.candidate() {
                 Some(seq) => seq,
                 None => {
-                    let cause = self.barriers.front().map(|&(_, cause)| IdleCause::Barrier(cause));
+                    let cause = self.queue.barriers.front().map(|&(_, cause)| IdleCause::Barrier(cause));
                     return self.idle(cause.unwrap_or(IdleCause::Dependency));
                 }
             },
         };
-        if self.stop_after.is_some_and(|stop| first > stop) {
+        if self.phase.stop_after.is_some_and(|stop| first > stop) {
             return self.idle(IdleCause::Stopping);
         }
-        if let Some(&(barrier, cause)) = self.barriers.front()
-            && (first > barrier || (first == barrier && self.committed.low_water() + 1 < barrier))
+        if let Some(&(barrier, cause)) = self.queue.barriers.front()
+            && (first > barrier || (first == barrier && self.progress.committed.low_water() + 1 < barrier))
         {
             return self.idle(IdleCause::Barrier(cause));
         }
@@ -267,24 +234,24 @@ impl Scheduler {
     }
 
     fn idle(&mut self, cause: IdleCause) -> Option<Output> {
-        self.idle_because = cause;
+        self.phase.idle_because = cause;
         None
     }
 
     /// The seq of the next transaction that is enqueued.
     pub(super) fn queue_end(&self) -> Seq {
-        self.queue_first + self.queue.len() as u64
+        self.queue.first + self.queue.list.len() as u64
     }
 
     pub(super) fn queued_at(&self, seq: Seq) -> Option<&Queued> {
-        let index = seq.checked_sub(self.queue_first)?;
-        self.queue.get(usize::try_from(index).ok()?)?.as_ref()
+        let index = seq.checked_sub(self.queue.first)?;
+        self.queue.list.get(usize::try_from(index).ok()?)?.as_ref()
     }
 
     pub(super) fn drop_front(&mut self) {
-        while matches!(self.queue.front(), Some(None)) {
-            self.queue.pop_front();
-            self.queue_first += 1;
+        while matches!(self.queue.list.front(), Some(None)) {
+            self.queue.list.pop_front();
+            self.queue.first += 1;
         }
     }
 }

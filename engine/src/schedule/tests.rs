@@ -188,14 +188,14 @@ impl World {
             position: (low_water > 0).then(|| position(low_water + 1)),
             commit_time_us: low_water,
         };
-        let islands: Vec<(Seq, Seq)> = durable.iter().filter(|&&seq| seq > low_water).map(|&seq| (seq, seq)).collect();
+        let ranges: Vec<(Seq, Seq)> = durable.iter().filter(|&&seq| seq > low_water).map(|&seq| (seq, seq)).collect();
         let grouping_max = match grouping {
             Grouping::Off => 1,
             Grouping::Auto => usize::MAX,
             Grouping::UpTo(most) => most,
         };
         Self {
-            scheduler: Scheduler::new(config, start.clone(), &islands),
+            scheduler: Scheduler::new(config, start.clone(), &ranges),
             order,
             specs: specs.to_vec(),
             oracle: oracle(specs),
@@ -385,7 +385,7 @@ impl World {
         let committed_to = if job.done == 0 { 0 } else { job.group.transactions[job.done - 1].seq };
         let id = job.group.id;
         self.scheduler.failed(id, Failure::new(kind, "made up"), committed_to);
-        if self.scheduler.failed {
+        if self.scheduler.phase.failed {
             self.jobs[worker] = None;
         }
     }

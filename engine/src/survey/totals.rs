@@ -147,6 +147,10 @@ pub struct Seen<'a> {
     pub file: u32,
     pub file_name: &'a Arc<str>,
     pub record: &'a Record,
+    /// Its keys, those of parents, and the hashes that a MySQL server's tracker would see.
+    pub writes: &'a [u64],
+    pub reads: &'a [u64],
+    pub server: &'a [u64],
     pub uses: &'a [TableUse],
     /// The tables so far.
     pub tables: &'a HashMap<TableId, TableTotal, FixedState>,
@@ -451,6 +455,9 @@ impl Totals {
                 file,
                 file_name,
                 record,
+                writes,
+                reads,
+                server,
                 uses,
                 tables,
                 placed,

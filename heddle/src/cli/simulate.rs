@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use anyhow::{Context, Result, bail};
 use clap::Args;
-use engine::policy::SourceTags;
+use engine::policy::{self, SourceTags, WriteSets};
 use engine::quality::Exact;
 use engine::survey::totals::Costs as PathCosts;
 use engine::survey::{Depth, Totals};
@@ -90,7 +90,7 @@ pub struct SimulateArgs {
     /// Reading such a page, in microseconds
     #[arg(long, value_name = "US", allow_negative_numbers = true, value_parser = microseconds)]
     miss_us: Option<f64>,
-    /// Transactions to simulate, from the start of the log (about 100 bytes of memory each)
+    /// Transactions to simulate, from the start of the log (about 120 bytes of memory each, and 8 for each key)
     #[arg(long, value_name = "N", default_value_t = 1_000_000, value_parser = clap::value_parser!(u32).range(1..=TRANSACTIONS_MAX))]
     transactions: u32,
     /// Machine-readable output
@@ -113,7 +113,7 @@ pub fn run(args: &SimulateArgs) -> Result<ExitCode> {
     may_write(args.html.as_deref())?;
     let definitions = definitions(args.schema.as_deref())?;
     let full = AtomicBool::new(false);
-    let mut collector = Collector::new(args.transactions as usize, &full);
+    let mut collector = Collector::new(args.transactions as usize, asked.write_sets(), &full);
     let totals = Totals::with_exact(Depth::Keys, PathCosts::default(), Exact::new(usize::MAX, usize::MAX));
     let found = read_files(&args.paths, definitions, threads(args.threads), totals, Some(&mut collector), &full)?;
     let trace = collector.trace;
@@ -208,11 +208,25 @@ impl Asked {
         if names.iter().any(|name| name == ALL) {
             return Self::All;
         }
-        Self::These(names.iter().filter_map(|name| Model::by_name(name)).collect())
+        Self::These(names.iter().filter_map(|name| Model::by_name(name, policy::ALL)).collect())
+    }
+
+    /// What the trace has to have beside our own keys.
+    fn write_sets(&self) -> WriteSets {
+        let wants = |model: &Model| match model {
+            Model::Heddle { policy, .. } => policy.requires.write_sets,
+            _ => WriteSets::Heddle,
+        };
+        match self {
+            Self::Usual => WriteSets::Heddle,
+            Self::All => WriteSets::Server,
+            Self::These(models) if models.iter().any(|model| wants(model) == WriteSets::Server) => WriteSets::Server,
+            Self::These(_) => WriteSets::Heddle,
+        }
     }
 
     fn of(self, trace: &Trace) -> Result<Vec<Model>> {
-        let known = runs::applicable(trace);
+        let known = runs::applicable(trace, policy::ALL);
         match self {
             Self::Usual => Ok(known.into_iter().filter(|model| model.is_usual()).collect()),
             Self::All => Ok(known),
@@ -246,10 +260,10 @@ fn needs(model: Model) -> &'static str {
 const ALL: &str = "all";
 
 fn policy_name(name: &str) -> Result<String, String> {
-    if name == ALL || Model::by_name(name).is_some() {
+    if name == ALL || Model::by_name(name, policy::ALL).is_some() {
         return Ok(name.to_owned());
     }
-    let known: Vec<String> = Model::all().into_iter().map(Model::name).collect();
+    let known: Vec<String> = Model::all(policy::ALL).into_iter().map(Model::name).collect();
     Err(format!("known are {ALL}, {}", known.join(", ")))
 }
 

@@ -67,7 +67,8 @@ pub struct ErrorReport {
 /// # Errors
 /// As of [`channel::run::run`].
 pub fn run(spec: &Spec, monitor: &Monitor, stop: &Arc<AtomicBool>) -> anyhow::Result<Summary> {
-    channel::run::run(spec, monitor, stop).map(|finished| Summary::new(spec, &monitor.snapshot(), finished, Usage::now()))
+    channel::run::run(spec, monitor, stop)
+        .map(|finished| Summary::new(spec, &monitor.snapshot(), finished, Usage::now()))
 }
 
 impl Summary {

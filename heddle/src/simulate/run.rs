@@ -1,11 +1,12 @@
-//! Every model with every number of workers, several at the same time.
+//! Every model with every number of workers, several models at the same time.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 
-use sim::replica::{Costs, Model, Outcome, Trace, fits};
+use engine::policy::Policies;
+use sim::replica::{Costs, Model, Outcome, Trace};
 
-/// The outcomes of each model, in the order of `workers`.
+/// The outcomes of each model, in the order of `workers`. A model's policy places the trace once for all numbers of workers.
 pub fn all(
     trace: &Trace,
     costs: &Costs,
@@ -13,17 +14,16 @@ pub fn all(
     workers: &[usize],
     threads: usize,
 ) -> Vec<(Model, Vec<Outcome>)> {
-    let jobs: Vec<(usize, usize)> =
-        (0..models.len()).flat_map(|model| (0..workers.len()).map(move |number| (model, number))).collect();
-    let outcomes: Mutex<Vec<Vec<Option<Outcome>>>> = Mutex::new(vec![vec![None; workers.len()]; models.len()]);
+    let outcomes: Mutex<Vec<Vec<Outcome>>> = Mutex::new(vec![Vec::new(); models.len()]);
     let next = AtomicUsize::new(0);
     let work = || {
-        while let Some(&(model, number)) = jobs.get(next.fetch_add(1, Ordering::Relaxed)) {
-            let (Some(kind), Some(&count)) = (models.get(model), workers.get(number)) else { continue };
-            let outcome = kind.run(trace, costs, count);
-            let mut outcomes = outcomes.lock().unwrap_or_else(PoisonError::into_inner);
-            if let Some(slot) = outcomes.get_mut(model).and_then(|row| row.get_mut(number)) {
-                *slot = Some(outcome);
+        loop {
+            let number = next.fetch_add(1, Ordering::Relaxed);
+            let Some(model) = models.get(number) else { break };
+            let prepared = model.prepare(trace);
+            let done = workers.iter().map(|&count| prepared.run(costs, count)).collect();
+            if let Some(slot) = outcomes.lock().unwrap_or_else(PoisonError::into_inner).get_mut(number) {
+                *slot = done;
             }
         }
     };
@@ -33,18 +33,10 @@ pub fn all(
         }
         work();
     });
-    let outcomes = outcomes.into_inner().unwrap_or_else(PoisonError::into_inner);
-    models.iter().copied().zip(outcomes.into_iter().map(|row| row.into_iter().flatten().collect())).collect()
+    models.iter().copied().zip(outcomes.into_inner().unwrap_or_else(PoisonError::into_inner)).collect()
 }
 
 /// The models that a log has what it takes for.
-pub fn applicable(trace: &Trace) -> Vec<Model> {
-    let fits = |model: &Model| match model {
-        Model::Serial => true,
-        Model::Heddle { policy, .. } => fits(policy, trace),
-        Model::LogicalClock { tags: sim::replica::Tags::Source, .. } => trace.has_tags,
-        Model::Database | Model::LogicalClock { .. } => !trace.has_groups,
-        Model::MariaDb { .. } => trace.has_groups,
-    };
-    Model::all().into_iter().filter(fits).collect()
+pub fn applicable(trace: &Trace, policies: Policies) -> Vec<Model> {
+    Model::all(policies).into_iter().filter(|model| model.fits(trace)).collect()
 }

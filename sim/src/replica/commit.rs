@@ -3,7 +3,8 @@
 //! A commit has up to two syncs, of the engine's log and then of the binary log. Each is a stage: who is ready when a sync begins is in
 //! it, and while one group has its binary log synced, the next one has its engine's (as in MySQL's and MariaDB's group commit).
 
-use super::Costs;
+use super::costs::Costs;
+use super::outcome::Waits;
 use super::resources::Cores;
 
 /// Syncs of one kind, one after the other.
@@ -100,6 +101,40 @@ impl Unordered {
             self.log.enter(self.engine.enter(executed))
         };
         Committed { turn: executed, done: (synced + self.serial_us).max(self.serial_end) }
+    }
+}
+
+pub(super) enum Commits {
+    OneByOne(OneByOne),
+    Unordered(Unordered),
+}
+
+impl Commits {
+    /// Of a replica that commits from outside of the server.
+    pub fn from_outside(costs: &Costs, ordered: bool, workers: usize) -> Self {
+        match ordered {
+            true => Self::OneByOne(OneByOne::new(costs, workers)),
+            false => Self::Unordered(Unordered::new(costs)),
+        }
+    }
+
+    /// Processor time that the commit itself has of a transaction's: negative, to be added to its execution.
+    pub fn before_us(&self, costs: &Costs) -> f64 {
+        match self {
+            Self::OneByOne(_) => OneByOne::before_us(costs),
+            Self::Unordered(_) => 0.0,
+        }
+    }
+
+    /// When the commit of something executed at `executed` is done.
+    pub fn commit(&mut self, executed: f64, waits: &mut Waits, cores: &mut Cores) -> f64 {
+        let committed = match self {
+            Self::OneByOne(commits) => commits.commit(executed, cores),
+            Self::Unordered(commits) => commits.commit(executed),
+        };
+        waits.order_us += committed.turn - executed;
+        waits.commit_us += committed.done - committed.turn;
+        committed.done
     }
 }
 

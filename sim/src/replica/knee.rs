@@ -4,7 +4,7 @@
 //! workers are gone and what remains are conflicts; more than that only moves chairs. Here: the smallest number that
 //! reaches nearly all of what the best number does.
 
-use super::Outcome;
+use super::outcome::Outcome;
 
 /// Of the best throughput, what counts as nearly all.
 const NEARLY_ALL: f64 = 0.95;

@@ -1,9 +1,11 @@
 //! MySQL's appliers: one thread; workers by schema (5.6 DATABASE); a coordinator with intervals (5.7 LOGICAL_CLOCK).
 
-use super::commit::{OneByOne, Unordered};
+use super::commit::Unordered;
+use super::costs::Costs;
+use super::outcome::{Outcome, Waits};
 use super::resources::{Cores, Pool};
 use super::rounds::Rounds;
-use super::{Applied, Costs, Outcome, Tags, Trace, Waits};
+use super::trace::{Applied, Trace};
 
 /// MySQL's coordinator passes each event to its worker through a queue with a lock and a wake-up, where MariaDB's hands over whole transactions: so many times
 /// as expensive, and as much again for the worker that takes it out. (Measured on MySQL 9.7 with two processors, four and 16 workers, 5 to 30 events a transaction.)
@@ -89,7 +91,7 @@ pub(super) fn database(trace: &Trace, costs: &Costs, workers: usize) -> Outcome 
     Outcome::new(&pool, &cores, trace, end, waits)
 }
 
-pub(super) fn execute(applied: &Applied, costs: &Costs, cores: &mut Cores, begin: f64, waits: &mut Waits) -> f64 {
+fn execute(applied: &Applied, costs: &Costs, cores: &mut Cores, begin: f64, waits: &mut Waits) -> f64 {
     let (processor, pages) = costs.execution(applied);
     let executed = cores.run(begin, processor) + pages;
     waits.work_us += processor;
@@ -97,38 +99,23 @@ pub(super) fn execute(applied: &Applied, costs: &Costs, cores: &mut Cores, begin
     executed
 }
 
-pub(super) enum Commits {
-    OneByOne(OneByOne),
-    Unordered(Unordered),
+/// Whose tags say what may run in parallel under `LOGICAL_CLOCK`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Tags {
+    Source,
+    Writeset,
+    WritesetSession,
 }
 
-impl Commits {
-    /// Of a replica that commits from outside of the server.
-    pub fn from_outside(costs: &Costs, ordered: bool, workers: usize) -> Self {
-        match ordered {
-            true => Self::OneByOne(OneByOne::new(costs, workers)),
-            false => Self::Unordered(Unordered::new(costs)),
+/// The coordinator's rule: whether a transaction may run beside those after `committed`. The engine's `logical-clock` has the
+/// same one, with the log's tags; it waits besides for all before the first transaction of a file, and after a gap.
+pub(super) fn may_join(applied: &Applied, committed: u32, tags: Tags) -> bool {
+    committed
+        >= match tags {
+            Tags::Source => applied.source_parent,
+            Tags::Writeset => applied.writeset_parent,
+            Tags::WritesetSession => applied.session_parent,
         }
-    }
-
-    /// Processor time that the commit itself has of a transaction's: negative, to be added to its execution.
-    pub fn before_us(&self, costs: &Costs) -> f64 {
-        match self {
-            Self::OneByOne(_) => OneByOne::before_us(costs),
-            Self::Unordered(_) => 0.0,
-        }
-    }
-
-    /// When the commit of something executed at `executed` is done.
-    pub fn commit(&mut self, executed: f64, waits: &mut Waits, cores: &mut Cores) -> f64 {
-        let committed = match self {
-            Self::OneByOne(commits) => commits.commit(executed, cores),
-            Self::Unordered(commits) => commits.commit(executed),
-        };
-        waits.order_us += committed.turn - executed;
-        waits.commit_us += committed.done - committed.turn;
-        committed.done
-    }
 }
 
 /// The coordinator waits until `last_committed` is below the low water mark, and for an idle worker; everything behind waits with it.
@@ -141,12 +128,7 @@ pub(super) fn logical_clock(trace: &Trace, costs: &Costs, workers: usize, tags: 
     // The last one that has committed.
     let mut committed = 0_u32;
     for (number, applied) in (1_u32..).zip(&trace.transactions) {
-        let parent = match tags {
-            Tags::Source => applied.source_parent,
-            Tags::Writeset => applied.writeset_parent,
-            Tags::WritesetSession => applied.session_parent,
-        };
-        if parent > committed || rounds.is_full() {
+        if !may_join(applied, committed, tags) || rounds.is_full() {
             rounds.end(0.0);
             committed = number - 1;
         }

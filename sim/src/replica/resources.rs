@@ -57,7 +57,7 @@ pub(super) struct Pool {
     free_us: Vec<f64>,
     busy_us: Vec<f64>,
     shares: Vec<u64>,
-    /// Idle by number; the others by when they are free.
+    /// Idle, as far as was asked, by number; the others by when they are free.
     idle: BinaryHeap<Reverse<u32>>,
     busy: BinaryHeap<Reverse<(u64, u32)>>,
 }
@@ -77,20 +77,22 @@ impl Pool {
         self.free_us.len()
     }
 
-    /// The idle worker of the lowest number at `at`, else the one that is free first: (worker, when).
+    /// The idle worker of the lowest number at `at`, else the one that is free first: (worker, when). Times may go back and forth.
     pub fn next_idle(&mut self, at: f64) -> (usize, f64) {
         let now = ticks(at);
-        while let Some(&Reverse((free, worker))) = self.busy.peek() {
-            if free > now && !self.idle.is_empty() {
-                break;
-            }
+        while let Some(&Reverse((_, worker))) = self.busy.peek().filter(|Reverse((free, _))| *free <= now) {
             self.busy.pop();
             self.idle.push(Reverse(worker));
-            if free > now {
-                break;
-            }
         }
-        let worker = self.idle.pop().map_or(0, |Reverse(worker)| worker as usize);
+        while let Some(Reverse(worker)) = self.idle.pop() {
+            let free = ticks(self.free_of(worker as usize));
+            if free <= now {
+                return (worker as usize, at.max(self.free_of(worker as usize)));
+            }
+            // Somebody later has asked for it, and did not take it.
+            self.busy.push(Reverse((free, worker)));
+        }
+        let worker = self.busy.pop().map_or(0, |Reverse((_, worker))| worker as usize);
         (worker, at.max(self.free_of(worker)))
     }
 

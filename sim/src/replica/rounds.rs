@@ -1,7 +1,9 @@
 //! Workers of a server in step: they execute together, then share the syncs of one group commit.
 
+use super::costs::Costs;
+use super::outcome::{Outcome, Waits};
 use super::resources::{Cores, Pool};
-use super::{Applied, Costs, Outcome, Trace, Waits};
+use super::trace::{Applied, Trace};
 
 #[derive(Debug)]
 pub(super) struct Rounds<'a> {

@@ -89,9 +89,9 @@ fn a_failure_after_the_place_was_taken_stops() {
     assert!(matches!(outputs.as_slice(), [Output::Grant { .. }, Output::Stop(_)]), "{outputs:?}");
 }
 
-/// The progress on the target stays below islands of an earlier run until the next group moves it past them.
+/// The progress on the target stays below committed ranges of an earlier run until the next group moves it past them.
 #[test]
-fn islands_in_preserved_order() {
+fn committed_ranges_in_preserved_order() {
     let specs: Vec<Spec> = (0..6).map(|_| simple(&[])).collect();
     let durable = BTreeSet::from([1, 3, 4]);
     let mut world = World::resumed(&specs, CommitOrder::Preserve, Grouping::Auto, 2, false, durable, 0);
@@ -117,9 +117,9 @@ fn how_far_the_others_ran_ahead() {
     assert_eq!(world.scheduler.outstanding(), 0);
 }
 
-/// Killed before the mark was moved past islands that touch it: the next run must still ask for transactions.
+/// Killed before the mark was moved past committed ranges that touch it: the next run must still ask for transactions.
 #[test]
-fn islands_that_touch_the_mark() {
+fn committed_ranges_that_touch_the_mark() {
     let config = Config::new(1, CommitOrder::Relaxed, Limits::new(Grouping::Auto), 1);
     let scheduler = Scheduler::new(config, Mark::default(), &[(1, 1), (2, 9)]);
     assert_eq!(scheduler.outstanding(), 0);
@@ -227,7 +227,7 @@ fn apart_and_in_order_without_packets() {
     assert_eq!(dispatched, [(1, 1, true), (2, 2, false), (3, 3, false)]);
 }
 
-/// Committed by an earlier run, which is only found out when it comes by; an island may say it, too.
+/// Committed by an earlier run, which is only found out when it comes by; a committed range may say it, too.
 #[test]
 fn what_the_target_has_does_not_run_again() {
     for order in [CommitOrder::Relaxed, CommitOrder::Preserve] {

@@ -2,7 +2,7 @@
 //!
 //! Each cost is found from the measurement that depends on it most, with the models themselves: what a number means is what the model does with it.
 
-use sim::replica::{Applied, Costs, Model, Tags, Trace};
+use sim::replica::{Applied, Costs, Model, Prepared, Tags, Trace};
 
 use super::server::ROWS_EACH;
 use super::{Measured, SESSIONS};
@@ -16,11 +16,6 @@ const STEPS: u32 = 60;
 
 fn free(rows: u32) -> Trace {
     Trace { transactions: vec![Applied { rows, ..Applied::default() }; SIMULATED], ..Trace::default() }
-}
-
-/// Microseconds of a transaction.
-fn each(model: Model, trace: &Trace, costs: &Costs, workers: usize) -> f64 {
-    model.run(trace, costs, workers).seconds * 1e6 / trace.transactions.len() as f64
 }
 
 /// How far off, in either direction.
@@ -67,13 +62,13 @@ fn server(measured: &Measured, costs: &Costs) -> Costs {
             ..*costs
         }
     };
-    let model = Model::LogicalClock { tags: Tags::Source, ordered: true };
     let trace = free(0);
+    let replica = Model::LogicalClock { tags: Tags::Source, ordered: true }.prepare(&trace);
     let error = |costs: &Costs| {
         // Sessions of their own need no one to hand out work.
         let costs = Costs { dispatch_us: 0.0, ..*costs };
-        off(each(model, &trace, &costs, 4), measured.four_sessions_us)
-            + off(each(model, &trace, &costs, SESSIONS as usize), measured.sixteen_sessions_us)
+        off(replica.microseconds_each(&costs, 4), measured.four_sessions_us)
+            + off(replica.microseconds_each(&costs, SESSIONS as usize), measured.sixteen_sessions_us)
     };
     let mut best = with(fixed * 0.9, fixed * 0.01);
     for serial in [0.0, 0.01, 0.02, 0.04, 0.08, 0.12] {
@@ -89,20 +84,22 @@ fn server(measured: &Measured, costs: &Costs) -> Costs {
 
 /// Transactions by themselves: alone, in order with several workers, and in any order.
 fn heddle(measured: &Measured, costs: &mut Costs) {
-    let model = |ordered| Model::Heddle { policy: engine::policy::DEFAULT, grouping: false, ordered };
     let trace = free(1);
-    let tried = |costs: &Costs, set: &dyn Fn(&mut Costs), ordered, workers| {
+    let replica = |ordered| Model::Heddle { policy: engine::policy::DEFAULT, grouping: false, ordered }.prepare(&trace);
+    let (ordered, relaxed) = (replica(true), replica(false));
+    let tried = |costs: &Costs, set: &dyn Fn(&mut Costs), replica: &Prepared<'_>, workers| {
         let mut costs = *costs;
         set(&mut costs);
-        each(model(ordered), &trace, &costs, workers)
+        replica.microseconds_each(&costs, workers)
     };
     let most = 4.0 * measured.heddle_us.max(measured.heddle_four_us).max(measured.heddle_relaxed_four_us);
     costs.turn_us = 0.0;
-    costs.heddle_us = nearest(most, |us| off(tried(costs, &|costs| costs.heddle_us = us, true, 1), measured.heddle_us));
+    costs.heddle_us =
+        nearest(most, |us| off(tried(costs, &|costs| costs.heddle_us = us, &ordered, 1), measured.heddle_us));
     costs.turn_us =
-        nearest(most, |us| off(tried(costs, &|costs| costs.turn_us = us, true, 4), measured.heddle_four_us));
+        nearest(most, |us| off(tried(costs, &|costs| costs.turn_us = us, &ordered, 4), measured.heddle_four_us));
     costs.relaxed_us = nearest(most, |us| {
-        let run = |workers| tried(costs, &|costs| costs.relaxed_us = us, false, workers);
+        let run = |workers| tried(costs, &|costs| costs.relaxed_us = us, &relaxed, workers);
         off(run(4), measured.heddle_relaxed_four_us) + off(run(16), measured.heddle_relaxed_sixteen_us)
     });
 }
@@ -111,26 +108,30 @@ fn heddle(measured: &Measured, costs: &mut Costs) {
 fn grouped(measured: &Measured, costs: &mut Costs) {
     let rows = f64::from(ROWS_EACH);
     costs.group_row_us = ((measured.grouped_twenty_rows_us - measured.grouped_us) / (rows - 1.0)).max(0.5);
-    let model = Model::Heddle { policy: engine::policy::DEFAULT, grouping: true, ordered: true };
     // A target transaction like any other, but for what is in it.
     costs.group_us = costs.transaction_us + costs.heddle_us;
     let transactions = vec![Applied { rows: 1, ..Applied::default() }; SIMULATED_GROUPED];
     let trace = Trace { transactions, ..Trace::default() };
+    let replica = Model::Heddle { policy: engine::policy::DEFAULT, grouping: true, ordered: true }.prepare(&trace);
     costs.feed_share = 0.0;
     let most = 2.0 * measured.grouped_us;
     costs.group_transaction_us = nearest(most, |us| {
-        off(each(model, &trace, &Costs { group_transaction_us: us, ..*costs }, 1), measured.grouped_us)
+        off(replica.microseconds_each(&Costs { group_transaction_us: us, ..*costs }, 1), measured.grouped_us)
     });
     costs.merged_row_us =
         (measured.grouped_merged_us - costs.group_transaction_us).clamp(0.1, costs.group_row_us.max(0.1));
     costs.feed_share = nearest(1.0, |share| {
-        off(each(model, &trace, &Costs { feed_share: share, ..*costs }, 4), measured.grouped_four_us)
+        off(replica.microseconds_each(&Costs { feed_share: share, ..*costs }, 4), measured.grouped_four_us)
     });
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn each(model: Model, trace: &Trace, costs: &Costs, workers: usize) -> f64 {
+        model.prepare(trace).microseconds_each(costs, workers)
+    }
 
     /// What would be measured where things cost this much.
     fn measured(costs: &Costs) -> Measured {

@@ -1,41 +1,61 @@
-//! Heddle: transactions one by one, or many in one target transaction.
+//! Who begins when, with so many workers: transactions one by one, or many in one target transaction.
+//!
+//! It stands for the engine's scheduler, and models of it that a transaction begins when its placement lets it and a worker is
+//! idle, in the order of the stream. It leaves out: in the source's order a transaction that waits keeps its worker; a
+//! group takes what waits when it is formed (here there is always more), and grows and shrinks with its pace; small
+//! transactions in packets; retries but for one rolled back speculation.
 
 use engine::schedule::{ROWS_MAX, TRANSACTIONS_MAX};
 
-use super::Policy;
-use super::mysql::Commits;
-use super::policy::Past;
-use super::resources::{Cores, Pool};
-use super::{Applied, Costs, Outcome, Trace, Waits};
+use super::past::Past;
+use super::placements::Placements;
+use crate::replica::commit::Commits;
+use crate::replica::costs::Costs;
+use crate::replica::outcome::{Outcome, Waits};
+use crate::replica::resources::{Cores, Pool};
+use crate::replica::trace::{Applied, Trace};
 
 /// How far ahead of the first that has not committed others are looked at.
 const AHEAD: usize = 10_000;
 
-/// Until a lock wait of an optimistic policy is noticed.
+/// Until a lock wait of a speculative policy is noticed.
 const NOTICED_US: f64 = 10_000.0;
 
+/// What is applied, and how.
+pub(in crate::replica) struct Replica<'a> {
+    pub trace: &'a Trace,
+    pub placements: &'a Placements,
+    pub costs: &'a Costs,
+    pub workers: usize,
+    /// Commits are in the source's order.
+    pub ordered: bool,
+}
+
 /// Each transaction by itself: statements, their answer, then the commit.
-pub(super) fn single(trace: &Trace, costs: &Costs, workers: usize, policy: Policy, ordered: bool) -> Outcome {
+pub(in crate::replica) fn single(replica: &Replica<'_>) -> Outcome {
+    run_single(replica, |_, _| ())
+}
+
+/// `each` hears when each transaction began and was done.
+pub(super) fn run_single(replica: &Replica<'_>, mut each: impl FnMut(f64, f64)) -> Outcome {
+    let Replica { trace, placements, costs, workers, ordered } = *replica;
     let mut pool = Pool::new(workers);
     let mut cores = Cores::new(costs.cores);
     let mut commits = Commits::from_outside(costs, ordered, workers);
     let own_us = if ordered { costs.heddle_us } else { costs.relaxed_us };
-    let mut past = Past::new(trace, policy);
+    let mut past = Past::new(trace);
     let (mut now, mut floor, mut waits, mut conflicts) = (0.0_f64, 0.0_f64, Waits::default(), 0);
-    for (index, applied) in trace.transactions.iter().enumerate() {
+    for (index, (applied, (placed, predecessors))) in trace.transactions.iter().zip(placements.iter()).enumerate() {
         now = cores.charge(now, costs.dispatching(applied));
         now = now.max(index.checked_sub(AHEAD).map_or(0.0, |far| past.done_at(far)));
-        let after = floor.max(past.after(applied));
-        if past.blocks() {
-            now = now.max(after);
-        }
+        let after = floor.max(past.after(placed, predecessors));
         let (worker, begin) = pool.next_idle(now.max(after));
         let (processor, pages) = costs.execution(applied);
         let processor = processor + own_us + commits.before_us(costs);
         let mut executed = cores.run(begin, processor) + pages + costs.round_trip_us;
         waits.work_us += processor;
         waits.machine_us += executed - begin - processor;
-        if policy.speculates() && past.followed(applied) > begin {
+        if placed.speculative && past.followed(applied) > begin {
             // Rolled back when it is noticed; runs again when all before have committed.
             conflicts += 1;
             let again = cores.run(past.all().max(begin + NOTICED_US), processor) + pages + costs.round_trip_us;
@@ -45,7 +65,8 @@ pub(super) fn single(trace: &Trace, costs: &Costs, workers: usize, policy: Polic
         }
         let done = commits.commit(executed, &mut waits, &mut cores);
         pool.occupy(worker, begin, done);
-        past.note(applied, executed, done);
+        past.add(executed, done);
+        each(begin, done);
         if applied.barrier {
             floor = past.all();
         }
@@ -55,46 +76,50 @@ pub(super) fn single(trace: &Trace, costs: &Costs, workers: usize, policy: Polic
     outcome
 }
 
-/// Groups of consecutive transactions. By the rows, what nothing uncommitted touches is applied at once, the others after the
-/// commit that they wait for; with the other policies a group waits as a whole.
-pub(super) fn grouped(trace: &Trace, costs: &Costs, workers: usize, policy: Policy, ordered: bool) -> Outcome {
+/// Groups of consecutive transactions. With a policy that knows rows, transactions that nothing uncommitted touches are applied at
+/// once, the others after the commit that they wait for; with other policies a group waits as a whole.
+pub(in crate::replica) fn grouped(replica: &Replica<'_>) -> Outcome {
+    let Replica { trace, placements, costs, workers, ordered } = *replica;
     let mut pool = Pool::new(workers);
     let mut cores = Cores::new(costs.cores);
     let mut commits = Commits::from_outside(costs, ordered, workers);
-    let mut past = Past::new(trace, policy);
+    let mut past = Past::new(trace);
     let (mut now, mut waits, mut conflicts) = (0.0_f64, Waits::default(), 0);
     let mut rest = trace.transactions.as_slice();
+    let mut placed_next = placements.iter();
     let mut first_number = 1_u32;
     while !rest.is_empty() {
         let (group, behind) = rest.split_at(group_length(rest).min(rest.len()));
         rest = behind;
-        let alone = group.iter().any(|applied| applied.barrier);
+        let is_barrier = group.iter().any(|applied| applied.barrier);
         let load = Load::of(group, trace, first_number, costs);
         // Decoding, keys and placement are the feeder's, of which there is one.
         now = cores.charge(now, load.processor_us * costs.feed_share);
-        let by_row = policy.name == "writeset" && !alone;
-        let whole = if by_row { 0.0 } else { group.iter().map(|applied| past.after(applied)).fold(0.0, f64::max) };
-        if past.blocks() {
-            now = now.max(whole);
+        let (mut speculative, mut whole) = (false, 0.0_f64);
+        for (placed, predecessors) in placed_next.by_ref().take(group.len()) {
+            speculative |= placed.speculative;
+            whole = whole.max(past.after(placed, predecessors));
         }
+        let by_row = placements.by_row && !is_barrier;
+        let whole = if by_row { 0.0 } else { whole };
         let (worker, begin) = pool.next_idle(now.max(whole));
         let blocked = |applied: &Applied| past.followed(applied) > begin;
-        let held = if by_row {
+        let deferred = if by_row {
             Load::of(group.iter().filter(|applied| blocked(applied)), trace, first_number, costs)
         } else {
             Load::default()
         };
         let fixed = (costs.group_us + commits.before_us(costs)).max(0.0);
-        let ahead = fixed.max(load.source_us) + load.processor_us - held.processor_us;
-        let mut executed = cores.run(begin, ahead) + load.pages_us - held.pages_us + costs.round_trip_us;
-        waits.work_us += ahead + held.processor_us;
-        if held.processor_us > 0.0 {
+        let ahead = fixed.max(load.source_us) + load.processor_us - deferred.processor_us;
+        let mut executed = cores.run(begin, ahead) + load.pages_us - deferred.pages_us + costs.round_trip_us;
+        waits.work_us += ahead + deferred.processor_us;
+        if deferred.processor_us > 0.0 {
             let after = group.iter().map(|applied| past.followed(applied)).fold(0.0, f64::max);
             let from = executed.max(after);
             waits.order_us += from - executed;
-            executed = cores.run(from, held.processor_us) + held.pages_us;
+            executed = cores.run(from, deferred.processor_us) + deferred.pages_us;
         }
-        if policy.speculates() && group.iter().any(blocked) {
+        if speculative && group.iter().any(blocked) {
             conflicts += group.len() as u64;
             let again = cores.run(past.all().max(begin + NOTICED_US), ahead) + load.pages_us;
             waits.order_us += (again - executed - ahead).max(0.0);
@@ -103,11 +128,11 @@ pub(super) fn grouped(trace: &Trace, costs: &Costs, workers: usize, policy: Poli
         }
         let done = commits.commit(executed, &mut waits, &mut cores);
         pool.occupy(worker, begin, done);
-        if alone {
+        if is_barrier {
             now = now.max(done);
         }
-        for applied in group {
-            past.note(applied, executed, done);
+        for _ in group {
+            past.add(executed, done);
         }
         first_number += group.len() as u32;
     }
