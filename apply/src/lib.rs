@@ -6,6 +6,7 @@
 
 pub mod checks;
 pub mod definitions;
+mod lock;
 pub mod mysql;
 pub mod retry;
 pub mod row_text;

@@ -19,9 +19,9 @@ use super::state::{self, Phase, Place, Record, Saved};
 use super::takeover;
 use crate::report::out::chain;
 use apply::Target;
-use apply::mysql::MySqlTarget;
 use apply::mysql::progress::SCHEMA;
 use apply::mysql::server::sql::quote;
+use apply::mysql::{Logged, MySqlTarget};
 
 /// The name of our channel for native replication's.
 pub fn progress_channel(native: &str) -> String {
@@ -152,7 +152,8 @@ impl<'a> Rescue<'a> {
     }
 
     pub(super) fn target(&self) -> Result<MySqlTarget> {
-        Ok(MySqlTarget::connect_as_replica(self.request.replica.clone(), &self.progress, self.logged)?)
+        let logged = if self.logged { Logged::Yes } else { Logged::No };
+        Ok(MySqlTarget::connect_as_replica(self.request.replica.clone(), &self.progress, logged)?)
     }
 
     /// After something that took long: the replica may have been restarted.

@@ -3,8 +3,8 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use super::Name;
 use super::definition::Definition;
+use crate::mysql::rows::by_name::Name;
 
 /// Columns of all that is held, some 100 bytes each: of 50,000 ordinary tables, or of 1,000 as wide as they can be.
 const COLUMNS_MAX: usize = 500_000;

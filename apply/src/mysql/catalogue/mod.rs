@@ -10,6 +10,7 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use binlog::{ColumnKind, Flavour, TableMap};
+use engine::failure::Failure;
 use engine::keys::KeyClass;
 use engine::redefined::{Redefined, may_name};
 use engine::schema::{
@@ -20,11 +21,13 @@ use wire::Connection;
 use self::definition::Definition;
 use self::held::Held;
 use self::relations::{Relation, Relations};
-use super::Shared;
 use super::rows::ambiguous_rows;
-use crate::mysql::rows::by_name::Name;
-use crate::mysql::rows::sequences::Sequence;
-use crate::mysql::server::sql::quote;
+use super::rows::by_name::Name;
+use super::rows::quirks::TableQuirks;
+use super::rows::sequences::Sequence;
+use super::server::sql::quote;
+use super::session::channel::ChannelContext;
+use crate::retry::until_reached;
 
 pub struct MySqlCatalogue {
     connection: Connection,
@@ -37,8 +40,23 @@ pub struct MySqlCatalogue {
     relations: Option<Arc<Relations>>,
     /// The tables whose foreign keys are to be read again.
     changed: HashSet<Name>,
-    /// Where what sessions have to know is noted.
-    shared: Option<Arc<Shared>>,
+    /// Where what writing rows has to know is put; `None`: nothing has to be known.
+    quirks: Option<Arc<TableQuirks>>,
+    /// Transactions get the source's GTIDs.
+    keeps_gtids: bool,
+}
+
+/// The channel's catalogue of its target. On MariaDB it finds out what writing rows has to know of some tables.
+pub fn of_channel(channel: &Arc<ChannelContext>) -> Result<MySqlCatalogue, Failure> {
+    let connection = channel.connector.connect()?;
+    let own = Arc::clone(channel);
+    let reconnect = move || until_reached(|| own.connector.connect()).map_err(|failure| failure.message);
+    let mut catalogue = MySqlCatalogue::new(connection, Box::new(reconnect));
+    if channel.info().flavour == Flavour::MariaDb {
+        catalogue.quirks = Some(Arc::clone(&channel.quirks));
+        catalogue.keeps_gtids = channel.gtids.are_preserved();
+    }
+    Ok(catalogue)
 }
 
 /// Schemas that are looked at for more.
@@ -60,14 +78,9 @@ impl MySqlCatalogue {
             definitions: Held::default(),
             relations: None,
             changed: HashSet::new(),
-            shared: None,
+            quirks: None,
+            keeps_gtids: false,
         }
-    }
-
-    /// For sessions of a MariaDB target, see [`super::by_name`].
-    pub fn noting_for_sessions(mut self, shared: Arc<Shared>) -> Self {
-        self.shared = (shared.info.flavour == Flavour::MariaDb).then_some(shared);
-        self
     }
 
     fn id(&mut self, name: &Name) -> TableId {
@@ -102,7 +115,7 @@ impl MySqlCatalogue {
                 definition.columns.len()
             ));
         }
-        self.note_for_sessions(name, &definition, width)?;
+        self.set_quirks(name, &definition, width)?;
         self.check_case(name)?;
         let relations = self.relations()?;
         let mut cause = definition.cause;
@@ -138,7 +151,7 @@ impl MySqlCatalogue {
             // sets the same values.
             alone: definition
                 .alone
-                .filter(|why| *why != Alone::Sequence || self.keeps_gtids())
+                .filter(|why| *why != Alone::Sequence || self.keeps_gtids)
                 .or_else(|| history::is_made_here(definition.row_end, width).then_some(Alone::TimeHistory)),
             timed: definition.timed.clone(),
             lookup_columns: definition.lookup_columns().filter(|_| !has_relations),
@@ -159,10 +172,6 @@ impl MySqlCatalogue {
         Err("the source's name has capitals, the target (lower_case_table_names) does not tell them from small letters, and the table is in a foreign key there, \
              which would not be seen: rename the table on the source in small letters, or drop its foreign keys on the target"
             .to_owned())
-    }
-
-    fn keeps_gtids(&self) -> bool {
-        self.shared.as_ref().is_some_and(|shared| shared.sets_gtid())
     }
 
     /// MariaDB's own format of before MySQL 5.6 has types that say nothing of a fraction: values would be taken for longer or shorter ones.
@@ -192,12 +201,10 @@ impl MySqlCatalogue {
         ))
     }
 
-    fn note_for_sessions(&mut self, name: &Name, definition: &Definition, width: usize) -> Result<(), String> {
-        let Some(shared) = self.shared.clone() else { return Ok(()) };
-        shared.sequences.set(name, (definition.alone == Some(Alone::Sequence)).then_some(Sequence));
-        if let Some(row_ends) = &shared.row_ends {
-            row_ends.set(name, definition.row_end);
-        }
+    fn set_quirks(&mut self, name: &Name, definition: &Definition, width: usize) -> Result<(), String> {
+        let Some(quirks) = self.quirks.clone() else { return Ok(()) };
+        quirks.sequences.set(name, (definition.alone == Some(Alone::Sequence)).then_some(Sequence));
+        quirks.set_row_end(name, definition.row_end);
         let uncertain = |key: &UniqueKey| {
             let part = |part: &KeyPart| {
                 part.column >= width || definition.columns.get(part.column).is_none_or(|column| column.nullable)
@@ -206,7 +213,7 @@ impl MySqlCatalogue {
         };
         let may_be = !definition.unique_keys.is_empty() && definition.unique_keys.iter().all(uncertain);
         let lookup = if may_be { ambiguous_rows::read(&mut |sql| self.rows(sql), name, width)? } else { None };
-        shared.lookups.set(name, lookup);
+        quirks.lookups.set(name, lookup);
         Ok(())
     }
 
@@ -220,8 +227,8 @@ impl MySqlCatalogue {
         self.definitions = Held::default();
         self.relations = None;
         self.changed.clear();
-        if let Some(shared) = &self.shared {
-            shared.forget_tables(|_| true);
+        if let Some(quirks) = &self.quirks {
+            quirks.forget(|_| true);
         }
     }
 
@@ -383,8 +390,8 @@ impl Catalogue for MySqlCatalogue {
         } else {
             self.tables.retain(|_, table| !names.iter().any(|named| may_name(named, &table.schema, &table.name)));
         }
-        if let Some(shared) = &self.shared {
-            shared.forget_tables(is_one);
+        if let Some(quirks) = &self.quirks {
+            quirks.forget(is_one);
         }
     }
 }

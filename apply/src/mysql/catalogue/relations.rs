@@ -5,7 +5,7 @@ use std::collections::{HashMap, HashSet};
 use engine::schema::Column;
 use wire::Row;
 
-use super::Name;
+use crate::mysql::rows::by_name::Name;
 use crate::mysql::server::sql::quote;
 
 /// One foreign key.

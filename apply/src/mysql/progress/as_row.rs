@@ -1,7 +1,7 @@
-//! Progress noted as a row of the same `BINLOG` statement as the rows that it is about: no statement of its own.
+//! Progress recorded as one more row beside the rows that it is about: no statement of its own.
 //!
-//! Such a row is not compared with the lease. It need not be: the connection it comes over was taken over with its number
-//! by this process, after the lease, or is ended by its successor before that reads what is committed (`session`).
+//! Such a row is not compared with the lease. It need not be: this process took its connection's number over after the lease, and a successor
+//! ends the connection before it reads what is committed (`session/lease.rs`).
 
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -14,8 +14,8 @@ use engine::failure::Failure;
 use engine::progress::Mark;
 use wire::{Connection, Row};
 
+use super::tables::SCHEMA;
 use crate::Range;
-use crate::mysql::progress::statements::SCHEMA;
 use crate::mysql::server::errors::{FENCE_COLUMN, failed};
 
 /// `VARCHAR(64)` in utf8mb4: its length in bytes, which takes two bytes in a row.
@@ -85,43 +85,43 @@ impl OwnTable {
     }
 }
 
-/// Rows of one session.
+/// The rows that one connection records progress with.
 #[derive(Debug)]
-pub struct Notes {
-    islands: OwnTable,
+pub struct ProgressRows {
+    ranges: OwnTable,
     progress: Option<Arc<ProgressTable>>,
     /// The channel as a key, and the row after.
     before: Vec<u8>,
     after: Vec<u8>,
 }
 
-/// Who notes it.
+/// Who records it.
 #[derive(Clone, Copy, Debug)]
-pub struct By<'a> {
+pub struct RecordedBy<'a> {
     pub channel: &'a str,
     pub worker: usize,
     pub epoch: u64,
 }
 
-impl Notes {
+impl ProgressRows {
     pub fn new(progress: Option<Arc<ProgressTable>>) -> Self {
         let number = Column::new(ColumnKind::LONGLONG, 0, false);
         let channel = Column::new(ColumnKind::VARCHAR, CHANNEL_BYTES, false);
         let worker = Column::new(ColumnKind::SHORT, 0, false);
         let columns = [channel, number.clone(), number.clone(), number, worker];
         let all = || Bitmap::full(columns.len());
-        let islands = OwnTable::new("islands", &columns, all(), all());
-        Self { islands, progress, before: Vec::new(), after: Vec::new() }
+        let ranges = OwnTable::new("islands", &columns, all(), all());
+        Self { ranges, progress, before: Vec::new(), after: Vec::new() }
     }
 
     /// The row that says that the range is committed. `None`: it has to be a statement.
-    pub fn row(&mut self, by: By<'_>, range: Range<'_>, like: &Batch<'_>) -> Option<Batch<'_>> {
-        let Self { islands, progress, before, after } = self;
+    pub fn row(&mut self, by: RecordedBy<'_>, range: Range<'_>, like: &Batch<'_>) -> Option<Batch<'_>> {
+        let Self { ranges, progress, before, after } = self;
         before.clear();
         after.clear();
         if range.is_committed_range() {
-            put_island(by, range, after);
-            return Some(islands.batch(RowsKind::Write, Images { before, after }, like));
+            put_committed_range(by, range, after);
+            return Some(ranges.batch(RowsKind::Write, Images { before, after }, like));
         }
         let progress = progress.as_ref()?;
         put_key(by.channel, before);
@@ -145,7 +145,7 @@ fn put_key(channel: &str, out: &mut Vec<u8>) {
     put_text(channel, out);
 }
 
-fn put_island(by: By<'_>, range: Range<'_>, out: &mut Vec<u8>) {
+fn put_committed_range(by: RecordedBy<'_>, range: Range<'_>, out: &mut Vec<u8>) {
     out.push(no_nulls(5));
     put_text(by.channel, out);
     for number in [range.first, range.mark.seq, by.epoch] {

@@ -3,11 +3,12 @@
 use engine::failure::{Failure, FailureKind};
 use wire::{Connection, Row};
 
+use super::intent::Intent;
+use super::statements::{MARK_COLUMNS, read_mark};
+use super::tables::SCHEMA;
 use crate::Opened;
-use crate::mysql::progress::statements::{MARK_COLUMNS, SCHEMA, read_mark};
 use crate::mysql::server::errors::{FENCE_COLUMN, NOT_THERE, failed};
 use crate::mysql::server::sql::quote;
-use crate::mysql::statements::exactly_once::Intent;
 
 pub struct Found {
     pub opened: Opened,
@@ -27,7 +28,7 @@ pub fn read(connection: &mut Connection, channel: &str) -> Result<Option<Found>,
         row => row.map_err(failed)?,
     };
     let Some(row) = row else { return Ok(None) };
-    let islands = connection
+    let ranges = connection
         .rows(format!("SELECT first_seq,last_seq FROM {SCHEMA}.islands WHERE channel={channel} ORDER BY first_seq"))
         .map_err(failed)?;
     let bad = |why: String| Failure::new(FailureKind::Refused, format!("{SCHEMA}.progress: {why}"));
@@ -36,8 +37,8 @@ pub fn read(connection: &mut Connection, channel: &str) -> Result<Option<Found>,
     let text = row.text(6).map_err(failed)?;
     let intent = text.map(Intent::required).transpose()?;
     let mut opened = Opened { intent: text.map(str::to_owned), ..Opened::default() };
-    for island in &islands {
-        let (first, last) = (number(island, 0)?, number(island, 1)?);
+    for range in &ranges {
+        let (first, last) = (number(range, 0)?, number(range, 1)?);
         if last > mark.seq {
             opened.committed_ranges.push((first, last));
         }

@@ -1,92 +1,21 @@
-//! What the target remembers: the tables `heddle.progress` and `heddle.islands`, and the statements on them.
+//! The statements on the tables of a channel.
 //!
-//! Every statement that notes progress is a compare-and-set that fails, and with it the target transaction: the fence
-//! column is set to NULL, which its definition forbids, unless the lease and the low water are what this process
-//! knows. So a process that was taken for dead can never commit after its successor has read where to go on. (`note` has
-//! rows instead of statements; there the successor ends the connections that could still commit.)
+//! Every statement that records progress is a compare-and-set. The fence column is set to NULL, which its definition forbids, unless the lease
+//! and the low water are what this process knows: then the statement fails, and the target transaction with it. So a process that was taken
+//! for dead can never commit after its successor has read where to go on. (Progress as a row, `as_row.rs`, has no such check. There the
+//! successor ends the connections that could still commit.)
 
 use binlog::LogPosition;
 use binlog::gtids::GtidState;
 use engine::Seq;
+use engine::failure::{Failure, FailureKind};
 use engine::progress::Mark;
+use wire::Connection;
 
-use crate::Range;
+use super::tables::SCHEMA;
 use crate::mysql::server::errors::FENCE_COLUMN;
 use crate::mysql::server::sql::quote;
-use crate::mysql::xa::deferred;
-
-pub const SCHEMA: &str = "heddle";
-/// The tables that [`create`] makes; each has a column `channel`.
-pub const TABLES: [&str; 5] = ["progress", "islands", "leases", "branches", "kept_branches"];
-
-/// Statements that make the bookkeeping tables. They name columns, so that a later version can add some.
-pub fn create() -> Vec<String> {
-    vec![
-        format!("CREATE DATABASE IF NOT EXISTS {SCHEMA}"),
-        format!(
-            "CREATE TABLE IF NOT EXISTS {SCHEMA}.progress (\
-             channel VARCHAR(64) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NOT NULL PRIMARY KEY, \
-             {FENCE_COLUMN} BIGINT UNSIGNED NOT NULL, \
-             seq BIGINT UNSIGNED NOT NULL, \
-             source_file VARCHAR(512) NOT NULL, \
-             source_position BIGINT UNSIGNED NOT NULL, \
-             gtids LONGTEXT NOT NULL, \
-             commit_time_us BIGINT UNSIGNED NOT NULL, \
-             applied_at TIMESTAMP(6) NOT NULL DEFAULT CURRENT_TIMESTAMP(6) ON UPDATE CURRENT_TIMESTAMP(6), \
-             source VARCHAR(255) NOT NULL, \
-             owner VARCHAR(255) NOT NULL, \
-             started BOOLEAN NOT NULL DEFAULT 0, \
-             intent LONGTEXT NULL\
-             ) ENGINE=InnoDB"
-        ),
-        format!(
-            "CREATE TABLE IF NOT EXISTS {SCHEMA}.islands (\
-             channel VARCHAR(64) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NOT NULL, \
-             first_seq BIGINT UNSIGNED NOT NULL, \
-             last_seq BIGINT UNSIGNED NOT NULL, \
-             {FENCE_COLUMN} BIGINT UNSIGNED NOT NULL, \
-             {WORKER_COLUMN}, \
-             {ISLANDS_KEY}\
-             ) ENGINE=InnoDB"
-        ),
-        format!(
-            "CREATE TABLE IF NOT EXISTS {SCHEMA}.leases (\
-             channel VARCHAR(64) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NOT NULL PRIMARY KEY, \
-             {FENCE_COLUMN} BIGINT UNSIGNED NOT NULL\
-             ) ENGINE=InnoDB"
-        ),
-        create_branches(),
-        deferred::create(),
-    ]
-}
-
-/// Workers note their islands in pages of their own: in one they would wait for each other. 0 where a statement notes it.
-const WORKER_COLUMN: &str = "worker SMALLINT UNSIGNED NOT NULL DEFAULT 0";
-const ISLANDS_KEY: &str = "PRIMARY KEY (channel, worker, first_seq)";
-
-/// Asks whether the table of islands knows workers, which that of the first versions did not: 1 or 0.
-pub fn has_workers() -> String {
-    format!(
-        "SELECT COUNT(*) FROM information_schema.COLUMNS WHERE TABLE_SCHEMA='{SCHEMA}' AND TABLE_NAME='islands' AND COLUMN_NAME='worker'"
-    )
-}
-
-/// Gives the table of islands what it lacks then.
-pub fn add_workers() -> String {
-    format!("ALTER TABLE {SCHEMA}.islands ADD COLUMN {WORKER_COLUMN}, DROP PRIMARY KEY, ADD {ISLANDS_KEY}")
-}
-
-/// Marks of prepared XA branches that changed nothing, or may have, until their XA COMMIT or XA ROLLBACK comes by. Channels of an
-/// earlier version do not have the table yet.
-pub fn create_branches() -> String {
-    format!(
-        "CREATE TABLE IF NOT EXISTS {SCHEMA}.branches (\
-         channel VARCHAR(64) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NOT NULL, \
-         xid VARCHAR(300) CHARACTER SET ascii COLLATE ascii_bin NOT NULL, \
-         PRIMARY KEY (channel, xid)\
-         ) ENGINE=InnoDB"
-    )
-}
+use crate::{Range, RecordedAs};
 
 /// The statements of one channel under one lease.
 #[derive(Clone, Debug)]
@@ -100,12 +29,22 @@ impl Statements {
         quote(&self.channel)
     }
 
-    /// That a range is committed.
-    pub fn note(&self, range: Range<'_>) -> String {
-        match range.is_committed_range() {
-            true => self.island(range.first, range.mark.seq),
-            false => self.advance(range.before, range.mark),
+    /// Records that a range is committed.
+    pub fn record(&self, range: Range<'_>) -> String {
+        match range.recorded_as {
+            RecordedAs::CommittedRange => self.committed_range(range.first, range.mark.seq),
+            RecordedAs::LowWater => self.advance(range.before, range.mark),
         }
+    }
+
+    /// What it means that the row to be changed was not there.
+    pub fn not_recorded(&self, range: Range<'_>) -> Failure {
+        let (channel, last) = (self.channel(), range.mark.seq);
+        let message = format!(
+            "the row of channel {channel} in {SCHEMA}.progress is gone; the transactions up to {last} are committed but not recorded"
+        );
+        Failure::new(FailureKind::Fenced, message)
+            .remedy("find out who removed it; restore it from the last `heddle status`, or load the target anew")
     }
 
     /// Moves the low water from `before` to the mark. SYSDATE, since row events set the session's NOW to the source's time.
@@ -123,7 +62,7 @@ impl Statements {
 
     /// With relaxed order: `first..=last` is committed. The lease is locked shared until the commit, so that a successor
     /// that takes it over waits and then sees this row.
-    fn island(&self, first: Seq, last: Seq) -> String {
+    fn committed_range(&self, first: Seq, last: Seq) -> String {
         format!(
             "INSERT INTO {SCHEMA}.islands (channel,first_seq,last_seq,{FENCE_COLUMN}) VALUES ({channel},{first},{last},\
              (SELECT IF({FENCE_COLUMN}={epoch},{epoch},NULL) FROM {SCHEMA}.leases WHERE channel={channel} LOCK IN SHARE MODE))",
@@ -132,8 +71,8 @@ impl Statements {
         )
     }
 
-    /// Before a statement that commits by itself: which, and how to tell whether it was executed (empty: none is). `before`: the low
-    /// water in preserved order; with relaxed order the one that is noted runs behind.
+    /// Before a statement that commits by itself: which one, and how to tell whether it was executed. Empty: none is under way. `before`: the low
+    /// water in preserved order; with relaxed order the recorded one runs behind.
     pub fn intend(&self, before: Option<Seq>, intent: &str) -> String {
         let expected = before.map_or_else(String::new, |seq| format!(" AND seq={seq}"));
         format!(
@@ -157,8 +96,24 @@ impl Statements {
         format!("SELECT COUNT(*) FROM {SCHEMA}.branches WHERE channel={} AND xid={}", self.channel(), quote(xid))
     }
 
-    pub fn forget_islands(&self, up_to: Seq) -> String {
+    pub fn forget_committed_ranges(&self, up_to: Seq) -> String {
         format!("DELETE FROM {SCHEMA}.islands WHERE channel={} AND last_seq<={up_to}", self.channel())
+    }
+
+    /// With relaxed order: moves the low water to the mark, and forgets the committed ranges below it. After an error a transaction is open.
+    ///
+    /// The row is locked from the reading on: what a connection that was lost has sent may be executed only now.
+    pub fn checkpoint(&self, connection: &mut Connection, mark: &Mark) -> Result<(), wire::Error> {
+        connection.execute("BEGIN")?;
+        let channel = self.channel();
+        let recorded =
+            connection.scalar(format!("SELECT seq FROM {SCHEMA}.progress WHERE channel={channel} FOR UPDATE"))?;
+        let before = recorded.and_then(|text| text.parse().ok()).unwrap_or(0);
+        if before >= mark.seq {
+            return connection.execute("ROLLBACK").map(|_| ());
+        }
+        let (advance, forget) = (self.advance(before, mark), self.forget_committed_ranges(mark.seq));
+        connection.execute(format!("{advance};{forget};COMMIT")).map(|_| ())
     }
 
     pub fn start_at(&self, mark: &Mark, source: &str) -> String {

@@ -5,10 +5,10 @@ use std::collections::HashMap;
 use engine::failure::Failure;
 use wire::{ConnectOptions, Connection};
 
-use crate::mysql::progress::statements::SCHEMA;
+use super::tables::SCHEMA;
 use crate::mysql::server::errors::{NOT_THERE, code, failed};
 use crate::mysql::server::sql::quote;
-use crate::mysql::session::{ALONE, SOURCE_LOST, holders, lease_lock_name};
+use crate::mysql::session::lease::{SOURCE_LOST, STATEMENTS, holders, lease_lock_name};
 use crate::status::{ChannelStatus, InFlight, LastApplied, gaps};
 use crate::{CHANNEL_BYTES_MAX, WORKERS_MAX};
 
@@ -32,7 +32,7 @@ pub fn read(options: &ConnectOptions) -> Result<Vec<ChannelStatus>, Failure> {
         let (commit_time_us, applied_time_us, now_us) = (number(5)?, number(6)?, number(10)?);
         let lock = quote(&lease_lock_name(&channel));
         let holder = connection.scalar(format!("SELECT IS_USED_LOCK({lock})")).map_err(failed)?;
-        let islands = connection
+        let recorded = connection
             .rows(format!(
                 "SELECT first_seq, last_seq FROM {SCHEMA}.islands WHERE channel={} ORDER BY first_seq",
                 quote(&channel)
@@ -40,8 +40,8 @@ pub fn read(options: &ConnectOptions) -> Result<Vec<ChannelStatus>, Failure> {
             .map_err(failed)?;
         let low_water = number(1)?;
         let mut ranges: Vec<(u64, u64)> = Vec::new();
-        for island in &islands {
-            let (first, last): (u64, u64) = (island.required(0).map_err(failed)?, island.required(1).map_err(failed)?);
+        for range in &recorded {
+            let (first, last): (u64, u64) = (range.required(0).map_err(failed)?, range.required(1).map_err(failed)?);
             match ranges.last_mut() {
                 Some((_, end)) if end.checked_add(1) == Some(first) => *end = last,
                 _ if last > low_water => ranges.push((first, last)),
@@ -86,7 +86,7 @@ fn in_flight(connection: &mut Connection, channel: &str) -> Result<Option<Vec<In
     if channel.len() > CHANNEL_BYTES_MAX {
         return Ok(None);
     }
-    let holders = holders(connection, channel, (0..WORKERS_MAX).chain([ALONE]))?;
+    let holders = holders(connection, channel, (0..WORKERS_MAX).chain([STATEMENTS]))?;
     let rows = connection.rows(
         "SELECT p.ID, COALESCE(t.trx_rows_modified, 0), \
          IF(p.COMMAND IN ('Sleep', 'Daemon'), '', COALESCE(LEFT(LTRIM(p.INFO), 20), p.COMMAND)), \
@@ -106,7 +106,7 @@ fn in_flight(connection: &mut Connection, channel: &str) -> Result<Option<Vec<In
         let connection = field(0)?;
         let Some(&number) = workers.get(&connection) else { continue };
         found.push(InFlight {
-            worker: (number != ALONE).then_some(number),
+            worker: (number != STATEMENTS).then_some(number),
             connection,
             seconds: times.get(&connection).copied(),
             rows: field(1)?,
@@ -115,7 +115,7 @@ fn in_flight(connection: &mut Connection, channel: &str) -> Result<Option<Vec<In
         });
     }
     // By number; the one for statements comes last, as it did when they were asked for.
-    found.sort_by_key(|one| one.worker.unwrap_or(ALONE));
+    found.sort_by_key(|one| one.worker.unwrap_or(STATEMENTS));
     Ok(Some(found))
 }
 

@@ -15,8 +15,8 @@ use engine::compact::{Batch, Images};
 use engine::failure::{Failure, FailureKind};
 use wire::Row;
 
-use crate::mysql::rows::by_name::Name;
-use crate::mysql::rows::images::Shape;
+use super::by_name::Name;
+use super::images::Shape;
 use crate::mysql::server::sql::{identifier, quote};
 
 /// The indexes of one table.

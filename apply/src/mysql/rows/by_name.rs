@@ -1,11 +1,11 @@
-//! What sessions have to know of some tables, noted by the catalogue when it reads their definitions.
+//! Entries for some tables, by name.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 
 use binlog::TableMap;
 
-use crate::mysql::locked;
+use crate::lock::locked;
 
 /// Schema and table.
 pub type Name = (String, String);

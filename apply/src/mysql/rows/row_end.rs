@@ -10,7 +10,7 @@ use std::ops::Range;
 use binlog::image::RowLayout;
 use binlog::{Bitmap, ColumnKind, Corrupt, Flavour, TableMap};
 
-use crate::mysql::rows::images::Shape;
+use super::images::Shape;
 use crate::mysql::server::info::TargetInfo;
 
 /// The end of a row in a `TIMESTAMP(6)`: seconds since the epoch and microseconds, big-endian.

@@ -8,7 +8,7 @@ use engine::compact::{Batch, Images};
 use engine::failure::{Failure, FailureKind};
 use wire::Row;
 
-use crate::mysql::rows::images::Shape;
+use super::images::Shape;
 use crate::mysql::server::errors::failed;
 use crate::mysql::server::sql::identifier;
 

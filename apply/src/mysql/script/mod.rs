@@ -1,97 +1,107 @@
 //! The text of one target transaction, sent in packets of several statements.
 //!
-//! In one packet an error ends the rest of it: a COMMIT is never reached after a failed change. Between
-//! packets the answer is awaited for the same reason.
+//! In one packet an error ends the rest of it: a COMMIT is never reached after a failed change. Between packets the answer is awaited for
+//! the same reason. A script knows no statement's meaning.
 
 mod answers;
 
 use base64_simd::STANDARD;
-use engine::failure::{Failure, FailureKind};
+use engine::failure::Failure;
 use wire::{Connection, ResultSet};
 
-use crate::mysql::script::answers::await_answers;
+use self::answers::await_answers;
 use crate::mysql::server::errors::failed;
 
 /// A packet is sent once its text has this many bytes.
 const PACKET_BYTES: usize = 8 << 20;
+/// Room in a packet for the other statements beside the encoded one.
+const OTHER_STATEMENTS_BYTES: usize = 64 << 10;
+const TEXT_BYTES_MIN: usize = 1024;
+
+/// A statement whose text is base64 between two constant parts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Encoded {
+    pub before: &'static str,
+    pub after: &'static str,
+}
 
 #[derive(Debug)]
 pub struct Script {
     sql: Vec<u8>,
     /// How many there are in `sql`.
     statements: usize,
-    /// Events of the `BINLOG` statement that is open.
-    events: Vec<u8>,
-    /// The most that `events` may hold.
-    events_bytes_max: usize,
+    /// The encoded statement that is still growing, and its bytes before encoding.
+    growing: Option<Encoded>,
+    bytes: Vec<u8>,
+    /// The most that `bytes` may hold.
+    encoded_bytes_max: usize,
 }
 
 impl Script {
     /// `packet_bytes_max`: the target's `max_allowed_packet`.
     pub fn new(packet_bytes_max: usize) -> Self {
-        // Base64 turns 3 bytes into 4; leave room for the other statements in the packet.
-        let text_bytes_max = packet_bytes_max.saturating_sub(64 << 10).max(1024);
-        Self { sql: Vec::new(), statements: 0, events: Vec::new(), events_bytes_max: text_bytes_max / 4 * 3 }
+        // Base64 turns 3 bytes into 4.
+        let text_bytes_max = packet_bytes_max.saturating_sub(OTHER_STATEMENTS_BYTES).max(TEXT_BYTES_MIN);
+        Self {
+            sql: Vec::new(),
+            statements: 0,
+            growing: None,
+            bytes: Vec::new(),
+            encoded_bytes_max: text_bytes_max / 4 * 3,
+        }
     }
 
-    /// The most bytes of events in one `BINLOG` statement.
-    pub fn events_bytes_max(&self) -> usize {
-        self.events_bytes_max
+    /// The most bytes, before encoding, of one encoded statement.
+    pub fn encoded_bytes_max(&self) -> usize {
+        self.encoded_bytes_max
     }
 
     pub fn clear(&mut self) {
         self.sql.clear();
         self.statements = 0;
-        self.events.clear();
+        self.growing = None;
+        self.bytes.clear();
     }
 
     /// Appends a statement, without its semicolon.
     pub fn statement(&mut self, sql: impl AsRef<[u8]>) {
-        self.close_events();
+        self.close_growing();
         self.sql.extend_from_slice(sql.as_ref());
         self.sql.push(b';');
         self.statements += 1;
     }
 
-    /// Appends whole events, which may share a `BINLOG` statement with those before.
-    pub fn events(&mut self, events: &[u8], connection: &mut Connection) -> Result<(), Failure> {
-        if events.len() > self.events_bytes_max {
-            return Err(Failure::new(
-                FailureKind::Refused,
-                format!(
-                    "an event of {} bytes does not fit into the target's max_allowed_packet (as base64, {} bytes at most)",
-                    events.len(),
-                    self.events_bytes_max
-                ),
-            )
-            .remedy("raise max_allowed_packet on the target, for the largest row as base64 (4/3 of its size)"));
-        }
-        let most = self.events_bytes_max.min(PACKET_BYTES / 4 * 3);
-        if !self.events.is_empty() && self.events.len() + events.len() > most {
-            self.close_events();
+    /// Appends bytes to the encoded statement that is growing, or begins one. `bytes`: at most [`Script::encoded_bytes_max`].
+    /// Sends what is there if they no longer fit.
+    pub fn grow(&mut self, statement: Encoded, bytes: &[u8], connection: &mut Connection) -> Result<(), Failure> {
+        let most = self.encoded_bytes_max.min(PACKET_BYTES / 4 * 3);
+        if self.growing.is_some_and(|growing| growing != statement) {
+            self.close_growing();
+        } else if !self.bytes.is_empty() && self.bytes.len() + bytes.len() > most {
             self.send(connection)?;
         }
-        self.events.extend_from_slice(events);
+        self.growing = Some(statement);
+        self.bytes.extend_from_slice(bytes);
         Ok(())
     }
 
-    fn close_events(&mut self) {
-        let mut events = std::mem::take(&mut self.events);
-        if !events.is_empty() {
-            self.one_binlog("", &events);
-            events.clear();
-        }
-        self.events = events;
+    fn close_growing(&mut self) {
+        let Some(statement) = self.growing.take() else { return };
+        let mut bytes = std::mem::take(&mut self.bytes);
+        self.encoded("", statement, &bytes);
+        bytes.clear();
+        self.bytes = bytes;
     }
 
-    /// Appends a `BINLOG` statement with these events, few enough for one packet. `settings`: what it begins with.
-    pub fn one_binlog(&mut self, settings: &str, events: &[u8]) {
+    /// Appends an encoded statement that is complete, small enough for one packet. `settings`: what its text begins with.
+    pub fn encoded(&mut self, settings: &str, statement: Encoded, bytes: &[u8]) {
         self.sql.extend_from_slice(settings.as_bytes());
-        self.sql.extend_from_slice(b"BINLOG '");
+        self.sql.extend_from_slice(statement.before.as_bytes());
         // Room ahead, not exactly what one statement needs.
-        self.sql.reserve(events.len().div_ceil(3) * 4 + 2);
-        STANDARD.encode_append(events, &mut self.sql);
-        self.sql.extend_from_slice(b"';");
+        self.sql.reserve(bytes.len().div_ceil(3) * 4 + 2);
+        STANDARD.encode_append(bytes, &mut self.sql);
+        self.sql.extend_from_slice(statement.after.as_bytes());
+        self.sql.push(b';');
         self.statements += 1;
     }
 
@@ -102,7 +112,7 @@ impl Script {
 
     /// Sends what has gathered and reads all of its results.
     pub fn send(&mut self, connection: &mut Connection) -> Result<Vec<ResultSet>, Failure> {
-        self.close_events();
+        self.close_growing();
         if self.sql.is_empty() {
             return Ok(Vec::new());
         }
@@ -123,7 +133,7 @@ impl Script {
 
     /// Sends what has gathered, if anything, without reading its results; returns how many there will be.
     pub fn send_ahead(&mut self, connection: &mut Connection) -> Result<usize, wire::Error> {
-        self.close_events();
+        self.close_growing();
         if self.sql.is_empty() {
             return Ok(0);
         }

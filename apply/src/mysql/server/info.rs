@@ -33,15 +33,7 @@ pub struct TargetInfo {
 }
 
 impl TargetInfo {
-    /// Tells running servers apart: two addresses with the same answer are one server.
-    pub fn machine(connection: &mut Connection) -> Result<String, wire::Error> {
-        let sql = match connection.server().is_mariadb() {
-            false => "SELECT @@global.server_uuid",
-            true => "SELECT CONCAT_WS(' ', @@global.server_id, @@global.hostname, @@global.port, @@global.datadir)",
-        };
-        Ok(connection.scalar(sql)?.unwrap_or_default())
-    }
-
+    /// For tests: one of which nothing else matters.
     #[cfg(test)]
     pub fn of(flavour: Flavour, version: (u16, u16, u16)) -> Self {
         Self {

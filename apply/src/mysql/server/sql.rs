@@ -1,5 +1,7 @@
 //! Text of statements: literals and identifiers, safe in every sql_mode that our sessions use.
 
+use engine::sql::Xid;
+
 /// A string literal. Our sessions run without NO_BACKSLASH_ESCAPES and with utf8mb4.
 pub fn quote(text: &str) -> String {
     let mut quoted = String::with_capacity(text.len() + 2);
@@ -29,9 +31,20 @@ pub fn hex(bytes: &[u8]) -> String {
     format!("0x{}", hex::encode_upper(bytes))
 }
 
+/// The name of an XA branch as the servers write it: hexadecimal strings and a number.
+pub fn xid_text(xid: &Xid) -> String {
+    format!("X'{}',X'{}',{}", hex::encode(&xid.global), hex::encode(&xid.branch), xid.format)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn names_of_branches() {
+        let xid = Xid { global: vec![0, 0xff], branch: Vec::new(), format: 7 };
+        assert_eq!(xid_text(&xid), "X'00ff',X'',7");
+    }
 
     #[test]
     fn literals_cannot_break_out() {

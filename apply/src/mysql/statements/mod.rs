@@ -1,9 +1,13 @@
-//! Statements of the source: one by one as barriers, or many that share a target transaction.
+//! Statements of the source: one transaction at a time as barriers, or many that share a target transaction.
 
 pub(in crate::mysql) mod barrier;
 pub(in crate::mysql) mod context;
-pub(in crate::mysql) mod exactly_once;
-pub(in crate::mysql) mod fingerprint;
+mod exactly_once;
+mod fingerprint;
 pub(in crate::mysql) mod nontransactional;
+mod own_commit;
 pub(in crate::mysql) mod pipeline;
-pub(in crate::mysql) mod statement;
+mod sequences;
+mod statement;
+mod text;
+pub(in crate::mysql) mod unfinished;

@@ -1,7 +1,7 @@
-//! Changes to tables without transactions, where GTIDs are kept.
+//! Changes to tables without transactions, where the source's GTIDs are kept.
 //!
-//! The target logs them, under the source's GTID, when their statement ends, and takes that GTID once: so all of them are one `BINLOG` statement. Nothing
-//! can be rolled back: of a statement that fails, what came before stays, and the GTID is used up. That is noted, as the GTID alone
+//! The target logs them, under the source's GTID, when their statement ends, and takes that GTID once. So all of them are one statement. Nothing
+//! can be rolled back: of a statement that fails, what came before stays, and the GTID is used up. That is recorded, as the GTID alone
 //! would say that all was executed.
 
 use engine::compact::whole_events;
@@ -9,27 +9,25 @@ use engine::failure::{Failure, FailureKind};
 use engine::progress::Mark;
 use engine::transaction::{BarrierCause, Item, Transaction};
 
-use crate::mysql::Shared;
-use crate::mysql::locked;
+use super::unfinished::Unfinished;
+use crate::Range;
 use crate::mysql::progress::executed;
-use crate::mysql::session::MySqlSession;
+use crate::mysql::progress::intent::Intent;
+use crate::mysql::session::connection::ChannelConnection;
+use crate::mysql::session::gtids::GtidRules;
 use crate::mysql::session::one_statement;
-use crate::mysql::statements::exactly_once::Intent;
-use crate::{Range, Session};
 
-/// Whether the items have to be one statement. Others among them (statements) are not rows, and go their own way.
-pub fn is_one_statement(shared: &Shared, items: &[Item]) -> bool {
-    let logs = shared.sets_gtid() && shared.info.log_bin;
+/// Whether the items have to be one statement. Items with statements among them do not: these are executed one by one.
+pub fn is_one_statement(gtids: &GtidRules, items: &[Item]) -> bool {
     let is_rows = |item: &Item| matches!(item, Item::Rows(_));
-    logs && items.len() > 1 && items.iter().all(is_rows) && executed::may_be_logged_early(items)
+    gtids.are_logged() && items.len() > 1 && items.iter().all(is_rows) && executed::may_be_logged_early(items)
 }
 
-/// Appends them all to the session's script, in a transaction that is open.
-pub fn push(session: &mut MySqlSession, transaction: &Transaction, items: &[Item]) -> Result<(), Failure> {
-    if one_statement::gather_whole(session, transaction, &whole_events(items))? {
-        Ok(())
-    } else {
-        Err(too_large(transaction))
+/// Appends all rows as one statement, in a transaction that is open.
+pub fn write(connection: &mut ChannelConnection, transaction: &Transaction, items: &[Item]) -> Result<(), Failure> {
+    match one_statement::gather_whole(connection, transaction, &whole_events(items))? {
+        true => Ok(()),
+        false => Err(too_large(transaction)),
     }
 }
 
@@ -46,24 +44,26 @@ pub fn too_large(transaction: &Transaction) -> Failure {
     )
 }
 
-/// Of a transaction whose GTID the target has: whether an attempt of this run has failed, and left it so. (After that of an earlier one none begins.)
-pub fn check_whole(session: &MySqlSession, transaction: &Transaction) -> Result<(), Failure> {
-    match &*locked(&session.shared.left_by) {
-        Some((seq, why)) if *seq == transaction.seq => Err(partly(why).at(transaction.place())),
-        _ => Ok(()),
+/// For a transaction whose GTID the target has: fails if an attempt of this run has executed a part of it only. (After such an attempt of an
+/// earlier run none begins.)
+pub fn check_whole(unfinished: &Unfinished, transaction: &Transaction) -> Result<(), Failure> {
+    match unfinished.in_part(transaction.seq) {
+        Some(why) => Err(partly(&why).at(transaction.place())),
+        None => Ok(()),
     }
 }
 
-/// By `seq`, which comes somewhere behind `mark`.
+/// An earlier run has executed a part of transaction `seq`, which comes somewhere behind `mark`.
 pub fn left_by_an_earlier_run(seq: u64, mark: Option<&Mark>) -> Failure {
     let position = mark.and_then(|mark| mark.position.as_ref());
     let behind = position.map_or(String::new(), |position| format!(", behind {position}"));
     partly(&format!("an earlier run has failed at transaction {seq} of the channel{behind}"))
 }
 
-/// What to say of a failure, with what it has left noted. `failure`: the session works.
-pub fn after(
-    session: &mut MySqlSession,
+/// After a failure on a connection that works: records what the failed transaction has left. Returns what to say of it.
+pub fn after_failure(
+    connection: &mut ChannelConnection,
+    unfinished: &Unfinished,
     transaction: &Transaction,
     range: Range<'_>,
     failure: Failure,
@@ -71,14 +71,14 @@ pub fn after(
     let may_leave_a_part =
         executed::may_be_logged_early(transaction.items()) && transaction.barrier != Some(BarrierCause::Xa);
     let Some(gtid) = transaction.gtid.as_ref().filter(|_| may_leave_a_part) else { return Err(failure) };
-    session.rollback()?;
-    if !executed::is_executed(&mut session.connection, gtid)? {
+    connection.rollback()?;
+    if !executed::is_executed(&mut connection.wire, gtid)? {
         return Err(failure);
     }
     let before = (!range.is_committed_range()).then_some(range.before);
-    let noted = session.shared.statements().intend(before, &Intent::partly(transaction.seq).to_text());
-    session.bookkeeping(&noted)?;
-    *locked(&session.shared.left_by) = Some((transaction.seq, failure.message.clone()));
+    let record = connection.progress().intend(before, &Intent::partly(transaction.seq).to_text());
+    connection.execute_unlogged(&record)?;
+    unfinished.set_in_part(transaction.seq, &failure.message);
     Err(partly(&failure.message).at(transaction.place()))
 }
 

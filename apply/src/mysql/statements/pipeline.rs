@@ -1,11 +1,11 @@
 //! Statements, and rows between them, one after the other in the source's order, many in one target transaction.
 //!
 //! They are sent ahead of their answers, each as a command of its own, its text as the source logged it. What is sent behind a statement that fails
-//! is executed all the same, so nothing of it may commit: the session does not commit by itself meanwhile, and `COMMIT` is only sent once all
+//! is executed all the same, so nothing of it may commit: the connection does not commit by itself meanwhile, and `COMMIT` is only sent once all
 //! answers are there.
 
 use std::collections::{HashMap, VecDeque};
-use std::sync::Arc;
+use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
 use binlog::Flavour;
@@ -15,14 +15,15 @@ use engine::failure::{Failure, FailureKind};
 use engine::sql::ObjectName;
 use engine::transaction::{Item, StatementItem};
 
-use crate::mysql::locked;
+use super::context;
+use super::statement::at_statement;
+use super::text::{CreateTable, text, with_invoker};
+use crate::lock::locked;
 use crate::mysql::server::errors::failed;
 use crate::mysql::server::sql::quote;
-use crate::mysql::session::MySqlSession;
-use crate::mysql::session::one_statement;
-use crate::mysql::statements::context;
-use crate::mysql::statements::statement::{at_statement, reset, text, with_invoker};
-use crate::{Range, Session, Single};
+use crate::mysql::session::connection::ChannelConnection;
+use crate::mysql::session::{one_statement, settings};
+use crate::{Range, Single};
 
 /// Commands whose answers are not read yet: enough for what a network takes, and few enough for their answers to fit into the socket.
 const AHEAD_MAX: usize = 64;
@@ -33,28 +34,31 @@ const COMMIT_AFTER: Duration = Duration::from_millis(250);
 
 /// Whether the statements of a table may share a target transaction.
 #[derive(Debug, Default)]
-pub(in crate::mysql) struct Sharing(HashMap<ObjectName, bool>);
+pub struct Sharing(Mutex<HashMap<ObjectName, bool>>);
 
 impl Sharing {
-    pub(in crate::mysql) fn forget(&mut self) {
-        self.0.clear();
+    pub fn forget(&self) {
+        locked(&self.0).clear();
     }
 }
 
 /// Whether all tables that the statements change can be rolled back on the target, too (what fails is executed again), and keep no history by transaction.
-pub(in crate::mysql) fn may_all_share(session: &mut MySqlSession, singles: &[Single<'_>]) -> Result<bool, Failure> {
-    let shared = Arc::clone(&session.shared);
-    let mut sharing = locked(&shared.sharing);
+pub fn may_all_share(
+    sharing: &Sharing,
+    connection: &mut ChannelConnection,
+    singles: &[Single<'_>],
+) -> Result<bool, Failure> {
+    let mut known = locked(&sharing.0);
     let items =
         singles.iter().filter(|single| single.transaction.barrier.is_some()).flat_map(|s| s.transaction.items());
     for item in items {
         let Item::Statement(statement) = item else { continue };
         for table in &statement.class.tables {
-            let shares = match sharing.0.get(table) {
-                Some(&known) => known,
+            let shares = match known.get(table) {
+                Some(&shares) => shares,
                 None => {
-                    let shares = may_share(session, table)?;
-                    sharing.0.insert(table.clone(), shares);
+                    let shares = may_share(connection, table)?;
+                    known.insert(table.clone(), shares);
                     shares
                 }
             };
@@ -67,10 +71,10 @@ pub(in crate::mysql) fn may_all_share(session: &mut MySqlSession, singles: &[Sin
 }
 
 /// A view, or what is not there (a temporary table, say), is as it is on the source, where all was rolled back or would have been.
-fn may_share(session: &mut MySqlSession, table: &ObjectName) -> Result<bool, Failure> {
+fn may_share(connection: &mut ChannelConnection, table: &ObjectName) -> Result<bool, Failure> {
     let place = format!("TABLE_SCHEMA={} AND TABLE_NAME={}", quote(&table.schema), quote(&table.name));
-    let has_history = session.shared.info.flavour == Flavour::MariaDb && session.shared.info.version >= (10, 3, 0);
-    let mut none = |sql: String| Ok(session.connection.scalar(sql).map_err(failed)?.as_deref() == Some("0"));
+    let has_history = connection.info().flavour == Flavour::MariaDb && connection.info().version >= (10, 3, 0);
+    let mut none = |sql: String| Ok::<_, Failure>(connection.scalar(sql)?.as_deref() == Some("0"));
     let rolls_back = none(format!(
         "SELECT COUNT(*) FROM information_schema.TABLES JOIN information_schema.ENGINES USING (ENGINE) WHERE {place} AND TRANSACTIONS<>'YES'"
     ))?;
@@ -80,22 +84,18 @@ fn may_share(session: &mut MySqlSession, table: &ObjectName) -> Result<bool, Fai
 }
 
 /// After an error nothing that is not committed is left, and the session is its own again.
-pub(in crate::mysql) fn run(
-    session: &mut MySqlSession,
-    singles: &[Single<'_>],
-    committed_to: &mut Seq,
-) -> Result<(), Failure> {
-    session.connection.execute("SET SESSION autocommit=0").map_err(failed)?;
-    let done = Pipeline { session, singles, sent: VecDeque::new(), ahead: 0, frame: None }.run(committed_to);
+pub fn run(connection: &mut ChannelConnection, singles: &[Single<'_>], committed_to: &mut Seq) -> Result<(), Failure> {
+    connection.execute("SET SESSION autocommit=0")?;
+    let done = Pipeline { connection, singles, sent: VecDeque::new(), ahead: 0, frame: None }.run(committed_to);
     if let Err(lost) = &done
         && lost.kind == FailureKind::ConnectionLost
     {
         return done;
     }
     if done.is_err() {
-        session.rollback()?;
+        connection.rollback()?;
     }
-    session.surely("SET SESSION autocommit=1")?;
+    connection.execute_despite_interruption("SET SESSION autocommit=1")?;
     done
 }
 
@@ -115,7 +115,7 @@ enum Of<'a> {
 
 /// Transactions one behind the other.
 struct Pipeline<'a> {
-    session: &'a mut MySqlSession,
+    connection: &'a mut ChannelConnection,
     singles: &'a [Single<'a>],
     sent: VecDeque<Sent<'a>>,
     /// How many of these there may be: grows while the answers are quick.
@@ -129,12 +129,12 @@ impl<'a> Pipeline<'a> {
         let done = self.transactions(committed_to);
         if done.is_err() {
             // What was sent behind it.
-            while !self.sent.is_empty() && !self.session.connection.is_broken() {
+            while !self.sent.is_empty() && !self.connection.wire.is_broken() {
                 let _ = self.answer();
             }
             if let Some((_, reset)) = self.frame.take() {
                 // The error says more than another one would; whoever uses the session next finds a lost connection out.
-                let _ = self.session.connection.execute(reset);
+                let _ = self.connection.wire.execute(reset);
             }
         }
         done
@@ -145,12 +145,16 @@ impl<'a> Pipeline<'a> {
         let mut begun: Option<(&Single<'_>, Instant)> = None;
         for (at, single) in singles.iter().enumerate() {
             let (first, since) = *begun.get_or_insert_with(|| (single, Instant::now()));
-            self.session.begin(first.transaction)?;
+            self.connection.begin(first.transaction)?;
             self.transaction(single)?;
             if at + 1 == singles.len() || since.elapsed() > COMMIT_AFTER {
                 self.own_settings()?;
                 self.answers(0)?;
-                self.session.finish(Range { first: first.range.first, before: first.range.before, ..single.range })?;
+                self.connection.record_and_commit(Range {
+                    first: first.range.first,
+                    before: first.range.before,
+                    ..single.range
+                })?;
                 *committed_to = single.range.mark.seq;
                 begun = None;
             }
@@ -176,29 +180,29 @@ impl<'a> Pipeline<'a> {
 
     fn rows(&mut self, single: &Single<'_>, batches: &[Batch<'_>]) -> Result<(), Failure> {
         self.own_settings()?;
-        if one_statement::gather(self.session, single.transaction, batches)? {
+        if one_statement::gather(self.connection, single.transaction, batches)? {
             return self.send_gathered(Some(Of::Rows));
         }
         // Many, or rows that take questions: answers are read in between.
         self.answers(0)?;
-        self.session.encoder.set_server_id(single.transaction.server_id);
-        self.session.push(batches)
+        self.connection.rows().set_server_id(single.transaction.server_id);
+        self.connection.write_rows(batches)
     }
 
     fn statement(&mut self, single: &'a Single<'a>, item: &'a Item, statement: &StatementItem) -> Result<(), Failure> {
         self.send_gathered(None)?;
-        let info = &self.session.shared.info;
+        let info = self.connection.info();
         let frame = context::frame(statement, info)?;
-        let settings = frame.text(None);
-        if self.frame.as_ref().is_none_or(|(known, _)| *known != settings) {
-            let own_again = reset(statement, info);
+        let state = frame.text(None);
+        if self.frame.as_ref().is_none_or(|(known, _)| *known != state) {
+            let own_again = settings::reset(info, statement.query.vars.default_table_encryption);
             self.own_settings()?;
-            self.send(&settings, None)?;
-            self.frame = Some((settings, own_again));
+            self.send(&state, None)?;
+            self.frame = Some((state, own_again));
         }
         self.send(&frame.own, None)?;
-        let text = text(statement, false);
-        let text = with_invoker(statement, &text, self.session.shared.info.flavour)?;
+        let text = text(statement, CreateTable::BeforeItsRows);
+        let text = with_invoker(statement, &text, self.connection.info().flavour)?;
         self.send(&text, Some(Of::Statement(single, item)))?;
         // They are set in the session's own character set, and their values are nobody else's.
         if !frame.variables.is_empty() {
@@ -217,15 +221,15 @@ impl<'a> Pipeline<'a> {
 
     /// What waits in the session's script.
     fn send_gathered(&mut self, of: Option<Of<'a>>) -> Result<(), Failure> {
-        let MySqlSession { script, connection, .. } = &mut *self.session;
-        match script.send_ahead(connection).map_err(failed)? {
+        let ChannelConnection { script, wire, .. } = &mut *self.connection;
+        match script.send_ahead(wire).map_err(failed)? {
             0 => Ok(()),
             statements => self.on_its_way(Sent { statements, of }),
         }
     }
 
     fn send(&mut self, sql: impl AsRef<[u8]>, of: Option<Of<'a>>) -> Result<(), Failure> {
-        self.session.connection.send_query(sql.as_ref()).map_err(failed)?;
+        self.connection.wire.send_query(sql.as_ref()).map_err(failed)?;
         self.on_its_way(Sent { statements: 1, of })
     }
 
@@ -245,7 +249,7 @@ impl<'a> Pipeline<'a> {
     fn answer(&mut self) -> Result<(), Failure> {
         let Some(Sent { statements, of }) = self.sent.pop_front() else { return Ok(()) };
         let since = Instant::now();
-        let done = self.session.connection.read_statements(statements).map(|_| ()).map_err(failed);
+        let done = self.connection.wire.read_statements(statements).map(|_| ()).map_err(failed);
         if of.is_some() {
             self.ahead = if since.elapsed() > SLOW { 0 } else { (2 * self.ahead + 1).min(AHEAD_MAX) };
         }

@@ -5,22 +5,23 @@ use binlog::Flavour;
 use crate::checks::{Checks, SourceFacts};
 use crate::definitions::{Definitions, listed};
 use crate::mysql::catalogue::MySqlCatalogue;
-use crate::mysql::{Shared, session};
+use crate::mysql::server::info::TargetInfo;
+use crate::mysql::session::connect::Connector;
 
 /// Each table takes a few questions: more are not looked at one by one.
 const TABLES_MAX: usize = 1000;
 
-pub fn target(shared: &Shared, source: Option<&SourceFacts>, report: &mut Checks) {
+pub fn check(connector: &Connector, source: Option<&SourceFacts>, report: &mut Checks) {
     if let Some(source) = source {
-        versions(shared, source, report);
+        versions(connector.info(), source, report);
     }
-    if let Err(why) = tables(shared, source, report) {
+    if let Err(why) = tables(connector, source, report) {
         report.warnings.push(format!("target: its tables can not be looked at: {why}"));
     }
 }
 
-fn versions(shared: &Shared, source: &SourceFacts, report: &mut Checks) {
-    let (from, to) = (source, &shared.info);
+fn versions(target: &TargetInfo, source: &SourceFacts, report: &mut Checks) {
+    let (from, to) = (source, target);
     let major = |version: (u16, u16, u16)| (version.0, version.1);
     if from.flavour != to.flavour {
         report.warnings.push(format!(
@@ -43,8 +44,8 @@ fn versions(shared: &Shared, source: &SourceFacts, report: &mut Checks) {
     }
 }
 
-fn tables(shared: &Shared, source: Option<&SourceFacts>, report: &mut Checks) -> Result<(), String> {
-    let mut connection = session::connect(shared).map_err(|failure| failure.message)?;
+fn tables(connector: &Connector, source: Option<&SourceFacts>, report: &mut Checks) -> Result<(), String> {
+    let mut connection = connector.connect().map_err(|failure| failure.message)?;
     let here = Definitions::read(&mut connection).map_err(|error| error.to_string())?;
     if let Some(source) = source {
         let differences = source.tables.differences(&here);

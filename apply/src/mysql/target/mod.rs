@@ -1,3 +1,266 @@
-//! The target as the channel sees it.
+//! A MySQL or MariaDB server as the channel's target: the shared side.
+//!
+//! It answers the channel on a control connection, and hands out a session to each worker. It applies nothing itself.
 
-pub(in crate::mysql) mod check_definitions;
+mod check_definitions;
+mod locks;
+mod open;
+mod shared;
+mod source_lost;
+mod worker;
+
+use std::sync::{Arc, Mutex};
+
+use binlog::Flavour;
+use binlog::gtids::GtidState;
+use engine::failure::{Failure, FailureKind};
+use engine::progress::Mark;
+use engine::schedule::CommitOrder;
+use engine::schema::Catalogue;
+use wire::{ConnectOptions, Connection};
+
+use self::locks::LockWaits;
+use self::shared::Shared;
+use self::source_lost::SourceLost;
+use self::worker::WorkerSession;
+use super::catalogue;
+use super::progress::{executed, load};
+use super::rows;
+use super::server::errors::failed;
+use super::server::info::{TargetInfo, machine};
+use super::server::privileges;
+use super::server::sql::quote;
+use super::session::channel::ChannelContext;
+use super::session::connect::Connector;
+use super::session::lease::lease_lock_name;
+use super::session::settings;
+use super::xa::deferred;
+use crate::checks::{Checks, SourceFacts};
+use crate::lock::locked;
+use crate::{Opened, Session, Target};
+
+pub struct MySqlTarget {
+    shared: Arc<Shared>,
+    control: Mutex<Connection>,
+    lock_waits: LockWaits,
+    source_lost: SourceLost,
+}
+
+/// Whether changes go into the target's own binary log, if it has one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Logged {
+    Yes,
+    No,
+}
+
+impl MySqlTarget {
+    pub fn connect(options: ConnectOptions, channel: &str, preserve_gtids: bool) -> Result<Self, Failure> {
+        Self::connect_with(options, channel, preserve_gtids, Logged::Yes)
+    }
+
+    /// As a native replica without log_replica_updates: nothing goes into the target's own binary log, and nothing gets a GTID.
+    /// `logged`: all the same, under GTIDs of the target's own.
+    pub fn connect_as_replica(options: ConnectOptions, channel: &str, logged: Logged) -> Result<Self, Failure> {
+        Self::connect_with(options, channel, false, logged)
+    }
+
+    fn connect_with(
+        options: ConnectOptions,
+        channel: &str,
+        preserve_gtids: bool,
+        logged: Logged,
+    ) -> Result<Self, Failure> {
+        let mut control = Connection::connect(&options).map_err(failed)?;
+        let info = TargetInfo::read(&mut control)?;
+        let logged = logged == Logged::Yes;
+        settings::set_up(&mut control, &info, logged)?;
+        let channel = ChannelContext::new(Connector::new(options, info, logged), channel, preserve_gtids);
+        Ok(Self {
+            shared: Arc::new(Shared::new(channel)),
+            control: Mutex::new(control),
+            lock_waits: LockWaits::default(),
+            source_lost: SourceLost::default(),
+        })
+    }
+
+    fn info(&self) -> &TargetInfo {
+        self.shared.channel.info()
+    }
+
+    pub fn flavour(&self) -> Flavour {
+        self.info().flavour
+    }
+
+    /// A connection of its own that takes `BINLOG` statements with events without checksums.
+    pub fn applying_connection(&self) -> Result<Connection, Failure> {
+        let channel = &self.shared.channel;
+        let mut connection = channel.connector.connect()?;
+        let mut rows = rows::writer(channel.info(), &channel.quirks);
+        rows.set_up(&mut connection, channel.info().packet_bytes_max)?;
+        Ok(connection)
+    }
+
+    /// What the target has executed, when its GTIDs can be the source's: for where a new channel starts.
+    pub fn executed_gtids(&self) -> Result<GtidState, Failure> {
+        let (sql, needed) = match self.flavour() {
+            Flavour::MySql => (executed::ALL, self.info().gtid_mode),
+            Flavour::MariaDb => ("SELECT @@global.gtid_slave_pos", true),
+        };
+        if !needed {
+            return Ok(GtidState::None);
+        }
+        executed::parse(self.with_control(|control| control.scalar(sql))?)
+    }
+
+    /// Runs something on the control connection, which is made anew when it was lost.
+    fn with_control<T>(&self, run: impl Fn(&mut Connection) -> Result<T, wire::Error>) -> Result<T, Failure> {
+        let mut control = locked(&self.control);
+        match run(&mut control) {
+            Err(error) if error.is_connection_lost() => {
+                let mut fresh = self.shared.channel.connector.connect()?;
+                // The lease is fenced by its number; the lock only keeps a second heddle from starting.
+                let lock = quote(&lease_lock_name(self.shared.channel.lease.channel()));
+                fresh.scalar(format!("SELECT GET_LOCK({lock}, 0)")).map_err(failed)?;
+                *control = fresh;
+                run(&mut control).map_err(failed)
+            }
+            other => other.map_err(failed),
+        }
+    }
+}
+
+impl Target for MySqlTarget {
+    fn describe(&self) -> String {
+        let info = self.info();
+        format!("{} {} at {}", info.flavour, info.version_text, self.shared.channel.connector.address())
+    }
+
+    fn machine(&self) -> Result<Option<String>, Failure> {
+        self.with_control(machine).map(Some)
+    }
+
+    fn open(&self) -> Result<Opened, Failure> {
+        open::take_over(&self.shared, &mut locked(&self.control))
+    }
+
+    fn peek(&self) -> Result<Opened, Failure> {
+        let found = load::read(&mut locked(&self.control), self.shared.channel.lease.channel())?;
+        Ok(found.map_or_else(Opened::default, |found| found.opened))
+    }
+
+    fn start_at(&self, mark: &Mark, source: &str) -> Result<(), Failure> {
+        let statement = self.shared.channel.lease.statements().start_at(mark, source);
+        let is_unlogged = self.shared.channel.gtids.are_logged();
+        self.with_control(|control| {
+            if is_unlogged {
+                control.execute("SET SESSION sql_log_bin=0")?;
+                control.execute(&statement)?;
+                control.execute("SET SESSION sql_log_bin=1").map(|_| ())
+            } else {
+                control.execute(&statement).map(|_| ())
+            }
+        })
+    }
+
+    fn catalogue(&self) -> Result<Box<dyn Catalogue + Send>, Failure> {
+        Ok(Box::new(catalogue::of_channel(&self.shared.channel)?))
+    }
+
+    fn session(&self, worker: usize) -> Result<Box<dyn Session>, Failure> {
+        Ok(Box::new(WorkerSession::open(Arc::clone(&self.shared), worker)?))
+    }
+
+    fn checkpoint(&self, mark: &Mark) -> Result<(), Failure> {
+        let statements = self.shared.channel.lease.statements();
+        self.with_control(|control| {
+            let done = statements.checkpoint(control, mark);
+            if done.as_ref().is_err_and(|error| !error.is_connection_lost()) {
+                control.execute("ROLLBACK")?;
+            }
+            done
+        })
+    }
+
+    fn lock_waits(&self) -> Result<Vec<(usize, usize)>, Failure> {
+        let connections = || self.shared.channel.connection_ids();
+        self.lock_waits.read(self.info(), |sql| self.with_control(|control| control.rows(sql)), connections)
+    }
+
+    fn interrupt(&self, worker: usize) -> Result<(), Failure> {
+        let may_be_opening_tables = self.info().dies_of_interruptions() && !self.lock_waits.is_waiting(worker);
+        self.shared.interruptible.interrupt(worker, || {
+            let id = self.shared.channel.connection_ids().get(worker).copied().filter(|&id| id != 0);
+            match id.filter(|_| !may_be_opening_tables) {
+                Some(id) => self.with_control(|control| locks::kill_query(control, id)),
+                None => Ok(()),
+            }
+        })
+    }
+
+    fn locks_rows(&self) -> bool {
+        true
+    }
+
+    /// Who commits has his place in the order, and others can know it, only once the server's own syncs are over.
+    fn syncs_for_several(&self) -> bool {
+        false
+    }
+
+    fn takes_order(&self, order: CommitOrder) -> Result<(), Failure> {
+        let info = self.info();
+        let logs_with_gaps = self.shared.channel.gtids.are_logged() && order.has_gaps();
+        if info.flavour != Flavour::MariaDb || !logs_with_gaps {
+            return Ok(());
+        }
+        match self.with_control(|control| control.scalar("SELECT @@global.gtid_strict_mode"))?.as_deref() {
+            Some("1") => Err(Failure::new(
+                FailureKind::Refused,
+                "gtid_strict_mode is on at the target: it refuses a source's GTID once a later one has committed",
+            )
+            .remedy("keep the source's order (--commit-order preserve), use --gtids local, or switch gtid_strict_mode off there")),
+            _ => {
+                tracing::warn!(
+                    "the target logs the source's GTIDs in another order than the source: its gtid_binlog_pos will be the last one written, not the highest, \
+                     and no replica of the source can go on from it"
+                );
+                Ok(())
+            }
+        }
+    }
+
+    fn still_held(&self) -> Result<(), Failure> {
+        let lease = &self.shared.channel.lease;
+        let question = lease.question();
+        lease.check(self.with_control(|control| control.scalar(&question))?)
+    }
+
+    fn check(&self, source: Option<&SourceFacts>, report: &mut Checks) {
+        let channel = &self.shared.channel;
+        let preserves_gtids = channel.gtids.are_preserved();
+        let user = channel.connector.user();
+        privileges::check(channel.info(), user, preserves_gtids, &mut locked(&self.control), report);
+        check_definitions::check(&channel.connector, source, report);
+    }
+
+    fn show_source_lost(&self, lost: bool) {
+        let channel = &self.shared.channel;
+        self.source_lost.show(channel, lost, |question| self.with_control(|control| control.scalar(question)));
+    }
+
+    fn close(&self) {
+        self.source_lost.clear();
+        let mut control = locked(&self.control);
+        self.shared.statements.close();
+        match deferred::prepare_all(&self.shared.channel, &self.shared.branches, &mut control) {
+            Err(failure) if failure.kind != FailureKind::Fenced => tracing::warn!(
+                "XA branches whose end was not reached are prepared when the channel goes on, not now: {failure}"
+            ),
+            _ => {}
+        }
+        let lock = quote(&lease_lock_name(self.shared.channel.lease.channel()));
+        if let Err(error) = control.execute(format!("DO RELEASE_LOCK({lock})")) {
+            tracing::debug!("releasing the channel's lock: {error}");
+        }
+        locked(&self.shared.branches).leave_all();
+    }
+}

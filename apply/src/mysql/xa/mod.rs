@@ -2,4 +2,5 @@
 
 pub(in crate::mysql) mod connections;
 pub(in crate::mysql) mod deferred;
+pub(in crate::mysql) mod end;
 pub(in crate::mysql) mod prepare;

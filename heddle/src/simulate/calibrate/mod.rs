@@ -14,7 +14,7 @@ use anyhow::{Context, Result, bail};
 use sim::replica::Costs;
 use wire::{ConnectOptions, Connection};
 
-use apply::mysql::MySqlTarget;
+use apply::mysql::{Logged, MySqlTarget};
 
 /// The schema that is made and dropped.
 const SCHEMA: &str = "heddle_calibration";
@@ -131,7 +131,8 @@ fn prepare(connection: &mut Connection, shape: Shape) -> Result<()> {
 }
 
 fn time(options: &ConnectOptions, shape: Shape, logged: bool, measured: &mut Measured) -> Result<()> {
-    let target = MySqlTarget::connect_as_replica(options.clone(), "heddle-calibration", logged);
+    let in_log = if logged { Logged::Yes } else { Logged::No };
+    let target = MySqlTarget::connect_as_replica(options.clone(), "heddle-calibration", in_log);
     server::measure(&target.map_err(anyhow::Error::new)?, shape, measured)?;
     own::measure(options, shape, logged, measured)
 }

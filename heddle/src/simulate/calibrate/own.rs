@@ -11,8 +11,8 @@ use wire::{ConnectOptions, Connection};
 use super::rows::{Choice, Shape, Stream};
 use super::{Measured, in_turns};
 use crate::report::summary;
-use apply::mysql::MySqlTarget;
 use apply::mysql::progress::{SCHEMA, TABLES};
+use apply::mysql::{Logged, MySqlTarget};
 use channel::monitor::Monitor;
 use channel::source::Source;
 use channel::spec::Spec;
@@ -123,6 +123,7 @@ fn replicate(
     let log = dir.join(format!("calibration.{number:06}"));
     let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default().as_secs();
     std::fs::write(&log, stream.log("u", way.transactions, way.rows_each, way.choice, now as u32))?;
+    let logged = if logged { Logged::Yes } else { Logged::No };
     let target = MySqlTarget::connect_as_replica(options.clone(), &format!("{CHANNEL}-{number}"), logged);
     let target = Arc::new(target.map_err(anyhow::Error::new)?);
     let spec = Spec {

@@ -6,78 +6,19 @@
 
 use std::sync::Arc;
 
-use binlog::{Corrupt, Header, Kind, RowsEvent, RowsKind, TableMap};
+use binlog::{Corrupt, Kind, RowsEvent, RowsKind, TableMap};
 use engine::compact::{Batch, Images};
 use engine::failure::{Failure, FailureKind};
 
-use crate::mysql::rows::by_name::ByName;
+use super::layout::{
+    Dialect, TABLE_ID, begin_event, end_event, put_length, put_table_id, put_table_map_body, table_id,
+};
 use crate::mysql::rows::images::Shape;
-use crate::mysql::rows::row_end::{self, RowEnd};
+use crate::mysql::rows::quirks::TableQuirks;
+use crate::mysql::rows::row_end;
 
 /// Rows of one event, in bytes; one row more than that makes an event of its own.
 const EVENT_ROWS_BYTES: usize = 1 << 20;
-
-/// What differs between targets in the form of events.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Dialect {
-    pub mariadb: bool,
-    /// It knows [`SQL_FOREIGN_KEYS`] (MySQL 9.6 and later).
-    pub sql_foreign_keys: bool,
-}
-
-/// Flag of a rows event, `USE_SQL_FOREIGN_KEY_F` in MySQL 9.6 and later: what cascades is in the log, child rows before
-/// their parent's.
-const SQL_FOREIGN_KEYS: u16 = 0x10;
-/// `NO_FOREIGN_KEY_CHECKS_F`
-const NO_FOREIGN_KEY_CHECKS: u16 = 0x02;
-
-impl Dialect {
-    /// MariaDB's row applier says no more than "Unknown error" of values that it has no type for.
-    fn check_types(self, map: &TableMap) -> Result<(), Failure> {
-        let unknown = |column: &binlog::Column| column.kind == binlog::ColumnKind::JSON;
-        if !(self.mariadb && map.columns.iter().any(unknown)) {
-            return Ok(());
-        }
-        Err(Failure::new(
-            FailureKind::Refused,
-            format!(
-                "{}.{} has a JSON column of MySQL, whose values can not be applied to MariaDB",
-                map.schema, map.table
-            ),
-        )
-        .remedy("make it LONGTEXT on the source, or leave the table out there"))
-    }
-
-    /// The flags of a rows event as this server has to see them. One that does not know that cascades are in the log would do them
-    /// itself, and refuse child rows that come before their parent's new key.
-    fn rows_flags(self, flags: u16) -> u16 {
-        if self.sql_foreign_keys || flags & SQL_FOREIGN_KEYS == 0 {
-            return flags;
-        }
-        flags & !SQL_FOREIGN_KEYS | NO_FOREIGN_KEY_CHECKS
-    }
-
-    fn rows_kind(self, batch: &Batch<'_>) -> Result<Kind, Failure> {
-        if batch.partial_json {
-            return match self.mariadb {
-                false => Ok(Kind::PARTIAL_UPDATE_ROWS),
-                true => Err(Failure::new(
-                    FailureKind::Refused,
-                    "a partial JSON update (binlog_row_value_options=PARTIAL_JSON) can not be applied to MariaDB",
-                )
-                .remedy("set binlog_row_value_options='' on the source")),
-            };
-        }
-        Ok(match (self.mariadb, batch.kind) {
-            (false, RowsKind::Write) => Kind::WRITE_ROWS,
-            (false, RowsKind::Update) => Kind::UPDATE_ROWS,
-            (false, RowsKind::Delete) => Kind::DELETE_ROWS,
-            (true, RowsKind::Write) => Kind::WRITE_ROWS_V1,
-            (true, RowsKind::Update) => Kind::UPDATE_ROWS_V1,
-            (true, RowsKind::Delete) => Kind::DELETE_ROWS_V1,
-        })
-    }
-}
 
 /// Encodes batches one after the other.
 #[derive(Debug)]
@@ -88,22 +29,15 @@ pub struct Encoder {
     server_id: u32,
     /// The last table map's body, and of which map it is.
     map: Option<(Arc<TableMap>, Vec<u8>)>,
-    /// Of tables whose rows may end earlier than the target's do, if there can be any.
-    row_ends: Option<Arc<ByName<RowEnd>>>,
+    quirks: Arc<TableQuirks>,
 }
 
-/// Where each rows event ends a statement one number serves for all tables; the tables of one statement count from it.
-const TABLE_ID: u8 = 1;
-/// Bytes of a table's number at the start of the bodies of its events.
-const TABLE_ID_BYTES: usize = 6;
-/// Tables of one statement, and their rows in bytes.
+/// Tables of one statement.
 const STATEMENT_TABLES_MAX: usize = 100;
-pub const STATEMENT_ROWS_BYTES: usize = 64 << 10;
-const TABLE_MAP_FLAGS: u16 = 1;
 
 impl Encoder {
-    pub fn new(dialect: Dialect, piece_bytes_max: usize, row_ends: Option<Arc<ByName<RowEnd>>>) -> Self {
-        Self { dialect, piece_bytes_max, server_id: 1, map: None, row_ends }
+    pub fn new(dialect: Dialect, quirks: Arc<TableQuirks>) -> Self {
+        Self { dialect, piece_bytes_max: 0, server_id: 1, map: None, quirks }
     }
 
     pub fn set_piece_bytes_max(&mut self, bytes: usize) {
@@ -152,7 +86,7 @@ impl Encoder {
                 count += 1;
             }
             rows = rows.get(count..).unwrap_or_default();
-            extend_ends(self.row_ends.as_deref(), batch, &mut piece[first_row..])?;
+            extend_ends(&self.quirks, batch, &mut piece[first_row..])?;
             end_event(&mut piece, start)?;
             sink(&piece)?;
         }
@@ -193,7 +127,7 @@ impl Encoder {
             for row in &batch.rows {
                 put_row(batch, row, out)?;
             }
-            extend_ends(self.row_ends.as_deref(), batch, &mut out[first_row..])?;
+            extend_ends(&self.quirks, batch, &mut out[first_row..])?;
             end_event(out, start)?;
         }
         Ok(())
@@ -230,8 +164,8 @@ fn put_row(batch: &Batch<'_>, row: &Images<'_>, out: &mut Vec<u8>) -> Result<(),
     Ok(())
 }
 
-fn extend_ends(row_ends: Option<&ByName<RowEnd>>, batch: &Batch<'_>, rows: &mut [u8]) -> Result<(), Failure> {
-    let Some(row_end) = row_ends.and_then(|row_ends| row_ends.get(batch.map)) else { return Ok(()) };
+fn extend_ends(quirks: &TableQuirks, batch: &Batch<'_>, rows: &mut [u8]) -> Result<(), Failure> {
+    let Some(row_end) = quirks.row_end(batch.map) else { return Ok(()) };
     let shape = Shape::of(batch, batch.lookup_columns.unwrap_or(batch.before_columns));
     row_end::extend(*row_end, batch.map, shape, rows).map_err(|error| corrupt(batch.map, &error))
 }
@@ -269,100 +203,4 @@ fn have_one_map_each(batches: &[Batch<'_>]) -> bool {
 /// A table's maps differ only by their numbers as long as nothing but rows comes between them.
 fn same_table(one: &Arc<TableMap>, other: &Arc<TableMap>) -> bool {
     Arc::ptr_eq(one, other) || (one.table == other.table && one.schema == other.schema)
-}
-
-/// The number of a statement's table.
-fn table_id(index: usize) -> u8 {
-    TABLE_ID + index as u8
-}
-
-fn put_table_id(id: u8, out: &mut Vec<u8>) {
-    let mut bytes = [0; TABLE_ID_BYTES];
-    bytes[0] = id;
-    out.extend_from_slice(&bytes);
-}
-
-fn begin_event(out: &mut Vec<u8>, kind: Kind, timestamp: u32, server_id: u32) {
-    Header { timestamp, kind, server_id, event_len: 0, log_pos: 0, flags: 0 }.write_to(out);
-}
-
-fn end_event(out: &mut [u8], start: usize) -> Result<(), Failure> {
-    let length =
-        u32::try_from(out.len() - start).map_err(|_| Failure::new(FailureKind::Refused, "a row of more than 4 GiB"))?;
-    if let Some(field) = out.get_mut(start + 9..start + 13) {
-        field.copy_from_slice(&length.to_le_bytes());
-    }
-    Ok(())
-}
-
-/// The protocol's length-encoded integer.
-fn put_length(out: &mut Vec<u8>, value: usize) {
-    match value {
-        0..=250 => out.push(value as u8),
-        251..=0xffff => {
-            out.push(0xfc);
-            out.extend_from_slice(&(value as u16).to_le_bytes());
-        }
-        _ => {
-            out.push(0xfd);
-            out.extend_from_slice(&(value as u32).to_le_bytes()[..3]);
-        }
-    }
-}
-
-/// The table map's body as logged, up to the optional metadata (which the other server might not know), under our
-/// table id.
-fn put_table_map_body(map: &TableMap, dialect: Dialect, id: u8, out: &mut Vec<u8>) -> Result<(), Failure> {
-    let raw = &map.raw;
-    // MySQL 9 reads the dimensions of VECTOR columns from the metadata, and only MySQL has that type.
-    let has_vector = map.columns.iter().any(|column| column.kind == binlog::ColumnKind::VECTOR);
-    let end = if has_vector && !dialect.mariadb { Some(raw.len()) } else { mandatory_end(raw) };
-    let Some(rest) = end.and_then(|end| raw.get(8..end)) else {
-        return Err(Failure::new(
-            FailureKind::Refused,
-            format!("the table map of {}.{} can not be encoded for the target", map.schema, map.table),
-        ));
-    };
-    put_table_id(id, out);
-    out.extend_from_slice(&TABLE_MAP_FLAGS.to_le_bytes());
-    out.extend_from_slice(rest);
-    Ok(())
-}
-
-/// Offset behind the null bitmap. Layout: id 6, flags 2, schema (length, text, NUL), table likewise, column count,
-/// types, metadata with its length, null bitmap.
-fn mandatory_end(raw: &[u8]) -> Option<usize> {
-    let mut at = 8;
-    for _ in 0..2 {
-        at += usize::from(*raw.get(at)?) + 2;
-    }
-    let (count, used) = get_length(raw.get(at..)?)?;
-    at += used + count;
-    let (meta, used) = get_length(raw.get(at..)?)?;
-    at += used + meta + count.div_ceil(8);
-    Some(at)
-}
-
-fn get_length(bytes: &[u8]) -> Option<(usize, usize)> {
-    match *bytes.first()? {
-        small @ 0..=250 => Some((usize::from(small), 1)),
-        0xfc => Some((usize::from(u16::from_le_bytes([*bytes.get(1)?, *bytes.get(2)?])), 3)),
-        0xfd => Some((u32::from_le_bytes([*bytes.get(1)?, *bytes.get(2)?, *bytes.get(3)?, 0]) as usize, 4)),
-        _ => None,
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn logged_cascades_are_not_done_again() {
-        let old = Dialect { mariadb: false, sql_foreign_keys: false };
-        let new = Dialect { mariadb: false, sql_foreign_keys: true };
-        assert_eq!(new.rows_flags(0x10), 0x10);
-        assert_eq!(old.rows_flags(0x10), 0x02);
-        assert_eq!(old.rows_flags(0x14), 0x06);
-        assert_eq!(old.rows_flags(0x04), 0x04);
-    }
 }

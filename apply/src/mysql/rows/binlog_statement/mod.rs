@@ -1,3 +1,190 @@
-//! Rows as `BINLOG` statements.
+//! Rows as `BINLOG` statements: binary log events in base64, which the server's own row applier executes.
+//!
+//! It checks the rows, types need no conversion to text, and one statement carries thousands of rows. The first statement of a connection
+//! is a format description, which says how the events after it are laid out.
 
-pub(in crate::mysql) mod encoder;
+mod encoder;
+mod layout;
+
+use std::sync::Arc;
+
+use base64_simd::STANDARD;
+use binlog::{Flavour, RowsKind};
+use engine::compact::Batch;
+use engine::failure::{Failure, FailureKind};
+use engine::schema::Alone;
+use wire::Connection;
+
+use self::encoder::Encoder;
+use self::layout::Dialect;
+use super::ambiguous_rows;
+use super::quirks::TableQuirks;
+use super::sequences::{self, Completed};
+use super::writer::RowWriter;
+use crate::mysql::script::{Encoded, Script};
+use crate::mysql::server::errors::failed;
+use crate::mysql::server::info::TargetInfo;
+use crate::mysql::server::sql::identifier;
+
+const BINLOG: Encoded = Encoded { before: "BINLOG '", after: "'" };
+
+pub struct BinlogStatements {
+    quirks: Arc<TableQuirks>,
+    encoder: Encoder,
+    /// The most bytes of events in one statement.
+    events_bytes_max: usize,
+    /// The events of the one statement that was made last.
+    events: Vec<u8>,
+    format_description: Vec<u8>,
+    /// MySQL leaves `gtid_next` undetermined, or ANONYMOUS, after a format description.
+    resets_gtid_next: bool,
+}
+
+impl BinlogStatements {
+    pub fn new(info: &TargetInfo, quirks: Arc<TableQuirks>) -> Self {
+        let is_mysql = info.flavour == Flavour::MySql;
+        let dialect = Dialect { mariadb: !is_mysql, sql_foreign_keys: is_mysql && info.version >= (9, 6, 0) };
+        Self {
+            encoder: Encoder::new(dialect, Arc::clone(&quirks)),
+            quirks,
+            events_bytes_max: 0,
+            events: Vec::new(),
+            format_description: format_description(info),
+            resets_gtid_next: is_mysql && info.version >= (5, 6, 5),
+        }
+    }
+
+    fn encode(&mut self, batch: &Batch<'_>, script: &mut Script, connection: &mut Connection) -> Result<(), Failure> {
+        let Self { encoder, events_bytes_max, .. } = self;
+        encoder.encode(batch, &mut |events| {
+            check_fits(events.len(), *events_bytes_max)?;
+            script.grow(BINLOG, events, connection)
+        })
+    }
+
+    fn needs_questions(&self, batch: &Batch<'_>) -> bool {
+        match batch.kind {
+            RowsKind::Write => self.is_incomplete(batch),
+            RowsKind::Update | RowsKind::Delete => self.quirks.lookups.get(batch.map).is_some(),
+        }
+    }
+
+    /// A row of a sequence that lacks columns.
+    fn is_incomplete(&self, batch: &Batch<'_>) -> bool {
+        sequences::lacks_columns(batch) && self.quirks.sequences.get(batch.map).is_some()
+    }
+}
+
+/// Any one of these lets an account execute `BINLOG` statements.
+pub fn privileges(flavour: Flavour) -> &'static [&'static str] {
+    match flavour {
+        Flavour::MySql => &["BINLOG_ADMIN", "REPLICATION_APPLIER", "SUPER"],
+        Flavour::MariaDb => &["BINLOG REPLAY", "SUPER"],
+    }
+}
+
+fn check_fits(bytes: usize, bytes_max: usize) -> Result<(), Failure> {
+    if bytes <= bytes_max {
+        return Ok(());
+    }
+    Err(Failure::new(
+        FailureKind::Refused,
+        format!(
+            "an event of {bytes} bytes does not fit into the target's max_allowed_packet (as base64, {bytes_max} bytes at most)"
+        ),
+    )
+    .remedy("raise max_allowed_packet on the target, for the largest row as base64 (4/3 of its size)"))
+}
+
+/// One without checksums, of the target's own version.
+fn format_description(info: &TargetInfo) -> Vec<u8> {
+    let spec = binlog::encode::FormatSpec::new(&info.version_text, info.flavour, binlog::Checksum::Off);
+    let head = binlog::encode::Head::new(0, 1, binlog::Checksum::Off);
+    binlog::encode::format_description(&head, &spec)
+}
+
+impl RowWriter for BinlogStatements {
+    fn set_up(&mut self, connection: &mut Connection, packet_bytes_max: usize) -> Result<(), Failure> {
+        let mut script = Script::new(packet_bytes_max);
+        self.events_bytes_max = script.encoded_bytes_max();
+        self.encoder.set_piece_bytes_max(self.events_bytes_max);
+        script.encoded("", BINLOG, &self.format_description);
+        script.send(connection)?;
+        if self.resets_gtid_next {
+            // What is undetermined is an error once GTIDs are switched on.
+            connection.execute("SET SESSION gtid_next='AUTOMATIC'").map_err(failed)?;
+        }
+        Ok(())
+    }
+
+    fn set_server_id(&mut self, server_id: u32) {
+        self.encoder.set_server_id(server_id);
+    }
+
+    fn write(&mut self, batch: &Batch<'_>, script: &mut Script, connection: &mut Connection) -> Result<(), Failure> {
+        if self.is_incomplete(batch) {
+            script.send(connection)?;
+            let completed = sequences::complete(batch, |sql| connection.rows(sql))?;
+            return self.encode(&completed.batch(batch), script, connection);
+        }
+        let lookup = match batch.kind {
+            RowsKind::Write => None,
+            RowsKind::Update | RowsKind::Delete => self.quirks.lookups.get(batch.map),
+        };
+        let Some(lookup) = lookup else { return self.encode(batch, script, connection) };
+        ambiguous_rows::one_by_one(&lookup, batch, &mut |question, row| {
+            script.send(connection)?;
+            if connection.scalar(question).map_err(failed)?.as_deref() != Some("0") {
+                return Ok(false);
+            }
+            self.encode(row, script, connection)?;
+            Ok(true)
+        })
+    }
+
+    fn is_one_statement(&self, batches: &[Batch<'_>], rows_bytes_max: usize) -> bool {
+        self.encoder.is_one_statement(batches, rows_bytes_max)
+            && !batches.iter().any(|batch| self.needs_questions(batch))
+    }
+
+    fn encode_statement(&mut self, batches: &[Batch<'_>]) -> Result<usize, Failure> {
+        self.events.clear();
+        self.encoder.encode_statement(batches, &mut self.events)?;
+        Ok(self.events.len().div_ceil(3) * 4)
+    }
+
+    fn append_statement(&self, settings: &str, script: &mut Script) {
+        script.encoded(settings, BINLOG, &self.events);
+    }
+
+    fn complete(&self, batch: &Batch<'_>, connection: &mut Connection) -> Result<Option<Completed>, Failure> {
+        self.is_incomplete(batch).then(|| sequences::complete(batch, |sql| connection.rows(sql))).transpose()
+    }
+
+    /// A `BINLOG` statement does not look for a partition, any DML does.
+    fn choose_history_partition(&self, batch: &Batch<'_>) -> Option<String> {
+        let leaves_history = batch.kind != RowsKind::Write
+            && batch.table.is_some_and(|table| table.alone == Some(Alone::HistoryPartitions));
+        leaves_history.then(|| {
+            let (schema, table) = (identifier(&batch.map.schema), identifier(&batch.map.table));
+            let time = batch.timestamp;
+            format!("SET STATEMENT timestamp={time} FOR DELETE FROM {schema}.{table} WHERE FALSE")
+        })
+    }
+
+    fn to_stored(&mut self, server_id: u32, batches: &[Batch<'_>]) -> Result<String, Failure> {
+        let mut events = Vec::new();
+        self.encoder.set_server_id(server_id);
+        for batch in batches {
+            self.encoder.encode(batch, &mut |piece| {
+                events.extend_from_slice(piece);
+                Ok(())
+            })?;
+        }
+        Ok(STANDARD.encode_to_string(&events))
+    }
+
+    fn write_stored(&self, stored: &str, script: &mut Script) {
+        script.statement(format!("{}{stored}{}", BINLOG.before, BINLOG.after));
+    }
+}

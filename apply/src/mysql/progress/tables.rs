@@ -1,0 +1,99 @@
+//! The tables in which the target remembers a channel. Their names and columns are a format: other versions of Heddle read them.
+//!
+//! `progress` the low water, one row a channel · `islands` committed ranges above it · `leases` who has the channel · `branches` marks of XA
+//! branches · `kept_branches` rows of deferred XA branches.
+
+use crate::mysql::server::errors::FENCE_COLUMN;
+
+pub const SCHEMA: &str = "heddle";
+/// The tables that [`create`] makes; each has a column `channel`.
+pub const TABLES: [&str; 5] = ["progress", "islands", "leases", "branches", "kept_branches"];
+
+/// Statements that make the bookkeeping tables. They name columns, so that a later version can add some.
+pub fn create() -> Vec<String> {
+    vec![
+        format!("CREATE DATABASE IF NOT EXISTS {SCHEMA}"),
+        format!(
+            "CREATE TABLE IF NOT EXISTS {SCHEMA}.progress (\
+             channel VARCHAR(64) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NOT NULL PRIMARY KEY, \
+             {FENCE_COLUMN} BIGINT UNSIGNED NOT NULL, \
+             seq BIGINT UNSIGNED NOT NULL, \
+             source_file VARCHAR(512) NOT NULL, \
+             source_position BIGINT UNSIGNED NOT NULL, \
+             gtids LONGTEXT NOT NULL, \
+             commit_time_us BIGINT UNSIGNED NOT NULL, \
+             applied_at TIMESTAMP(6) NOT NULL DEFAULT CURRENT_TIMESTAMP(6) ON UPDATE CURRENT_TIMESTAMP(6), \
+             source VARCHAR(255) NOT NULL, \
+             owner VARCHAR(255) NOT NULL, \
+             started BOOLEAN NOT NULL DEFAULT 0, \
+             intent LONGTEXT NULL\
+             ) ENGINE=InnoDB"
+        ),
+        format!(
+            "CREATE TABLE IF NOT EXISTS {SCHEMA}.islands (\
+             channel VARCHAR(64) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NOT NULL, \
+             first_seq BIGINT UNSIGNED NOT NULL, \
+             last_seq BIGINT UNSIGNED NOT NULL, \
+             {FENCE_COLUMN} BIGINT UNSIGNED NOT NULL, \
+             {WORKER_COLUMN}, \
+             {RANGES_KEY}\
+             ) ENGINE=InnoDB"
+        ),
+        format!(
+            "CREATE TABLE IF NOT EXISTS {SCHEMA}.leases (\
+             channel VARCHAR(64) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NOT NULL PRIMARY KEY, \
+             {FENCE_COLUMN} BIGINT UNSIGNED NOT NULL\
+             ) ENGINE=InnoDB"
+        ),
+        create_branches(),
+        create_deferred_branches(),
+    ]
+}
+
+/// Each worker records its committed ranges in pages of its own: in one page they would wait for each other. 0 where a statement records it.
+const WORKER_COLUMN: &str = "worker SMALLINT UNSIGNED NOT NULL DEFAULT 0";
+const RANGES_KEY: &str = "PRIMARY KEY (channel, worker, first_seq)";
+
+/// Asks whether the table of committed ranges knows workers: that of the first versions does not. 1 or 0.
+pub fn has_workers() -> String {
+    format!(
+        "SELECT COUNT(*) FROM information_schema.COLUMNS WHERE TABLE_SCHEMA='{SCHEMA}' AND TABLE_NAME='islands' AND COLUMN_NAME='worker'"
+    )
+}
+
+/// Gives the table of committed ranges what it lacks then.
+pub fn add_workers() -> String {
+    format!("ALTER TABLE {SCHEMA}.islands ADD COLUMN {WORKER_COLUMN}, DROP PRIMARY KEY, ADD {RANGES_KEY}")
+}
+
+/// Marks of prepared XA branches that changed nothing, or may have, until their XA COMMIT or XA ROLLBACK comes. Channels of an earlier version
+/// do not have the table yet.
+pub fn create_branches() -> String {
+    format!(
+        "CREATE TABLE IF NOT EXISTS {SCHEMA}.branches (\
+         channel VARCHAR(64) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NOT NULL, \
+         xid VARCHAR(300) CHARACTER SET ascii COLLATE ascii_bin NOT NULL, \
+         PRIMARY KEY (channel, xid)\
+         ) ENGINE=InnoDB"
+    )
+}
+
+/// Rows of XA branches that are not prepared yet, see [`super::deferred_branches`].
+pub fn create_deferred_branches() -> String {
+    format!(
+        "CREATE TABLE IF NOT EXISTS {SCHEMA}.kept_branches (\
+         channel VARCHAR(64) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NOT NULL, \
+         xid VARCHAR(300) CHARACTER SET ascii COLLATE ascii_bin NOT NULL, \
+         server_id INT UNSIGNED NOT NULL, \
+         events LONGTEXT CHARACTER SET ascii COLLATE ascii_bin NOT NULL, \
+         PRIMARY KEY (channel, xid)\
+         ) ENGINE=InnoDB"
+    )
+}
+
+/// Asks whether the table is there: channels of the first versions do not have it. 1 or 0.
+pub fn has_deferred_branches() -> String {
+    format!(
+        "SELECT COUNT(*) FROM information_schema.TABLES WHERE TABLE_SCHEMA='{SCHEMA}' AND TABLE_NAME='kept_branches'"
+    )
+}

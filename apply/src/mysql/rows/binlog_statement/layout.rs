@@ -1,0 +1,169 @@
+//! The layout of table maps and rows events as each kind of server takes them.
+
+use binlog::{Header, Kind, RowsKind, TableMap};
+use engine::compact::Batch;
+use engine::failure::{Failure, FailureKind};
+
+/// In a rows event that ends a statement one number serves for all tables; the tables of one statement count from it.
+pub const TABLE_ID: u8 = 1;
+/// Bytes of a table's number at the start of the bodies of its events.
+const TABLE_ID_BYTES: usize = 6;
+const TABLE_MAP_FLAGS: u16 = 1;
+
+/// What differs between targets in the form of events.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Dialect {
+    pub mariadb: bool,
+    /// It knows [`SQL_FOREIGN_KEYS`] (MySQL 9.6 and later).
+    pub sql_foreign_keys: bool,
+}
+
+/// Flag of a rows event, `USE_SQL_FOREIGN_KEY_F` in MySQL 9.6 and later: what cascades is in the log, child rows before
+/// their parent's.
+const SQL_FOREIGN_KEYS: u16 = 0x10;
+/// `NO_FOREIGN_KEY_CHECKS_F`
+const NO_FOREIGN_KEY_CHECKS: u16 = 0x02;
+
+impl Dialect {
+    /// MariaDB's row applier says no more than "Unknown error" of values that it has no type for.
+    pub fn check_types(self, map: &TableMap) -> Result<(), Failure> {
+        let unknown = |column: &binlog::Column| column.kind == binlog::ColumnKind::JSON;
+        if !(self.mariadb && map.columns.iter().any(unknown)) {
+            return Ok(());
+        }
+        Err(Failure::new(
+            FailureKind::Refused,
+            format!(
+                "{}.{} has a JSON column of MySQL, whose values can not be applied to MariaDB",
+                map.schema, map.table
+            ),
+        )
+        .remedy("make it LONGTEXT on the source, or leave the table out there"))
+    }
+
+    /// The flags of a rows event as this server has to see them. One that does not know that cascades are in the log would do them
+    /// itself, and refuse child rows that come before their parent's new key.
+    pub fn rows_flags(self, flags: u16) -> u16 {
+        if self.sql_foreign_keys || flags & SQL_FOREIGN_KEYS == 0 {
+            return flags;
+        }
+        flags & !SQL_FOREIGN_KEYS | NO_FOREIGN_KEY_CHECKS
+    }
+
+    pub fn rows_kind(self, batch: &Batch<'_>) -> Result<Kind, Failure> {
+        if batch.partial_json {
+            return match self.mariadb {
+                false => Ok(Kind::PARTIAL_UPDATE_ROWS),
+                true => Err(Failure::new(
+                    FailureKind::Refused,
+                    "a partial JSON update (binlog_row_value_options=PARTIAL_JSON) can not be applied to MariaDB",
+                )
+                .remedy("set binlog_row_value_options='' on the source")),
+            };
+        }
+        Ok(match (self.mariadb, batch.kind) {
+            (false, RowsKind::Write) => Kind::WRITE_ROWS,
+            (false, RowsKind::Update) => Kind::UPDATE_ROWS,
+            (false, RowsKind::Delete) => Kind::DELETE_ROWS,
+            (true, RowsKind::Write) => Kind::WRITE_ROWS_V1,
+            (true, RowsKind::Update) => Kind::UPDATE_ROWS_V1,
+            (true, RowsKind::Delete) => Kind::DELETE_ROWS_V1,
+        })
+    }
+}
+
+/// The number of a statement's table, the first of which has index 0.
+pub fn table_id(index: usize) -> u8 {
+    TABLE_ID + index as u8
+}
+
+pub fn put_table_id(id: u8, out: &mut Vec<u8>) {
+    let mut bytes = [0; TABLE_ID_BYTES];
+    bytes[0] = id;
+    out.extend_from_slice(&bytes);
+}
+
+pub fn begin_event(out: &mut Vec<u8>, kind: Kind, timestamp: u32, server_id: u32) {
+    Header { timestamp, kind, server_id, event_len: 0, log_pos: 0, flags: 0 }.write_to(out);
+}
+
+pub fn end_event(out: &mut [u8], start: usize) -> Result<(), Failure> {
+    let length =
+        u32::try_from(out.len() - start).map_err(|_| Failure::new(FailureKind::Refused, "a row of more than 4 GiB"))?;
+    if let Some(field) = out.get_mut(start + 9..start + 13) {
+        field.copy_from_slice(&length.to_le_bytes());
+    }
+    Ok(())
+}
+
+/// The protocol's length-encoded integer.
+pub fn put_length(out: &mut Vec<u8>, value: usize) {
+    match value {
+        0..=250 => out.push(value as u8),
+        251..=0xffff => {
+            out.push(0xfc);
+            out.extend_from_slice(&(value as u16).to_le_bytes());
+        }
+        _ => {
+            out.push(0xfd);
+            out.extend_from_slice(&(value as u32).to_le_bytes()[..3]);
+        }
+    }
+}
+
+/// The table map's body as logged, up to the optional metadata (which the other server might not know), under our
+/// table id.
+pub fn put_table_map_body(map: &TableMap, dialect: Dialect, id: u8, out: &mut Vec<u8>) -> Result<(), Failure> {
+    let raw = &map.raw;
+    // MySQL 9 reads the dimensions of VECTOR columns from the metadata, and only MySQL has that type.
+    let has_vector = map.columns.iter().any(|column| column.kind == binlog::ColumnKind::VECTOR);
+    let end = if has_vector && !dialect.mariadb { Some(raw.len()) } else { mandatory_end(raw) };
+    let Some(rest) = end.and_then(|end| raw.get(8..end)) else {
+        return Err(Failure::new(
+            FailureKind::Refused,
+            format!("the table map of {}.{} can not be encoded for the target", map.schema, map.table),
+        ));
+    };
+    put_table_id(id, out);
+    out.extend_from_slice(&TABLE_MAP_FLAGS.to_le_bytes());
+    out.extend_from_slice(rest);
+    Ok(())
+}
+
+/// Offset behind the null bitmap. Layout: id 6, flags 2, schema (length, text, NUL), table likewise, column count,
+/// types, metadata with its length, null bitmap.
+fn mandatory_end(raw: &[u8]) -> Option<usize> {
+    let mut at = 8;
+    for _ in 0..2 {
+        at += usize::from(*raw.get(at)?) + 2;
+    }
+    let (count, used) = get_length(raw.get(at..)?)?;
+    at += used + count;
+    let (meta, used) = get_length(raw.get(at..)?)?;
+    at += used + meta + count.div_ceil(8);
+    Some(at)
+}
+
+fn get_length(bytes: &[u8]) -> Option<(usize, usize)> {
+    match *bytes.first()? {
+        small @ 0..=250 => Some((usize::from(small), 1)),
+        0xfc => Some((usize::from(u16::from_le_bytes([*bytes.get(1)?, *bytes.get(2)?])), 3)),
+        0xfd => Some((u32::from_le_bytes([*bytes.get(1)?, *bytes.get(2)?, *bytes.get(3)?, 0]) as usize, 4)),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn logged_cascades_are_not_done_again() {
+        let old = Dialect { mariadb: false, sql_foreign_keys: false };
+        let new = Dialect { mariadb: false, sql_foreign_keys: true };
+        assert_eq!(new.rows_flags(0x10), 0x10);
+        assert_eq!(old.rows_flags(0x10), 0x02);
+        assert_eq!(old.rows_flags(0x14), 0x06);
+        assert_eq!(old.rows_flags(0x04), 0x04);
+    }
+}

@@ -1,0 +1,48 @@
+//! How the channel connects to its target.
+
+use engine::failure::Failure;
+use wire::{ConnectOptions, Connection};
+
+use super::settings::{set_up, without_annotations};
+use crate::mysql::server::errors::failed;
+use crate::mysql::server::info::TargetInfo;
+
+pub struct Connector {
+    options: ConnectOptions,
+    info: TargetInfo,
+    logged: bool,
+}
+
+impl Connector {
+    /// `logged`: changes go into the target's own binary log, if it has one.
+    pub fn new(options: ConnectOptions, info: TargetInfo, logged: bool) -> Self {
+        Self { options, info, logged }
+    }
+
+    /// What the target is.
+    pub fn info(&self) -> &TargetInfo {
+        &self.info
+    }
+
+    pub fn address(&self) -> String {
+        self.options.address()
+    }
+
+    pub fn user(&self) -> &str {
+        &self.options.user
+    }
+
+    /// A connection with the settings of Heddle's sessions. A failure says which server it is of.
+    pub fn connect(&self) -> Result<Connection, Failure> {
+        let connect = || {
+            let mut connection = Connection::connect(&self.options).map_err(failed)?;
+            set_up(&mut connection, &self.info, self.logged)?;
+            without_annotations(&mut connection, &self.info)?;
+            Ok(connection)
+        };
+        connect().map_err(|failure: Failure| Failure {
+            message: format!("target {}: {}", self.address(), failure.message),
+            ..failure
+        })
+    }
+}

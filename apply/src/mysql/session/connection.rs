@@ -1,0 +1,316 @@
+//! One connection of the channel, and the target transaction that may be open on it.
+//!
+//! Rows, progress and commit go into one script, which is sent in as few packets as possible. It knows no statement of the source and no XA
+//! transaction: `statements` and `xa` use it.
+
+use std::sync::Arc;
+
+use binlog::Flavour;
+use binlog::gtids::Gtid;
+use engine::compact::{Batch, whole_event};
+use engine::failure::{Failure, FailureKind};
+use engine::row_session::RowSession;
+use engine::transaction::{RowsItem, Transaction};
+use wire::Connection;
+
+use super::channel::ChannelContext;
+use super::gtids::{AUTOMATIC, GtidRules, set_origin};
+use super::lease::STATEMENTS;
+use super::settings;
+use crate::Range;
+use crate::mysql::progress::as_row::ProgressRows;
+use crate::mysql::progress::deferred_branches;
+use crate::mysql::progress::statements::Statements;
+use crate::mysql::rows;
+use crate::mysql::rows::sequences::Completed;
+use crate::mysql::rows::writer::RowWriter;
+use crate::mysql::script::Script;
+use crate::mysql::server::errors::{code, failed};
+use crate::mysql::server::info::TargetInfo;
+use crate::mysql::statements::context;
+
+/// A `KILL QUERY` hits one statement, and few are under way at once.
+const INTERRUPTIONS_MAX: usize = 20;
+
+pub struct ChannelConnection {
+    pub(super) channel: Arc<ChannelContext>,
+    pub(super) number: usize,
+    pub wire: Connection,
+    pub script: Script,
+    pub(super) rows: Box<dyn RowWriter>,
+    pub(super) progress_rows: ProgressRows,
+    /// `max_allowed_packet`, which may be another than that of the connection before.
+    pub(super) packet_bytes_max: usize,
+    /// A transaction has begun on the target.
+    pub(super) is_open: bool,
+    /// The source's session whose state the connection has for rows; `None`: the state of Heddle's own sessions.
+    row_session: Option<Arc<RowSession>>,
+    /// It has had such a state: after an error nobody knows whether it still has.
+    had_row_session: bool,
+    /// The domain and server that the connection gives its next GTIDs (MariaDB), if that is known.
+    pub(super) gtid_origin: Option<(u32, u32)>,
+}
+
+impl ChannelConnection {
+    /// Connection `number` of the channel, once nothing of an earlier one can commit any more.
+    pub fn open(channel: &Arc<ChannelContext>, number: usize) -> Result<Self, Failure> {
+        let wire = connect(channel, number)?;
+        let packet_bytes_max = channel.info().packet_bytes_max;
+        let mut connection = Self {
+            channel: Arc::clone(channel),
+            number,
+            wire,
+            script: Script::new(packet_bytes_max),
+            rows: rows::writer(channel.info(), &channel.quirks),
+            progress_rows: ProgressRows::new(channel.progress_table()),
+            packet_bytes_max,
+            is_open: false,
+            row_session: None,
+            had_row_session: false,
+            gtid_origin: None,
+        };
+        connection.introduce()?;
+        Ok(connection)
+    }
+
+    /// Another connection of the channel.
+    pub fn open_another(&self, number: usize) -> Result<Self, Failure> {
+        Self::open(&self.channel, number)
+    }
+
+    /// After the connection was lost: connects anew, once nothing of the old one can commit any more.
+    pub fn reconnect(&mut self) -> Result<(), Failure> {
+        self.forget();
+        self.wire = connect(&self.channel, self.number)?;
+        (self.row_session, self.had_row_session) = (None, false);
+        self.introduce()
+    }
+
+    /// Prepares the connection for rows, and lets the others know which connection this is.
+    fn introduce(&mut self) -> Result<(), Failure> {
+        self.packet_bytes_max = packet_bytes_max(&mut self.wire)?;
+        self.script = Script::new(self.packet_bytes_max);
+        self.rows.set_up(&mut self.wire, self.packet_bytes_max)?;
+        self.channel.register(self.number, self.wire.server().connection_id);
+        Ok(())
+    }
+
+    /// Nothing waits to be sent, nothing is open, and nothing is known of the connection's settings.
+    fn forget(&mut self) {
+        self.script.clear();
+        self.is_open = false;
+        self.gtid_origin = None;
+    }
+
+    pub fn number(&self) -> usize {
+        self.number
+    }
+
+    pub fn channel(&self) -> &str {
+        self.channel.lease.channel()
+    }
+
+    pub fn channel_context(&self) -> &Arc<ChannelContext> {
+        &self.channel
+    }
+
+    pub fn info(&self) -> &TargetInfo {
+        self.channel.info()
+    }
+
+    pub fn gtids(&self) -> &GtidRules {
+        &self.channel.gtids
+    }
+
+    /// The statements on the channel's progress.
+    pub fn progress(&self) -> Statements {
+        self.channel.lease.statements()
+    }
+
+    pub fn rows(&mut self) -> &mut dyn RowWriter {
+        &mut *self.rows
+    }
+
+    pub fn is_open(&self) -> bool {
+        self.is_open
+    }
+
+    /// Sends what has gathered in the script.
+    pub fn send(&mut self) -> Result<(), Failure> {
+        self.script.send(&mut self.wire).map(|_| ())
+    }
+
+    /// Runs one statement. Nothing may wait in the script.
+    pub fn execute(&mut self, sql: impl AsRef<[u8]>) -> Result<(), Failure> {
+        self.wire.execute(sql).map(|_| ()).map_err(failed)
+    }
+
+    /// The first column of the first row.
+    pub fn scalar(&mut self, sql: impl AsRef<[u8]>) -> Result<Option<String>, Failure> {
+        self.wire.scalar(sql).map_err(failed)
+    }
+
+    /// Begins the target transaction, if none is open. `first`: its first source transaction.
+    pub fn begin(&mut self, first: &Transaction) -> Result<(), Failure> {
+        if self.is_open {
+            return Ok(());
+        }
+        self.rows.set_server_id(first.server_id);
+        if let Some(statement) = self.channel.gtids.statement(first.gtid.as_ref())? {
+            self.gtid_origin = None;
+            self.script.statement(statement);
+        }
+        self.script.statement("BEGIN");
+        self.is_open = true;
+        Ok(())
+    }
+
+    /// MariaDB tells temporary tables apart by the number of the server that their statements are of: what makes one has to be of the same as
+    /// what uses it later.
+    pub fn use_server_of(&mut self, transaction: &Transaction) -> Result<(), Failure> {
+        if let Some(&Gtid::MariaDb { domain, server, .. }) = self.channel.gtids.preserved(transaction.gtid.as_ref())? {
+            self.gtid_origin = None;
+            self.execute(set_origin(domain, server))?;
+        }
+        Ok(())
+    }
+
+    /// Appends the rows, in the transaction that is open.
+    pub fn write_rows(&mut self, batches: &[Batch<'_>]) -> Result<(), Failure> {
+        for batch in batches {
+            self.sync_session_state(batch.session);
+            self.rows.write(batch, &mut self.script, &mut self.wire)?;
+        }
+        self.after_rows();
+        Ok(())
+    }
+
+    /// Appends the rows of one event of a barrier, in the transaction that is open.
+    pub fn write_event(&mut self, rows: &RowsItem) -> Result<(), Failure> {
+        let batch = whole_event(rows);
+        if let Some(statement) = self.rows.choose_history_partition(&batch) {
+            self.script.statement(statement);
+        }
+        self.write_rows(&[batch])
+    }
+
+    /// See [`RowWriter::write_stored`].
+    pub fn write_stored_rows(&mut self, stored: &str) {
+        self.rows.write_stored(stored, &mut self.script);
+    }
+
+    /// See [`RowWriter::complete`].
+    pub fn complete_rows(&mut self, batch: &Batch<'_>) -> Result<Option<Completed>, Failure> {
+        self.rows.complete(batch, &mut self.wire)
+    }
+
+    /// Sets the state of the source's session, before rows with values that the server works out as it would in that session. Without such a
+    /// session the state does not matter. Statements of our own come after [`ChannelConnection::use_own_settings`].
+    pub(super) fn sync_session_state(&mut self, session: Option<&Arc<RowSession>>) {
+        let Some(session) = session.filter(|_| self.info().flavour == Flavour::MySql) else { return };
+        if self.row_session.as_ref() != Some(session) {
+            self.script.statement(context::for_rows(session, self.channel.info()));
+            self.row_session = Some(Arc::clone(session));
+            self.had_row_session = true;
+        }
+    }
+
+    fn use_own_settings(&mut self) {
+        if self.row_session.take().is_some() {
+            self.script.statement(settings::after_rows());
+        }
+    }
+
+    /// Only workers' connections have nothing but rows: on the others statements of all kinds come next.
+    pub(super) fn after_rows(&mut self) {
+        if self.number >= STATEMENTS {
+            self.use_own_settings();
+        }
+    }
+
+    /// Records the progress, commits, and reads the answers of all that was not sent yet.
+    pub fn record_and_commit(&mut self, range: Range<'_>) -> Result<(), Failure> {
+        self.use_own_settings();
+        let channel = self.channel.lease.channel();
+        deferred_branches::record(&mut self.script, &mut *self.rows, channel, range.branches)?;
+        self.script.statement(self.progress().record(range));
+        self.script.statement("COMMIT");
+        let results = self.script.send(&mut self.wire)?;
+        self.is_open = false;
+        if self.channel.gtids.use_gtid_next() {
+            // By itself: if somebody ends it, what is committed must not look as if it were not.
+            self.execute_despite_interruption(AUTOMATIC)?;
+        }
+        let recorded = results.len().checked_sub(2).and_then(|at| results.get(at));
+        match recorded.map(|result| result.ok.affected) {
+            Some(1) => Ok(()),
+            _ => Err(self.progress().not_recorded(range)),
+        }
+    }
+
+    /// Rows, progress and commit, each as statements of their own.
+    pub fn write_and_commit(
+        &mut self,
+        first: &Transaction,
+        batches: &[Batch<'_>],
+        range: Range<'_>,
+    ) -> Result<(), Failure> {
+        self.begin(first)?;
+        self.write_rows(batches)?;
+        self.record_and_commit(range)
+    }
+
+    pub fn rollback(&mut self) -> Result<(), Failure> {
+        self.forget();
+        self.execute_despite_interruption("ROLLBACK")?;
+        self.row_session = None;
+        if self.had_row_session {
+            self.execute_despite_interruption(&settings::after_rows())?;
+            self.had_row_session = false;
+        }
+        if self.channel.gtids.use_gtid_next() {
+            self.execute_despite_interruption(AUTOMATIC)?;
+        }
+        Ok(())
+    }
+
+    /// A statement of the source has ended the transaction that was open, if any.
+    pub fn after_own_commit(&mut self) -> Result<(), Failure> {
+        self.is_open = false;
+        if self.channel.gtids.use_gtid_next() {
+            self.execute(AUTOMATIC)?;
+        }
+        Ok(())
+    }
+
+    /// Runs a statement that must not be lost to a `KILL QUERY` that came late: it was meant for the one before, and MariaDB keeps it for the
+    /// next. A rollback that is lost leaves the locks that it was to release.
+    pub fn execute_despite_interruption(&mut self, sql: &str) -> Result<(), Failure> {
+        for _ in 0..INTERRUPTIONS_MAX {
+            match self.wire.execute(sql) {
+                Err(error) if error.code() == Some(code::QUERY_INTERRUPTED) => {}
+                done => return done.map(|_| ()).map_err(failed),
+            }
+        }
+        let message = format!("{sql} was interrupted {INTERRUPTIONS_MAX} times: the connection's state is not known");
+        Err(Failure::new(FailureKind::Refused, message))
+    }
+}
+
+fn connect(channel: &ChannelContext, number: usize) -> Result<Connection, Failure> {
+    let mut wire = channel.connector.connect()?;
+    if number == STATEMENTS {
+        // As clients and the servers' own appliers have it for statements. MariaDB refuses some in READ COMMITTED (REPLACE into a UNIQUE over
+        // TEXT), which is for rows.
+        wire.execute("SET SESSION TRANSACTION ISOLATION LEVEL REPEATABLE READ").map_err(failed)?;
+    }
+    channel.lease.take_over(&mut wire, number)?;
+    Ok(wire)
+}
+
+fn packet_bytes_max(connection: &mut Connection) -> Result<usize, Failure> {
+    let bytes = connection.scalar("SELECT @@session.max_allowed_packet").map_err(failed)?;
+    bytes
+        .and_then(|bytes| bytes.parse().ok())
+        .ok_or_else(|| Failure::new(FailureKind::Refused, "the target does not say what its max_allowed_packet is"))
+}

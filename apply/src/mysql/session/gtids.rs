@@ -1,0 +1,124 @@
+//! Which GTIDs transactions get on the target: the source's (`--gtids preserve`), or the target's own.
+
+use binlog::Flavour;
+use binlog::gtids::Gtid;
+use engine::failure::{Failure, FailureKind};
+
+use crate::mysql::server::info::TargetInfo;
+
+/// MySQL's: the next transaction gets a GTID of the target's own.
+pub const AUTOMATIC: &str = "SET SESSION gtid_next='AUTOMATIC'";
+
+/// The domain of MariaDB's own transactions beside the source's GTIDs. Where numbers have to grow it is one that no source's is in.
+pub const OWN_DOMAIN: &str = "IF(@@global.gtid_strict_mode,@@global.server_id,@@global.gtid_domain_id)";
+
+#[derive(Clone, Debug)]
+pub struct GtidRules {
+    preserve: bool,
+    flavour: Flavour,
+    server_id: u64,
+    log_bin: bool,
+    durable: bool,
+}
+
+/// MySQL's.
+pub fn set_next(gtid: &Gtid) -> String {
+    format!("SET SESSION gtid_next='{gtid}'")
+}
+
+/// MariaDB's: in which domain, and of which server, the next transactions are.
+pub fn set_origin(domain: u32, server: u32) -> String {
+    format!("SET SESSION gtid_domain_id={domain}, server_id={server}")
+}
+
+impl GtidRules {
+    pub fn new(preserve: bool, info: &TargetInfo) -> Self {
+        Self {
+            preserve,
+            flavour: info.flavour,
+            server_id: info.server_id,
+            log_bin: info.log_bin,
+            durable: info.durable_gtids,
+        }
+    }
+
+    /// `--gtids preserve`
+    pub fn are_preserved(&self) -> bool {
+        self.preserve
+    }
+
+    /// The target logs transactions under the source's GTIDs.
+    pub fn are_logged(&self) -> bool {
+        self.preserve && self.log_bin
+    }
+
+    /// MySQL's `gtid_next`, which has to be set back after each transaction.
+    pub fn use_gtid_next(&self) -> bool {
+        self.preserve && self.flavour == Flavour::MySql
+    }
+
+    /// In relaxed order single transactions need no other record than their GTIDs.
+    pub fn are_progress(&self) -> bool {
+        self.use_gtid_next() && self.durable
+    }
+
+    /// The connection that prepared an XA branch may end it. MariaDB takes no GTID on such a connection (error 1953).
+    pub fn let_branches_end_on_their_connection(&self) -> bool {
+        !(self.preserve && self.flavour == Flavour::MariaDb)
+    }
+
+    /// The statement that gives the next transaction the source's GTID.
+    pub fn statement(&self, gtid: Option<&Gtid>) -> Result<Option<String>, Failure> {
+        Ok(self.preserved(gtid)?.map(|gtid| match gtid {
+            Gtid::MySql { .. } => set_next(gtid),
+            Gtid::MariaDb { domain, server, seq } => format!("{}, gtid_seq_no={seq}", set_origin(*domain, *server)),
+        }))
+    }
+
+    /// The source's GTID, if the next transaction is to have it. Refuses one that the target can not take, or could not tell from its own.
+    pub fn preserved<'a>(&self, gtid: Option<&'a Gtid>) -> Result<Option<&'a Gtid>, Failure> {
+        if !self.preserve {
+            return Ok(None);
+        }
+        match (gtid, self.flavour) {
+            (Some(Gtid::MySql { .. }), Flavour::MySql) => Ok(gtid),
+            (Some(this @ Gtid::MariaDb { server, .. }), Flavour::MariaDb) => {
+                self.check_not_own(*server, this)?;
+                Ok(gtid)
+            }
+            (None, _) => {
+                Err(Failure::new(FailureKind::Refused, "--gtids preserve, but the source's transaction has no GTID")
+                    .remedy("use --gtids local, or switch GTIDs on at the source"))
+            }
+            (Some(gtid), _) => Err(Failure::new(
+                FailureKind::Refused,
+                format!("--gtids preserve, but the target can not take the other server's GTID {gtid}"),
+            )
+            .remedy("use --gtids local between MySQL and MariaDB")),
+        }
+    }
+
+    /// MariaDB's GTIDs have the server's number: of two servers with one number, and one domain, nobody could tell the transactions apart.
+    fn check_not_own(&self, server: u32, gtid: &Gtid) -> Result<(), Failure> {
+        if u64::from(server) != self.server_id {
+            return Ok(());
+        }
+        let message = format!("--gtids preserve, but {gtid} is of a server whose server_id the target has, too");
+        Err(Failure::new(FailureKind::Refused, message)
+            .remedy(
+                "give the target a server_id of its own (SET GLOBAL server_id), and let it forget the GTIDs that it has logged under this one \
+                 (RESET MASTER, if it has no replicas); or use --gtids local",
+            ))
+    }
+
+    /// A statement that commits by itself and is logged under a GTID of the target's own. Without this MariaDB would log it with the domain and
+    /// server of the source's transactions: the source's next one would then seem to be executed, and be skipped.
+    pub fn under_own_gtid(&self, sql: String) -> String {
+        match self.preserve && self.flavour == Flavour::MariaDb {
+            true => {
+                format!("SET STATEMENT gtid_domain_id={OWN_DOMAIN}, server_id=@@global.server_id FOR {sql}")
+            }
+            false => sql,
+        }
+    }
+}

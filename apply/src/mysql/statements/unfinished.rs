@@ -1,0 +1,36 @@
+//! What earlier runs, connections or attempts have left unfinished, until its transaction comes.
+
+use std::sync::Mutex;
+
+use engine::Seq;
+
+use crate::lock::locked;
+use crate::mysql::progress::intent::Intent;
+
+#[derive(Debug, Default)]
+pub struct Unfinished {
+    /// A statement that may have been executed.
+    intent: Mutex<Option<Intent>>,
+    /// The transaction that has failed in this run and left a part of itself, and why.
+    in_part: Mutex<Option<(Seq, String)>>,
+}
+
+impl Unfinished {
+    pub fn set_intent(&self, intent: Option<Intent>) {
+        *locked(&self.intent) = intent;
+    }
+
+    /// The intent of this transaction, if there is one. It is given once.
+    pub fn take_intent(&self, seq: Seq) -> Option<Intent> {
+        locked(&self.intent).take_if(|intent| intent.seq == seq)
+    }
+
+    pub fn set_in_part(&self, seq: Seq, why: &str) {
+        *locked(&self.in_part) = Some((seq, why.to_owned()));
+    }
+
+    /// Why the transaction was executed in part only, if it was.
+    pub fn in_part(&self, seq: Seq) -> Option<String> {
+        locked(&self.in_part).as_ref().filter(|(failed, _)| *failed == seq).map(|(_, why)| why.clone())
+    }
+}

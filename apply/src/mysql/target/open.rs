@@ -1,0 +1,156 @@
+//! Takes a channel over: refuses when another heddle has it, ends what an earlier one has left, and only then reads what is applied.
+
+use binlog::Flavour;
+use engine::failure::{Failure, FailureKind};
+use wire::Connection;
+
+use super::shared::Shared;
+use crate::Opened;
+use crate::mysql::progress::as_row::ProgressTable;
+use crate::mysql::progress::executed;
+use crate::mysql::progress::load::{self, Found};
+use crate::mysql::progress::tables::{self, SCHEMA};
+use crate::mysql::server::errors::{FENCE_COLUMN, failed};
+use crate::mysql::server::sql::quote;
+use crate::mysql::server::unsafe_settings;
+use crate::mysql::session::channel::ChannelContext;
+use crate::mysql::session::gtids::OWN_DOMAIN;
+use crate::mysql::session::lease::{end_left_over_connections, lease_lock_name};
+use crate::mysql::statements::nontransactional;
+use crate::mysql::xa::{deferred, prepare};
+
+/// How long to wait for the lock of the channel, in seconds: a predecessor that was killed has a moment to disappear from the server.
+const LOCK_WAIT_S: u32 = 5;
+
+pub fn take_over(shared: &Shared, control: &mut Connection) -> Result<Opened, Failure> {
+    let channel = &*shared.channel;
+    unsafe_settings::refuse(control, channel.info())?;
+    take_lock(channel, control)?;
+    make_tables(channel, control)?;
+    take_lease(channel, control)?;
+    end_left_over_connections(control, channel.lease.channel())?;
+    // Nothing of an earlier run can commit any more.
+    let mut found = load::read(control, channel.lease.channel())?.ok_or_else(|| {
+        let name = quote(channel.lease.channel());
+        Failure::new(FailureKind::Refused, format!("{SCHEMA}.progress has no row for {name}"))
+    })?;
+    channel.lease.taken(found.epoch);
+    channel.set_progress_table(ProgressTable::read(control)?);
+    finish_earlier_run(shared, control, &mut found)?;
+    Ok(found.opened)
+}
+
+fn take_lock(channel: &ChannelContext, control: &mut Connection) -> Result<(), Failure> {
+    let name = quote(&lease_lock_name(channel.lease.channel()));
+    let got = control.scalar(format!("SELECT GET_LOCK({name}, {LOCK_WAIT_S})")).map_err(failed)?;
+    if got.as_deref() == Some("1") {
+        return Ok(());
+    }
+    let holder = control.scalar(format!("SELECT IS_USED_LOCK({name})")).map_err(failed)?;
+    Err(Failure::new(
+        FailureKind::Fenced,
+        format!(
+            "channel {} is in use: connection {} on the target holds its lock",
+            quote(channel.lease.channel()),
+            holder.unwrap_or_else(|| "(unknown)".to_owned())
+        ),
+    )
+    .remedy("only one heddle can feed a channel; stop the other one, or use another --channel"))
+}
+
+/// Makes the tables and the channel's row where they are not there, and gives tables of earlier versions what they lack.
+fn make_tables(channel: &ChannelContext, control: &mut Connection) -> Result<(), Failure> {
+    let name = quote(channel.lease.channel());
+    let known = control.scalar(format!("SELECT COUNT(*) FROM {SCHEMA}.progress WHERE channel={name}"));
+    if known.ok().flatten().as_deref() != Some("1") {
+        log_under_own_gtids(channel, control)?;
+        for statement in tables::create() {
+            control.execute(&statement).map_err(failed)?;
+        }
+        let row = format!("SELECT {name},0,0,'',0,'',0,'','',0");
+        control
+            .execute(format!(
+                "INSERT INTO {SCHEMA}.progress (channel,{FENCE_COLUMN},seq,source_file,source_position,gtids,commit_time_us,\
+                 source,owner,started) {row}"
+            ))
+            .map_err(failed)?;
+    }
+    if control.scalar(tables::has_workers()).map_err(failed)?.as_deref() == Some("0") {
+        log_under_own_gtids(channel, control)?;
+        control.execute(tables::add_workers()).map_err(failed)?;
+    }
+    if control.scalar(tables::has_deferred_branches()).map_err(failed)?.as_deref() == Some("0") {
+        log_under_own_gtids(channel, control)?;
+        control.execute(tables::create_deferred_branches()).map_err(failed)?;
+    }
+    Ok(())
+}
+
+/// The progress is changed in the source's transactions, so the target's own replicas need its tables. They are made under GTIDs of the target's
+/// own, whatever the others are. Where MariaDB wants numbers that only grow, these come in a domain of their own.
+fn log_under_own_gtids(channel: &ChannelContext, control: &mut Connection) -> Result<(), Failure> {
+    if !channel.gtids.are_logged() || channel.info().flavour != Flavour::MariaDb {
+        return Ok(());
+    }
+    control.execute(format!("SET SESSION gtid_domain_id={OWN_DOMAIN}")).map_err(failed).map(|_| ())
+}
+
+/// Fences off what is left of an earlier process: it has the number of an earlier lease.
+fn take_lease(channel: &ChannelContext, control: &mut Connection) -> Result<(), Failure> {
+    let mut run = |sql: String| control.execute(sql).map(|_| ()).map_err(failed);
+    let is_unlogged = channel.gtids.are_logged();
+    if is_unlogged {
+        run("SET SESSION sql_log_bin=0".to_owned())?;
+    }
+    let name = quote(channel.lease.channel());
+    let owner = quote(&format!("{}@{}", std::process::id(), host_name()));
+    run(format!(
+        "INSERT INTO {SCHEMA}.leases (channel,{FENCE_COLUMN}) VALUES ({name},1) ON DUPLICATE KEY UPDATE {FENCE_COLUMN}={FENCE_COLUMN}+1"
+    ))?;
+    // Waits for a commit of a predecessor that is under way; what comes after this is fenced off.
+    run(format!("UPDATE {SCHEMA}.progress SET {FENCE_COLUMN}={FENCE_COLUMN}+1, owner={owner} WHERE channel={name}"))?;
+    run(format!(
+        "UPDATE {SCHEMA}.leases SET {FENCE_COLUMN}=(SELECT {FENCE_COLUMN} FROM {SCHEMA}.progress WHERE channel={name}) \
+         WHERE channel={name}"
+    ))?;
+    run(format!(
+        "DELETE FROM {SCHEMA}.islands WHERE channel={name} AND last_seq<=(SELECT seq FROM {SCHEMA}.progress \
+         WHERE channel={name})"
+    ))?;
+    if is_unlogged {
+        run("SET SESSION sql_log_bin=1".to_owned())?;
+    }
+    Ok(())
+}
+
+/// Finds out what an earlier run has left beside its progress, and ends what can be ended.
+fn finish_earlier_run(shared: &Shared, control: &mut Connection, found: &mut Found) -> Result<(), Failure> {
+    let channel = &*shared.channel;
+    let preserves_gtids = channel.gtids.are_preserved();
+    if preserves_gtids && channel.info().gtid_mode {
+        found.opened.executed = executed::of_others(control)?;
+    }
+    if let Some(connection) = deferred::prepare_all(&shared.channel, &shared.branches, control)? {
+        shared.statements.set(connection);
+    }
+    match prepare::prepared(control) {
+        Err(lost) if lost.kind == FailureKind::ConnectionLost => return Err(lost),
+        // Without the privilege no branch of a log is applied either.
+        Err(_) => {}
+        Ok(prepared) => {
+            found.opened.prepared = prepared;
+            found.opened.keeps_branches = !preserves_gtids && prepare::keeps_prepared(channel.info());
+        }
+    }
+    let intent = found.intent.take();
+    if let Some(intent) = intent.as_ref().filter(|intent| intent.is_partly()) {
+        return Err(nontransactional::left_by_an_earlier_run(intent.seq, found.opened.mark.as_ref()));
+    }
+    shared.unfinished.set_intent(intent);
+    Ok(())
+}
+
+fn host_name() -> String {
+    std::fs::read_to_string("/proc/sys/kernel/hostname")
+        .map_or_else(|_| "unknown".to_owned(), |name| name.trim().to_owned())
+}

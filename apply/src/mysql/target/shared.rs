@@ -1,0 +1,86 @@
+//! What the sessions of one target share.
+
+use std::sync::{Arc, Mutex};
+
+use engine::failure::Failure;
+
+use super::locks::Interruptible;
+use crate::lock::locked;
+use crate::mysql::session::channel::ChannelContext;
+use crate::mysql::session::connection::ChannelConnection;
+use crate::mysql::session::lease::STATEMENTS;
+use crate::mysql::statements::pipeline::Sharing;
+use crate::mysql::statements::unfinished::Unfinished;
+use crate::mysql::xa::connections::Branches;
+
+pub struct Shared {
+    pub channel: Arc<ChannelContext>,
+    pub interruptible: Interruptible,
+    pub unfinished: Unfinished,
+    pub statements: StatementsSession,
+    pub sharing: Sharing,
+    pub branches: Mutex<Branches>,
+}
+
+impl Shared {
+    pub fn new(channel: ChannelContext) -> Self {
+        Self {
+            channel: Arc::new(channel),
+            interruptible: Interruptible::default(),
+            unfinished: Unfinished::default(),
+            statements: StatementsSession::default(),
+            sharing: Sharing::default(),
+            branches: Mutex::default(),
+        }
+    }
+}
+
+/// The connection that statements of all workers run on, so that temporary tables find their session.
+#[derive(Default)]
+pub struct StatementsSession(Mutex<State>);
+
+#[derive(Default)]
+struct State {
+    connection: Option<ChannelConnection>,
+    /// Of the transaction that it last ran, see [`engine::transaction::Transaction::source_starts`].
+    source_starts: u32,
+}
+
+impl StatementsSession {
+    /// Runs something on the connection. It is another one when the source has started since: temporary tables of before are no more.
+    pub fn run<T>(
+        &self,
+        channel: &Arc<ChannelContext>,
+        source_starts: u32,
+        run: impl FnOnce(&mut ChannelConnection) -> Result<T, Failure>,
+    ) -> Result<T, Failure> {
+        let mut state = locked(&self.0);
+        if std::mem::replace(&mut state.source_starts, source_starts) != source_starts {
+            state.connection = None;
+        }
+        let connection = match &mut state.connection {
+            Some(connection) => connection,
+            none => none.insert(ChannelConnection::open(channel, STATEMENTS)?),
+        };
+        run(connection)
+    }
+
+    /// Connects anew if there is a connection and it was lost.
+    pub fn reconnect_if_lost(&self) -> Result<(), Failure> {
+        if let Some(connection) = &mut locked(&self.0).connection
+            && connection.wire.ping().is_err()
+        {
+            connection.reconnect()?;
+        }
+        Ok(())
+    }
+
+    /// For statements to come.
+    pub fn set(&self, connection: ChannelConnection) {
+        locked(&self.0).connection = Some(connection);
+    }
+
+    pub fn close(&self) {
+        locked(&self.0).connection = None;
+    }
+}

@@ -1,0 +1,165 @@
+//! One worker's session: which way a group goes.
+//!
+//! A group is one statement that commits by itself, or rows, progress and commit one after the other. Transactions with statements go to the
+//! connection that all workers share for them.
+
+use std::sync::Arc;
+
+use engine::Seq;
+use engine::compact::Batch;
+use engine::failure::{Failure, FailureKind};
+use engine::transaction::Transaction;
+
+use super::shared::Shared;
+use crate::lock::locked;
+use crate::mysql::progress::executed;
+use crate::mysql::progress::intent::Intent;
+use crate::mysql::progress::tables::SCHEMA;
+use crate::mysql::server::sql::quote;
+use crate::mysql::session::connection::ChannelConnection;
+use crate::mysql::session::one_statement::{self, Room};
+use crate::mysql::statements::barrier::{self, BarrierContext};
+use crate::mysql::statements::pipeline;
+use crate::spilled::SpilledTransactions;
+use crate::{Commit, Range, RecordedAs, Session, Single};
+
+pub struct WorkerSession {
+    shared: Arc<Shared>,
+    connection: ChannelConnection,
+    /// The last commit has failed: the next one has a statement for each step, whose errors say more.
+    stepwise: bool,
+}
+
+impl WorkerSession {
+    pub fn open(shared: Arc<Shared>, worker: usize) -> Result<Self, Failure> {
+        let connection = ChannelConnection::open(&shared.channel, worker)?;
+        Ok(Self { shared, connection, stepwise: false })
+    }
+
+    /// What the target says was under way: this process may not know how far it has come.
+    fn read_intent(&mut self) -> Result<(), Failure> {
+        let channel = quote(self.connection.channel());
+        let text = self.connection.scalar(format!("SELECT intent FROM {SCHEMA}.progress WHERE channel={channel}"))?;
+        let intent = text.as_deref().map(Intent::required).transpose()?;
+        self.shared.unfinished.set_intent(intent);
+        Ok(())
+    }
+
+    /// Up to where the target says that the range is committed.
+    fn read_committed(&mut self, range: Range<'_>) -> Result<Seq, Failure> {
+        let channel = quote(self.connection.channel());
+        let sql = match range.recorded_as {
+            RecordedAs::LowWater => format!("SELECT seq FROM {SCHEMA}.progress WHERE channel={channel} FOR UPDATE"),
+            RecordedAs::CommittedRange => format!(
+                "SELECT COALESCE(MAX(last_seq),{before}) FROM {SCHEMA}.islands WHERE channel={channel} \
+                 AND first_seq>={first} AND last_seq<={last}",
+                before = range.first - 1,
+                first = range.first,
+                last = range.mark.seq
+            ),
+        };
+        let text = self.connection.scalar(sql)?;
+        text.and_then(|text| text.parse().ok()).ok_or_else(|| {
+            Failure::new(FailureKind::Fenced, format!("{SCHEMA}.progress has no row for channel {channel} any more"))
+        })
+    }
+}
+
+impl Session for WorkerSession {
+    fn apply(&mut self, first: &Transaction, batches: &[Batch<'_>]) -> Result<(), Failure> {
+        let Self { shared, connection, .. } = self;
+        shared.interruptible.while_running(connection.number(), || {
+            connection.begin(first)?;
+            connection.write_rows(batches)?;
+            connection.send()
+        })
+    }
+
+    fn commit(&mut self, first: &Transaction, batches: &[Batch<'_>], range: Range<'_>) -> Result<Commit, Failure> {
+        if self.send(first, batches, range)? {
+            return self.answer();
+        }
+        self.stepwise = true;
+        self.connection.write_and_commit(first, batches, range)?;
+        self.stepwise = false;
+        Ok(Commit::Durable)
+    }
+
+    fn send(&mut self, first: &Transaction, batches: &[Batch<'_>], range: Range<'_>) -> Result<bool, Failure> {
+        if self.stepwise || self.connection.is_open() || !range.branches.is_empty() {
+            return Ok(false);
+        }
+        let room = Room::usual(&self.connection);
+        let sent = one_statement::send_group(&mut self.connection, first, batches, range, room);
+        self.stepwise = !matches!(sent, Ok(false));
+        sent
+    }
+
+    fn answer(&mut self) -> Result<Commit, Failure> {
+        one_statement::answer(&mut self.connection)?;
+        self.stepwise = false;
+        Ok(Commit::Durable)
+    }
+
+    fn commit_each(&mut self, singles: &[Single<'_>], committed_to: &mut Seq) -> Result<Commit, Failure> {
+        one_statement::commit_each(&mut self.connection, singles, committed_to)?;
+        Ok(Commit::Durable)
+    }
+
+    fn run_barrier(
+        &mut self,
+        transaction: &Transaction,
+        spilled: &dyn SpilledTransactions,
+        range: Range<'_>,
+    ) -> Result<(), Failure> {
+        let shared = &*self.shared;
+        shared.statements.run(&shared.channel, transaction.source_starts, |connection| {
+            // It may make or change a table.
+            shared.sharing.forget();
+            let context = BarrierContext { unfinished: &shared.unfinished, branches: &shared.branches, spilled };
+            let done = barrier::run(connection, context, transaction, range);
+            if let Err(failure) = &done
+                && failure.kind != FailureKind::ConnectionLost
+            {
+                connection.rollback()?;
+            }
+            done
+        })
+    }
+
+    fn run_in_order(
+        &mut self,
+        singles: &[Single<'_>],
+        spilled: &dyn SpilledTransactions,
+        committed_to: &mut Seq,
+    ) -> Result<Commit, Failure> {
+        let starts = |single: Option<&Single<'_>>| single.map_or(0, |single| single.transaction.source_starts);
+        let source_starts = starts(singles.first());
+        let shared = Arc::clone(&self.shared);
+        if source_starts != starts(singles.last())
+            || !pipeline::may_all_share(&shared.sharing, &mut self.connection, singles)?
+        {
+            return self.run_serially(singles, spilled, committed_to);
+        }
+        shared
+            .statements
+            .run(&shared.channel, source_starts, |connection| pipeline::run(connection, singles, committed_to))?;
+        Ok(Commit::Durable)
+    }
+
+    fn rollback(&mut self) -> Result<(), Failure> {
+        self.connection.rollback()
+    }
+
+    fn recover(&mut self, transactions: &[Arc<Transaction>], range: Range<'_>) -> Result<Seq, Failure> {
+        locked(&self.shared.branches).leave_all();
+        self.connection.reconnect()?;
+        self.shared.statements.reconnect_if_lost()?;
+        self.read_intent()?;
+        let recorded = self.read_committed(range)?;
+        match range.is_committed_range() && self.connection.gtids().are_progress() {
+            true => Ok(recorded.max(executed::executed_to(&mut self.connection.wire, transactions)?.unwrap_or(0))),
+            false => Ok(recorded),
+        }
+    }
+}
