@@ -1,5 +1,5 @@
-//! Which tables and columns a server has, and where two servers differ. For `--dry-run`; what applies rows reads the
-//! definitions of the target alone.
+//! Which tables and columns a server has, and where two servers differ. For `--dry-run` only: what applies rows reads the target's definitions,
+//! through the catalogue.
 
 use std::collections::BTreeMap;
 

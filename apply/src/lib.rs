@@ -29,7 +29,7 @@ use engine::transaction::Transaction;
 use crate::checks::{Checks, SourceFacts};
 use crate::spilled::SpilledTransactions;
 
-/// The longest name of a channel, in bytes: the servers' locks, which are named after it, have names of at most 64.
+/// The longest name of a channel, in bytes. The servers' locks have names of at most 64 bytes, with the channel's name in them.
 pub const CHANNEL_BYTES_MAX: usize = 50;
 
 /// The most workers, and with them sessions, of a channel.
@@ -42,14 +42,14 @@ pub struct Opened {
     pub mark: Option<Mark>,
     /// Committed ranges above the mark, left by a run with relaxed order.
     pub committed_ranges: Vec<(Seq, Seq)>,
-    /// Where the target takes the source's GTIDs: those of other servers that it has executed, whoever did it. It would skip
-    /// them; those of the source's transactions above the mark are committed.
+    /// Where the target takes the source's GTIDs: the GTIDs of other servers that it has executed, whoever did it. It would skip them.
+    /// Transactions of the source above the mark that are among them are committed.
     pub executed: GtidState,
     /// The source that the channel was fed from, as the channel says it.
     pub source: Option<String>,
     /// Branches that are prepared on it, if it may be asked.
     pub prepared: Vec<Xid>,
-    /// It can keep the rows of branches that are not prepared ([`engine::branches`]).
+    /// It can store the rows of deferred XA branches ([`engine::branches`]).
     pub keeps_branches: bool,
     /// A statement that can not be rolled back was under way; the target finds out what became of it.
     pub intent: Option<String>,
@@ -69,20 +69,20 @@ pub trait Target: Send + Sync {
     /// What [`Target::open`] would find. Takes and changes nothing.
     fn peek(&self) -> Result<Opened, Failure>;
 
-    /// Notes where a new channel starts, before anything is applied.
+    /// Records where a new channel starts, before anything is applied.
     fn start_at(&self, mark: &Mark, source: &str) -> Result<(), Failure>;
 
     fn catalogue(&self) -> Result<Box<dyn Catalogue + Send>, Failure>;
 
     fn session(&self, worker: usize) -> Result<Box<dyn Session>, Failure>;
 
-    /// With relaxed order: everything up to the mark is committed; forgets the islands below it.
+    /// With relaxed order: everything up to the mark is committed. Forgets the committed ranges below it.
     fn checkpoint(&self, mark: &Mark) -> Result<(), Failure>;
 
     /// Pairs (waiting worker, blocking worker) among this channel's sessions, from the target's own lock information.
     fn lock_waits(&self) -> Result<Vec<(usize, usize)>, Failure>;
 
-    /// Ends the rows that the worker's session is applying ahead of its turn, if any; its transaction then fails with a conflict.
+    /// Interrupts the worker's session if it is applying rows ahead of their turn. Its transaction then fails with a conflict.
     fn interrupt(&self, worker: usize) -> Result<(), Failure>;
 
     /// Whether sessions lock the rows that they change until they commit, and wait for each other's locks.
@@ -123,21 +123,21 @@ pub trait Session: Send {
     /// Begins a target transaction for `first` (its first source transaction) and applies the batches in it.
     fn apply(&mut self, first: &Transaction, batches: &[Batch<'_>]) -> Result<(), Failure>;
 
-    /// The group is not granted yet: rows that were held, its commit or a rollback come next.
+    /// The group is not granted yet. Its deferred rows, its commit or a rollback come next.
     fn waits_for_grant(&mut self) {}
 
-    /// Applies the batches (beginning the transaction if `apply` did not), notes the progress in the same transaction
+    /// Applies the batches (beginning the transaction if `apply` did not), records the progress in the same transaction
     /// and commits. After an error nothing of the group is applied, except with [`engine::failure::FailureKind::ConnectionLost`].
     fn commit(&mut self, first: &Transaction, batches: &[Batch<'_>], range: Range<'_>) -> Result<Commit, Failure>;
 
-    /// Sends what [`Session::commit`] would have sent, if that is one statement, and does not wait; then [`Session::answer`] comes next. False:
-    /// nothing was sent.
+    /// Sends what [`Session::commit`] would have sent, if that is one statement, and does not wait. Then [`Session::answer`] comes next.
+    /// False: nothing was sent.
     fn send(&mut self, first: &Transaction, batches: &[Batch<'_>], range: Range<'_>) -> Result<bool, Failure> {
         let _ = (first, batches, range);
         Ok(false)
     }
 
-    /// What became of what [`Session::send`] has sent: as from [`Session::commit`].
+    /// Waits for the answer to what [`Session::send`] has sent. Returns what [`Session::commit`] would have returned.
     fn answer(&mut self) -> Result<Commit, Failure> {
         Err(Failure::new(FailureKind::Refused, "nothing was sent that could be answered: this is a bug in heddle"))
     }
@@ -160,7 +160,7 @@ pub trait Session: Send {
         Ok(last)
     }
 
-    /// Applies a transaction that runs alone, with its progress: statements, DDL, XA, or one that is read again from the log.
+    /// Applies a barrier, with its progress: statements, DDL, XA, or a transaction that is read again from the log.
     fn run_barrier(
         &mut self,
         transaction: &Transaction,
@@ -168,8 +168,8 @@ pub trait Session: Send {
         range: Range<'_>,
     ) -> Result<(), Failure>;
 
-    /// Applies transactions one after the other: statements that can be rolled back, and rows between them. As many of them share a target
-    /// transaction as the session likes. After an error `committed_to` is the last that is committed and durable, if any is.
+    /// Applies transactions serially: statements that can be rolled back, and rows between them. The session decides how many of them share
+    /// a target transaction. After an error `committed_to` is the last that is committed and durable, if any is.
     fn run_in_order(
         &mut self,
         singles: &[Single<'_>],
@@ -199,8 +199,8 @@ pub trait Session: Send {
 
     fn rollback(&mut self) -> Result<(), Failure>;
 
-    /// Connects anew after a lost connection, makes sure that nothing of the old one can still commit, and tells up to
-    /// where the range, of these transactions, is committed (`first - 1`: nothing of it).
+    /// Connects anew after a lost connection, and makes sure that nothing of the old one can still commit. Returns up to where the range, of
+    /// these transactions, is committed (`first - 1`: nothing of it).
     fn recover(&mut self, transactions: &[Arc<Transaction>], range: Range<'_>) -> Result<Seq, Failure>;
 }
 
@@ -208,7 +208,7 @@ pub trait Session: Send {
 #[derive(Debug)]
 pub struct Single<'a> {
     pub transaction: &'a Transaction,
-    /// Its rows, in order; none of one that runs alone.
+    /// Its rows, in order. A barrier has none.
     pub batches: Vec<Batch<'a>>,
     pub range: Range<'a>,
 }
@@ -226,8 +226,8 @@ pub enum RecordedAs {
 #[derive(Clone, Copy, Debug)]
 pub struct Range<'a> {
     pub first: Seq,
-    /// Preserved order: the low water that the target has noted before; `first - 1`, or less when what lies between was
-    /// committed by an earlier run with relaxed order.
+    /// Preserved order: the low water that the target has recorded before. It is `first - 1`, or less when an earlier run with relaxed order
+    /// has committed what lies between.
     pub before: Seq,
     pub mark: &'a Mark,
     pub recorded_as: RecordedAs,

@@ -1,4 +1,4 @@
-//! Where a channel is: what `heddle status` shows, read from the target alone.
+//! Where a channel is: what `heddle status` shows. All of it is read from the target.
 
 use serde::Serialize;
 
@@ -31,6 +31,14 @@ pub struct ChannelStatus {
     pub in_flight: Option<Vec<InFlight>>,
 }
 
+impl ChannelStatus {
+    /// Of a channel that has applied everything up to the low water, and these ranges above it. All else is as if nothing were known.
+    pub fn new(channel: String, low_water: u64, committed_ranges: Vec<(u64, u64)>) -> Self {
+        let gaps = gaps(low_water, &committed_ranges);
+        Self { channel, low_water, islands: committed_ranges, gaps, ..Self::default() }
+    }
+}
+
 /// The last transaction that is applied: all null where there is none yet.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct LastApplied {
@@ -45,7 +53,7 @@ pub struct LastApplied {
 }
 
 impl LastApplied {
-    /// From what is noted, in microseconds since 1970. A channel that has only been given its start has noted no commit: 0.
+    /// From what is recorded, in microseconds since 1970. A channel that has only been given its start has recorded no commit: 0.
     pub fn new(commit_time_us: u64, applied_time_us: u64, now_us: u64) -> Self {
         if commit_time_us == 0 {
             return Self::default();
@@ -77,11 +85,11 @@ pub struct InFlight {
     pub waits_for_lock: bool,
 }
 
-/// What lies between the low water and the islands above it.
-pub fn gaps(low_water: u64, islands: &[(u64, u64)]) -> Vec<(u64, u64)> {
-    let before = std::iter::once(low_water).chain(islands.iter().map(|&(_, last)| last));
+/// What lies between the low water and the committed ranges above it.
+pub fn gaps(low_water: u64, committed_ranges: &[(u64, u64)]) -> Vec<(u64, u64)> {
+    let before = std::iter::once(low_water).chain(committed_ranges.iter().map(|&(_, last)| last));
     before
-        .zip(islands)
+        .zip(committed_ranges)
         .map(|(end, &(first, _))| (end.saturating_add(1), first.saturating_sub(1)))
         .filter(|(first, last)| first <= last)
         .collect()

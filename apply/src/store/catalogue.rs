@@ -1,4 +1,4 @@
-//! Tables as ordering sees them: what the store identifies rows by, and nothing else.
+//! Tables as the policies see them: what the store identifies rows by, and nothing else.
 //!
 //! Even binlog_row_metadata=FULL names no unique key but the primary one, and no foreign key; for another target
 //! that would forbid ordering by key. The store enforces neither: rows with different primary keys never meet in
@@ -11,8 +11,8 @@ use binlog::TableMap;
 use engine::schema::{Catalogue, CatalogueError, KeyPart, Table, TableId, TableOrderCause};
 use engine::sql::ObjectName;
 
-use super::Shared;
 use super::identity::Identity;
+use super::shared::Shared;
 
 pub struct StoreCatalogue {
     shared: Arc<Shared>,

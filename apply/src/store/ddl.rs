@@ -6,7 +6,7 @@ use engine::sql::{DdlKind, ObjectName, SqlMode, alterations};
 use engine::transaction::StatementItem;
 
 use super::identity::{Declared, Identity};
-use super::session::StoreSession;
+use super::rows::Changes;
 use super::tables::{Record, Writes};
 
 fn refused(message: String) -> Failure {
@@ -14,7 +14,7 @@ fn refused(message: String) -> Failure {
 }
 
 /// Executes what concerns tables; everything else counts as done.
-pub fn execute(session: &mut StoreSession, statement: &StatementItem, kind: DdlKind) -> Result<(), Failure> {
+pub fn execute(changes: &mut Changes<'_>, statement: &StatementItem, kind: DdlKind) -> Result<(), Failure> {
     let class = &statement.class;
     let failed_on_source = statement.query.error_code != 0;
     if failed_on_source && !matches!(kind, DdlKind::DropTable { .. }) {
@@ -24,7 +24,7 @@ pub fn execute(session: &mut StoreSession, statement: &StatementItem, kind: DdlK
         ))
         .remedy("go on after this transaction with a new store"));
     }
-    session.shared.forget_resolved();
+    changes.shared.forget_resolved();
     match kind {
         DdlKind::CreateTable { temporary: true, .. } | DdlKind::DropTable { temporary: true, .. } => Ok(()),
         DdlKind::CreateTable { select, like, start_transaction, .. } => {
@@ -32,28 +32,28 @@ pub fn execute(session: &mut StoreSession, statement: &StatementItem, kind: DdlK
                 return Err(refused("CREATE TABLE … SELECT as a statement".to_owned())
                     .remedy("the store holds rows and executes no statements: use binlog_format=ROW on the source"));
             }
-            create(session, statement, like)
+            create(changes, statement, like)
         }
-        DdlKind::AlterTable => alter(session, statement),
+        DdlKind::AlterTable => alter(changes, statement),
         DdlKind::DropTable { .. } => {
-            let mut change = Change::new(session);
-            class.tables.iter().for_each(|table| change.drop(table));
+            let mut edit = Edit::new(changes);
+            class.tables.iter().for_each(|table| edit.drop(table));
             Ok(())
         }
-        DdlKind::RenameTable => rename(session, statement),
+        DdlKind::RenameTable => rename(changes, statement),
         DdlKind::Truncate => {
-            let mut change = Change::new(session);
-            class.tables.iter().for_each(|table| change.truncate(table));
+            let mut edit = Edit::new(changes);
+            class.tables.iter().for_each(|table| edit.truncate(table));
             Ok(())
         }
         DdlKind::DropDatabase => {
-            let mut change = Change::new(session);
-            let names = change.session.shared.tables().names();
-            names.iter().filter(|name| class.schemas.contains(&name.schema)).for_each(|name| change.drop(name));
+            let mut edit = Edit::new(changes);
+            let names = edit.changes.shared.tables().names();
+            names.iter().filter(|name| class.schemas.contains(&name.schema)).for_each(|name| edit.drop(name));
             Ok(())
         }
-        DdlKind::DropIndex => drop_index(session, statement),
-        DdlKind::Sequence => sequence(session, statement),
+        DdlKind::DropIndex => drop_index(changes, statement),
+        DdlKind::Sequence => sequence(changes, statement),
         DdlKind::CreateIndex
         | DdlKind::View
         | DdlKind::Trigger
@@ -74,19 +74,19 @@ pub fn execute(session: &mut StoreSession, statement: &StatementItem, kind: DdlK
 }
 
 /// Changes of the catalogue, kept for the commit.
-struct Change<'a> {
-    session: &'a mut StoreSession,
+struct Edit<'a, 'b> {
+    changes: &'a mut Changes<'b>,
 }
 
-impl<'a> Change<'a> {
-    fn new(session: &'a mut StoreSession) -> Self {
-        Self { session }
+impl<'a, 'b> Edit<'a, 'b> {
+    fn new(changes: &'a mut Changes<'b>) -> Self {
+        Self { changes }
     }
 
     fn tables<T>(&mut self, change: impl FnOnce(&mut super::tables::Tables, &mut Writes) -> T) -> T {
         let mut writes = Writes::new();
-        let result = change(&mut self.session.shared.tables(), &mut writes);
-        self.session.rows.records.get_or_insert_default().append(&mut writes);
+        let result = change(&mut self.changes.shared.tables(), &mut writes);
+        self.changes.rows.records.get_or_insert_default().append(&mut writes);
         result
     }
 
@@ -105,12 +105,12 @@ impl<'a> Change<'a> {
     }
 
     fn record(&self, name: &ObjectName) -> Option<Record> {
-        self.session.shared.tables().get(name).cloned()
+        self.changes.shared.tables().get(name).cloned()
     }
 
     fn has_rows(&self, record: &Record) -> Result<bool, Failure> {
-        let has = self.session.rows.pending.has_rows(&self.session.shared.files, record.number);
-        has.map_err(|error| self.session.shared.failed(&error))
+        let has = self.changes.rows.pending.has_rows(&self.changes.shared.files, record.number);
+        has.map_err(|error| self.changes.shared.failed(&error))
     }
 
     /// A name that becomes free for another table. The source had no such table: rows in it are a divergence.
@@ -133,22 +133,22 @@ fn text<'a>(statement: &'a StatementItem) -> (&'a [u8], std::borrow::Cow<'a, str
     (&statement.query.sql, String::from_utf8_lossy(&statement.query.schema), mode)
 }
 
-fn create(session: &mut StoreSession, statement: &StatementItem, like: bool) -> Result<(), Failure> {
+fn create(changes: &mut Changes<'_>, statement: &StatementItem, like: bool) -> Result<(), Failure> {
     let class = &statement.class;
     let Some(name) = class.tables.first() else { return Ok(()) };
     let (sql, schema, mode) = text(statement);
-    let mut change = Change::new(session);
+    let mut edit = Edit::new(changes);
     let declared = match class.tables.get(1).filter(|_| like) {
-        Some(model) => change.record(model).and_then(|record| declared_like(&record.identity)),
+        Some(model) => edit.record(model).and_then(|record| declared_like(&record.identity)),
         None => create_table::parse(sql, &schema, mode).as_ref().and_then(declared_in),
     };
     if class.guards.or_replace {
-        change.drop(name);
-    } else if class.guards.if_not_exists && change.record(name).is_some() {
+        edit.drop(name);
+    } else if class.guards.if_not_exists && edit.record(name).is_some() {
         return Ok(());
     }
-    change.make_room(name)?;
-    change.tables(|tables, writes| tables.create(name, Identity::Undecided { declared }, writes));
+    edit.make_room(name)?;
+    edit.tables(|tables, writes| tables.create(name, Identity::Undecided { declared }, writes));
     Ok(())
 }
 
@@ -183,34 +183,34 @@ fn declared_like(identity: &Identity) -> Option<Declared> {
     }
 }
 
-fn rename(session: &mut StoreSession, statement: &StatementItem) -> Result<(), Failure> {
+fn rename(changes: &mut Changes<'_>, statement: &StatementItem) -> Result<(), Failure> {
     let (sql, schema, mode) = text(statement);
     let pairs = alterations::renames(sql, &schema, mode)
         .ok_or_else(|| refused("a RENAME TABLE that is not understood".to_owned()))?;
-    let mut change = Change::new(session);
+    let mut edit = Edit::new(changes);
     for (from, to) in &pairs {
-        rename_one(&mut change, from, to)?;
+        rename_one(&mut edit, from, to)?;
     }
     Ok(())
 }
 
-fn rename_one(change: &mut Change<'_>, from: &ObjectName, to: &ObjectName) -> Result<(), Failure> {
-    if change.record(from).is_none() {
+fn rename_one(edit: &mut Edit<'_, '_>, from: &ObjectName, to: &ObjectName) -> Result<(), Failure> {
+    if edit.record(from).is_none() {
         // A view, or a table that has had no rows since the start.
         return Ok(());
     }
-    change.make_room(to)?;
-    change.tables(|tables, writes| tables.rename(from, to, writes));
+    edit.make_room(to)?;
+    edit.tables(|tables, writes| tables.rename(from, to, writes));
     Ok(())
 }
 
-fn alter(session: &mut StoreSession, statement: &StatementItem) -> Result<(), Failure> {
+fn alter(changes: &mut Changes<'_>, statement: &StatementItem) -> Result<(), Failure> {
     let (sql, schema, mode) = text(statement);
     let found = alterations::alteration(sql, &schema, mode)
         .ok_or_else(|| refused("an ALTER TABLE that is not understood".to_owned()))?;
-    let mut change = Change::new(session);
-    if let Some(record) = change.record(&found.table) {
-        let has_rows = change.has_rows(&record)?;
+    let mut edit = Edit::new(changes);
+    if let Some(record) = edit.record(&found.table) {
+        let has_rows = edit.has_rows(&record)?;
         let by_place = match &record.identity {
             Identity::Undecided { declared } => declared.is_some(),
             Identity::Key { declared, .. } => declared.is_some(),
@@ -221,7 +221,7 @@ fn alter(session: &mut StoreSession, statement: &StatementItem) -> Result<(), Fa
         if !has_rows {
             let is_sequence = record.identity == Identity::Single;
             if (key_lost || !by_place) && !is_sequence {
-                change.put(&found.table, Record { identity: Identity::Undecided { declared: None }, ..record });
+                edit.put(&found.table, Record { identity: Identity::Undecided { declared: None }, ..record });
             }
         } else if found.moves_rows {
             return Err(refused(format!("an ALTER TABLE of {} that moves rows without logging them", found.table))
@@ -237,50 +237,50 @@ fn alter(session: &mut StoreSession, statement: &StatementItem) -> Result<(), Fa
         }
     }
     match &found.renamed_to {
-        Some(to) if *to != found.table => rename_one(&mut change, &found.table, to),
+        Some(to) if *to != found.table => rename_one(&mut edit, &found.table, to),
         _ => Ok(()),
     }
 }
 
 /// `DROP INDEX PRIMARY` is the only index that matters here.
-fn drop_index(session: &mut StoreSession, statement: &StatementItem) -> Result<(), Failure> {
+fn drop_index(changes: &mut Changes<'_>, statement: &StatementItem) -> Result<(), Failure> {
     let sql = statement.query.sql.to_ascii_uppercase();
     let primary = sql.windows(b"PRIMARY".len()).any(|window| window == b"PRIMARY");
-    let mut change = Change::new(session);
+    let mut edit = Edit::new(changes);
     let Some(name) = statement.class.tables.first().filter(|_| primary) else { return Ok(()) };
-    let Some(record) = change.record(name) else { return Ok(()) };
+    let Some(record) = edit.record(name) else { return Ok(()) };
     match record.identity {
         Identity::Bag { .. } | Identity::Single => Ok(()),
-        Identity::Key { .. } if change.has_rows(&record)? => {
+        Identity::Key { .. } if edit.has_rows(&record)? => {
             Err(refused(format!("the primary key of {name} is dropped: its rows can not be told apart any more"))
                 .remedy("feed a new store from after this statement"))
         }
         Identity::Key { .. } | Identity::Undecided { .. } => {
-            change.put(name, Record { identity: Identity::Undecided { declared: None }, ..record });
+            edit.put(name, Record { identity: Identity::Undecided { declared: None }, ..record });
             Ok(())
         }
     }
 }
 
-fn sequence(session: &mut StoreSession, statement: &StatementItem) -> Result<(), Failure> {
+fn sequence(changes: &mut Changes<'_>, statement: &StatementItem) -> Result<(), Failure> {
     let class = &statement.class;
     let verb =
         statement.query.sql.trim_ascii_start().split(|byte| !byte.is_ascii_alphabetic()).next().unwrap_or_default();
-    let mut change = Change::new(session);
+    let mut edit = Edit::new(changes);
     match verb.to_ascii_uppercase().as_slice() {
         b"CREATE" => {
             let Some(name) = class.tables.first() else { return Ok(()) };
             if class.guards.or_replace {
-                change.drop(name);
-            } else if class.guards.if_not_exists && change.record(name).is_some() {
+                edit.drop(name);
+            } else if class.guards.if_not_exists && edit.record(name).is_some() {
                 return Ok(());
             }
-            change.make_room(name)?;
-            change.tables(|tables, writes| tables.create(name, Identity::Single, writes));
+            edit.make_room(name)?;
+            edit.tables(|tables, writes| tables.create(name, Identity::Single, writes));
             Ok(())
         }
         b"DROP" => {
-            class.tables.iter().for_each(|table| change.drop(table));
+            class.tables.iter().for_each(|table| edit.drop(table));
             Ok(())
         }
         // The next value that is taken is logged with the whole row.

@@ -13,6 +13,7 @@ use super::files::{Files, failure};
 use super::identity::Identity;
 use super::image::{Stored, split_count};
 use super::keys;
+use super::records;
 use super::tables::{Record, Tables};
 
 /// A table's content in two numbers.
@@ -108,9 +109,9 @@ type Visit<'a> = &'a mut dyn FnMut(&TableMap, &Stored<'_>, u64) -> Result<(), Fa
 
 impl Reader {
     fn open(path: &Path) -> Result<Self, Failure> {
-        let files = Files::open(path, false)?;
-        super::finish_staged(&files)?;
-        let tables = super::load_tables(&files)?;
+        let files = Files::open(path)?;
+        records::finish_staged(&files)?;
+        let tables = records::load_tables(&files)?;
         Ok(Self { files, tables })
     }
 

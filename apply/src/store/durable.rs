@@ -1,8 +1,7 @@
 //! One fsync for all writes before it: the first who waits does it, the others wait for that one.
 //!
-//! The journal takes no write while it is synced. So whoever is about to sync first lets those write whose turn comes next
-//! ([`Coming`]), but for no longer than the last fsync took: that costs at most twice the time, and saves up to an fsync for each
-//! of them.
+//! The journal takes no write while it is synced. So a session that is about to sync waits for the writes of sessions whose turn comes next
+//! ([`Coming`]). It waits no longer than the last fsync took: that costs at most twice the time, and saves up to an fsync for each of them.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -16,7 +15,7 @@ pub struct Durable {
     written: AtomicU64,
     state: Mutex<State>,
     changed: Condvar,
-    /// Nobody's write is coming any more.
+    /// No write is expected any more.
     gathered: Condvar,
 }
 
@@ -25,11 +24,11 @@ struct State {
     durable: Ticket,
     syncing: bool,
     coming: usize,
-    /// How long to wait for those who come: as long as the last fsync took, or [`GATHER_MAX`].
+    /// How long to wait for expected writes: as long as the last fsync took, or [`GATHER_MAX`].
     patience: Duration,
 }
 
-/// Somebody waits for the turn to write. Ends when it is dropped.
+/// A session waits for its turn to write. Ends when it is dropped.
 #[derive(Debug)]
 pub struct Coming(Arc<Durable>);
 
@@ -43,7 +42,7 @@ impl Drop for Coming {
     }
 }
 
-/// An fsync that is waited for longer than this is not worth it: other things go on meanwhile.
+/// To wait longer than this for other writes is not worth it: other work goes on meanwhile.
 const GATHER_MAX: Duration = Duration::from_millis(20);
 
 impl Durable {

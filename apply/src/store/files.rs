@@ -17,7 +17,7 @@ const DATABASE: &str = "db";
 const CACHE_BYTES: u64 = 32 << 20;
 /// A keyspace's newest writes are kept in memory up to so many bytes, and several times as many while they are written out.
 const MEMTABLE_BYTES: u64 = 12 << 20;
-/// Below this no commit is begun, so that what was begun can be finished: a journal and a few tables, in bytes.
+/// With less free space than this no commit is begun, so that one that was begun can be finished: a journal and a few tables, in bytes.
 const FREE_BYTES_MIN: u64 = 64 << 20;
 
 /// fjall's handles.
@@ -31,12 +31,18 @@ pub struct Files {
 }
 
 impl Files {
-    /// Opens the store; with `create` makes it in a folder that is empty or not there.
-    pub fn open(path: &Path, create: bool) -> Result<Self, Failure> {
-        match (inspect(path)?, create) {
-            (Found::Store, _) => {}
-            (Found::Nothing, true) => make(path).map_err(|error| io_failure(path, &error))?,
-            (Found::Nothing, false) => return Err(no_store(path)),
+    /// Opens the store, or makes it in a folder that is empty or not there.
+    pub fn open_or_make(path: &Path) -> Result<Self, Failure> {
+        if inspect(path)? == Found::Nothing {
+            make(path).map_err(|error| io_failure(path, &error))?;
+        }
+        Self::open(path)
+    }
+
+    /// Opens a store that is there.
+    pub fn open(path: &Path) -> Result<Self, Failure> {
+        if inspect(path)? == Found::Nothing {
+            return Err(no_store(path));
         }
         let db_path = path.join(DATABASE);
         if db_path.exists() && !db_path.join("version").exists() {
@@ -151,8 +157,8 @@ pub fn inspect(path: &Path) -> Result<Found, Failure> {
     }
 }
 
-/// Whether a store can be made where there is none: makes a folder in what is there of its path and takes it away again, for neither rights nor the
-/// kind of file system say so for sure.
+/// Whether a store can be made where there is none. Makes a folder in the part of its path that exists, and removes it again: neither rights nor
+/// the kind of file system tell for sure.
 pub fn try_making(path: &Path) -> Result<(), Failure> {
     let above = path.ancestors().find(|above| above.as_os_str().is_empty() || above.exists()).unwrap_or(path);
     let above = if above.as_os_str().is_empty() { Path::new(".") } else { above };

@@ -26,20 +26,20 @@ pub fn source(channel: &str) -> Vec<u8> {
 }
 
 /// Committed ranges above the mark start with this, then comes their first number.
-pub fn islands(channel: &str) -> Vec<u8> {
+pub fn committed_ranges(channel: &str) -> Vec<u8> {
     let mut key = meta(b'i', channel.as_bytes());
     // A byte that no name has keeps `a` and `ab` apart.
     key.push(0xff);
     key
 }
 
-pub fn island(channel: &str, first: Seq) -> Vec<u8> {
-    let mut key = islands(channel);
+pub fn committed_range(channel: &str, first: Seq) -> Vec<u8> {
+    let mut key = committed_ranges(channel);
     key.extend_from_slice(&first.to_be_bytes());
     key
 }
 
-pub fn island_first(key: &[u8]) -> Option<Seq> {
+pub fn committed_range_first(key: &[u8]) -> Option<Seq> {
     key.last_chunk().map(|bytes| Seq::from_be_bytes(*bytes))
 }
 

@@ -1,6 +1,6 @@
 //! The changes of a transaction that is not committed: net effect per key, on top of what the store holds.
 //!
-//! A huge transaction moves them to the staging keyspace piece by piece, where nobody looks before its commit.
+//! A huge transaction moves them to the staging keyspace piece by piece. Nothing reads that before its commit.
 
 use fjall::{OwnedWriteBatch, Slice};
 use foldhash::fast::FixedState;

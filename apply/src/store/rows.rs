@@ -1,7 +1,6 @@
 //! Row changes → pending changes of the store, strictly: a row that should be there must be, one that should not must not.
 
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 
 use binlog::image::columns;
 use binlog::{Bitmap, RowsKind, TableMap, value};
@@ -12,24 +11,32 @@ use fjall::Slice;
 use foldhash::fast::FixedState;
 use hashbrown::HashMap;
 
-use super::Shared;
+use super::durable::Ticket;
 use super::identity::{KeyRule, bag_key};
 use super::image::{self, Stored};
 use super::keys;
 use super::pending::Pending;
+use super::shared::Shared;
 use super::tables::{Mode, Resolved, Unresolved, Writes};
+use crate::Range;
 
 /// Applies rows for one session.
 #[derive(Debug, Default)]
 pub struct Rows {
     pub pending: Pending,
-    /// While a transaction runs alone: records to write with its commit. Otherwise they are written at once.
+    /// While a barrier runs: records to write with its commit. Otherwise they are written at once.
     pub records: Option<Writes>,
     resolved: HashMap<usize, (Arc<TableMap>, Arc<Resolved>), FixedState>,
     epoch: u64,
     key: Vec<u8>,
     other_key: Vec<u8>,
     value: Vec<u8>,
+}
+
+/// The store, and the changes of one session that are not committed.
+pub struct Changes<'a> {
+    pub shared: &'a Shared,
+    pub rows: &'a mut Rows,
 }
 
 /// One row of an event.
@@ -62,6 +69,14 @@ fn undecodable(map: &TableMap, why: &str) -> Failure {
 }
 
 impl Rows {
+    /// Writes all that is pending with the progress.
+    pub fn commit(&mut self, shared: &Shared, range: Range<'_>) -> Result<Ticket, Failure> {
+        let records = self.records.as_mut().map(std::mem::take).unwrap_or_default();
+        let ticket = shared.commit(&mut self.pending, records, range)?;
+        self.pending.clear();
+        Ok(ticket)
+    }
+
     pub fn batch(&mut self, shared: &Shared, batch: &Batch<'_>) -> Result<(), Failure> {
         self.check_json(batch.map, batch.partial_json)?;
         let resolved = self.resolve(shared, batch.map)?;
@@ -112,7 +127,7 @@ impl Rows {
     }
 
     fn resolve(&mut self, shared: &Shared, map: &Arc<TableMap>) -> Result<Arc<Resolved>, Failure> {
-        let epoch = shared.epoch.load(Ordering::Acquire);
+        let epoch = shared.epoch();
         if self.epoch != epoch || self.resolved.len() > RESOLVED_MAX {
             self.resolved.clear();
             self.epoch = epoch;

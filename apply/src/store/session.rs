@@ -7,15 +7,15 @@ use engine::compact::Batch;
 use engine::failure::Failure;
 use engine::transaction::Transaction;
 
-use super::Shared;
 use super::durable::{Coming, Ticket};
-use super::rows::Rows;
+use super::rows::{Changes, Rows};
+use super::shared::Shared;
 use crate::spilled::SpilledTransactions;
 use crate::{Commit, Range, Session};
 
 pub struct StoreSession {
-    pub(super) shared: Arc<Shared>,
-    pub(super) rows: Rows,
+    shared: Arc<Shared>,
+    rows: Rows,
     /// The last commit.
     ticket: Ticket,
     /// While it waits for its turn.
@@ -31,14 +31,6 @@ impl StoreSession {
         self.shared.check()?;
         batches.iter().try_for_each(|batch| self.rows.batch(&self.shared, batch))
     }
-
-    /// Writes all that is pending with the progress.
-    pub(super) fn finish(&mut self, range: Range<'_>) -> Result<(), Failure> {
-        let records = self.rows.records.as_mut().map(std::mem::take).unwrap_or_default();
-        self.ticket = self.shared.commit(&mut self.rows.pending, records, range)?;
-        self.rows.pending.clear();
-        Ok(())
-    }
 }
 
 impl Session for StoreSession {
@@ -52,7 +44,7 @@ impl Session for StoreSession {
 
     fn commit(&mut self, _first: &Transaction, batches: &[Batch<'_>], range: Range<'_>) -> Result<Commit, Failure> {
         self.push(batches)?;
-        self.finish(range)?;
+        self.ticket = self.rows.commit(&self.shared, range)?;
         self.coming = None;
         Ok(Commit::Ordered)
     }
@@ -68,7 +60,8 @@ impl Session for StoreSession {
         range: Range<'_>,
     ) -> Result<(), Failure> {
         self.shared.check()?;
-        super::alone::run(self, transaction, spilled, range)?;
+        let mut changes = Changes { shared: &self.shared, rows: &mut self.rows };
+        self.ticket = super::barrier::run(&mut changes, transaction, spilled, range)?;
         self.wait_durable()
     }
 

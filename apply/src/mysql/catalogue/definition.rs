@@ -27,7 +27,7 @@ pub struct Definition {
     /// Columns of the row image that `information_schema.COLUMNS` does not show: MariaDB's hidden hash for each unique key that
     /// is too long for an index, and the two ends of a row's time with system versioning.
     pub hidden_columns: usize,
-    /// TIME, DATETIME and TIMESTAMP columns with digits behind the point.
+    /// TIME, DATETIME and TIMESTAMP columns with fractional digits.
     pub fractions: Vec<usize>,
     /// Columns whose value may follow from the time of a change.
     pub timed: Vec<Timed>,
@@ -37,71 +37,68 @@ pub struct Definition {
     instants: Vec<usize>,
     /// A unique key can not be expressed in columns.
     functional: bool,
-    /// Values, or indexes, are worked out of others.
+    /// Values, or indexes, are generated from other columns.
     pub works_out: bool,
-    /// Changing or deleting a row may take more of it than its primary key and what the log has of it afterwards: an engine that is not
-    /// InnoDB's, values or indexes that are worked out of others, a full-text index, row versions.
+    /// To change or delete a row the server may need more of it than its primary key and the changed columns: another engine than InnoDB,
+    /// generated values or indexes, a full-text index, row versions.
     takes_whole_rows: bool,
 }
 
+/// Runs a query.
+type Rows<'a> = &'a mut dyn FnMut(&str) -> Result<Vec<Row>, String>;
+/// By schema and name.
+type Definitions = HashMap<(String, String), Definition>;
+
 /// The tables at `place`, a condition on `TABLE_SCHEMA` and `TABLE_NAME`, by schema and name. `periods`: there may be keys `WITHOUT OVERLAPS`.
-pub fn read(
-    rows: &mut dyn FnMut(&str) -> Result<Vec<Row>, String>,
-    place: &str,
-    periods: bool,
-) -> Result<HashMap<(String, String), Definition>, String> {
-    let mut found: HashMap<(String, String), Definition> = HashMap::new();
+pub fn read(rows: Rows<'_>, place: &str, periods: bool) -> Result<Definitions, String> {
+    let mut found = read_tables(rows, place)?;
+    if found.is_empty() {
+        return Ok(found);
+    }
+    read_columns(rows, place, &mut found)?;
+    read_keys(rows, place, &mut found)?;
+    for (name, definition) in &mut found {
+        definition.judge();
+        definition.read_declaration(rows, name, periods)?;
+    }
+    Ok(found)
+}
+
+fn read_tables(rows: Rows<'_>, place: &str) -> Result<Definitions, String> {
+    let mut found = Definitions::new();
     let tables =
         format!("SELECT TABLE_NAME, ENGINE, TABLE_TYPE, TABLE_SCHEMA FROM information_schema.TABLES WHERE {place}");
     for row in &rows(&tables)? {
         let text = |index: usize| row.text(index).map_err(|error| error.to_string());
         let (engine, kind) = (text(1)?.unwrap_or("").to_ascii_uppercase(), text(2)?.unwrap_or(""));
-        let transactional = matches!(engine.as_str(), "INNODB" | "ROCKSDB" | "TOKUDB" | "NDBCLUSTER" | "BLACKHOLE");
-        let hidden_columns = if kind == "SYSTEM VERSIONED" { 2 } else { 0 };
-        let takes_whole_rows = engine != "INNODB" || kind != "BASE TABLE";
-        let alone = (kind == "SEQUENCE").then_some(Alone::Sequence);
         let is_versioned = kind == "SYSTEM VERSIONED";
         let definition = Definition {
-            transactional,
-            alone,
+            transactional: matches!(engine.as_str(), "INNODB" | "ROCKSDB" | "TOKUDB" | "NDBCLUSTER" | "BLACKHOLE"),
+            alone: (kind == "SEQUENCE").then_some(Alone::Sequence),
             is_versioned,
-            hidden_columns,
-            takes_whole_rows,
+            hidden_columns: if is_versioned { 2 } else { 0 },
+            takes_whole_rows: engine != "INNODB" || kind != "BASE TABLE",
             ..Definition::default()
         };
         found.insert(name(row, 3)?, definition);
     }
-    if found.is_empty() {
-        return Ok(found);
-    }
+    Ok(found)
+}
+
+fn read_columns(rows: Rows<'_>, place: &str, found: &mut Definitions) -> Result<(), String> {
     let columns = format!(
         "SELECT TABLE_NAME, COLUMN_NAME, COLUMN_TYPE, IS_NULLABLE, COALESCE(CHARACTER_SET_NAME,''), COALESCE(COLLATION_NAME,''), \
          TABLE_SCHEMA, EXTRA, COLUMN_DEFAULT FROM information_schema.COLUMNS WHERE {place} ORDER BY TABLE_SCHEMA, TABLE_NAME, ORDINAL_POSITION"
     );
     for row in &rows(&columns)? {
         if let Some(definition) = found.get_mut(&name(row, 6)?) {
-            if has_fraction(required(row, 2)?) {
-                definition.fractions.push(definition.columns.len());
-            }
-            if required(row, 2)?.eq_ignore_ascii_case("json") {
-                definition.json.push(definition.columns.len());
-            }
-            if is_instant(required(row, 2)?) && required(row, 3)? == "NO" {
-                definition.instants.push(definition.columns.len());
-            }
-            let extra = row.text(7).map_err(|error| error.to_string())?.unwrap_or_default();
-            // Of a binary column it may be any bytes.
-            let default = String::from_utf8_lossy(row.get(8).unwrap_or_default());
-            let is_worked_out = is_worked_out(extra);
-            definition.works_out |= is_worked_out;
-            definition.takes_whole_rows |= is_worked_out;
-            if follows_time(&default, extra) {
-                let on_update = extra.to_ascii_lowercase().contains("on update");
-                definition.timed.push(Timed { column: definition.columns.len(), on_update });
-            }
-            definition.columns.push(column(row)?);
+            definition.add_column(row)?;
         }
     }
+    Ok(())
+}
+
+fn read_keys(rows: Rows<'_>, place: &str, found: &mut Definitions) -> Result<(), String> {
     let keys = format!(
         "SELECT TABLE_NAME, INDEX_NAME, COLUMN_NAME, SUB_PART, INDEX_TYPE, SEQ_IN_INDEX, TABLE_SCHEMA, NON_UNIQUE \
          FROM information_schema.STATISTICS WHERE {place} AND (NON_UNIQUE=0 OR COLUMN_NAME IS NULL OR INDEX_TYPE='FULLTEXT') \
@@ -117,31 +114,11 @@ pub fn read(
             }
         }
     }
-    for (name, definition) in &mut found {
-        definition.judge();
-        let may_have_periods = periods && definition.may_have_periods();
-        if !may_have_periods && !definition.is_versioned {
-            continue;
-        }
-        let declaration = declaration(rows, name)?;
-        let declaration = declaration.as_deref();
-        // A table that is gone meanwhile, or does not show itself, is taken for one that does: that only makes more transactions wait for each other.
-        if may_have_periods && declaration.is_none_or(periods::are_declared) {
-            definition.add_equalities();
-        }
-        if definition.is_versioned {
-            definition.row_end = declaration.map(|text| row_end::of_table(text, definition.columns.len()));
-            definition.alone = declaration.map_or(Some(Alone::TransactionHistory), history::alone);
-        }
-    }
-    Ok(found)
+    Ok(())
 }
 
 /// What `SHOW CREATE TABLE` says.
-fn declaration(
-    rows: &mut dyn FnMut(&str) -> Result<Vec<Row>, String>,
-    (schema, table): &(String, String),
-) -> Result<Option<String>, String> {
+fn declaration(rows: Rows<'_>, (schema, table): &(String, String)) -> Result<Option<String>, String> {
     match rows(&format!("SHOW CREATE TABLE {}.{}", identifier(schema), identifier(table))) {
         Ok(rows) => rows.first().map(|row| required(row, 1).map(str::to_owned)).transpose(),
         Err(_) => Ok(None),
@@ -195,6 +172,51 @@ fn column(row: &Row) -> Result<Column, String> {
 }
 
 impl Definition {
+    /// The next column, in the order of the table.
+    fn add_column(&mut self, row: &Row) -> Result<(), String> {
+        let (at, kind) = (self.columns.len(), required(row, 2)?);
+        if has_fraction(kind) {
+            self.fractions.push(at);
+        }
+        if kind.eq_ignore_ascii_case("json") {
+            self.json.push(at);
+        }
+        if is_instant(kind) && required(row, 3)? == "NO" {
+            self.instants.push(at);
+        }
+        let extra = row.text(7).map_err(|error| error.to_string())?.unwrap_or_default();
+        // Of a binary column it may be any bytes.
+        let default = String::from_utf8_lossy(row.get(8).unwrap_or_default());
+        let is_worked_out = is_worked_out(extra);
+        self.works_out |= is_worked_out;
+        self.takes_whole_rows |= is_worked_out;
+        if follows_time(&default, extra) {
+            let on_update = extra.to_ascii_lowercase().contains("on update");
+            self.timed.push(Timed { column: at, on_update });
+        }
+        self.columns.push(column(row)?);
+        Ok(())
+    }
+
+    /// What only `SHOW CREATE TABLE` says: keys `WITHOUT OVERLAPS` (`periods`: there may be some), and how rows are versioned.
+    fn read_declaration(&mut self, rows: Rows<'_>, name: &(String, String), periods: bool) -> Result<(), String> {
+        let may_have_periods = periods && self.may_have_periods();
+        if !may_have_periods && !self.is_versioned {
+            return Ok(());
+        }
+        let declaration = declaration(rows, name)?;
+        let declaration = declaration.as_deref();
+        // A table that is gone meanwhile, or does not show itself, is taken for one that does: that only makes more transactions wait for each other.
+        if may_have_periods && declaration.is_none_or(periods::are_declared) {
+            self.add_equalities();
+        }
+        if self.is_versioned {
+            self.row_end = declaration.map(|text| row_end::of_table(text, self.columns.len()));
+            self.alone = declaration.map_or(Some(Alone::TransactionHistory), history::needs_barrier);
+        }
+        Ok(())
+    }
+
     /// Rows of one index come one after the other.
     fn key_part(&mut self, row: &Row) -> Result<(), String> {
         let index = required(row, 1)?;
@@ -260,7 +282,7 @@ impl Definition {
         self.unique_keys.extend(equalities);
     }
 
-    /// Which key identifies a row, and whether keys tell who may run beside whom.
+    /// Finds out which key identifies a row, and whether keys tell which transactions may run in parallel.
     fn judge(&mut self) {
         let columns = &self.columns;
         let is_nullable = |key: &UniqueKey| {

@@ -7,9 +7,9 @@ use engine::schema::Alone;
 
 use crate::mysql::rows::row_end::RowEnd;
 
-/// `create_table`: what `SHOW CREATE TABLE` says of a table with system versioning. A name or a comment that says so, too, only makes its transactions run
-/// alone.
-pub fn alone(create_table: &str) -> Option<Alone> {
+/// `create_table`: what `SHOW CREATE TABLE` says of a table with system versioning. A name or a comment that says so, too, only makes its transactions
+/// barriers.
+pub fn needs_barrier(create_table: &str) -> Option<Alone> {
     let partitions = create_table.find("PARTITION BY SYSTEM_TIME").and_then(|at| create_table.get(at..));
     let numbers = |line: &str| {
         let line = line.to_ascii_lowercase();
@@ -47,8 +47,8 @@ mod tests {
                  PERIOD FOR SYSTEM_TIME (`rs`, `re`)\n) ENGINE=InnoDB WITH SYSTEM VERSIONING{partitions}"
             )
         };
-        assert_eq!(alone(&table("timestamp(6)", "")), None);
-        assert_eq!(alone(&table("bigint(20) unsigned", "")), Some(Alone::TransactionHistory));
+        assert_eq!(needs_barrier(&table("timestamp(6)", "")), None);
+        assert_eq!(needs_barrier(&table("bigint(20) unsigned", "")), Some(Alone::TransactionHistory));
         for (partitions, expected) in [
             ("PARTITION BY SYSTEM_TIME LIMIT 100\nPARTITIONS 3", Some(Alone::HistoryPartitions)),
             (
@@ -60,7 +60,7 @@ mod tests {
                 None,
             ),
         ] {
-            assert_eq!(alone(&table("timestamp(6)", &format!("\n {partitions}"))), expected, "{partitions}");
+            assert_eq!(needs_barrier(&table("timestamp(6)", &format!("\n {partitions}"))), expected, "{partitions}");
         }
     }
 }

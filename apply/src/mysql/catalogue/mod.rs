@@ -1,7 +1,7 @@
 //! Table definitions as the target has them, read when a table is first seen and after each DDL on it.
 
+mod cache;
 mod definition;
-mod held;
 mod history;
 mod periods;
 mod relations;
@@ -18,8 +18,8 @@ use engine::schema::{
 };
 use wire::Connection;
 
+use self::cache::DefinitionCache;
 use self::definition::Definition;
-use self::held::Held;
 use self::relations::{Relation, Relations};
 use super::rows::ambiguous_rows;
 use super::rows::by_name::Name;
@@ -35,7 +35,7 @@ pub struct MySqlCatalogue {
     ids: HashMap<Name, TableId>,
     tables: HashMap<TableId, Arc<Table>>,
     /// What was read since the last DDL, of tables in use and of their neighbours.
-    definitions: Held,
+    definitions: DefinitionCache,
     /// Foreign keys of the whole server.
     relations: Option<Arc<Relations>>,
     /// The tables whose foreign keys are to be read again.
@@ -59,10 +59,10 @@ pub fn of_channel(channel: &Arc<ChannelContext>) -> Result<MySqlCatalogue, Failu
     Ok(catalogue)
 }
 
-/// Schemas that are looked at for more.
+/// The most schemas that are searched for neighbours of a table.
 const SCHEMAS: usize = 128;
 
-/// Of more tables foreign keys are not read one by one.
+/// If the foreign keys of more tables than this have changed, all are read again.
 const CHANGED_MAX: usize = 100;
 
 /// How often the connection may be lost during one query: more often than that, it is the query.
@@ -75,7 +75,7 @@ impl MySqlCatalogue {
             reconnect,
             ids: HashMap::new(),
             tables: HashMap::new(),
-            definitions: Held::default(),
+            definitions: DefinitionCache::default(),
             relations: None,
             changed: HashSet::new(),
             quirks: None,
@@ -147,8 +147,8 @@ impl MySqlCatalogue {
             cascade_columns,
             transactional: definition.transactional,
             works_out: definition.works_out && self.connection.server().flavour == binlog::Flavour::MySql,
-            // A sequence may share a transaction where there are no GTIDs to keep, although it stays where that is rolled back: to apply it again
-            // sets the same values.
+            // A sequence may share a transaction where the source's GTIDs are not kept. It does not go back when that is rolled back, but to apply
+            // it again sets the same values.
             alone: definition
                 .alone
                 .filter(|why| *why != Alone::Sequence || self.keeps_gtids)
@@ -160,7 +160,7 @@ impl MySqlCatalogue {
         Ok(if known.columns.len() == width { known } else { known.without_columns() })
     }
 
-    /// Where the server does not tell upper from lower case it has the foreign keys of a table under another name than the log: they would not be seen.
+    /// A server that does not tell upper from lower case has a table's foreign keys under another name than the log has. They would not be found.
     fn check_case(&mut self, name: &Name) -> Result<(), String> {
         if !self.relations()?.has_only_lower_case_of(name) {
             return Ok(());
@@ -174,7 +174,7 @@ impl MySqlCatalogue {
             .to_owned())
     }
 
-    /// MariaDB's own format of before MySQL 5.6 has types that say nothing of a fraction: values would be taken for longer or shorter ones.
+    /// MariaDB's format from before MySQL 5.6 has types that do not say how long a fraction is: values would be read with a wrong length.
     fn check_fractions(&self, name: &Name, map: &TableMap) -> Result<(), String> {
         let Some(definition) = self.definitions.get(name) else { return Ok(()) };
         let old = |at: &&usize| {
@@ -189,7 +189,7 @@ impl MySqlCatalogue {
         ))
     }
 
-    /// MariaDB's JSON is a LONGTEXT, and `BINLOG` says no more than "unknown error" when it is to become MySQL's.
+    /// MariaDB's JSON is a LONGTEXT. A server says no more than "unknown error" when such a value is to become MySQL's JSON.
     fn check_json(&self, name: &Name, map: &TableMap) -> Result<(), String> {
         let Some(definition) = self.definitions.get(name) else { return Ok(()) };
         let other = |at: &&usize| map.columns.get(**at).is_some_and(|column| column.kind != ColumnKind::JSON);
@@ -224,7 +224,7 @@ impl MySqlCatalogue {
 
     fn forget_all(&mut self) {
         self.tables.clear();
-        self.definitions = Held::default();
+        self.definitions = DefinitionCache::default();
         self.relations = None;
         self.changed.clear();
         if let Some(quirks) = &self.quirks {
@@ -257,8 +257,8 @@ impl MySqlCatalogue {
         Ok(found)
     }
 
-    /// The condition for a table and others that follow it by name, `tables` at most: of its schema, or, where schemas are small, of whole
-    /// schemas.
+    /// The condition for a table and others that follow it by name, `tables` at most. They are of its schema, or, where schemas are small, of
+    /// whole schemas.
     fn neighbours(&mut self, name: &Name, tables: usize) -> Result<String, String> {
         let place = format!("TABLE_SCHEMA={} AND TABLE_NAME>={}", quote(&name.0), quote(&name.1));
         let last = self.rows(&format!(
@@ -288,7 +288,7 @@ impl MySqlCatalogue {
                 chosen.push(quote(row.required_text(0).map_err(|error| error.to_string())?));
             }
         }
-        // The table's own schema is a large one, of which little is left.
+        // The table's own schema is a large one, and few of its tables follow this one.
         if !chosen.contains(&own) {
             return Ok(place);
         }

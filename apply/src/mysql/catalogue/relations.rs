@@ -48,7 +48,7 @@ impl Relations {
         Ok(Self::new(all))
     }
 
-    /// The tables whose foreign keys a definition of these may have changed: they themselves, and those that refer to them (which a new name of
+    /// The tables whose foreign keys a DDL on these tables may have changed: they themselves, and those that refer to them (which a new name of
     /// the parent changes).
     pub fn concerned(&self, is_one: impl Fn(&Name) -> bool) -> HashSet<Name> {
         let all = self.all.iter().filter(|relation| is_one(&relation.child) || is_one(&relation.parent));

@@ -1,8 +1,8 @@
 //! `--gtids preserve`: does the target have a transaction already?
 //!
-//! A transaction and its progress commit together, so this is asked only where they cannot, and where the GTID is the progress.
+//! A transaction and its progress commit together, so this is asked only where they can not, and where the GTID is the progress.
 //! Changes to tables without transactions are logged, under the source's GTID, when their statement ends. A server takes a GTID
-//! once: MySQL skips whatever comes under it again without a word.
+//! once: MySQL silently skips whatever comes under it again.
 
 use std::sync::Arc;
 
@@ -36,7 +36,7 @@ pub fn is_executed(connection: &mut Connection, gtid: &Gtid) -> Result<bool, Fai
 /// MySQL's set.
 pub const ALL: &str = "SELECT @@global.gtid_executed";
 
-/// The same without what the target itself has made: no source's log has that, but for a ring's.
+/// The same without the GTIDs of the target's own changes. No source's log has these, unless the servers replicate in a ring.
 pub fn of_others(connection: &mut Connection) -> Result<GtidState, Failure> {
     let mut executed = parse(connection.scalar(ALL).map_err(failed)?)?;
     let own = connection.scalar("SELECT @@global.server_uuid").map_err(failed)?;
@@ -52,8 +52,8 @@ pub fn parse(text: Option<String>) -> Result<GtidState, Failure> {
     parsed.map_err(|error| Failure::new(FailureKind::Refused, format!("the target's GTIDs: {error}")))
 }
 
-/// MySQL: the last of consecutive transactions up to which all of them are executed. None if the first is not, or runs alone: that
-/// one has its own way to find out.
+/// MySQL: the last of consecutive transactions up to which all of them are executed. None if the first is not, or is a barrier: barriers
+/// have their own way to find out.
 pub fn executed_to(connection: &mut Connection, transactions: &[Arc<Transaction>]) -> Result<Option<Seq>, Failure> {
     let single = |transaction: &&Arc<Transaction>| transaction.barrier.is_none() && transaction.gtid.is_some();
     let singles: Vec<&Arc<Transaction>> = transactions.iter().take_while(single).collect();

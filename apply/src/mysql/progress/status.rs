@@ -9,7 +9,7 @@ use super::tables::SCHEMA;
 use crate::mysql::server::errors::{NOT_THERE, code, failed};
 use crate::mysql::server::sql::quote;
 use crate::mysql::session::lease::{SOURCE_LOST, STATEMENTS, holders, lease_lock_name};
-use crate::status::{ChannelStatus, InFlight, LastApplied, gaps};
+use crate::status::{ChannelStatus, InFlight, LastApplied};
 use crate::{CHANNEL_BYTES_MAX, WORKERS_MAX};
 
 pub fn read(options: &ConnectOptions) -> Result<Vec<ChannelStatus>, Failure> {
@@ -50,9 +50,6 @@ pub fn read(options: &ConnectOptions) -> Result<Vec<ChannelStatus>, Failure> {
         }
         let source_lost = source_lost(&mut connection, &channel)?;
         channels.push(ChannelStatus {
-            low_water,
-            gaps: gaps(low_water, &ranges),
-            islands: ranges,
             source: text(7)?,
             source_position: (!file.is_empty()).then(|| format!("{file}:{offset}")),
             gtid_set: text(4)?,
@@ -63,7 +60,7 @@ pub fn read(options: &ConnectOptions) -> Result<Vec<ChannelStatus>, Failure> {
             owner: text(8)?,
             intent: row.text(9).map_err(failed)?.map(str::to_owned),
             in_flight: in_flight(&mut connection, &channel)?,
-            channel,
+            ..ChannelStatus::new(channel, low_water, ranges)
         });
     }
     Ok(channels)

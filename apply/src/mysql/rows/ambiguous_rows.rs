@@ -1,4 +1,5 @@
-//! Rows that MariaDB's row applier could take for others: asked for before each change, so that the channel stops instead of changing them.
+//! Rows that MariaDB's row applier could take for others. Heddle asks for them before each change, so that the channel stops instead of changing
+//! the wrong row.
 //!
 //! MariaDB (10.1 to 11.8 at least, its own replicas included; `Rows_log_event::find_row` and `find_key`) looks for a row by the index that its
 //! statistics call the best, and compares what it has found with the row that it looks for, but for a table whose first index is unique: if that one's
@@ -256,7 +257,7 @@ impl Lookup {
     }
 }
 
-/// Rows that are changed one after the other, each after its question, which `ask` answers with `true` if it is surely found.
+/// Changes rows one after the other, each after its question. `ask_and_apply` returns false if the server could take another row for it.
 pub fn one_by_one(
     lookup: &Lookup,
     batch: &Batch<'_>,

@@ -1,9 +1,10 @@
-//! The time until which a row is valid, in MariaDB's tables WITH SYSTEM VERSIONING: the end of all time that stands in a row which is valid still.
+//! MariaDB's tables WITH SYSTEM VERSIONING: the maximum row-end timestamp of a current row is rewritten to the target's.
 //!
-//! With MariaDB 11.5 it has moved from 2038-01-19 03:14:07.999999 to 2106-02-07 06:28:15.999999 UTC (MDEV-32188). A server from there on takes a row
-//! that ends with the earlier one for history; its own replicas of older servers put the later one instead, `BINLOG` does not (seen with 11.8).
+//! With MariaDB 11.5 the maximum has moved from 2038-01-19 03:14:07.999999 to 2106-02-07 06:28:15.999999 UTC (MDEV-32188). A server from 11.5 on
+//! takes a row that ends with the earlier one for history. Its own replicas of older servers put the later one instead; a row that is written
+//! through `BINLOG` keeps the earlier one (seen with 11.8).
 //!
-//! Never changes the length of a row. A row that a server from 11.5 on has ended in exactly that microsecond would be taken for a valid one.
+//! Never changes the length of a row. A row that a server from 11.5 on has ended in exactly that microsecond would be taken for a current one.
 
 use std::ops::Range;
 

@@ -1,7 +1,8 @@
 //! MariaDB's sequences, whose state is logged as a row.
 //!
-//! With `binlog_row_image=MINIMAL` the row has the next value and the cycle only. A replica sets these two; `BINLOG` writes the row as it is, with zeros for
-//! what is not in it, which no sequence can have (error 4085, or 1105; seen with 10.11 to 11.8). So it is completed by what the target has.
+//! With `binlog_row_image=MINIMAL` the row has the next value and the cycle only. A replica sets these two. `BINLOG` writes the row as it is, with
+//! zeros for what is not in it, which no sequence can have (error 4085, or 1105; seen with 10.11 to 11.8). So the row is completed with what
+//! the target has.
 
 use binlog::{Bitmap, ColumnKind, RowsKind, TableMap};
 use engine::compact::{Batch, Images};
@@ -34,7 +35,7 @@ pub fn lacks_columns(batch: &Batch<'_>) -> bool {
     batch.kind == RowsKind::Write && !batch.after_columns.is_full()
 }
 
-/// `rows`: asks the target, behind everything that comes before in the log.
+/// `rows`: asks the target, once everything that comes before in the log is executed.
 pub fn complete(
     batch: &Batch<'_>,
     rows: impl FnOnce(String) -> Result<Vec<Row>, wire::Error>,

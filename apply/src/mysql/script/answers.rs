@@ -1,5 +1,5 @@
-//! Sleeps until the answers to a packet of many statements have come, all of them: a server sends each by itself, and waking up for each
-//! costs more than to read it.
+//! Sleeps until all answers to a packet of many statements have come. A server sends each by itself, and to wake up for an answer costs more
+//! than to read it.
 
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 

@@ -1,8 +1,8 @@
-//! Server errors, by what has to happen next.
+//! What an error of the target means: what has to happen next, and what a person can do.
 
 use engine::failure::{Failure, FailureKind};
 
-/// Name of the column that the fence sets to NULL, which its definition forbids: see `progress`.
+/// Name of the column that the fence sets to NULL, which its definition forbids: see `progress/statements.rs`.
 pub const FENCE_COLUMN: &str = "lease_epoch";
 
 /// Error numbers: MySQL's and MariaDB's `errmsg` files agree on all of these.
@@ -88,10 +88,46 @@ pub fn failure(error: &wire::Error) -> Failure {
         // Its text says what to check.
         return Failure::new(FailureKind::Refused, text).code(number);
     }
-    let (kind, remedy) = match number {
+    let (kind, remedy) = passing(number, &text)
+        .or_else(|| divergence(number, &text))
+        .or_else(|| refusal(number, &text))
+        .unwrap_or((FailureKind::Refused, "see the message; when the cause is gone, run the same command again"));
+    Failure::new(kind, text).code(number).remedy(remedy)
+}
+
+type Meaning = (FailureKind, &'static str);
+
+/// What goes away when the group, or the command, is tried again.
+fn passing(number: u16, text: &str) -> Option<Meaning> {
+    Some(match number {
         code::CHECKREAD | code::LOCK_DEADLOCK | code::LOCK_WAIT_TIMEOUT | code::QUERY_INTERRUPTED => {
             (FailureKind::Conflict, "")
         }
+        number
+            if matches!(number, code::DISK_FULL | code::RECORD_FILE_FULL)
+                || code::NOT_WRITTEN.contains(&number)
+                    && (text.contains("errno 28") || text.contains("rrcode: 28")) =>
+        {
+            (
+                FailureKind::Exhausted,
+                "the target's disk or tablespace is full: make room and run the same command again",
+            )
+        }
+        code::USER_LIMIT_REACHED => (
+            FailureKind::Exhausted,
+            "heddle's account has used up what it may do in an hour (MAX_CONNECTIONS_PER_HOUR and its like): raise it with ALTER USER … WITH",
+        ),
+        code::SERVER_OFFLINE_MODE => (
+            FailureKind::Exhausted,
+            "the target is in maintenance (offline_mode=ON): when that is over, run the same command again",
+        ),
+        _ => return None,
+    })
+}
+
+/// The channel, or the data, is not what it was.
+fn divergence(number: u16, text: &str) -> Option<Meaning> {
+    Some(match number {
         code::BAD_NULL if text.contains(FENCE_COLUMN) => (
             FailureKind::Fenced,
             "another heddle has taken this channel over, or its progress was changed by hand; make sure that only one runs, \
@@ -112,24 +148,13 @@ pub fn failure(error: &wire::Error) -> Failure {
             "a foreign key fails that held on the source: parent or child rows differ on the target; repair them and run the \
              same command again",
         ),
-        number
-            if matches!(number, code::DISK_FULL | code::RECORD_FILE_FULL)
-                || code::NOT_WRITTEN.contains(&number)
-                    && (text.contains("errno 28") || text.contains("rrcode: 28")) =>
-        {
-            (
-                FailureKind::Exhausted,
-                "the target's disk or tablespace is full: make room and run the same command again",
-            )
-        }
-        code::USER_LIMIT_REACHED => (
-            FailureKind::Exhausted,
-            "heddle's account has used up what it may do in an hour (MAX_CONNECTIONS_PER_HOUR and its like): raise it with ALTER USER … WITH",
-        ),
-        code::SERVER_OFFLINE_MODE => (
-            FailureKind::Exhausted,
-            "the target is in maintenance (offline_mode=ON): when that is over, run the same command again",
-        ),
+        _ => return None,
+    })
+}
+
+/// What the target does not take until somebody changes it.
+fn refusal(number: u16, text: &str) -> Option<Meaning> {
+    Some(match number {
         code::OPTION_PREVENTS_STATEMENT if !text.contains("read-only") => {
             (FailureKind::Refused, "the target is started with an option, or set, to refuse this: the message names it")
         }
@@ -166,9 +191,8 @@ pub fn failure(error: &wire::Error) -> Failure {
             "the source's log has a LOAD DATA as a statement: SET GLOBAL local_infile=ON on the target and run the same command again",
         ),
         code::PACKET_TOO_LARGE => (FailureKind::Refused, "raise max_allowed_packet on the target"),
-        _ => (FailureKind::Refused, "see the message; when the cause is gone, run the same command again"),
-    };
-    Failure::new(kind, text).code(number).remedy(remedy)
+        _ => return None,
+    })
 }
 
 /// `map_err(failed)`

@@ -112,9 +112,9 @@ impl TargetInfo {
         self.flavour == Flavour::MariaDb && self.version >= (11, 3, 0)
     }
 
-    /// How long to leave the lock information alone between two looks. The `information_schema` tables of InnoDB are a
-    /// cache that is filled anew only when nobody has read it for 100 ms (`CACHE_MIN_IDLE_TIME` in `trx0i_s.cc` of
-    /// both servers): who asks more often is shown the same answer for ever.
+    /// How long not to read the lock information between two readings. The `information_schema` tables of InnoDB are a cache that is filled anew
+    /// only when nobody has read it for 100 ms (`CACHE_MIN_IDLE_TIME` in `trx0i_s.cc` of both servers). Who asks more often gets the same answer
+    /// for ever.
     pub fn lock_waits_pause(&self) -> Duration {
         match self.shows_lock_holders {
             true => Duration::ZERO,
@@ -130,11 +130,11 @@ impl TargetInfo {
 
     /// Rows (waiting connection id, blocking connection id) of InnoDB's row lock waits.
     ///
-    /// In MySQL 8 and 9 the thread of a row lock is not who holds it or waits for it but who made it (`RecLock::lock_add` in `lock0lock.cc`): of a row
-    /// that a transaction has inserted, that is whoever waits for it first; of rows on a page that was reorganised, whoever did that. The
-    /// lock on the table, which each transaction makes for itself, tells whose a transaction is.
+    /// In MySQL 8 and 9 the thread of a row lock is the one that made it, not the one that holds it or waits for it (`RecLock::lock_add` in
+    /// `lock0lock.cc`). The lock of an inserted row is made by the first who waits for it, locks on a page that was reorganised by who did
+    /// that. Each transaction makes the lock on the table for itself, so that lock tells which thread a transaction belongs to.
     ///
-    /// Without its performance schema nothing says who holds a lock: then everybody who has one is in the way of who waits.
+    /// Without the performance schema nothing says who holds a lock: then everybody who has one counts as blocking who waits.
     pub fn lock_waits_sql(&self) -> &'static str {
         if self.shows_lock_holders {
             "SELECT STRAIGHT_JOIN DISTINCT w.PROCESSLIST_ID, b.PROCESSLIST_ID FROM performance_schema.data_lock_waits l \

@@ -1,6 +1,6 @@
-//! Settings of a server's own replication that its `BINLOG` statements obey, too, and that would hide a divergence or do a change twice.
+//! Unsafe settings of a server's own replication. What Heddle writes obeys them, too, and they would hide a divergence or do a change twice.
 //!
-//! Which of them do was seen on servers: `slave_skip_errors` and lossy conversions in both flavours, `slave_exec_mode` and
+//! Which settings do was seen on servers: `slave_skip_errors` and lossy conversions in both flavours, `slave_exec_mode` and
 //! `slave_run_triggers_for_rbr` in MariaDB. MySQL from 5.7 on has the mode of `BINLOG` statements in the session, strict by default.
 
 use binlog::Flavour;
@@ -16,7 +16,7 @@ const CONVERSIONS: [&str; 2] = ["replica_type_conversions", "slave_type_conversi
 const EXEC_MODE: [&str; 2] = ["replica_exec_mode", "slave_exec_mode"];
 const TRIGGERS: [&str; 2] = ["slave_run_triggers_for_rbr", "slave_run_triggers_for_rbr"];
 
-/// What is set so, and how to end it. `value` gives a global variable's value, if there is such a one.
+/// Each unsafe setting, and how to end it. `value` returns a global variable's value, if the server has the variable.
 pub fn settings(
     flavour: Flavour,
     version: (u16, u16, u16),
@@ -75,7 +75,7 @@ pub fn read(connection: &mut Connection, info: &TargetInfo) -> Result<Vec<(Strin
     Ok(settings(info.flavour, info.version, &value))
 }
 
-/// A channel is not begun on a target that would not be strict.
+/// Refuses a target that would not be strict.
 pub fn refuse(connection: &mut Connection, info: &TargetInfo) -> Result<(), Failure> {
     match read(connection, info)?.into_iter().next() {
         Some((what, remedy)) => Err(Failure::new(FailureKind::Refused, what).remedy(remedy)),

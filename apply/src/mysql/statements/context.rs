@@ -34,10 +34,10 @@ const MYSQL8_GONE_MODES: u64 = 0x1000_0000
 const MYSQL_TIME_TRUNCATE_FRACTIONAL: u64 = 1 << 32;
 const MARIADB_TIME_ROUND_FRACTIONAL: u64 = 1 << 34;
 
-/// What a session has to be like for a statement of the source.
+/// The session state that a statement of the source needs.
 #[derive(Debug)]
 pub struct Frame {
-    /// Numbers of this statement alone: a SET that means the same whatever the session is like.
+    /// Numbers of this statement only: a SET that means the same whatever the session's state is.
     pub own: String,
     pub variables: Vec<String>,
     pub schema: Option<String>,
@@ -47,7 +47,7 @@ pub struct Frame {
 }
 
 impl Frame {
-    /// All but the statement's own numbers, for a session that is our own. `schema`: another default schema than the frame's.
+    /// All but the statement's own numbers, for a session with Heddle's own settings. `schema`: another default schema than the frame's.
     pub fn text(&self, schema: Option<&str>) -> String {
         let schema = self.schema.as_deref().map(|own| format!("USE {}", identifier(schema.unwrap_or(own))));
         // A default schema brings its collation, unless the source says another one.
@@ -118,7 +118,7 @@ fn settings(item: &StatementItem, target: &TargetInfo) -> String {
     format!("SET @@session.{}", sets.join(", @@session."))
 }
 
-/// What rows of such a session need of the target's, MySQL's; all of it, whosever rows came before.
+/// Sets what rows of such a session need, on MySQL. It sets all of it, whatever rows came before.
 pub fn for_rows(session: &RowSession, target: &TargetInfo) -> String {
     let zone = session.time_zone.as_deref().map(|zone| quote(&String::from_utf8_lossy(zone)));
     let zone = zone.unwrap_or_else(|| "DEFAULT".to_owned());

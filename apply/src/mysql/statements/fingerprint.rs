@@ -1,11 +1,11 @@
 //! A number that changes when a statement that can not be rolled back has been executed, and only then.
 //!
-//! Hash of the definitions of everything the statement names. A statement that leaves them as they are (TRUNCATE,
+//! It is a hash of the definitions of everything that the statement names. A statement that leaves them as they are (TRUNCATE,
 //! OPTIMIZE, CREATE … IF NOT EXISTS of what exists) gives the same result when it is executed again, since nothing else
-//! has been applied in between. For those that swap two like things (RENAME, EXCHANGE PARTITION) InnoDB's own numbers of the
-//! tables are in it.
+//! has been applied in between. Statements that swap two equal things (RENAME, EXCHANGE PARTITION) change InnoDB's own numbers of the
+//! tables, so these are in the hash.
 //!
-//! Nothing goes in that a restart of the server may change: an AUTO_INCREMENT counter goes back in a crash (MySQL before
+//! Nothing is in it that a restart of the server may change. An AUTO_INCREMENT counter goes back in a crash (MySQL before
 //! 8.0), a CREATE_TIME of MariaDB is that of a file which a DDL that was undone has touched.
 
 use std::hash::Hasher;

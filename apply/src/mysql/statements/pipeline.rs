@@ -25,11 +25,11 @@ use crate::mysql::session::connection::ChannelConnection;
 use crate::mysql::session::{one_statement, settings};
 use crate::{Range, Single};
 
-/// Commands whose answers are not read yet: enough for what a network takes, and few enough for their answers to fit into the socket.
+/// The most commands whose answers are not read yet: enough to fill a network, and few enough for their answers to fit into the socket.
 const AHEAD_MAX: usize = 64;
-/// Where statements take longer than this one waits for the other, so that a transaction ends in time.
+/// If a statement takes longer than this, the next one is sent only after its answer, so that a transaction ends in time.
 const SLOW: Duration = Duration::from_millis(5);
-/// What has taken this long is committed before it goes on: a crash, or an error, takes back no more than that, and nobody waits longer for a lock.
+/// A target transaction that has taken this long is committed. So a crash or an error rolls back no more than that, and locks are held no longer.
 const COMMIT_AFTER: Duration = Duration::from_millis(250);
 
 /// Whether the statements of a table may share a target transaction.
@@ -70,7 +70,7 @@ pub fn may_all_share(
     Ok(true)
 }
 
-/// A view, or what is not there (a temporary table, say), is as it is on the source, where all was rolled back or would have been.
+/// A view, or a table that is not there (a temporary one, say), is as on the source, where the transaction could be rolled back.
 fn may_share(connection: &mut ChannelConnection, table: &ObjectName) -> Result<bool, Failure> {
     let place = format!("TABLE_SCHEMA={} AND TABLE_NAME={}", quote(&table.schema), quote(&table.name));
     let has_history = connection.info().flavour == Flavour::MariaDb && connection.info().version >= (10, 3, 0);
@@ -83,7 +83,7 @@ fn may_share(connection: &mut ChannelConnection, table: &ObjectName) -> Result<b
     Ok(rolls_back && (!has_history || none(format!("{numbers} AND {place}"))?))
 }
 
-/// After an error nothing that is not committed is left, and the session is its own again.
+/// After an error nothing that is not committed is left, and the connection has its own settings again.
 pub fn run(connection: &mut ChannelConnection, singles: &[Single<'_>], committed_to: &mut Seq) -> Result<(), Failure> {
     connection.execute("SET SESSION autocommit=0")?;
     let done = Pipeline { connection, singles, sent: VecDeque::new(), ahead: 0, frame: None }.run(committed_to);
@@ -103,7 +103,7 @@ pub fn run(connection: &mut ChannelConnection, singles: &[Single<'_>], committed
 struct Sent<'a> {
     /// How many it is of.
     statements: usize,
-    /// What is under way with it; a session's own settings are nobody's.
+    /// What it executes; `None`: settings of our own.
     of: Option<Of<'a>>,
 }
 
@@ -120,7 +120,7 @@ struct Pipeline<'a> {
     sent: VecDeque<Sent<'a>>,
     /// How many of these there may be: grows while the answers are quick.
     ahead: usize,
-    /// What the session is like, and how it becomes its own again.
+    /// The session state that is set, and the statement that takes it back.
     frame: Option<(String, String)>,
 }
 
@@ -133,7 +133,7 @@ impl<'a> Pipeline<'a> {
                 let _ = self.answer();
             }
             if let Some((_, reset)) = self.frame.take() {
-                // The error says more than another one would; whoever uses the session next finds a lost connection out.
+                // The first error says more than another one would. Who uses the connection next finds out if it is lost.
                 let _ = self.connection.wire.execute(reset);
             }
         }
@@ -204,7 +204,7 @@ impl<'a> Pipeline<'a> {
         let text = text(statement, CreateTable::BeforeItsRows);
         let text = with_invoker(statement, &text, self.connection.info().flavour)?;
         self.send(&text, Some(Of::Statement(single, item)))?;
-        // They are set in the session's own character set, and their values are nobody else's.
+        // User variables are set in Heddle's own character set, and their values are this statement's only.
         if !frame.variables.is_empty() {
             self.own_settings()?;
         }

@@ -10,7 +10,8 @@ use engine::transaction::Body;
 
 use super::lab::{Lab, Pieces, Source, Val, counts, format, int, rows_of, text, transaction};
 use crate::store::files::Files;
-use crate::store::{finish_staged, keys};
+use crate::store::keys;
+use crate::store::records::finish_staged;
 
 fn blobs() -> Source {
     let mut source = Source::full("t");
@@ -80,7 +81,7 @@ fn staged_rows_after_a_crash() {
         lab.close();
         let key = [0, 0, 0, 9, 1];
         {
-            let files = Files::open(&path, false).unwrap();
+            let files = Files::open(&path).unwrap();
             let mut batch = files.db.batch();
             batch.insert(&files.data, [0, 0, 0, 9, 2], "old");
             batch.insert(&files.staging, key, [&[1u8][..], b"row"].concat());
@@ -90,7 +91,7 @@ fn staged_rows_after_a_crash() {
             }
             batch.commit().unwrap();
         }
-        let files = Files::open(&path, false).unwrap();
+        let files = Files::open(&path).unwrap();
         for _ in 0..2 {
             finish_staged(&files).unwrap();
             assert!(files.staging.is_empty().unwrap());

@@ -1,4 +1,4 @@
-//! Definitions that were read since the last DDL, within a bound, and how many to read at once. Reads nothing.
+//! Definitions that were read since the last DDL, within a bound, and how many to read at once. Reads none itself.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -25,7 +25,7 @@ fn size(definition: &Definition) -> usize {
 }
 
 #[derive(Debug, Default)]
-pub struct Held {
+pub struct DefinitionCache {
     definitions: HashMap<Name, Arc<Definition>>,
     columns: usize,
     /// Tables that had to be read.
@@ -33,7 +33,7 @@ pub struct Held {
     forgotten: usize,
 }
 
-impl Held {
+impl DefinitionCache {
     pub fn get(&self, name: &Name) -> Option<&Arc<Definition>> {
         self.definitions.get(name)
     }
@@ -50,7 +50,8 @@ impl Held {
         self.columns = self.definitions.values().map(|definition| size(definition)).sum();
     }
 
-    /// A table is not there: with how many that follow it it is best read. Forgets what was read before if there is no room for more.
+    /// A table is not in the cache: returns how many tables to read, this one and those that follow it by name. Forgets what was read before if
+    /// there is no room for more.
     pub fn missed(&mut self) -> usize {
         self.misses += 1;
         if self.columns >= COLUMNS_MAX {
@@ -82,7 +83,7 @@ mod tests {
         definition.columns = vec![column; columns];
         let definition = Arc::new(definition);
         let name = |at: usize| ("s".to_owned(), format!("t{at}"));
-        let mut held = Held::default();
+        let mut held = DefinitionCache::default();
         for at in 0..tables {
             held.missed();
             held.add(name(at), Arc::clone(&definition));

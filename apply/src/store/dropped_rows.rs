@@ -1,4 +1,4 @@
-//! Removes the rows of dropped tables behind the channel's back.
+//! Removes the rows of dropped tables in a thread of its own, while the channel goes on.
 //!
 //! A record names each such table until all its rows are gone, so that the work goes on after a restart.
 
@@ -15,23 +15,24 @@ use super::keys;
 /// Rows of one write.
 const REMOVED_TOGETHER: usize = 2_000;
 
-pub struct Sweeper {
+pub struct DroppedRows {
     stop: Arc<AtomicBool>,
     running: Mutex<Option<(Sender<u32>, JoinHandle<()>)>>,
 }
 
-impl Sweeper {
+impl DroppedRows {
     pub fn start(files: Arc<Files>) -> std::io::Result<Self> {
         let stop = Arc::new(AtomicBool::new(false));
+        // Bounded by the number of dropped tables whose rows are still there.
         let (send, tables) = unbounded();
         let stopped = Arc::clone(&stop);
         let thread = std::thread::Builder::new()
-            .name("store-sweeper".to_owned())
+            .name("store-removal".to_owned())
             .spawn(move || run(&files, &tables, &stopped))?;
         Ok(Self { stop, running: Mutex::new(Some((send, thread))) })
     }
 
-    pub fn sweep(&self, table: u32) {
+    pub fn remove(&self, table: u32) {
         if let Some((send, _)) = &*self.running.lock().unwrap_or_else(PoisonError::into_inner) {
             // The thread ends early only when it has panicked: the record keeps the work for the next start.
             let _ = send.send(table);
@@ -45,13 +46,13 @@ impl Sweeper {
         if let Some((send, thread)) = running {
             drop(send);
             if thread.join().is_err() {
-                tracing::error!("the store's sweeper has panicked");
+                tracing::error!("the thread that removes rows of dropped tables has panicked");
             }
         }
     }
 }
 
-impl Drop for Sweeper {
+impl Drop for DroppedRows {
     fn drop(&mut self) {
         self.stop();
     }
@@ -59,7 +60,7 @@ impl Drop for Sweeper {
 
 fn run(files: &Files, tables: &Receiver<u32>, stop: &AtomicBool) {
     for table in tables {
-        match sweep(files, table, stop) {
+        match remove(files, table, stop) {
             Ok(true) => tracing::debug!(table, "rows of a dropped table removed"),
             Ok(false) => return,
             Err(error) => {
@@ -71,7 +72,7 @@ fn run(files: &Files, tables: &Receiver<u32>, stop: &AtomicBool) {
 }
 
 /// False when it was stopped before the end.
-fn sweep(files: &Files, table: u32, stop: &AtomicBool) -> fjall::Result<bool> {
+fn remove(files: &Files, table: u32, stop: &AtomicBool) -> fjall::Result<bool> {
     let remove = |batch: &mut OwnedWriteBatch, key: &[u8], _value: &[u8]| {
         batch.remove(&files.data, key);
         batch.len() >= REMOVED_TOGETHER

@@ -1,4 +1,4 @@
-//! Transactions that run alone: DDL, savepoints, and those too large to hold in memory.
+//! Barriers, which run while nothing else does: DDL, savepoints, and transactions too large to hold in memory.
 //!
 //! However many changes there are, and whatever becomes of the tables: one write commits it all with the progress.
 
@@ -7,7 +7,8 @@ use engine::sql::Class;
 use engine::transaction::{Body, Item, StatementItem, Transaction};
 
 use super::ddl;
-use super::session::StoreSession;
+use super::durable::Ticket;
+use super::rows::Changes;
 use super::tables::Writes;
 use crate::Range;
 use crate::spilled::SpilledTransactions;
@@ -15,24 +16,24 @@ use crate::spilled::SpilledTransactions;
 const ROW_FORMAT: &str = "the store holds rows and executes no statements: use binlog_format=ROW on the source";
 
 pub fn run(
-    session: &mut StoreSession,
+    changes: &mut Changes<'_>,
     transaction: &Transaction,
     spilled: &dyn SpilledTransactions,
     range: Range<'_>,
-) -> Result<(), Failure> {
-    let before = session.shared.tables().clone();
-    session.rows.pending.clear();
-    session.rows.records = Some(Writes::new());
-    let outcome = apply(session, transaction, spilled).and_then(|()| session.finish(range));
-    session.rows.records = None;
+) -> Result<Ticket, Failure> {
+    let before = changes.shared.tables().clone();
+    changes.rows.pending.clear();
+    changes.rows.records = Some(Writes::new());
+    let outcome = apply(changes, transaction, spilled).and_then(|()| changes.rows.commit(changes.shared, range));
+    changes.rows.records = None;
     // What sessions remember of tables may be out of date either way.
-    session.shared.forget_resolved();
+    changes.shared.forget_resolved();
     if outcome.is_err() {
-        session.shared.tables().restore(before);
-        let staged = session.rows.pending.is_staged();
-        session.rows.pending.clear();
+        changes.shared.tables().restore(before);
+        let staged = changes.rows.pending.is_staged();
+        changes.rows.pending.clear();
         if staged {
-            session.shared.clear_staging()?;
+            changes.shared.clear_staging()?;
         }
     }
     outcome.map_err(|failure| match failure.place.is_empty() {
@@ -42,26 +43,26 @@ pub fn run(
 }
 
 fn apply(
-    session: &mut StoreSession,
+    changes: &mut Changes<'_>,
     transaction: &Transaction,
     spilled: &dyn SpilledTransactions,
 ) -> Result<(), Failure> {
     match &transaction.body {
-        Body::Items(items) => items_of(session, transaction, items),
-        Body::Spilled { .. } => spilled.pieces(transaction, &mut |piece| items_of(session, transaction, piece.items())),
+        Body::Items(items) => items_of(changes, transaction, items),
+        Body::Spilled { .. } => spilled.pieces(transaction, &mut |piece| items_of(changes, transaction, piece.items())),
     }
 }
 
-fn items_of(session: &mut StoreSession, transaction: &Transaction, items: &[Item]) -> Result<(), Failure> {
+fn items_of(changes: &mut Changes<'_>, transaction: &Transaction, items: &[Item]) -> Result<(), Failure> {
     for item in items {
         match item {
             Item::Rows(rows) => {
-                session.rows.event(&session.shared, rows)?;
-                let staged = session.rows.pending.stage_if_large(&session.shared.files);
-                staged.map_err(|error| session.shared.failed(&error))?;
+                changes.rows.event(changes.shared, rows)?;
+                let staged = changes.rows.pending.stage_if_large(&changes.shared.files);
+                staged.map_err(|error| changes.shared.failed(&error))?;
             }
             Item::Statement(statement) => {
-                execute(session, statement).map_err(|failure| place(failure, transaction, statement))?;
+                execute(changes, statement).map_err(|failure| place(failure, transaction, statement))?;
             }
         }
     }
@@ -80,26 +81,26 @@ fn place(failure: Failure, transaction: &Transaction, statement: &StatementItem)
     failure.at(format!("{}, statement: {text}", transaction.place()))
 }
 
-fn execute(session: &mut StoreSession, statement: &StatementItem) -> Result<(), Failure> {
+fn execute(changes: &mut Changes<'_>, statement: &StatementItem) -> Result<(), Failure> {
     let refused = |message: &str| Failure::new(FailureKind::Refused, message);
     match &statement.class.class {
         Class::Begin | Class::Commit | Class::SetStatement => Ok(()),
         Class::Savepoint => {
-            session.rows.pending.savepoint(&savepoint_name(statement)?);
+            changes.rows.pending.savepoint(&savepoint_name(statement)?);
             Ok(())
         }
         Class::Release => {
-            session.rows.pending.release(&savepoint_name(statement)?);
+            changes.rows.pending.release(&savepoint_name(statement)?);
             Ok(())
         }
         Class::RollbackTo => {
             let name = savepoint_name(statement)?;
-            session.rows.pending.rollback_to(&name).map_err(|_| {
+            changes.rows.pending.rollback_to(&name).map_err(|_| {
                 refused("a huge transaction goes back to a savepoint: the store can not undo so many changes")
                     .remedy("go on after this transaction with a new store")
             })
         }
-        Class::Rollback if session.rows.pending.len() == 0 && !session.rows.pending.is_staged() => Ok(()),
+        Class::Rollback if changes.rows.pending.len() == 0 && !changes.rows.pending.is_staged() => Ok(()),
         // Only rows of tables without transactions stay, and nothing says which those are.
         Class::Rollback => Err(refused("a transaction with changed rows ends with ROLLBACK").remedy(ROW_FORMAT)),
         Class::Dml { .. } => Err(refused("a statement that changes rows").remedy(ROW_FORMAT)),
@@ -108,7 +109,7 @@ fn execute(session: &mut StoreSession, statement: &StatementItem) -> Result<(), 
                 .remedy("commit with ONE PHASE on the source; then go on after this transaction with a new store"))
         }
         Class::Unknown => Err(refused("a statement that is not understood").remedy(ROW_FORMAT)),
-        Class::Ddl { kind } => ddl::execute(session, statement, *kind),
+        Class::Ddl { kind } => ddl::execute(changes, statement, *kind),
     }
 }
 
