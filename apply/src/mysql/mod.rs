@@ -37,4 +37,6 @@ mod statements;
 mod target;
 mod xa;
 
-pub use self::target::{Logged, MySqlTarget};
+pub use self::session::gtids::Gtids;
+pub use self::session::settings::Logged;
+pub use self::target::MySqlTarget;

@@ -21,7 +21,7 @@ use super::signals::stop_without_gaps;
 use crate::observe::progress::{Kind, Progress};
 use crate::report::out::{complain, say};
 use crate::report::summary::{self, Summary};
-use apply::mysql::MySqlTarget;
+use apply::mysql::{self, MySqlTarget};
 use apply::store::StoreTarget;
 use apply::{CHANNEL_BYTES_MAX, Target};
 use channel::monitor::Monitor;
@@ -274,7 +274,11 @@ fn target(args: &ReplicateArgs, workers: usize) -> Result<(Arc<dyn Target>, Gtid
     }
     let options = connect::options(End::Target, &args.to, args.feed.target_defaults_file.as_deref())?;
     let address = options.address();
-    let target = MySqlTarget::connect(options, &args.channel, args.gtids == Gtids::Preserve)
+    let gtids = match args.gtids {
+        Gtids::Preserve => mysql::Gtids::Preserve,
+        Gtids::Local => mysql::Gtids::Local,
+    };
+    let target = MySqlTarget::connect(options, &args.channel, gtids)
         .map_err(anyhow::Error::new)
         .with_context(|| format!("target {address}"))?;
     let known = target.executed_gtids().map_err(anyhow::Error::new)?;

@@ -225,7 +225,9 @@ fn file_bytes(columns: &[Row]) -> Result<Option<u16>, Failure> {
 
 fn table(file_bytes: u16) -> OwnTable {
     let mut columns = PROGRESS.map(|(_, _, kind, meta)| Column::new(kind, meta, false));
-    columns[FILE].meta = file_bytes;
+    if let Some(file) = columns.get_mut(FILE) {
+        file.meta = file_bytes;
+    }
     let width = PROGRESS.len();
     OwnTable::new("progress", &columns, Bitmap::from_fn(width, |at| at == 0), Bitmap::from_fn(width, |at| at >= SEQ))
 }

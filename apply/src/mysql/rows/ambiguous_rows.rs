@@ -10,6 +10,8 @@
 //!
 //! Never changes anything, and never decides which row it was: where there is another one that an index could lead to, that is an error.
 
+use std::ops::Range;
+
 use binlog::image::{Bitmap, RowLayout};
 use binlog::{Column, ColumnKind, Corrupt, TableMap, value};
 use engine::compact::{Batch, Images};
@@ -270,7 +272,8 @@ pub fn one_by_one(
         let mut at = 0;
         while let Some(row) = shape.row(&joined, at).map_err(corrupt)? {
             at = row.after.end;
-            let (before, after) = (&joined[row.before], &joined[row.after]);
+            let image = |place: Range<usize>| joined.get(place).unwrap_or_default();
+            let (before, after) = (image(row.before), image(row.after));
             let values = values(shape.layout, batch.before_columns, before).map_err(corrupt)?;
             let question = lookup.question(batch.map, &values);
             if !ask_and_apply(&question, &batch.with_row(Images { before, after }))? {

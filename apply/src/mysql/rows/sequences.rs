@@ -52,7 +52,7 @@ pub fn complete(
     let mut at = 0;
     while let Some(row) = shape.row(&logged, at).map_err(|error| refused(map, &error.to_string()))? {
         at = row.after.end;
-        put_whole(batch, &logged[row.after], known, &mut image)?;
+        put_whole(batch, logged.get(row.after).unwrap_or_default(), known, &mut image)?;
     }
     Ok(Completed { columns, image })
 }
@@ -74,7 +74,7 @@ fn put_whole(batch: &Batch<'_>, row: &[u8], known: &Row, image: &mut Vec<u8>) ->
             None => {
                 let number: i128 = known.required(index).map_err(failed)?;
                 let width = width(column.kind).ok_or_else(|| refused(map, "a column that is not a whole number"))?;
-                image.extend_from_slice(&number.to_le_bytes()[..width]);
+                image.extend_from_slice(number.to_le_bytes().get(..width).unwrap_or_default());
             }
         }
     }

@@ -8,12 +8,13 @@ use super::unsafe_settings;
 use crate::checks::Checks;
 use crate::mysql::progress::tables::SCHEMA;
 use crate::mysql::rows;
+use crate::mysql::session::gtids::GtidRules;
 
 const PACKET_BYTES_ENOUGH: usize = 16 << 20;
 /// Connections beside the workers': control, statements, catalogue, lost source.
 const OTHER_CONNECTIONS: u64 = 4;
 
-pub fn check(info: &TargetInfo, user: &str, preserves_gtids: bool, control: &mut Connection, report: &mut Checks) {
+pub fn check(info: &TargetInfo, user: &str, gtids: &GtidRules, control: &mut Connection, report: &mut Checks) {
     grants(info, user, control, report);
     match unsafe_settings::read(control, info) {
         Ok(found) => {
@@ -22,7 +23,7 @@ pub fn check(info: &TargetInfo, user: &str, preserves_gtids: bool, control: &mut
         Err(failure) => report.problems.push(format!("target: {failure}")),
     }
     settings(info, report);
-    if info.flavour == Flavour::MySql && preserves_gtids && !info.gtid_mode {
+    if info.flavour == Flavour::MySql && gtids.are_preserved() && !info.gtid_mode {
         report.problems.push("target: --gtids preserve needs gtid_mode=ON".to_owned());
     }
 }

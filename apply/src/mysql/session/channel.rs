@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex};
 
 use super::connect::Connector;
-use super::gtids::GtidRules;
+use super::gtids::{GtidRules, Gtids};
 use super::lease::Lease;
 use crate::lock::locked;
 use crate::mysql::progress::as_row::ProgressTable;
@@ -22,10 +22,10 @@ pub struct ChannelContext {
 }
 
 impl ChannelContext {
-    pub fn new(connector: Connector, channel: &str, preserve_gtids: bool) -> Self {
+    pub fn new(connector: Connector, channel: &str, gtids: Gtids) -> Self {
         let info = connector.info();
         Self {
-            gtids: GtidRules::new(preserve_gtids, info),
+            gtids: GtidRules::new(gtids, info),
             lease: Lease::new(channel),
             quirks: Arc::new(TableQuirks::new(info)),
             progress_table: Mutex::default(),

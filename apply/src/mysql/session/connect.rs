@@ -3,19 +3,18 @@
 use engine::failure::Failure;
 use wire::{ConnectOptions, Connection};
 
-use super::settings::{set_up, without_annotations};
+use super::settings::{Logged, set_up, without_annotations};
 use crate::mysql::server::errors::failed;
 use crate::mysql::server::info::TargetInfo;
 
 pub struct Connector {
     options: ConnectOptions,
     info: TargetInfo,
-    logged: bool,
+    logged: Logged,
 }
 
 impl Connector {
-    /// `logged`: changes go into the target's own binary log, if it has one.
-    pub fn new(options: ConnectOptions, info: TargetInfo, logged: bool) -> Self {
+    pub fn new(options: ConnectOptions, info: TargetInfo, logged: Logged) -> Self {
         Self { options, info, logged }
     }
 

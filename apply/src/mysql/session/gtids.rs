@@ -12,9 +12,18 @@ pub const AUTOMATIC: &str = "SET SESSION gtid_next='AUTOMATIC'";
 /// The domain of MariaDB's own transactions beside the source's GTIDs. Where numbers have to grow it is one that no source's is in.
 pub const OWN_DOMAIN: &str = "IF(@@global.gtid_strict_mode,@@global.server_id,@@global.gtid_domain_id)";
 
+/// `--gtids`
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Gtids {
+    /// Transactions get the source's GTIDs.
+    Preserve,
+    /// Transactions get GTIDs of the target's own.
+    Local,
+}
+
 #[derive(Clone, Debug)]
 pub struct GtidRules {
-    preserve: bool,
+    gtids: Gtids,
     flavour: Flavour,
     server_id: u64,
     log_bin: bool,
@@ -32,9 +41,9 @@ pub fn set_origin(domain: u32, server: u32) -> String {
 }
 
 impl GtidRules {
-    pub fn new(preserve: bool, info: &TargetInfo) -> Self {
+    pub fn new(gtids: Gtids, info: &TargetInfo) -> Self {
         Self {
-            preserve,
+            gtids,
             flavour: info.flavour,
             server_id: info.server_id,
             log_bin: info.log_bin,
@@ -44,17 +53,17 @@ impl GtidRules {
 
     /// `--gtids preserve`
     pub fn are_preserved(&self) -> bool {
-        self.preserve
+        self.gtids == Gtids::Preserve
     }
 
     /// The target logs transactions under the source's GTIDs.
     pub fn are_logged(&self) -> bool {
-        self.preserve && self.log_bin
+        self.are_preserved() && self.log_bin
     }
 
     /// MySQL's `gtid_next`, which has to be set back after each transaction.
     pub fn use_gtid_next(&self) -> bool {
-        self.preserve && self.flavour == Flavour::MySql
+        self.are_preserved() && self.flavour == Flavour::MySql
     }
 
     /// In relaxed order single transactions need no other record than their GTIDs.
@@ -64,7 +73,7 @@ impl GtidRules {
 
     /// The connection that prepared an XA branch may end it. MariaDB takes no GTID on such a connection (error 1953).
     pub fn let_branches_end_on_their_connection(&self) -> bool {
-        !(self.preserve && self.flavour == Flavour::MariaDb)
+        !(self.are_preserved() && self.flavour == Flavour::MariaDb)
     }
 
     /// The statement that gives the next transaction the source's GTID.
@@ -77,7 +86,7 @@ impl GtidRules {
 
     /// The source's GTID, if the next transaction is to have it. Refuses one that the target can not take, or could not tell from its own.
     pub fn preserved<'a>(&self, gtid: Option<&'a Gtid>) -> Result<Option<&'a Gtid>, Failure> {
-        if !self.preserve {
+        if !self.are_preserved() {
             return Ok(None);
         }
         match (gtid, self.flavour) {
@@ -114,7 +123,7 @@ impl GtidRules {
     /// A statement that commits by itself and is logged under a GTID of the target's own. Without this MariaDB would log it with the domain and
     /// server of the source's transactions: the source's next one would then seem to be executed, and be skipped.
     pub fn under_own_gtid(&self, sql: String) -> String {
-        match self.preserve && self.flavour == Flavour::MariaDb {
+        match self.are_preserved() && self.flavour == Flavour::MariaDb {
             true => {
                 format!("SET STATEMENT gtid_domain_id={OWN_DOMAIN}, server_id=@@global.server_id FOR {sql}")
             }

@@ -11,8 +11,15 @@ use crate::mysql::server::info::TargetInfo;
 const LOCK_WAIT_MAX_S: u32 = 300;
 const SQL_MODE: &str = "STRICT_ALL_TABLES,ERROR_FOR_DIVISION_BY_ZERO,NO_ENGINE_SUBSTITUTION";
 
-/// Makes a session independent of the target's settings. `logged`: its changes go into the target's own binary log, if it has one.
-pub fn set_up(connection: &mut Connection, info: &TargetInfo, logged: bool) -> Result<(), Failure> {
+/// Whether changes go into the target's own binary log, if it has one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Logged {
+    Yes,
+    No,
+}
+
+/// Makes a session independent of the target's settings.
+pub fn set_up(connection: &mut Connection, info: &TargetInfo, logged: Logged) -> Result<(), Failure> {
     // These end an open transaction or are not allowed inside it, and nothing that is executed later changes them.
     let mut once = String::from(
         "SET SESSION autocommit=1, foreign_key_checks=1, unique_checks=1;SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED, READ WRITE",
@@ -21,7 +28,7 @@ pub fn set_up(connection: &mut Connection, info: &TargetInfo, logged: bool) -> R
         // READ COMMITTED needs it, and so does a replica of this target.
         once.push_str(";SET SESSION binlog_format='ROW'");
     }
-    if info.log_bin && !logged {
+    if info.log_bin && logged == Logged::No {
         once.push_str(";SET SESSION sql_log_bin=0");
     }
     connection.execute(format!("{};{once}", settings(info))).map(|_| ()).map_err(failed)

@@ -32,8 +32,9 @@ use super::server::privileges;
 use super::server::sql::quote;
 use super::session::channel::ChannelContext;
 use super::session::connect::Connector;
+use super::session::gtids::Gtids;
 use super::session::lease::lease_lock_name;
-use super::session::settings;
+use super::session::settings::{self, Logged};
 use super::xa::deferred;
 use crate::checks::{Checks, SourceFacts};
 use crate::lock::locked;
@@ -46,35 +47,22 @@ pub struct MySqlTarget {
     source_lost: SourceLost,
 }
 
-/// Whether changes go into the target's own binary log, if it has one.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Logged {
-    Yes,
-    No,
-}
-
 impl MySqlTarget {
-    pub fn connect(options: ConnectOptions, channel: &str, preserve_gtids: bool) -> Result<Self, Failure> {
-        Self::connect_with(options, channel, preserve_gtids, Logged::Yes)
+    pub fn connect(options: ConnectOptions, channel: &str, gtids: Gtids) -> Result<Self, Failure> {
+        Self::connect_with(options, channel, gtids, Logged::Yes)
     }
 
     /// As a native replica without log_replica_updates: nothing goes into the target's own binary log, and nothing gets a GTID.
     /// `logged`: all the same, under GTIDs of the target's own.
     pub fn connect_as_replica(options: ConnectOptions, channel: &str, logged: Logged) -> Result<Self, Failure> {
-        Self::connect_with(options, channel, false, logged)
+        Self::connect_with(options, channel, Gtids::Local, logged)
     }
 
-    fn connect_with(
-        options: ConnectOptions,
-        channel: &str,
-        preserve_gtids: bool,
-        logged: Logged,
-    ) -> Result<Self, Failure> {
+    fn connect_with(options: ConnectOptions, channel: &str, gtids: Gtids, logged: Logged) -> Result<Self, Failure> {
         let mut control = Connection::connect(&options).map_err(failed)?;
         let info = TargetInfo::read(&mut control)?;
-        let logged = logged == Logged::Yes;
         settings::set_up(&mut control, &info, logged)?;
-        let channel = ChannelContext::new(Connector::new(options, info, logged), channel, preserve_gtids);
+        let channel = ChannelContext::new(Connector::new(options, info, logged), channel, gtids);
         Ok(Self {
             shared: Arc::new(Shared::new(channel)),
             control: Mutex::new(control),
@@ -236,9 +224,8 @@ impl Target for MySqlTarget {
 
     fn check(&self, source: Option<&SourceFacts>, report: &mut Checks) {
         let channel = &self.shared.channel;
-        let preserves_gtids = channel.gtids.are_preserved();
         let user = channel.connector.user();
-        privileges::check(channel.info(), user, preserves_gtids, &mut locked(&self.control), report);
+        privileges::check(channel.info(), user, &channel.gtids, &mut locked(&self.control), report);
         check_definitions::check(&channel.connector, source, report);
     }
 

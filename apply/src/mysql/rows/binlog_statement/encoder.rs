@@ -86,7 +86,7 @@ impl Encoder {
                 count += 1;
             }
             rows = rows.get(count..).unwrap_or_default();
-            extend_ends(&self.quirks, batch, &mut piece[first_row..])?;
+            extend_ends(&self.quirks, batch, piece.get_mut(first_row..).unwrap_or_default())?;
             end_event(&mut piece, start)?;
             sink(&piece)?;
         }
@@ -127,7 +127,7 @@ impl Encoder {
             for row in &batch.rows {
                 put_row(batch, row, out)?;
             }
-            extend_ends(&self.quirks, batch, &mut out[first_row..])?;
+            extend_ends(&self.quirks, batch, out.get_mut(first_row..).unwrap_or_default())?;
             end_event(out, start)?;
         }
         Ok(())

@@ -6,8 +6,6 @@ use engine::failure::{Failure, FailureKind};
 
 /// In a rows event that ends a statement one number serves for all tables; the tables of one statement count from it.
 pub const TABLE_ID: u8 = 1;
-/// Bytes of a table's number at the start of the bodies of its events.
-const TABLE_ID_BYTES: usize = 6;
 const TABLE_MAP_FLAGS: u16 = 1;
 
 /// What differs between targets in the form of events.
@@ -78,9 +76,7 @@ pub fn table_id(index: usize) -> u8 {
 }
 
 pub fn put_table_id(id: u8, out: &mut Vec<u8>) {
-    let mut bytes = [0; TABLE_ID_BYTES];
-    bytes[0] = id;
-    out.extend_from_slice(&bytes);
+    out.extend_from_slice(&[id, 0, 0, 0, 0, 0]);
 }
 
 pub fn begin_event(out: &mut Vec<u8>, kind: Kind, timestamp: u32, server_id: u32) {
@@ -106,7 +102,7 @@ pub fn put_length(out: &mut Vec<u8>, value: usize) {
         }
         _ => {
             out.push(0xfd);
-            out.extend_from_slice(&(value as u32).to_le_bytes()[..3]);
+            out.extend((value as u32).to_le_bytes().into_iter().take(3));
         }
     }
 }
