@@ -21,7 +21,7 @@ use crate::{start, threads};
 pub fn run(spec: &Spec, monitor: &Monitor, stop: &Arc<AtomicBool>) -> Result<Finished> {
     let began = Instant::now();
     let target = Arc::clone(&spec.target);
-    // A source that can not be used must not leave a channel behind on the target.
+    // If the source cannot be used, no channel must be left on the target.
     let live = match &spec.source {
         Source::Live(options) => Some(open::read_state(options)?),
         Source::Files(_) => None,
@@ -29,8 +29,8 @@ pub fn run(spec: &Spec, monitor: &Monitor, stop: &Arc<AtomicBool>) -> Result<Fin
     if let Some(source) = &live {
         start::two_servers(source, target.machine().map_err(anyhow::Error::new)?.as_deref())?;
     }
-    policy::ALL.check(spec.policy, &spec.setting())?;
-    target.takes_order(spec.order).map_err(anyhow::Error::new)?;
+    policy::ALL.check(spec.applying.policy, &spec.setting())?;
+    target.takes_order(spec.applying.order).map_err(anyhow::Error::new)?;
     let opened = target.open().map_err(anyhow::Error::new)?;
     if let Some(intent) = &opened.intent {
         tracing::info!(
@@ -39,7 +39,7 @@ pub fn run(spec: &Spec, monitor: &Monitor, stop: &Arc<AtomicBool>) -> Result<Fin
     }
     let opened_source = match (&spec.source, live) {
         (Source::Live(options), Some(_)) => {
-            // Anew: a predecessor may have applied more until it gave the channel up.
+            // Read again: until it gave the channel up, another process may have applied more.
             let source = open::read_state(options)?;
             open::server(spec, options, source, &opened, monitor)?
         }
@@ -50,7 +50,7 @@ pub fn run(spec: &Spec, monitor: &Monitor, stop: &Arc<AtomicBool>) -> Result<Fin
         tracing::info!("a new channel: it begins {}", start::described(&opened_source.start.mark));
     }
     if opened_source.start.is_new || opened_source.start.instead_of.is_some() {
-        let text = start::source_text(&opened_source.identity, opened_source.start.by_gtid);
+        let text = opened_source.start.source_text(&opened_source.identity);
         target.start_at(&opened_source.start.mark, &text).map_err(anyhow::Error::new)?;
     }
     monitor.signals().advance(opened_source.start.mark.clone());

@@ -1,16 +1,17 @@
-//! What a run of a channel depends on. It only holds what was asked for; nothing is opened or decided here.
+//! What a run of a channel depends on. It holds what was asked for; it opens and decides nothing.
 
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
 use apply::Target;
+use binlog::gtids::GtidState;
 use engine::policy::{self, PolicyOptions, PolicySpec, Setting};
 use engine::schedule::{CommitOrder, Grouping};
 
 use crate::source::Source;
 use crate::source::relay_sync::RelaySync;
-use crate::start::StartAt;
+use crate::start::{RelayContents, StartAt};
 use crate::until::Until;
 
 /// Everything that a run depends on, checked as far as it can be without the servers.
@@ -18,70 +19,106 @@ pub struct Spec {
     pub source: Source,
     pub target: Arc<dyn Target>,
     /// GTIDs that the target has executed, for where a new channel starts.
-    pub on_target: binlog::gtids::GtidState,
+    pub on_target: GtidState,
+    pub span: Span,
+    pub applying: Applying,
+    pub relay: RelaySpec,
+    pub replica: Replica,
+}
+
+/// From where to where in the source's log.
+#[derive(Default)]
+pub struct Span {
+    pub start: StartAt,
+    pub until: Until,
+    pub end: End,
+}
+
+/// What ends a run beside [`Until`].
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum End {
+    /// Nothing.
+    #[default]
+    AsAsked,
+    /// Live: the place where the source was when the run began.
+    AtSourceEnd,
+    /// Only what an earlier run has left out below what it had committed is applied.
+    GapsFilled,
+}
+
+/// How transactions are ordered and applied.
+pub struct Applying {
     pub workers: usize,
     pub policy: &'static PolicySpec,
     pub policy_options: PolicyOptions,
     pub order: CommitOrder,
     pub grouping: Grouping,
     /// XA branches whose end is in the log already may be left unprepared.
-    pub keeps_branches: bool,
-    pub until: Until,
-    /// Only what an earlier run with relaxed order has left out below what it had committed.
-    pub fill_gaps: bool,
-    /// Live: end where the source was when the run began.
-    pub until_end: bool,
-    pub start: StartAt,
-    pub relay_dir: PathBuf,
-    /// The relay log holds what comes next already, and the source may have it no more. Otherwise a new channel begins it anew.
-    pub relay_filled: bool,
-    pub relay_bytes_max: u64,
-    /// What is received is on the disk before it is applied. Without it a crash of the machine may cost the end of the relay log, never more: what is
-    /// applied is known by the target alone.
-    pub relay_sync: RelaySync,
-    /// Replica number towards the source.
+    pub defers_branches: bool,
+    pub memory_bytes: u64,
+    /// How often one group may be retried before the channel stops.
+    pub retries_max: u32,
+}
+
+/// The relay log of a live source.
+pub struct RelaySpec {
+    pub dir: PathBuf,
+    pub contents: RelayContents,
+    pub bytes_max: u64,
+    /// Without it a crash of the machine may cost the end of the relay log, never more: the target alone knows what is applied.
+    pub sync: RelaySync,
+}
+
+/// What Heddle is towards the source.
+#[derive(Default)]
+pub struct Replica {
     pub server_id: u32,
     /// The target's own number, when transactions that began there must not come back to it.
     pub not_from: Option<u32>,
-    pub memory_bytes: u64,
-    pub retries_max: u32,
-    /// How long to try to reach a source that is gone.
-    pub source_retry: Duration,
+    /// For how long to try to reach a source that is gone.
+    pub retry_for: Duration,
 }
 
 impl Spec {
     /// What the policy has to know of the run.
     pub fn setting(&self) -> Setting<'_> {
-        Setting { order: self.order, locks_rows: self.target.locks_rows(), options: &self.policy_options }
+        let Applying { order, policy_options, .. } = &self.applying;
+        Setting { order: *order, locks_rows: self.target.locks_rows(), options: policy_options }
     }
 
-    /// A run of our own from the beginning, without a relay log: what a caller wants to be different it says.
+    /// From the beginning to the end, without a relay log; callers change what they need.
     pub fn new(source: Source, target: Arc<dyn Target>, workers: usize) -> Self {
-        const MEMORY_BYTES: u64 = 256 << 20;
-        const RETRIES_MAX: u32 = 10;
         Self {
             source,
             target,
-            on_target: binlog::gtids::GtidState::None,
+            on_target: GtidState::None,
+            span: Span::default(),
+            applying: Applying::new(workers),
+            relay: RelaySpec::default(),
+            replica: Replica::default(),
+        }
+    }
+}
+
+impl Applying {
+    pub fn new(workers: usize) -> Self {
+        const MEMORY_BYTES: u64 = 256 << 20;
+        const RETRIES_MAX: u32 = 10;
+        Self {
             workers,
             policy: policy::DEFAULT,
             policy_options: PolicyOptions::default(),
             order: CommitOrder::Preserve,
             grouping: Grouping::Auto,
-            keeps_branches: false,
-            until: Until::default(),
-            fill_gaps: false,
-            until_end: false,
-            start: StartAt::Default,
-            relay_dir: PathBuf::new(),
-            relay_filled: false,
-            relay_bytes_max: 0,
-            relay_sync: RelaySync::Never,
-            server_id: 0,
-            not_from: None,
+            defers_branches: false,
             memory_bytes: MEMORY_BYTES,
             retries_max: RETRIES_MAX,
-            source_retry: Duration::ZERO,
         }
+    }
+}
+
+impl Default for RelaySpec {
+    fn default() -> Self {
+        Self { dir: PathBuf::new(), contents: RelayContents::Nothing, bytes_max: 0, sync: RelaySync::Never }
     }
 }

@@ -41,6 +41,15 @@ pub enum StreamStart {
     Gtids(GtidState),
 }
 
+/// What is in a relay log before a channel's first run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RelayContents {
+    /// Nothing of use: a new channel begins it anew.
+    Nothing,
+    /// What comes next, which the source may have no more.
+    Copied,
+}
+
 /// The decision.
 #[derive(Clone, Debug)]
 pub struct Start {
@@ -51,13 +60,16 @@ pub struct Start {
     pub by_gtid: bool,
     /// For a relay log that holds nothing yet.
     pub stream: StreamStart,
-    /// The source that the channel had, where it has another one now: the target has to be told, and what was received of it is of no use.
+    /// The source that the channel had before, if it has another one now. The target has to be told, and what was received from the old one is of no
+    /// use.
     pub instead_of: Option<String>,
 }
 
-/// What the progress keeps of the source: who it is, and whether the GTIDs noted are complete.
-pub fn source_text(identity: &str, by_gtid: bool) -> String {
-    format!("{identity} by {}", if by_gtid { "gtid" } else { "position" })
+impl Start {
+    /// What the progress keeps of the source: who it is, and whether the recorded GTIDs are complete.
+    pub fn source_text(&self, identity: &str) -> String {
+        format!("{identity} by {}", if self.by_gtid { "gtid" } else { "position" })
+    }
 }
 
 /// Where a new channel begins, for people.
@@ -76,7 +88,7 @@ fn split_source(text: &str) -> (&str, bool) {
     }
 }
 
-/// A server that is fed with its own log would log that again, without an end.
+/// Refuses one server as both ends: it would log its own log again, without an end.
 pub fn two_servers(source: &SourceState, target: Option<&str>) -> Result<()> {
     if target == Some(source.machine.as_str()) {
         bail!("--from and --to are the same server ({}): its own log cannot be applied to it", source.describe());
@@ -84,14 +96,15 @@ pub fn two_servers(source: &SourceState, target: Option<&str>) -> Result<()> {
     Ok(())
 }
 
-/// `received`: what comes next is in the relay log, whatever the source still has.
+/// `relay`: if what comes next was copied to the relay log, it does not matter what the source still has.
 pub fn live(
     opened: &Opened,
     source: &SourceState,
     asked: &StartAt,
     on_target: GtidState,
-    received: bool,
+    relay: RelayContents,
 ) -> Result<Start> {
+    let received = relay == RelayContents::Copied;
     if let Some(mark) = begun(opened, asked) {
         return go_on(opened, mark, source, asked);
     }
@@ -113,7 +126,7 @@ pub fn live(
         StartAt::Gtids(gtids) => {
             same_kind(gtids, source)?;
             warn_of_strangers(gtids, &source.executed);
-            // What the target has of its own says nothing about the source, and later runs compare the two.
+            // The target's own transactions say nothing about the source, and later runs compare the two.
             let gtids = common(gtids, &source.executed);
             (Mark { gtids: gtids.clone(), ..Mark::default() }, true, StreamStart::Gtids(gtids))
         }
@@ -130,7 +143,7 @@ pub fn live(
     Ok(Start { mark, is_new: true, by_gtid, stream, instead_of: None })
 }
 
-/// What the channel has come to. A start that was asked for in vain, as the source does not have it, may be asked for otherwise.
+/// Where the channel is. If it has applied nothing yet, the user may ask for another start.
 fn begun<'a>(opened: &'a Opened, asked: &StartAt) -> Option<&'a Mark> {
     let is_asked = !matches!(asked, StartAt::Default);
     let has_nothing = |mark: &Mark| mark.seq == 0 && opened.committed_ranges.is_empty() && opened.intent.is_none();
@@ -176,7 +189,7 @@ fn go_on(opened: &Opened, mark: &Mark, source: &SourceState, asked: &StartAt) ->
     Ok(Start { mark, is_new: false, by_gtid: by_gtid && source.gtids, stream, instead_of })
 }
 
-/// What a source has to have, as everything that the channel has applied came from it, and does not.
+/// What the source lacks although the channel has applied it: everything applied came from the source.
 fn lacks(source: &SourceState, mark: &Mark, same_server: bool, by_gtid: bool) -> Option<String> {
     if same_server
         && let Some(position) = &mark.position
@@ -186,10 +199,10 @@ fn lacks(source: &SourceState, mark: &Mark, same_server: bool, by_gtid: bool) ->
     }
     let lacking = match (&mark.gtids, &source.executed) {
         (GtidState::MySql(applied), GtidState::MySql(executed)) if by_gtid => !executed.contains_set(applied),
-        // A domain that the source has forgotten on purpose (FLUSH BINARY LOGS DELETE_DOMAIN_ID) is none that it lacks.
+        // A domain that was deleted on purpose (FLUSH BINARY LOGS DELETE_DOMAIN_ID) is not lacking.
         (GtidState::MariaDb(applied), GtidState::MariaDb(executed)) => {
             let mut has = executed.clone();
-            // A replica that was promoted need not have logged what it has; nothing was read from it yet.
+            // A promoted replica need not have logged what it has, and nothing was read from it yet.
             if mark.position.is_none() {
                 has.merge(&source.replicated);
             }
@@ -203,7 +216,7 @@ fn lacks(source: &SourceState, mark: &Mark, same_server: bool, by_gtid: bool) ->
         .then(|| format!("it has executed {:?}, the channel {:?}", source.executed.to_string(), mark.gtids.to_string()))
 }
 
-/// Transactions that both have: what a copy of the source brought to the target.
+/// Transactions that both have: those that a copy of the source brought to the target.
 fn common(target: &GtidState, source: &GtidState) -> GtidState {
     match (target, source) {
         (GtidState::MySql(target), GtidState::MySql(source)) => {
@@ -246,7 +259,8 @@ pub fn ahead(executed: &GtidState, start: &Start, source: &GtidState) -> GtidSet
     known
 }
 
-/// Of whom `--start-gtid` says nothing all is applied, which is wrong if the set was cut off: dumps write it on several lines.
+/// Warns of sources of which `--start-gtid` names nothing: all their transactions are applied. That is wrong if the set was cut off, because dumps
+/// write it on several lines.
 fn warn_of_strangers(asked: &GtidState, executed: &GtidState) {
     let (GtidState::MySql(asked), GtidState::MySql(executed)) = (asked, executed) else { return };
     for (uuid, tag, intervals) in executed.iter() {
@@ -273,7 +287,7 @@ fn same_kind(gtids: &GtidState, source: &SourceState) -> Result<()> {
     }
 }
 
-/// For files that are read in place.
+/// Where to start in files, which are read in place.
 pub fn files(opened: &Opened, names: &[String], asked: &StartAt) -> Result<(Start, relay::Start)> {
     let at = |position: &LogPosition| relay::Start::At(position.clone());
     let there = |position: &LogPosition| names.iter().any(|name| **name == *position.file);
@@ -305,8 +319,8 @@ pub fn files(opened: &Opened, names: &[String], asked: &StartAt) -> Result<(Star
     Ok((Start { mark, is_new, by_gtid: false, stream: StreamStart::Oldest, instead_of: None }, start))
 }
 
-/// The file where the channel is was not given. With GTIDs the given ones are read and what is applied is skipped; without, they
-/// have to begin with the very next file.
+/// The file where the channel is was not given. With GTIDs the given files are read, and applied transactions are skipped. Without GTIDs the given
+/// files have to begin with the very next one.
 fn next_file(mark: &Mark, position: &LogPosition, names: &[String]) -> Result<relay::Start> {
     if !mark.gtids.is_empty() {
         return Ok(relay::Start::Beginning);
@@ -325,7 +339,7 @@ pub fn names(files: &[std::path::PathBuf]) -> Result<Vec<String>> {
         .iter()
         .map(|file| {
             let name = file.file_name().and_then(|name| name.to_str());
-            Ok(name.with_context(|| format!("{} has no name that can be noted", file.display()))?.to_owned())
+            Ok(name.with_context(|| format!("{} has a name that cannot be recorded", file.display()))?.to_owned())
         })
         .collect()
 }
@@ -366,10 +380,12 @@ mod tests {
         const OWN: &str = "8a258768-e5b8-11f1-9e33-02fc00000001";
         let source = source(Flavour::MySql, "b.000002:100", &format!("{SOURCE}:1-9"));
         let asked = StartAt::Gtids(state(Flavour::MySql, &format!("{SOURCE}:1-7,{OWN}:1-3")));
-        let start = live(&Opened::default(), &source, &asked, GtidState::None, false).unwrap();
+        let start = live(&Opened::default(), &source, &asked, GtidState::None, RelayContents::Nothing).unwrap();
         assert_eq!(start.mark.gtids.to_string(), format!("{SOURCE}:1-7"));
-        let opened = Opened { mark: Some(start.mark), source: Some(source_text("one", true)), ..Opened::default() };
-        assert!(live(&opened, &source, &StartAt::Default, GtidState::None, false).is_ok());
+        assert!(start.by_gtid);
+        let source_text = start.source_text("one");
+        let opened = Opened { mark: Some(start.mark), source: Some(source_text), ..Opened::default() };
+        assert!(live(&opened, &source, &StartAt::Default, GtidState::None, RelayContents::Nothing).is_ok());
     }
 
     #[test]

@@ -25,7 +25,7 @@ use crate::monitor::Monitor;
 use crate::outcome::Outcome;
 use crate::source::open::OpenSource;
 use crate::source::receiver::Receiver;
-use crate::spec::Spec;
+use crate::spec::{End, Spec};
 use crate::start;
 use crate::worker::{self, Applier, Mode, WorkerTask};
 
@@ -63,16 +63,16 @@ pub fn run(
     stop: &Arc<AtomicBool>,
 ) -> Result<Outcome> {
     let OpenSource { reader, live, until, start, source_has, .. } = source;
-    let budget = Arc::new(Budget::new(spec.memory_bytes));
+    let budget = Arc::new(Budget::new(spec.applying.memory_bytes));
     monitor.watch_budget(Arc::clone(&budget));
     let (signals, measures) = (Arc::clone(monitor.signals()), Arc::clone(monitor.measures()));
     let shared = Shared::new(signals, measures, budget, Arc::clone(stop));
     let sessions = connect_workers(spec)?;
     let (config, paces) = scheduling(spec);
     let (send_fed, fed) = bounded(FED_MAX);
-    let (send_reports, reports) = bounded(REPORTS_MAX * spec.workers);
+    let (send_reports, reports) = bounded(REPORTS_MAX * spec.applying.workers);
     let (send_news, news) = bounded(NEWS_MAX);
-    let (send_chores, chores) = chores(spec.workers);
+    let (send_chores, chores) = chores(spec.applying.workers);
     let queues = Queues { fed, reports, news, chores: send_chores };
     let scheduler = Scheduler::new(config, start.mark.clone(), &opened.committed_ranges);
     let coordinator = Arc::new(Handoff::new(Coordinator::new(scheduler, paces, queues, shared.clone())));
@@ -83,14 +83,14 @@ pub fn run(
         tracing::info!("the target has executed {executed}, ahead of the channel: not applied again");
     }
     let known = Known { applied: start.mark, committed_ranges: opened.committed_ranges.clone(), executed };
-    let feeder = common.feeder(Extent::new(until, known, spec.not_from), send_fed.clone())?;
+    let feeder = common.feeder(Extent::new(until, known, spec.replica.not_from), send_fed.clone())?;
 
     let mut threads = Threads::default();
     let handles = common.workers(sessions, config.commits, &send_reports, &mut threads)?;
     coordinator.prepare(|coordinator| coordinator.set_workers(handles));
     drop(send_reports);
     let (receiver, relay) = live.map(|live| (live.receiver, live.relay)).unzip();
-    let checkpoints = if spec.order.has_gaps() { Checkpoints::ByHousekeeper } else { Checkpoints::WithRows };
+    let checkpoints = if spec.applying.order.has_gaps() { Checkpoints::ByHousekeeper } else { Checkpoints::WithRows };
     let to_coordinator = ToCoordinator { news: send_news, wake: Arc::clone(&common.coordinator) };
     let target = Arc::clone(&spec.target);
     let housekeeper = Housekeeper::new(target, chores, to_coordinator, relay, common.shared.clone(), checkpoints);
@@ -113,20 +113,21 @@ pub fn run(
 
 /// One session on the target for each worker.
 fn connect_workers(spec: &Spec) -> Result<Vec<Box<dyn Session>>> {
-    (0..spec.workers)
+    (0..spec.applying.workers)
         .map(|number| {
             let connected = spec.target.session(number).map_err(anyhow::Error::new);
-            connected
-                .with_context(|| format!("worker {} of {}, into {}", number + 1, spec.workers, spec.target.describe()))
+            connected.with_context(|| {
+                format!("worker {} of {}, into {}", number + 1, spec.applying.workers, spec.target.describe())
+            })
         })
         .collect()
 }
 
 /// How groups are made and ordered, and how large they are at first.
 fn scheduling(spec: &Spec) -> (Config, Paces) {
-    let counts_begun = spec.policy.requires.counts_on == CountsOn::BegunCommits && spec.target.locks_rows();
-    let one_by_one = spec.grouping == Grouping::Off && !counts_begun && shares_packets(spec);
-    let limits = Limits::new(spec.grouping);
+    let counts_begun = spec.applying.policy.requires.counts_on == CountsOn::BegunCommits && spec.target.locks_rows();
+    let one_by_one = spec.applying.grouping == Grouping::Off && !counts_begun && shares_packets(spec);
+    let limits = Limits::new(spec.applying.grouping);
     let paces = Paces {
         rows: Pace::new(limits.rows_max),
         statements: Pace::of_statements(limits.statements_max),
@@ -134,10 +135,10 @@ fn scheduling(spec: &Spec) -> (Config, Paces) {
     };
     let limits = Limits { rows_max: paces.rows.rows(), statements_max: paces.statements.rows(), ..limits };
     let config = Config {
-        lane_groups_max: spec.policy_options.lane_workers_max.unwrap_or(spec.workers),
+        lane_groups_max: spec.applying.policy_options.lane_workers_max.unwrap_or(spec.applying.workers),
         signals: if counts_begun { Signals::AppliedFirst } else { Signals::Commit },
         commits: if one_by_one { Commits::Each } else { Commits::Together },
-        ..Config::new(spec.workers, spec.order, limits, spec.retries_max)
+        ..Config::new(spec.applying.workers, spec.applying.order, limits, spec.applying.retries_max)
     };
     (config, paces)
 }
@@ -145,22 +146,24 @@ fn scheduling(spec: &Spec) -> (Config, Paces) {
 /// Whether transactions that commit one by one share packets. In the source's order they do so only where they commit one after the other
 /// anyway, and where the policy was not chosen for its parallelism.
 fn shares_packets(spec: &Spec) -> bool {
-    match spec.order {
+    match spec.applying.order {
         CommitOrder::Relaxed => true,
         CommitOrder::PerLane => false,
-        CommitOrder::Preserve => spec.policy.requires.packets == Packets::Shared && !spec.target.syncs_for_several(),
+        CommitOrder::Preserve => {
+            spec.applying.policy.requires.packets == Packets::Shared && !spec.target.syncs_for_several()
+        }
     }
 }
 
 /// Whether XA branches whose end is in the log are applied with their end. Only where groups share target transactions, in the source's order: the
 /// end comes in the same group or a later one. A policy that goes by tags does not know of rows that come later than the tags say.
 fn keeps_branches(spec: &Spec, opened: &Opened) -> bool {
-    spec.keeps_branches
+    spec.applying.defers_branches
         && opened.keeps_branches
         && opened.committed_ranges.is_empty()
-        && spec.order == CommitOrder::Preserve
-        && spec.policy.requires.xa_branches == XaBranches::Deferred
-        && spec.grouping != Grouping::Off
+        && spec.applying.order == CommitOrder::Preserve
+        && spec.applying.policy.requires.xa_branches == XaBranches::Deferred
+        && spec.applying.grouping != Grouping::Off
 }
 
 impl Common<'_> {
@@ -172,9 +175,9 @@ impl Common<'_> {
         reports: &Sender<Report>,
         threads: &mut Threads,
     ) -> Result<Vec<WorkerHandle>> {
-        let has_gaps = self.spec.order.has_gaps();
+        let has_gaps = self.spec.applying.order.has_gaps();
         let recorded_as = if has_gaps { RecordedAs::CommittedRange } else { RecordedAs::LowWater };
-        let mode = Mode { merges_rows: self.spec.grouping != Grouping::Off, recorded_as, commits };
+        let mode = Mode { merges_rows: self.spec.applying.grouping != Grouping::Off, recorded_as, commits };
         let numbered = sessions.into_iter().enumerate();
         numbered.map(|(number, session)| self.worker(number, session, mode, reports.clone(), threads)).collect()
     }
@@ -200,14 +203,14 @@ impl Common<'_> {
     fn feeder(&self, extent: Extent, out: Sender<Fed>) -> Result<Feeder> {
         let spec = self.spec;
         let keying = Keying::new(key_seed());
-        let keying = match spec.policy.server_sets(&spec.policy_options) {
+        let keying = match spec.applying.policy.server_sets(&spec.applying.policy_options) {
             Some(generation) => keying.for_tags(generation),
             None => keying,
         };
         let catalogue = spec.target.catalogue().map_err(anyhow::Error::new)?;
         let intake = EventIntake::new(Intake::new(SPILL_BYTES, keying), catalogue);
-        let extent = if spec.fill_gaps { extent.only_gaps() } else { extent };
-        let policy = (spec.policy.make)(&spec.setting());
+        let extent = if spec.span.end == End::GapsFilled { extent.only_gaps() } else { extent };
+        let policy = (spec.applying.policy.make)(&spec.setting());
         let output = Output::new(out, Arc::clone(&self.coordinator), self.shared.clone());
         let prepared = Prepared::new(self.opened.prepared.iter().cloned());
         let feeder = Feeder::new(intake, extent, policy, output, prepared, self.shared.clone());
@@ -260,7 +263,7 @@ fn join(thread: JoinHandle<()>, outcome: &mut Outcome) {
     }
 }
 
-/// Different in each process, so that nobody can choose keys that collide.
+/// Different in each process, so that no one can choose keys that collide.
 fn key_seed() -> u64 {
     use std::hash::{BuildHasher, Hasher, RandomState};
     RandomState::new().build_hasher().finish()

@@ -6,27 +6,34 @@ use binlog::LogPosition;
 use binlog::gtids::{Gtid, GtidState};
 use engine::transaction::Transaction;
 
-/// All that are set have to be reached for nothing; the first that is reached ends the run.
+/// Of all that are set, the first that is reached ends the run.
 #[derive(Clone, Debug, Default)]
 pub struct Until {
     /// Every transaction that starts before it is applied, none that starts there or later.
     pub position: Option<LogPosition>,
     /// Ends once all of these are applied.
     pub gtids: Option<GtidState>,
-    /// The channel started at a position, so that the GTIDs before it are not noted: then the last of each source counts.
+    /// The channel started at a position, so the GTIDs before it are not recorded: then the last GTID of each source counts.
     pub gtids_incomplete: bool,
-    /// Where the source was, an end beside the others: that is reached with the very last of each domain. Without `gtid_strict_mode` a
-    /// MariaDB's sequence numbers can go back, and a greater one come before.
+    /// Where the source was when the run began: reached with the very last GTID of each domain. Without `gtid_strict_mode` a MariaDB's sequence
+    /// numbers can go back, and a greater one may come before.
     pub source_end: Option<GtidState>,
-    /// The log's own end is as good.
+    /// The end of the log ends the run, too.
     pub ends_anyway: bool,
     /// The first transaction committed at or after it is not applied; microseconds since the epoch.
     pub time_us: Option<u64>,
 }
 
+/// Whether more logs may come after those that are known.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Logs {
+    All,
+    SoFar,
+}
+
 impl Until {
-    /// Refuses a position that no log of the source can have. `last`: a place in its last log. `is_whole`: none comes after that.
-    pub fn check_position(&self, last: &LogPosition, is_whole: bool) -> Result<()> {
+    /// Refuses a position that no log of the source can have. `last`: a place in its last log.
+    pub fn check_position(&self, last: &LogPosition, logs: Logs) -> Result<()> {
         let Some(end) = &self.position else { return Ok(()) };
         if end.base_name() != last.base_name() || end.file_number().is_none() {
             bail!(
@@ -34,20 +41,20 @@ impl Until {
                 last.file
             );
         }
-        if is_whole && end.file_number() > last.file_number() && !self.is_begin_after(last) {
+        if logs == Logs::All && end.file_number() > last.file_number() && !self.is_begin_after(last) {
             bail!("--until-position {end}: the last of the files is {}", last.file);
         }
         Ok(())
     }
 
-    /// The begin of the log after that of `last`: its end, said otherwise.
+    /// Whether the position is the begin of the log after that of `last`, which is the same place as the end of that log.
     pub fn is_begin_after(&self, last: &LogPosition) -> bool {
         const FIRST_EVENT: u64 = 4;
         let next = |end: &LogPosition| end.file_number() == last.file_number().map(|number| number + 1);
         self.position.as_ref().is_some_and(|end| next(end) && end.offset <= FIRST_EVENT)
     }
 
-    /// GTIDs of the other server's kind would never be reached.
+    /// Refuses GTIDs of the other flavour: they would never be reached.
     pub fn check_kind(&self, gtid: &Gtid) -> Result<(), String> {
         let flavour = match gtid {
             Gtid::MySql { .. } => Flavour::MySql,
@@ -66,7 +73,7 @@ impl Until {
         })
     }
 
-    /// What was to be reached and is not, where the log has ended. A time may lie behind it.
+    /// What was asked for and is not reached at the end of the log. A time may lie behind that end.
     pub fn missed(&self, position: Option<&LogPosition>, gtids: &GtidState) -> Option<String> {
         let end = match (&self.position, &self.gtids) {
             (Some(position), _) => format!("--until-position {position}"),
@@ -76,7 +83,7 @@ impl Until {
         (!self.ends_anyway && !self.is_reached(position, gtids)).then_some(end)
     }
 
-    /// Whether the transaction lies behind the end: it must not be applied.
+    /// Whether the transaction lies behind the end, so that it must not be applied.
     pub fn is_before(&self, transaction: &Transaction) -> bool {
         self.position.as_ref().is_some_and(|end| transaction.start >= *end)
             || self.time_us.is_some_and(|end| transaction.commit_time_us >= end)
@@ -108,7 +115,7 @@ impl Until {
         by_position || self.gtids.as_ref().is_some_and(applied) || self.source_end.as_ref().is_some_and(by_source_end)
     }
 
-    /// Ends at `end` if nothing else ends it before.
+    /// Ends at `end` at the latest.
     pub fn no_further_than(&mut self, end: &LogPosition) {
         if self.position.as_ref().is_none_or(|position| position > end) {
             self.position = Some(end.clone());
@@ -137,7 +144,9 @@ mod tests {
         let until = Until { position: Some(at("b.1000000:157")), ..Until::default() };
         assert!(!until.is_reached(Some(&at("b.999999:900")), &GtidState::None));
         assert!(until.is_reached(Some(&at("b.1000000:157")), &GtidState::None));
-        assert!(!until.is_begin_after(&at("b.999999:4")) && until.check_position(&at("b.999999:4"), false).is_ok());
+        assert!(
+            !until.is_begin_after(&at("b.999999:4")) && until.check_position(&at("b.999999:4"), Logs::SoFar).is_ok()
+        );
     }
 
     #[test]

@@ -13,9 +13,9 @@ use crate::source::purge::RelayPurger;
 use crate::source::receiver::Receiver;
 use crate::source::state::SourceState;
 use crate::source::upstream::Upstream;
-use crate::spec::Spec;
-use crate::start::{self, Start};
-use crate::until::Until;
+use crate::spec::{End, Spec};
+use crate::start::{self, RelayContents, Start};
+use crate::until::{Logs, Until};
 use apply::Opened;
 
 /// Where the events come from in this run.
@@ -29,7 +29,7 @@ pub struct OpenSource {
     pub source_has: GtidState,
 }
 
-/// What a live source has beside its log.
+/// What a live source needs.
 pub struct Live {
     pub receiver: Receiver,
     pub relay: RelayPurger,
@@ -37,7 +37,7 @@ pub struct Live {
 
 pub fn files(spec: &Spec, files: &[PathBuf], opened: &Opened) -> Result<OpenSource> {
     for path in files {
-        // What can not be read is named when it is opened.
+        // A file that cannot be read is named when it is opened.
         if std::fs::metadata(path).is_ok_and(|metadata| !metadata.is_file()) {
             bail!(
                 "{} is not a regular file: a channel goes back in its log, which a pipe can not; write it to a file first",
@@ -46,11 +46,11 @@ pub fn files(spec: &Spec, files: &[PathBuf], opened: &Opened) -> Result<OpenSour
         }
     }
     let names = start::names(files)?;
-    let (start, at) = start::files(opened, &names, &spec.start)?;
-    // A channel that reads files from their beginning has noted all of theirs; one that began at a position has not.
-    let mut until = Until { gtids_incomplete: true, ..spec.until.clone() };
+    let (start, at) = start::files(opened, &names, &spec.span.start)?;
+    // A channel that began at a position has not recorded the GTIDs before it.
+    let mut until = Until { gtids_incomplete: true, ..spec.span.until.clone() };
     if let Some(last) = names.last().map(|last| LogPosition::new(last.as_str(), 0)) {
-        until.check_position(&last, true)?;
+        until.check_position(&last, Logs::All)?;
         until.ends_anyway |= until.is_begin_after(&last);
     }
     let reader = FilesReader::open_with(Arc::new(RealFs), files.to_vec(), at, FileOptions::default())?;
@@ -78,15 +78,15 @@ pub fn server(
     opened: &Opened,
     monitor: &Monitor,
 ) -> Result<OpenSource> {
-    let start = start::live(opened, &source, &spec.start, spec.on_target.clone(), spec.relay_filled)?;
-    let mut until = Until { gtids_incomplete: !start.by_gtid, ..spec.until.clone() };
-    until.check_position(&source.end, false)?;
+    let start = start::live(opened, &source, &spec.span.start, spec.on_target.clone(), spec.relay.contents)?;
+    let mut until = Until { gtids_incomplete: !start.by_gtid, ..spec.span.until.clone() };
+    until.check_position(&source.end, Logs::SoFar)?;
     if let Some(end) = until.is_of_another_kind(source.flavour) {
         bail!("--until-gtid {end}: {} has GTIDs of another kind", source.describe());
     }
-    // What it writes from now on is later.
+    // What the source writes from now on is later than that time.
     let is_past = until.time_us.is_some_and(|end| end <= source.now_us);
-    if spec.until_end || is_past {
+    if spec.span.end == End::AtSourceEnd || is_past {
         until.no_further_than(&source.end);
         if start.by_gtid && !source.executed.is_empty() {
             until.source_end = Some(source.executed.clone());
@@ -98,9 +98,9 @@ pub fn server(
         _ => relay::Start::Beginning,
     };
     let reader = shared.reader(from)?;
-    let upstream = Upstream::new(options.clone(), &source, spec.server_id, &start);
+    let upstream = Upstream::new(options.clone(), &source, spec.replica.server_id, &start);
     let (signals, measures) = (Arc::clone(monitor.signals()), Arc::clone(monitor.measures()));
-    let receiver = Receiver::new(upstream, writer, spec.relay_sync, spec.source_retry, signals, measures);
+    let receiver = Receiver::new(upstream, writer, spec.relay.sync, spec.replica.retry_for, signals, measures);
     monitor.watch_relay(shared.clone());
     Ok(OpenSource {
         reader: Box::new(reader),
@@ -124,46 +124,46 @@ pub fn relay_options(identity: &str, bytes_max: u64, gtids: &GtidState) -> relay
 
 /// The relay log, emptied when it does not hold what comes next.
 fn open_relay(spec: &Spec, source: &SourceState, start: &Start) -> Result<(relay::RelayWriter, relay::RelayShared)> {
-    let options = relay_options(&source.identity, spec.relay_bytes_max, &start.mark.gtids);
-    let open = |options| RelayLog::open(Arc::new(RealFs), &spec.relay_dir, options).context("relay log");
-    let opened = match RelayLog::open(Arc::new(RealFs), &spec.relay_dir, options.clone()) {
+    let options = relay_options(&source.identity, spec.relay.bytes_max, &start.mark.gtids);
+    let open = |options| RelayLog::open(Arc::new(RealFs), &spec.relay.dir, options).context("relay log");
+    let opened = match RelayLog::open(Arc::new(RealFs), &spec.relay.dir, options.clone()) {
         Err(relay::Error::OtherSource { .. }) if start.is_new => None,
-        Err(relay::Error::OtherVersion { .. }) if !spec.relay_filled => {
+        Err(relay::Error::OtherVersion { .. }) if spec.relay.contents == RelayContents::Nothing => {
             tracing::info!(
                 "the relay log in {} is of another version of heddle; it begins anew",
-                spec.relay_dir.display()
+                spec.relay.dir.display()
             );
             None
         }
         Err(relay::Error::OtherSource { found, .. }) if start.instead_of.as_ref() == Some(&found) => {
-            tracing::info!("what the relay log in {} has of {found} is discarded", spec.relay_dir.display());
+            tracing::info!("what the relay log in {} has of {found} is discarded", spec.relay.dir.display());
             None
         }
         other => Some(other.context("relay log")?),
     };
     if let Some((writer, shared)) = opened {
         let covered = match (&start.mark.position, shared.first(), shared.durable()) {
-            _ if start.is_new && !spec.relay_filled => false,
-            (None, Some(_), Some(_)) => spec.relay_filled,
+            _ if start.is_new && spec.relay.contents == RelayContents::Nothing => false,
+            (None, Some(_), Some(_)) => spec.relay.contents == RelayContents::Copied,
             (Some(position), Some(first), Some(durable)) => first <= *position && *position <= durable,
             _ => false,
         };
-        if covered || shared.first().is_none() && !spec.relay_filled {
+        if covered || shared.first().is_none() && spec.relay.contents == RelayContents::Nothing {
             return Ok((writer, shared));
         }
-        if spec.relay_filled {
+        if spec.relay.contents == RelayContents::Copied {
             bail!(
                 "the relay log in {} does not hold what comes next, and the source has it no more",
-                spec.relay_dir.display()
+                spec.relay.dir.display()
             );
         }
         if !start.is_new {
             tracing::info!(
                 "the relay log in {} does not hold what comes next; it begins anew",
-                spec.relay_dir.display()
+                spec.relay.dir.display()
             );
         }
     }
-    RelayLog::clear(&RealFs, &spec.relay_dir).context("relay log")?;
+    RelayLog::clear(&RealFs, &spec.relay.dir).context("relay log")?;
     open(options)
 }

@@ -1,6 +1,4 @@
-//! When what was received may be applied, and when it is made durable.
-//!
-//! It appends nothing and never looks into events.
+//! When received events may be applied, and when they are made durable. Appends nothing, and never looks into events.
 
 use std::str::FromStr;
 use std::time::{Duration, Instant};
@@ -8,7 +6,7 @@ use std::time::{Duration, Instant};
 use crossbeam_channel::{Receiver, Sender, bounded};
 use relay::{RelayWriter, Syncing};
 
-/// Beside what is applied, a sync begins after so long, or after so many bytes.
+/// `async`: a sync begins after so long, or after so many bytes.
 const EVERY: Duration = Duration::from_millis(200);
 const BYTES: usize = 16 << 20;
 
@@ -61,13 +59,13 @@ pub struct Publisher {
 }
 
 impl Publisher {
-    /// What comes out of the channel is for another thread to run.
+    /// Another thread has to run what the queue returns.
     pub fn new(how: RelaySync) -> (Self, Receiver<Syncing>) {
         let (to_disk, syncs) = bounded(1);
         (Self { how, to_disk, bytes: 0, last: Instant::now() }, syncs)
     }
 
-    /// So many bytes were appended: readers may have them, now or when they are durable.
+    /// So many bytes were appended: lets readers have them, now or when they are durable.
     pub fn publish(&mut self, writer: &mut RelayWriter, bytes: usize) -> relay::Result<()> {
         if self.how == RelaySync::Always {
             return writer.sync().map(|_| ());
@@ -77,14 +75,14 @@ impl Publisher {
         self.sync_when_due(writer)
     }
 
-    /// Has what is published made durable, when it is time.
+    /// Begins a sync of what is published, when it is due.
     pub fn sync_when_due(&mut self, writer: &mut RelayWriter) -> relay::Result<()> {
         let due = self.bytes > 0 && (self.bytes >= BYTES || self.last.elapsed() >= EVERY);
         if self.how == RelaySync::Async
             && due
             && let Some(syncing) = writer.begin_sync()?
         {
-            // One that nobody takes is begun again.
+            // If no thread takes it, it is begun again.
             if self.to_disk.send(syncing).is_ok() {
                 (self.bytes, self.last) = (0, Instant::now());
             }

@@ -20,7 +20,7 @@ pub struct SourceState {
     pub row_image: String,
     /// MySQL: gtid_mode is ON. MariaDB: always.
     pub gtids: bool,
-    /// Its clock before the end of its log was asked for, microseconds since the epoch.
+    /// Its clock, read before the end of its log, microseconds since the epoch.
     pub now_us: u64,
     /// The end of the binary log now.
     pub end: LogPosition,
@@ -30,7 +30,7 @@ pub struct SourceState {
     pub replicated: GtidPos,
     /// Names of the logs that are still there, oldest first.
     pub logs: Vec<String>,
-    /// There was more before the oldest log: it was purged.
+    /// There were logs before the oldest one, and they were purged.
     pub purged: bool,
 }
 
@@ -91,7 +91,7 @@ impl SourceState {
         })
     }
 
-    /// A new channel can only begin with the oldest log when nothing came before it. MySQL with GTIDs says so itself.
+    /// Refuses to begin with the oldest log when there were older ones. MySQL with GTIDs refuses that by itself.
     pub fn nothing_purged(&self) -> Result<()> {
         let checks_itself = self.flavour == Flavour::MySql && self.gtids;
         if self.purged && !checks_itself {
@@ -114,7 +114,7 @@ fn variable(connection: &mut Connection, name: &str) -> Result<String> {
     Ok(value.unwrap_or_default())
 }
 
-/// The end of the binary log now, and what was executed up to there at least.
+/// The end of the binary log now, and the GTIDs that were executed at least up to there.
 pub fn end(connection: &mut Connection, flavour: Flavour, gtids: bool) -> Result<(LogPosition, GtidState)> {
     let status = if flavour == Flavour::MySql && connection.server().version >= (8, 2, 0) {
         "SHOW BINARY LOG STATUS"
@@ -140,7 +140,7 @@ pub fn end(connection: &mut Connection, flavour: Flavour, gtids: bool) -> Result
     Ok((end, executed))
 }
 
-/// Whether the oldest log is not the first: by the GTIDs that it says came before (MariaDB), else by its number.
+/// Whether the oldest log is not the first: by the GTIDs that its header lists (MariaDB), else by its number.
 fn starts_later(connection: &mut Connection, flavour: Flavour, first: &str) -> Result<bool> {
     let numbered_later = LogPosition::new(first, 4).file_number().is_some_and(|number| number > 1);
     if flavour != Flavour::MariaDb {
@@ -148,7 +148,7 @@ fn starts_later(connection: &mut Connection, flavour: Flavour, first: &str) -> R
     }
     let name = first.replace('\\', "\\\\").replace('\'', "''");
     let events = connection.rows(format!("SHOW BINLOG EVENTS IN '{name}' LIMIT 5"));
-    // Needs a privilege of its own since 10.5: without it the number has to do.
+    // Since 10.5 this needs a privilege of its own. Without it the number decides.
     let Ok(events) = events else { return Ok(numbered_later) };
     for event in &events {
         if event.text("Event_type")? == Some("Gtid_list") {

@@ -1,4 +1,4 @@
-//! One event of a source's stream into the relay log, under the name of the file that it comes from. Never decides when it becomes durable.
+//! Writes the events of a source's stream to the relay log, under the name of the file that they come from. Never decides when they become durable.
 
 use binlog::{Event, Kind};
 use engine::failure::{Failure, FailureKind};
@@ -17,7 +17,7 @@ impl StreamWriter {
         Self { file: Some(file.to_owned()) }
     }
 
-    /// What the source calls the file that the stream is in.
+    /// The source's name of the file that the stream is in.
     pub fn file(&self) -> Option<&str> {
         self.file.as_deref()
     }
@@ -48,7 +48,7 @@ impl StreamWriter {
     }
 }
 
-/// Whether a ROTATE is not in the source's log: a stream begins with one.
+/// Whether a ROTATE is artificial, so not in the source's log: a stream begins with such a one.
 pub fn is_made_up(rotate: &Event) -> bool {
     rotate.header().log_pos == 0 || rotate.header().timestamp == 0
 }

@@ -23,7 +23,7 @@ use crate::report::summary::{self, Summary};
 use apply::store::{self, StoreTarget, TableSum};
 use channel::monitor::Monitor;
 use channel::source::Source;
-use channel::spec::Spec;
+use channel::spec::{Applying, Spec};
 use engine::policy;
 use engine::schedule::Grouping;
 
@@ -341,10 +341,13 @@ fn measure(way: Way, log: &Log, path: &Path, shown: Shown) -> Result<Measured> {
 fn replicate(way: Way, log: &Log, path: &Path, shown: Shown) -> Result<Summary> {
     let target = StoreTarget::open_path(path, "demo", way.workers).map_err(anyhow::Error::new)?;
     let spec = Spec {
-        policy: if way == SERIAL { policy::BASELINE } else { policy::DEFAULT },
-        grouping: if way.grouping { Grouping::Auto } else { Grouping::Off },
-        memory_bytes: MEMORY_BYTES,
-        retries_max: RETRIES_MAX,
+        applying: Applying {
+            policy: if way == SERIAL { policy::BASELINE } else { policy::DEFAULT },
+            grouping: if way.grouping { Grouping::Auto } else { Grouping::Off },
+            memory_bytes: MEMORY_BYTES,
+            retries_max: RETRIES_MAX,
+            ..Applying::new(way.workers)
+        },
         ..Spec::new(Source::Files(log.files.clone()), Arc::new(target), way.workers)
     };
     let (monitor, stop) = (Arc::new(Monitor::default()), Arc::new(AtomicBool::new(false)));

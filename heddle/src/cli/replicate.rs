@@ -26,8 +26,8 @@ use apply::store::StoreTarget;
 use apply::{CHANNEL_BYTES_MAX, Target};
 use channel::monitor::Monitor;
 use channel::source::Source;
-use channel::spec::Spec;
-use channel::start::StartAt;
+use channel::spec::{Applying, RelaySpec, Replica, Span, Spec};
+use channel::start::{RelayContents, StartAt};
 use channel::until::Until;
 
 /// Replicate from a server or binary log files into a server or the embedded store
@@ -169,6 +169,68 @@ pub fn run(args: &ReplicateArgs) -> Result<ExitCode> {
         source,
         target,
         on_target,
+        span: span(args),
+        applying: applying(args, workers, grouping),
+        relay: RelaySpec {
+            dir: relay_dir,
+            contents: RelayContents::Nothing,
+            bytes_max: args.feed.relay_max_bytes,
+            sync: args.feed.relay_sync,
+        },
+        replica: Replica {
+            server_id: args.feed.server_id(&args.channel, &address),
+            not_from: None,
+            retry_for: Duration::from_secs(args.feed.source_retry_seconds),
+        },
+    };
+    if args.dry_run {
+        return crate::preflight::run(&spec, args.json);
+    }
+    let monitor = Arc::new(Monitor::default());
+    let stop = Arc::new(AtomicBool::new(false));
+    stop_without_gaps(&stop)?;
+    tracing::info!(
+        "target: {}; {} workers, policy {}",
+        spec.target.describe(),
+        spec.applying.workers,
+        spec.applying.policy.name
+    );
+    let kind = match spec.source {
+        Source::Live(_) => Kind::Live,
+        Source::Files(_) => Kind::Files,
+    };
+    let progress = Progress::start(&monitor, kind);
+    let summary = summary::run(&spec, &monitor, &stop);
+    progress.finish();
+    finish(&summary?, args.json)
+}
+
+/// From where to where.
+fn span(args: &ReplicateArgs) -> Span {
+    Span {
+        start: match (&args.start, &args.start_gtid) {
+            (Some(position), _) => StartAt::Position(position.clone()),
+            (None, Some(gtids)) => StartAt::Gtids(gtids.clone()),
+            (None, None) => StartAt::Default,
+        },
+        until: Until {
+            position: args.until_position.clone(),
+            gtids: args.until_gtid.clone(),
+            time_us: args.until_time,
+            ends_anyway: args.until_end,
+            ..Until::default()
+        },
+        end: match (args.fill_gaps, args.until_end) {
+            (true, _) => channel::spec::End::GapsFilled,
+            (false, true) => channel::spec::End::AtSourceEnd,
+            (false, false) => channel::spec::End::AsAsked,
+        },
+    }
+}
+
+/// How to order and apply.
+fn applying(args: &ReplicateArgs, workers: usize, grouping: Grouping) -> Applying {
+    Applying {
         workers,
         policy: args.policy,
         policy_options: PolicyOptions {
@@ -178,47 +240,10 @@ pub fn run(args: &ReplicateArgs) -> Result<ExitCode> {
         },
         order: args.commit_order,
         grouping,
-        keeps_branches: true,
-        until: Until {
-            position: args.until_position.clone(),
-            gtids: args.until_gtid.clone(),
-            time_us: args.until_time,
-            gtids_incomplete: false,
-            source_end: None,
-            ends_anyway: args.until_end,
-        },
-        fill_gaps: args.fill_gaps,
-        until_end: args.until_end,
-        start: match (&args.start, &args.start_gtid) {
-            (Some(position), _) => StartAt::Position(position.clone()),
-            (None, Some(gtids)) => StartAt::Gtids(gtids.clone()),
-            (None, None) => StartAt::Default,
-        },
-        relay_dir,
-        relay_filled: false,
-        relay_bytes_max: args.feed.relay_max_bytes,
-        relay_sync: args.feed.relay_sync,
-        server_id: args.feed.server_id(&args.channel, &address),
-        not_from: None,
+        defers_branches: true,
         memory_bytes: args.feed.memory,
         retries_max: args.feed.retries,
-        source_retry: Duration::from_secs(args.feed.source_retry_seconds),
-    };
-    if args.dry_run {
-        return crate::preflight::run(&spec, args.json);
     }
-    let monitor = Arc::new(Monitor::default());
-    let stop = Arc::new(AtomicBool::new(false));
-    stop_without_gaps(&stop)?;
-    tracing::info!("target: {}; {} workers, policy {}", spec.target.describe(), spec.workers, spec.policy.name);
-    let kind = match spec.source {
-        Source::Live(_) => Kind::Live,
-        Source::Files(_) => Kind::Files,
-    };
-    let progress = Progress::start(&monitor, kind);
-    let summary = summary::run(&spec, &monitor, &stop);
-    progress.finish();
-    finish(&summary?, args.json)
 }
 
 /// What is wrong whatever source and target are.

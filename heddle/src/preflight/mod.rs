@@ -29,7 +29,7 @@ pub fn run(spec: &Spec, json: bool) -> Result<ExitCode> {
         source: String::new(),
         target: spec.target.describe(),
         start: String::new(),
-        checks: Checks { workers: spec.workers, ..Checks::default() },
+        checks: Checks { workers: spec.applying.workers, ..Checks::default() },
     };
     let live = match &spec.source {
         Source::Live(options) => check_live(options, &mut report),
@@ -44,7 +44,7 @@ pub fn run(spec: &Spec, json: bool) -> Result<ExitCode> {
     };
     let facts = live.as_ref().map(|(_, facts)| facts);
     spec.target.check(facts, &mut report.checks);
-    if let Err(refused) = spec.target.takes_order(spec.order) {
+    if let Err(refused) = spec.target.takes_order(spec.applying.order) {
         report.checks.problems.push(refused.to_string());
     }
     match where_from(spec, live.as_ref().map(|(state, _)| state)) {
@@ -83,9 +83,9 @@ fn where_from(spec: &Spec, live: Option<&SourceState>) -> Result<Option<String>>
         (Source::Live(_), None) => return Ok(None),
         (Source::Live(_), Some(state)) => {
             start::two_servers(state, spec.target.machine().map_err(anyhow::Error::new)?.as_deref())?;
-            start::live(&opened, state, &spec.start, spec.on_target.clone(), spec.relay_filled)?
+            start::live(&opened, state, &spec.span.start, spec.on_target.clone(), spec.relay.contents)?
         }
-        (Source::Files(files), _) => start::files(&opened, &start::names(files)?, &spec.start)?.0,
+        (Source::Files(files), _) => start::files(&opened, &start::names(files)?, &spec.span.start)?.0,
     };
     let place = match (&start.mark.position, &start.mark.gtids) {
         (Some(position), _) => format!("at {position}"),

@@ -21,8 +21,8 @@ use apply::mysql::progress::SCHEMA;
 use channel::monitor::Monitor;
 use channel::source::Source;
 use channel::source::state::SourceState;
-use channel::spec::Spec;
-use channel::start::StartAt;
+use channel::spec::{Applying, RelaySpec, Replica, Span, Spec};
+use channel::start::{RelayContents, StartAt};
 
 impl Rescue<'_> {
     /// Applies until the goal; false when it was not reached.
@@ -67,16 +67,23 @@ impl Rescue<'_> {
         };
         let spec = Spec {
             on_target: place.gtids.clone(),
-            start,
-            relay_dir: (self.request.relay_dir)(&self.progress)?,
-            relay_filled: copied_to.is_some(),
-            relay_bytes_max: self.request.relay_bytes_max,
-            relay_sync: self.request.relay_sync,
-            server_id: (self.request.server_id)(&self.progress),
-            not_from: Some(self.server.server_id),
-            memory_bytes: self.request.memory_bytes,
-            retries_max: self.request.retries_max,
-            source_retry: self.request.source_retry,
+            span: Span { start, ..Span::default() },
+            applying: Applying {
+                memory_bytes: self.request.memory_bytes,
+                retries_max: self.request.retries_max,
+                ..Applying::new(self.request.workers)
+            },
+            relay: RelaySpec {
+                dir: (self.request.relay_dir)(&self.progress)?,
+                contents: if copied_to.is_some() { RelayContents::Copied } else { RelayContents::Nothing },
+                bytes_max: self.request.relay_bytes_max,
+                sync: self.request.relay_sync,
+            },
+            replica: Replica {
+                server_id: (self.request.server_id)(&self.progress),
+                not_from: Some(self.server.server_id),
+                retry_for: self.request.source_retry,
+            },
             ..Spec::new(Source::Live(Box::new(source.clone())), Arc::new(target), self.request.workers)
         };
         let (mut summary, reached) = self.run_channel(&spec, goal, &source, &state)?;

@@ -15,7 +15,7 @@ use apply::mysql::progress::{SCHEMA, TABLES};
 use apply::mysql::{Logged, MySqlTarget};
 use channel::monitor::Monitor;
 use channel::source::Source;
-use channel::spec::Spec;
+use channel::spec::{Applying, Spec};
 
 /// Begins the names of the channels.
 const CHANNEL: &str = "heddle-calibration";
@@ -127,8 +127,7 @@ fn replicate(
     let target = MySqlTarget::connect_as_replica(options.clone(), &format!("{CHANNEL}-{number}"), logged);
     let target = Arc::new(target.map_err(anyhow::Error::new)?);
     let spec = Spec {
-        order: way.order,
-        grouping: way.grouping,
+        applying: Applying { order: way.order, grouping: way.grouping, ..Applying::new(way.workers) },
         ..Spec::new(Source::Files(vec![log.clone()]), target, way.workers)
     };
     let summary = summary::run(&spec, &Monitor::default(), &Arc::new(AtomicBool::new(false)))?;
