@@ -1,7 +1,8 @@
 //! Heddle: parallel replication for MySQL and MariaDB.
 //!
-//! `cli` what people type · `source` where transactions come from · `runtime` threads and queues · `target` where they are
-//! applied · `inspect` logs that are only read · `observe` what is seen meanwhile · `report` what is said at the end. All decisions are in the crate `engine`.
+//! `cli` what people type · `preflight` checks before a run · `rescue`, `inspect`, `simulate` the commands that are more than one channel's run ·
+//! `observe` what is seen while one runs · `report` results as text, JSON and HTML. Channels run in the crate `channel`, which applies through
+//! `apply`; all decisions are in `engine`.
 
 mod cli;
 mod inspect;
