@@ -8,6 +8,9 @@ use engine::failure::{Failure, FailureKind};
 const RECONNECT_FOR: Duration = Duration::from_secs(600);
 const BACK_OFF_FIRST: Duration = Duration::from_millis(50);
 const BACK_OFF_MAX: Duration = Duration::from_secs(5);
+/// The attempt itself says when the process is to end, so it is never long until the next one.
+const STEP: Duration = Duration::from_secs(1);
+const WARN_EVERY: Duration = BACK_OFF_MAX;
 
 /// Pause before try `attempt` (from 1) to do again what has failed.
 pub fn back_off(attempt: u32) -> Duration {
@@ -21,15 +24,19 @@ pub fn back_off(attempt: u32) -> Duration {
 pub fn until_reached<T>(mut attempt: impl FnMut() -> Result<T, Failure>) -> Result<T, Failure> {
     let since = Instant::now();
     let mut attempts = 0_u32;
+    let mut warned = None;
     loop {
         match attempt() {
             Err(again)
                 if matches!(again.kind, FailureKind::ConnectionLost | FailureKind::Exhausted)
                     && since.elapsed() <= RECONNECT_FOR =>
             {
-                tracing::warn!("target not reachable: {}", again.message);
+                if warned.is_none_or(|at: Instant| at.elapsed() >= WARN_EVERY) {
+                    tracing::warn!("target not reachable: {}", again.message);
+                    warned = Some(Instant::now());
+                }
                 attempts = attempts.saturating_add(1);
-                std::thread::sleep(back_off(attempts));
+                std::thread::sleep(back_off(attempts).min(STEP));
             }
             done => return done,
         }

@@ -15,6 +15,8 @@ pub enum FailureKind {
     Refused,
     /// Another Heddle has taken the channel over.
     Fenced,
+    /// The process is asked to end, so a wait for a server was given up.
+    Stopped,
     /// The target can not take more now (disk full, too many connections): try again later.
     Exhausted,
 }
@@ -40,6 +42,7 @@ impl FailureKind {
             Self::Divergence => "Divergence",
             Self::Refused => "Refused",
             Self::Fenced => "Fenced",
+            Self::Stopped => "Stopped",
             Self::Exhausted => "Exhausted",
         }
     }
@@ -49,7 +52,7 @@ impl FailureKind {
             Self::Conflict | Self::Exhausted => Directive::RetryAsHead,
             Self::ConnectionLost => Directive::Reconnect,
             Self::Divergence | Self::Refused => Directive::Isolate,
-            Self::Fenced => Directive::Stop,
+            Self::Fenced | Self::Stopped => Directive::Stop,
         }
     }
 }

@@ -14,7 +14,6 @@
 //! be the server, unless the options allow it.
 //!
 //! This crate never retries, never reconnects, never decodes binary log events, never starts threads, and never prints a password.
-#![forbid(unsafe_code)]
 #![warn(missing_docs)]
 
 mod client;
@@ -30,7 +29,7 @@ pub use client::options::{ConnectOptions, Limits, PasswordOptions, SslMode, TlsO
 pub use client::query::Outcome;
 pub use client::stream::ShutdownHandle;
 pub use client::url::{UrlError, UrlWarnings, redacted};
-pub use codec::resultset::{Column, ColumnIndex, Ok, OkInfo, ResultSet, Row};
+pub use codec::resultset::{Column, ColumnIndex, OkInfo, ResultSet, Row};
 pub use codec::server_info::ServerInfo;
 pub use error::Error;
 pub use secret::Secret;

@@ -11,10 +11,11 @@ mod stream_end;
 pub mod stream_writer;
 pub(crate) mod upstream;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
-use wire::{ConnectOptions, UrlWarnings};
+use binlog::text::escape;
+use wire::{ConnectOptions, UrlWarnings, redacted};
 
 /// `--from`
 #[derive(Clone, Debug)]
@@ -35,7 +36,13 @@ impl Source {
             return Ok((Self::Live(Box::new(options)), Some(warnings)));
         }
         if let Some(url) = rest.iter().find(|text| is_url(text)) {
-            bail!("--from takes one URL, or any number of files; got a file and {}", without_password(url));
+            bail!("--from takes one URL, or any number of files; got a file and {}", redacted(url));
+        }
+        // Before it is looked for as a file, and shown as one that is not there.
+        if let Some(url) =
+            from.iter().find(|text| text.contains("://") || redacted(text) != escape(text) && !Path::new(text).exists())
+        {
+            bail!("--from {}: a server's URL starts with mysql:// or mariadb://", redacted(url));
         }
         let files = relay::FileSource::discover(from).context("--from")?;
         Ok((Self::Files(files), None))
@@ -43,10 +50,6 @@ impl Source {
 }
 
 pub fn is_url(text: &str) -> bool {
-    text.starts_with("mysql://") || text.starts_with("mariadb://")
-}
-
-/// A URL that may be shown.
-fn without_password(url: &str) -> String {
-    ConnectOptions::from_url(url).map_or_else(|_| "a URL".to_owned(), |(options, _)| options.address())
+    let scheme = text.split_once("://").map(|(scheme, _)| scheme.to_ascii_lowercase());
+    matches!(scheme.as_deref(), Some("mysql" | "mariadb"))
 }

@@ -76,7 +76,7 @@ impl Upstream {
             _ => Checksum::Off,
         };
         let options = DumpOptions { heartbeat_period: HEARTBEAT, ..DumpOptions::default() };
-        let stream = connection.binlog_dump_with(request, &options).map_err(|error| of_error(&error))?;
+        let stream = connection.binlog_dump_with(&request, &options).map_err(|error| of_error(&error))?;
         Ok((stream, checksum))
     }
 

@@ -1,6 +1,6 @@
 //! Ends of a channel from what people type: URLs, option files, passwords from the environment or a prompt.
 
-use std::io::{BufRead, IsTerminal, Write};
+use std::io::IsTerminal;
 use std::path::Path;
 
 use anyhow::{Context, Result};
@@ -46,58 +46,12 @@ pub fn options(end: End, url: &str, defaults_file: Option<&Path>) -> Result<Conn
         options.password = std::env::var(end.variable()).ok().map(Secret::new).or(from_file);
     }
     if options.password.is_none() && std::io::stdin().is_terminal() && std::io::stderr().is_terminal() {
-        options.password = Some(Secret::new(prompt(&format!("Password for {} {}: ", end.name(), options.address()))?));
+        let text = format!("Password for {} {}: ", end.name(), options.address());
+        options.password = Some(Secret::new(rpassword::prompt_password(text).context("reading the password")?));
     }
     Ok(options)
 }
 
 fn user_name() -> String {
     std::env::var("USER").unwrap_or_else(|_| "root".to_owned())
-}
-
-/// Reads a line without showing it.
-fn prompt(text: &str) -> Result<String> {
-    let mut stderr = std::io::stderr();
-    write!(stderr, "{text}")?;
-    stderr.flush()?;
-    let line = {
-        let _hidden = Hidden::new();
-        let mut line = String::new();
-        std::io::stdin().lock().read_line(&mut line).context("reading the password")?;
-        line
-    };
-    writeln!(stderr)?;
-    Ok(line.trim_end_matches(['\r', '\n']).to_owned())
-}
-
-/// Switches the terminal's echo off, and back when it goes.
-struct Hidden(Option<libc::termios>);
-
-#[expect(unsafe_code, reason = "termios(3)")]
-impl Hidden {
-    fn new() -> Self {
-        // SAFETY: `tcgetattr` fills the zeroed struct or says so; both calls take a descriptor that is always open.
-        unsafe {
-            let mut now: libc::termios = std::mem::zeroed();
-            if libc::tcgetattr(libc::STDIN_FILENO, &raw mut now) != 0 {
-                return Self(None);
-            }
-            let mut hidden = now;
-            hidden.c_lflag &= !libc::ECHO;
-            libc::tcsetattr(libc::STDIN_FILENO, libc::TCSANOW, &raw const hidden);
-            Self(Some(now))
-        }
-    }
-}
-
-#[expect(unsafe_code, reason = "termios(3)")]
-impl Drop for Hidden {
-    fn drop(&mut self) {
-        if let Some(before) = &self.0 {
-            // SAFETY: as above; the settings are those that `tcgetattr` gave.
-            unsafe {
-                libc::tcsetattr(libc::STDIN_FILENO, libc::TCSANOW, before);
-            }
-        }
-    }
 }

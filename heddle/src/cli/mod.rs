@@ -20,7 +20,7 @@ use clap::{Parser, Subcommand};
 use tracing_subscriber::EnvFilter;
 use tracing_subscriber::filter::ParseError;
 
-use self::exit::{EXIT_FAILED, exit_code};
+use self::exit::{EXIT_FAILED, EXIT_USAGE, exit_code};
 use crate::report::out::{chain, complain, is_whole};
 
 #[derive(Debug, Parser)]
@@ -54,7 +54,10 @@ enum Command {
 }
 
 pub fn run() -> ExitCode {
-    let cli = Cli::parse();
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(error) => return misunderstood(&error),
+    };
     // The demo's channels have nothing to say that its table does not.
     let usual = if matches!(cli.command, Command::Demo(_)) { "warn" } else { "info" };
     start_log(cli.log.as_deref().unwrap_or(usual));
@@ -77,6 +80,23 @@ pub fn run() -> ExitCode {
             ExitCode::from(exit_code(&error))
         }
     }
+}
+
+/// Says what was not understood, as clap does, or shows what was asked for (help, the version). Passwords in URLs are not repeated.
+fn misunderstood(error: &clap::Error) -> ExitCode {
+    let shown = error.to_string();
+    let values = std::env::args().flat_map(|argument| {
+        let value = argument.split_once('=').map(|(_, value)| value.to_owned());
+        [Some(argument), value].into_iter().flatten()
+    });
+    let secret =
+        |value: &String| wire::redacted(value) != binlog::text::escape(value) && shown.contains(value.as_str());
+    let safe = values.filter(secret).fold(shown.clone(), |text, value| text.replace(&value, &wire::redacted(&value)));
+    if safe == shown {
+        error.exit();
+    }
+    complain!("{}", safe.trim_end());
+    ExitCode::from(EXIT_USAGE)
 }
 
 fn log_filter(text: &str) -> Result<String, ParseError> {

@@ -2,7 +2,6 @@
 
 use std::process::ExitCode;
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
@@ -17,7 +16,7 @@ use engine::tags::Generation;
 use super::connect::{self, End};
 use super::exit::Usage;
 use super::feed::{FeedArgs, Workers};
-use super::signals::stop_without_gaps;
+use super::signals::Ending;
 use crate::observe::progress::{Kind, Progress};
 use crate::report::out::{complain, say};
 use crate::report::summary::{self, Summary};
@@ -156,10 +155,11 @@ fn parse_grouping(text: &str) -> Result<Grouping, String> {
 
 pub fn run(args: &ReplicateArgs) -> Result<ExitCode> {
     check(args)?;
-    let source = source(args)?;
+    let ending = Ending::default();
+    let source = source(args, &ending)?;
     let grouping = if args.gtids == Gtids::Preserve { Grouping::Off } else { args.grouping };
     let workers = workers(args, grouping);
-    let (target, on_target, address) = target(args, workers)?;
+    let (target, on_target, address) = target(args, workers, &ending)?;
     let relay_dir = match &source {
         Source::Live(_) => args.feed.relay_dir(&args.channel, &address)?,
         // They are read in place.
@@ -187,8 +187,7 @@ pub fn run(args: &ReplicateArgs) -> Result<ExitCode> {
         return crate::preflight::run(&spec, args.json);
     }
     let monitor = Arc::new(Monitor::default());
-    let stop = Arc::new(AtomicBool::new(false));
-    stop_without_gaps(&stop)?;
+    ending.watch()?;
     tracing::info!(
         "target: {}; {} workers, policy {}",
         spec.target.describe(),
@@ -200,7 +199,7 @@ pub fn run(args: &ReplicateArgs) -> Result<ExitCode> {
         Source::Files(_) => Kind::Files,
     };
     let progress = Progress::start(&monitor, kind);
-    let summary = summary::run(&spec, &monitor, &stop);
+    let summary = summary::run(&spec, &monitor, &ending.stop);
     progress.finish();
     finish(&summary?, args.json)
 }
@@ -271,24 +270,25 @@ fn check(args: &ReplicateArgs) -> Result<(), Usage> {
     match args.to.strip_prefix("store:") {
         Some("") => Err(Usage("--to store: needs the path of a folder behind it: store:PATH".to_owned())),
         None if !channel::source::is_url(&args.to) => {
-            Err(Usage(format!("--to {:?}: expected mysql://… or store:PATH", args.to)))
+            Err(Usage(format!("--to {:?}: expected mysql://… or store:PATH", wire::redacted(&args.to))))
         }
         _ => Ok(()),
     }
 }
 
-fn source(args: &ReplicateArgs) -> Result<Source> {
+fn source(args: &ReplicateArgs, ending: &Ending) -> Result<Source> {
     let (source, _) = Source::parse(&args.from)?;
     match (source, args.from.first()) {
         (Source::Live(_), Some(url)) => {
-            let options = connect::options(End::Source, url, args.feed.source_defaults_file.as_deref())?;
+            let mut options = connect::options(End::Source, url, args.feed.source_defaults_file.as_deref())?;
+            options.limits.interrupt = ending.interrupt();
             Ok(Source::Live(Box::new(options)))
         }
         (files, _) => Ok(files),
     }
 }
 
-fn target(args: &ReplicateArgs, workers: usize) -> Result<(Arc<dyn Target>, GtidState, String)> {
+fn target(args: &ReplicateArgs, workers: usize, ending: &Ending) -> Result<(Arc<dyn Target>, GtidState, String)> {
     if let Some(path) = args.to.strip_prefix("store:") {
         if args.gtids == Gtids::Preserve {
             bail!("--gtids preserve: the store keeps the source's GTIDs as a set, there is nothing to preserve");
@@ -297,7 +297,8 @@ fn target(args: &ReplicateArgs, workers: usize) -> Result<(Arc<dyn Target>, Gtid
             StoreTarget::open_path(std::path::Path::new(path), &args.channel, workers).map_err(anyhow::Error::new)?;
         return Ok((Arc::new(target), GtidState::None, args.to.clone()));
     }
-    let options = connect::options(End::Target, &args.to, args.feed.target_defaults_file.as_deref())?;
+    let mut options = connect::options(End::Target, &args.to, args.feed.target_defaults_file.as_deref())?;
+    options.limits.interrupt = ending.interrupt();
     let address = options.address();
     let gtids = match args.gtids {
         Gtids::Preserve => mysql::Gtids::Preserve,

@@ -2,8 +2,6 @@
 
 use std::path::PathBuf;
 use std::process::ExitCode;
-use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use anyhow::{Context, Result, anyhow, bail};
@@ -12,7 +10,7 @@ use wire::{ConnectOptions, Connection, Secret};
 
 use super::connect::{self, End};
 use super::feed::{FeedArgs, Workers};
-use super::signals::stop_without_gaps;
+use super::signals::Ending;
 use crate::report::out::{complain, say};
 use crate::rescue::report::{Outcome, Report};
 use crate::rescue::request::{LogBin, Request, SourceOptions};
@@ -93,7 +91,9 @@ fn parse_lag(text: &str) -> Result<Duration, String> {
 }
 
 pub fn run(args: &RescueArgs) -> Result<ExitCode> {
-    let replica = connect::options(End::Target, &args.replica, args.feed.target_defaults_file.as_deref())?;
+    let ending = Ending::default();
+    let mut replica = connect::options(End::Target, &args.replica, args.feed.target_defaults_file.as_deref())?;
+    replica.limits.interrupt = ending.interrupt();
     let address = replica.address();
     let (relay, relay_address, numbering) = (args.feed.clone(), address.clone(), args.feed.clone());
     let request = Request {
@@ -118,19 +118,20 @@ pub fn run(args: &RescueArgs) -> Result<ExitCode> {
         source_retry: Duration::from_secs(args.feed.source_retry_seconds),
         talk: !args.json,
     };
-    let signalled = Arc::new(AtomicBool::new(false));
-    stop_without_gaps(&signalled)?;
-    finish(&run::run(&request, &signalled), args.json)
+    ending.watch()?;
+    finish(&run::run(&request, &ending.stop), args.json)
 }
 
 /// How to reach the source, once it is known where the replica has it.
 fn source(args: &RescueArgs, replica: &ConnectOptions) -> Result<SourceOptions> {
     if let Some(url) = &args.source {
-        let options = connect::options(End::Source, url, args.feed.source_defaults_file.as_deref())?;
+        let mut options = connect::options(End::Source, url, args.feed.source_defaults_file.as_deref())?;
+        options.limits.interrupt = replica.limits.interrupt.clone();
         return Ok(Box::new(move |_, _| Ok(options.clone())));
     }
     let mut base =
         ConnectOptions { user: replica.user.clone(), password: replica.password.clone(), ..ConnectOptions::default() };
+    base.limits.interrupt = replica.limits.interrupt.clone();
     if let Some(file) = &args.feed.source_defaults_file {
         base.load_option_file(file, &["client", "heddle"])
             .with_context(|| format!("option file {}", file.display()))?;

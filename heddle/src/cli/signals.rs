@@ -1,12 +1,17 @@
 //! SIGTERM, SIGINT and SIGHUP (a terminal that is gone; not under `nohup`): commands end early with what they have, or with their temporary files
-//! removed; channels stop without gaps.
+//! removed; channels stop without gaps, within five seconds.
 
-use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, OnceLock};
+use std::thread;
+use std::time::Duration;
 
 use anyhow::{Context, Result};
 use signal_hook::SigId;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use wire::Interrupt;
+
+use crate::report::out::complain;
 
 /// For as long as it lives, a signal sets the flag instead of ending the process.
 pub struct Signals(Vec<SigId>);
@@ -45,29 +50,67 @@ fn is_ignored(signal: i32) -> bool {
     mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).is_some_and(|mask| mask >> (signal - 1) & 1 == 1)
 }
 
-/// The first signal stops without gaps, the second ends at once (which is safe, too), unless it is SIGHUP: a terminal that goes may send several. A run
-/// that has come to its end sets the flag itself: the signals are counted apart from it.
-pub fn stop_without_gaps(stop: &Arc<AtomicBool>) -> Result<()> {
-    stop_at(&ends(), SIGHUP, stop)
+/// How long after the first signal what has not ended by itself is given up.
+const END_AFTER: Duration = Duration::from_millis(4500);
+const POLL: Duration = Duration::from_millis(100);
+
+/// How a channel is asked to end.
+///
+/// The first signal stops it without gaps: what is under way is finished. What waits for a server that does not answer is interrupted after a grace
+/// ([`Interrupt`]), and what still waits then (a disk, a FIFO, the name service) ends with the process, which is safe: at any moment the process
+/// may be killed. The second signal ends it at once, unless it is SIGHUP: a terminal that goes may send several.
+#[derive(Debug, Default)]
+pub struct Ending {
+    /// Set by a signal, and by a run that has come to its end.
+    pub stop: Arc<AtomicBool>,
+    /// Set by a signal only.
+    asked: Arc<AtomicBool>,
+    interrupt: OnceLock<Interrupt>,
 }
 
-/// `patient`: the signal that never ends the process at once.
-fn stop_at(signals: &[i32], patient: i32, stop: &Arc<AtomicBool>) -> Result<()> {
-    let asked = Arc::new(AtomicBool::new(false));
-    for &signal in signals {
-        if signal != patient {
-            signal_hook::flag::register_conditional_shutdown(
-                signal,
-                i32::from(super::exit::EXIT_FAILED),
-                Arc::clone(&asked),
-            )
-            .context("signal handlers")?;
-        }
-        signal_hook::flag::register(signal, Arc::clone(&asked))
-            .and_then(|_| signal_hook::flag::register(signal, Arc::clone(stop)))
-            .context("signal handlers")?;
+impl Ending {
+    /// What ends the waits of connections once there was a signal.
+    pub fn interrupt(&self) -> Interrupt {
+        self.interrupt.get_or_init(|| Interrupt::new(Arc::clone(&self.asked))).clone()
     }
-    Ok(())
+
+    /// From here on signals end the run. Before, they end the process as they end any other.
+    pub fn watch(&self) -> Result<()> {
+        self.stop_at(&ends(), SIGHUP)?;
+        let interrupt = self.interrupt();
+        let watch = move || {
+            while !interrupt.is_asked() {
+                thread::sleep(POLL);
+            }
+            thread::sleep(END_AFTER);
+            complain!(
+                "heddle: stopped. Something did not end within {} s: a server, a disk or a pipe that does not answer. What was not committed yet is \
+                 applied when the same command is run again",
+                END_AFTER.as_secs_f32()
+            );
+            signal_hook::low_level::exit(i32::from(super::exit::EXIT_FAILED));
+        };
+        thread::Builder::new().name("ending".to_owned()).spawn(watch).context("a thread")?;
+        Ok(())
+    }
+
+    /// `patient`: the signal that never ends the process at once.
+    fn stop_at(&self, signals: &[i32], patient: i32) -> Result<()> {
+        for &signal in signals {
+            if signal != patient {
+                signal_hook::flag::register_conditional_shutdown(
+                    signal,
+                    i32::from(super::exit::EXIT_FAILED),
+                    Arc::clone(&self.asked),
+                )
+                .context("signal handlers")?;
+            }
+            signal_hook::flag::register(signal, Arc::clone(&self.asked))
+                .and_then(|_| signal_hook::flag::register(signal, Arc::clone(&self.stop)))
+                .context("signal handlers")?;
+        }
+        Ok(())
+    }
 }
 
 #[cfg(test)]
@@ -80,21 +123,24 @@ mod tests {
 
     #[test]
     fn the_first_signal_ends_nothing_at_once_even_when_the_run_has_come_to_its_end() {
-        let stop = Arc::new(AtomicBool::new(true));
+        let ending = Ending::default();
+        ending.stop.store(true, Ordering::Relaxed);
         // Other tests watch for the usual ones.
-        stop_at(&[SIGUSR1], SIGHUP, &stop).expect("handlers");
+        ending.stop_at(&[SIGUSR1], SIGHUP).expect("handlers");
+        assert!(!ending.interrupt().is_asked());
         // Would end the tests.
         signal_hook::low_level::raise(SIGUSR1).expect("a signal");
-        assert!(stop.load(Ordering::Relaxed));
+        assert!(ending.stop.load(Ordering::Relaxed));
+        assert!(ending.interrupt().is_asked());
     }
 
     #[test]
     fn a_terminal_that_goes_may_say_so_twice() {
-        let stop = Arc::new(AtomicBool::new(false));
-        stop_at(&[SIGUSR2], SIGUSR2, &stop).expect("handlers");
+        let ending = Ending::default();
+        ending.stop_at(&[SIGUSR2], SIGUSR2).expect("handlers");
         for _ in 0..2 {
             signal_hook::low_level::raise(SIGUSR2).expect("a signal");
-            assert!(stop.load(Ordering::Relaxed));
+            assert!(ending.stop.load(Ordering::Relaxed));
         }
     }
 }

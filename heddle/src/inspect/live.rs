@@ -167,7 +167,7 @@ impl Reader<'_, '_> {
         }
         let request = DumpRequest::FilePosition { file, position, server_id: live.server_id, flags };
         let options = DumpOptions { heartbeat_period: HEARTBEAT, ..DumpOptions::default() };
-        let mut stream = match connection.binlog_dump_with(request, &options) {
+        let mut stream = match connection.binlog_dump_with(&request, &options) {
             Ok(stream) => stream,
             Err(error) => return Ok(Ended::Lost(error)),
         };

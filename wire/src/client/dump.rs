@@ -114,16 +114,16 @@ pub struct BinlogStream {
 
 impl Connection {
     /// Turns the connection into a stream of events, with [`DumpOptions::default`].
-    pub fn binlog_dump(self, request: DumpRequest) -> Result<BinlogStream, Error> {
+    pub fn binlog_dump(self, request: &DumpRequest) -> Result<BinlogStream, Error> {
         self.binlog_dump_with(request, &DumpOptions::default())
     }
 
     /// Turns the connection into a stream of events. The events' checksums come as they are in the log. Most mistakes
     /// in the request are reported by the first [`BinlogStream::next`].
-    pub fn binlog_dump_with(mut self, request: DumpRequest, options: &DumpOptions) -> Result<BinlogStream, Error> {
-        let command = dump_command(&request, &self.server, options)?;
-        self.set_up_session(&request, options)?;
-        self.simple_command(&[&register_command(server_id(&request))], "registering as a replica")?;
+    pub fn binlog_dump_with(mut self, request: &DumpRequest, options: &DumpOptions) -> Result<BinlogStream, Error> {
+        let command = dump_command(request, &self.server, options)?;
+        self.set_up_session(request, options)?;
+        self.simple_command(&[&register_command(server_id(request))], "registering as a replica")?;
         let timeout = options
             .read_timeout
             .unwrap_or_else(|| options.heartbeat_period.saturating_mul(4).max(Duration::from_secs(10)));
@@ -268,7 +268,7 @@ impl BinlogStream {
     ///
     /// [`Error::HeartbeatTimeout`] loses nothing: the call can be repeated. [`Error::DumpEnded`]: the server has
     /// nothing more to say. [`Error::Server`]: it cannot go on, such as 1236 for a position that it does not have.
-    #[allow(clippy::should_implement_trait)]
+    #[expect(clippy::should_implement_trait, reason = "an iterator would have no errors")]
     pub fn next(&mut self) -> Result<Packet, Error> {
         let frame = self.connection.receive(READING).map_err(|error| match error {
             Error::Timeout { after, .. } => Error::HeartbeatTimeout { after },

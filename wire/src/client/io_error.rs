@@ -3,14 +3,13 @@
 use std::io;
 use std::time::Duration;
 
-use super::socket::{GaveUp, is_silence};
+use super::socket::{gave_up, is_silence};
 use crate::error::Error;
 
 /// `timeout`: what has passed if that is what happened.
 pub(crate) fn classify(error: io::Error, during: &'static str, timeout: Option<Duration>) -> Error {
     use io::ErrorKind as Kind;
-    let inner = error.get_ref();
-    if inner.is_some_and(|inner| inner.is::<GaveUp>()) {
+    if gave_up(&error) {
         return Error::Interrupted { during };
     }
     match error.kind() {
@@ -18,7 +17,7 @@ pub(crate) fn classify(error: io::Error, during: &'static str, timeout: Option<D
             Error::Lost { during }
         }
         _ if is_silence(&error) => Error::Timeout { during, after: timeout.unwrap_or_default() },
-        Kind::InvalidData if inner.is_some_and(|inner| inner.is::<rustls::Error>()) => {
+        Kind::InvalidData if error.get_ref().and_then(|inner| inner.downcast_ref::<rustls::Error>()).is_some() => {
             Error::Tls { message: error.to_string() }
         }
         Kind::InvalidData => Error::protocol(format!("{error} while {during}")),

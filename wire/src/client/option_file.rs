@@ -47,7 +47,7 @@ pub enum OptionFileError {
         path: PathBuf,
     },
     /// A line that means nothing.
-    #[error("{}line {line}: {reason}", file_text(.path))]
+    #[error("{}line {line}: {reason}", file_text(.path.as_deref()))]
     Line {
         /// The file, when it was read from one.
         path: Option<PathBuf>,
@@ -58,8 +58,8 @@ pub enum OptionFileError {
     },
 }
 
-fn file_text(path: &Option<PathBuf>) -> String {
-    path.as_ref().map_or_else(String::new, |path| format!("{}: ", path.display()))
+fn file_text(path: Option<&Path>) -> String {
+    path.map_or_else(String::new, |path| format!("{}: ", path.display()))
 }
 
 enum Item {

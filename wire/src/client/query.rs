@@ -61,13 +61,16 @@ fn ended_between_statements(index: usize) -> Error {
     }
 }
 
+/// Takes one row of an answer.
+type TakeRow<'a> = dyn FnMut(&Row) -> Result<(), Error> + 'a;
+
 /// Who takes part in reading an answer.
 #[derive(Default)]
 struct Hands<'a> {
     /// What is sent when the server asks for a local file.
     file: Option<&'a mut dyn Read>,
     /// Who takes the rows; none: they are kept.
-    rows: Option<&'a mut dyn FnMut(&Row) -> Result<(), Error>>,
+    rows: Option<&'a mut TakeRow<'a>>,
 }
 
 /// How far the answer to one query is read.
@@ -216,7 +219,7 @@ impl Connection {
         let Some(pending) = self.pending.pop_front() else {
             return Err(Error::NothingPending);
         };
-        let outcome = self.read_results(pending, hands, statements);
+        let outcome = self.read_results(&pending, hands, statements);
         // Whatever came of the query, the connection is in step again when nothing is left to be read.
         if std::mem::take(&mut self.asked) && !self.is_broken() {
             self.receive(READING)?;
@@ -228,7 +231,7 @@ impl Connection {
     }
 
     /// At least `statements` results, and all that the server announces beyond.
-    fn read_results(&mut self, pending: Pending, hands: Hands<'_>, statements: usize) -> Result<Outcome, Error> {
+    fn read_results(&mut self, pending: &Pending, hands: Hands<'_>, statements: usize) -> Result<Outcome, Error> {
         let mut results = Vec::new();
         let mut answer = Answer { sequence: pending.sequence, index: 0, bytes: 0, rows: 0, hands, refused: None };
         loop {
@@ -336,10 +339,13 @@ impl Connection {
     /// The next payload of an answer; error packets become errors.
     fn receive_in_order(&mut self, answer: &mut Answer<'_>) -> Result<Bytes, Error> {
         let may_have_ended = answer.index > 0 && answer.sequence != FIRST_ANSWER;
-        let frame = self.receive_or(READING, |connection| match may_have_ended {
-            true => connection.ask_whether_it_has_ended(),
-            false => Ok(()),
-        })?;
+        let frame =
+            self.receive_or(
+                READING,
+                |connection| {
+                    if may_have_ended { connection.ask_whether_it_has_ended() } else { Ok(()) }
+                },
+            )?;
         // A payload of several packets carries the last one's number; those over 16 MiB are rows only.
         let packets = (frame.payload.len() / MAX_PACKET_PAYLOAD_BYTES) as u8;
         let expected = answer.sequence.wrapping_add(packets);

@@ -34,7 +34,11 @@ const CONNECTING: &str = "connecting";
 /// A wait was ended by the [`Interrupt`].
 #[derive(Debug, thiserror::Error)]
 #[error("stopped")]
-pub(crate) struct GaveUp;
+struct GaveUp;
+
+pub(crate) fn gave_up(error: &io::Error) -> bool {
+    error.get_ref().and_then(|inner| inner.downcast_ref::<GaveUp>()).is_some()
+}
 
 /// How long one socket waits.
 #[derive(Clone, Debug)]
@@ -83,9 +87,11 @@ impl Socket {
                 format!("{}:{}", options.host, options.port),
             ),
         };
-        let failed = |source: io::Error| match source.get_ref().is_some_and(|inner| inner.is::<GaveUp>()) {
-            true => Error::Interrupted { during: CONNECTING },
-            false => Error::Connect { to: binlog::text::escape(&to).into_owned(), source },
+        let failed = |source: io::Error| {
+            if gave_up(&source) {
+                return Error::Interrupted { during: CONNECTING };
+            }
+            Error::Connect { to: binlog::text::escape(&to).into_owned(), source }
         };
         let socket = Socket { kind: connected.map_err(failed)?, patience, dead_peer_timeout: limits.dead_peer_timeout };
         socket.set_up().map_err(failed)?;
@@ -180,7 +186,7 @@ fn connect_tcp(host: &str, port: u16, patience: &Patience) -> io::Result<TcpStre
         let patience = Patience { deadline: Some(Instant::now() + share), ..patience.clone() };
         match connect_address(address, &patience) {
             Ok(stream) => return Ok(stream),
-            Err(error) if error.get_ref().is_some_and(|inner| inner.is::<GaveUp>()) => return Err(error),
+            Err(error) if gave_up(&error) => return Err(error),
             Err(error) => last = error,
         }
     }

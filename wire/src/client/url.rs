@@ -168,11 +168,11 @@ impl ConnectOptions {
             "ssl-cert" => self.tls.cert = Some(PathBuf::from(value)),
             "ssl-key" => self.tls.key = Some(PathBuf::from(value)),
             "get-server-public-key" => {
-                self.password_options.get_server_public_key = flag("get-server-public-key", value)?
+                self.password_options.get_server_public_key = flag("get-server-public-key", value)?;
             }
             "server-public-key-path" => self.password_options.server_public_key = Some(PathBuf::from(value)),
             "enable-cleartext-plugin" => {
-                self.password_options.cleartext_plugin = flag("enable-cleartext-plugin", value)?
+                self.password_options.cleartext_plugin = flag("enable-cleartext-plugin", value)?;
             }
             "connect-timeout" => self.limits.connect_timeout = seconds("connect-timeout", value)?,
             "read-timeout" => self.limits.read_timeout = Some(seconds("read-timeout", value)?),

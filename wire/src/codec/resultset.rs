@@ -22,9 +22,6 @@ pub struct OkInfo {
     pub status: u16,
 }
 
-/// Same as [`OkInfo`].
-pub type Ok = OkInfo;
-
 impl OkInfo {
     /// `payload` is an OK packet, or (0xfe) what stands in for EOF at the end of rows.
     pub(crate) fn parse(payload: &[u8]) -> Result<OkInfo, Error> {
@@ -34,7 +31,7 @@ impl OkInfo {
         let last_insert_id = cursor.lenenc()?;
         let status = cursor.u16()?;
         let warnings = cursor.u16()?;
-        Result::Ok(OkInfo { affected, last_insert_id, warnings, status })
+        Ok(OkInfo { affected, last_insert_id, warnings, status })
     }
 
     /// An EOF packet of a server without CLIENT_DEPRECATE_EOF.
@@ -43,7 +40,7 @@ impl OkInfo {
         cursor.u8()?;
         let warnings = cursor.u16()?;
         let status = cursor.u16()?;
-        Result::Ok(OkInfo { warnings, status, ..OkInfo::default() })
+        Ok(OkInfo { warnings, status, ..OkInfo::default() })
     }
 }
 
@@ -77,7 +74,7 @@ impl Column {
         let type_code = cursor.u8()?;
         let flags = cursor.u16()?;
         let text = |bytes| String::from_utf8_lossy(bytes).into_owned();
-        Result::Ok(Column { name: text(name), table: text(table), type_code, flags, collation })
+        Ok(Column { name: text(name), table: text(table), type_code, flags, collation })
     }
 }
 
@@ -113,7 +110,7 @@ impl Row {
         if cursor.remaining() > 0 {
             return Err(Error::protocol(format!("a row has {} bytes too many", cursor.remaining())));
         }
-        Result::Ok(Row { columns: columns.clone(), cells: cells.into(), payload })
+        Ok(Row { columns: columns.clone(), cells: cells.into(), payload })
     }
 
     /// The row's columns.
@@ -132,18 +129,20 @@ impl Row {
     }
 
     /// The value by number (from 0) or name (in any case); none when it is NULL or there is no such column.
+    #[expect(clippy::needless_pass_by_value, reason = "a number or a name, as it is written")]
     pub fn get(&self, column: impl ColumnIndex) -> Option<&[u8]> {
         self.cell(column.find(&self.columns)?)
     }
 
     /// The value as text; `None` for NULL. Errors: no such column, not UTF-8.
+    #[expect(clippy::needless_pass_by_value, reason = "a number or a name, as it is written")]
     pub fn text(&self, column: impl ColumnIndex) -> Result<Option<&str>, Error> {
         let index = column.find(&self.columns).filter(|index| *index < self.cells.len());
         let Some(index) = index else {
             return Err(value_error(&column, "there is no such column in the result"));
         };
         match self.cell(index).map(std::str::from_utf8).transpose() {
-            Result::Ok(text) => Result::Ok(text),
+            Ok(text) => Ok(text),
             Err(_) => Err(value_error(&column, "it is not UTF-8")),
         }
     }
@@ -152,10 +151,10 @@ impl Row {
     pub fn parse<T: FromStr>(&self, column: impl ColumnIndex) -> Result<Option<T>, Error> {
         let name = column.describe().into_owned();
         let Some(text) = self.text(column)? else {
-            return Result::Ok(None);
+            return Ok(None);
         };
         match text.parse() {
-            Result::Ok(value) => Result::Ok(Some(value)),
+            Ok(value) => Ok(Some(value)),
             Err(_) => Err(Error::Value {
                 column: name,
                 reason: format!("{text:?} cannot be read as {}", std::any::type_name::<T>()),
@@ -271,7 +270,7 @@ mod tests {
             let _ = Column::parse(&bytes);
             let _ = OkInfo::parse(&bytes);
             let _ = OkInfo::parse_eof(&bytes);
-            if let Result::Ok(row) = Row::from_payload(&columns(&["a", "b", "c"]), bytes.into()) {
+            if let Ok(row) = Row::from_payload(&columns(&["a", "b", "c"]), bytes.into()) {
                 for index in 0..4 {
                     let _ = row.get(index);
                 }

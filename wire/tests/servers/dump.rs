@@ -128,7 +128,7 @@ fn compare(c: &mut Connection, file: &str, end: u32, events: &[Event]) {
 fn dump_equals_the_file(server: &TestServer) -> Result<(), Skip> {
     let mut c = server.connect();
     let (file, end) = workload(server, &mut c)?;
-    let mut stream = server.connect().binlog_dump(at(&file, 0)).unwrap();
+    let mut stream = server.connect().binlog_dump(&at(&file, 0)).unwrap();
     let events = read_all(&mut stream);
     assert!(events.len() > 500);
     compare(&mut c, &file, end, &events);
@@ -138,9 +138,9 @@ fn dump_equals_the_file(server: &TestServer) -> Result<(), Skip> {
 fn dump_from_a_position(server: &TestServer) -> Result<(), Skip> {
     let mut c = server.connect();
     let (file, end) = workload(server, &mut c)?;
-    let all = read_all(&mut server.connect().binlog_dump(at(&file, 4)).unwrap());
+    let all = read_all(&mut server.connect().binlog_dump(&at(&file, 4)).unwrap());
     let middle = all.iter().filter(|event| !event.is_artificial()).nth(200).unwrap().end_position();
-    let part = read_all(&mut server.connect().binlog_dump(at(&file, middle.into())).unwrap());
+    let part = read_all(&mut server.connect().binlog_dump(&at(&file, middle.into())).unwrap());
     let first = part.iter().find(|event| !event.is_artificial() && event.kind() != FORMAT_DESCRIPTION).unwrap();
     assert_eq!(first.end_position() as usize - first.bytes.len(), middle as usize);
     compare(&mut c, &file, end, &part);
@@ -188,7 +188,7 @@ fn dump_by_gtid(server: &TestServer) -> Result<(), Skip> {
         replica_uuid: Some("11111111-2222-3333-4444-555555555555".into()),
         ..DumpOptions::default()
     };
-    let mut stream = server.connect().binlog_dump_with(request, &options).unwrap();
+    let mut stream = server.connect().binlog_dump_with(&request, &options).unwrap();
     let mut events = read_all(&mut stream);
     // The rotation to the workload's file, then the file itself. The flavours differ in what comes before.
     let name = file.as_bytes();
@@ -206,7 +206,7 @@ fn dump_by_gtid(server: &TestServer) -> Result<(), Skip> {
 
 fn dump_of_an_unknown_position(server: &TestServer) -> Result<(), Skip> {
     let next = |request| {
-        let mut stream = server.connect().binlog_dump(request)?;
+        let mut stream = server.connect().binlog_dump(&request)?;
         loop {
             stream.next()?;
         }
@@ -243,7 +243,7 @@ fn dump_over_tls(server: &TestServer) -> Result<(), Skip> {
     options.tls.mode = wire::SslMode::Required;
     let connection = Connection::connect(&options).unwrap();
     assert!(connection.server().tls);
-    let events = read_all(&mut connection.binlog_dump(at(&file, 4)).unwrap());
+    let events = read_all(&mut connection.binlog_dump(&at(&file, 4)).unwrap());
     compare(&mut c, &file, end, &events);
     Ok(())
 }
@@ -255,7 +255,7 @@ fn end_of_log(server: &TestServer) -> DumpRequest {
 
 fn heartbeats(server: &TestServer) -> Result<(), Skip> {
     let options = DumpOptions { heartbeat_period: Duration::from_millis(50), ..DumpOptions::default() };
-    let mut stream = server.connect().binlog_dump_with(end_of_log(server), &options).unwrap();
+    let mut stream = server.connect().binlog_dump_with(&end_of_log(server), &options).unwrap();
     let mut beats = 0;
     while beats < 5 {
         let packet = stream.next().unwrap();
@@ -267,7 +267,7 @@ fn heartbeats(server: &TestServer) -> Result<(), Skip> {
         read_timeout: Some(Duration::from_millis(200)),
         ..DumpOptions::default()
     };
-    let mut stream = server.connect().binlog_dump_with(end_of_log(server), &options).unwrap();
+    let mut stream = server.connect().binlog_dump_with(&end_of_log(server), &options).unwrap();
     let mut timeouts = 0;
     loop {
         match stream.next() {
@@ -282,7 +282,7 @@ fn heartbeats(server: &TestServer) -> Result<(), Skip> {
 }
 
 fn dump_shutdown(server: &TestServer) -> Result<(), Skip> {
-    let mut stream = server.connect().binlog_dump(end_of_log(server)).unwrap();
+    let mut stream = server.connect().binlog_dump(&end_of_log(server)).unwrap();
     let handle = stream.shutdown_handle();
     let other = std::thread::spawn(move || {
         std::thread::sleep(Duration::from_millis(300));
@@ -318,7 +318,7 @@ fn semi_sync(server: &TestServer) -> Result<(), Skip> {
         return Err(Skip("the server has no semi-synchronous replication".into()));
     };
     let options = DumpOptions { semi_sync: true, ..DumpOptions::default() };
-    let mut stream = server.connect().binlog_dump_with(end_of_log(server), &options).unwrap();
+    let mut stream = server.connect().binlog_dump_with(&end_of_log(server), &options).unwrap();
     let handle = stream.shutdown_handle();
     let status = move |c: &mut Connection, name: &str| -> u64 {
         let row = c.row(format!("SHOW STATUS LIKE 'Rpl_semi_sync_{word}_{name}'")).unwrap().unwrap();
@@ -367,7 +367,7 @@ fn throughput(server: &TestServer) -> Result<(), Skip> {
         c.execute(format!("INSERT INTO t VALUES {}", rows.join(","))).unwrap();
     }
     for _ in 0..2 {
-        let mut stream = server.connect().binlog_dump(at(&file, 4)).unwrap();
+        let mut stream = server.connect().binlog_dump(&at(&file, 4)).unwrap();
         let started = Instant::now();
         let (mut bytes, mut events) = (0, 0);
         loop {

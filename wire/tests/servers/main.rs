@@ -5,6 +5,17 @@
 //!
 //! Never asserts on time; the throughput case prints its measurement.
 
+#![expect(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    clippy::string_slice,
+    clippy::print_stdout,
+    clippy::unnecessary_wraps,
+    reason = "a test that fails may panic, and says how it went; all cases have one type"
+)]
+
 mod dump;
 mod login;
 mod statements;

@@ -73,6 +73,13 @@ const TOO_MANY: &str = "use fewer --workers, or raise the target's max_connectio
 
 /// The failure that an error of a target connection means for the group under way.
 pub fn failure(error: &wire::Error) -> Failure {
+    if matches!(error, wire::Error::Interrupted { .. }) {
+        return Failure::new(
+            FailureKind::Stopped,
+            format!("the target had not answered when heddle was asked to end: {error}"),
+        )
+        .remedy("nothing is lost: run the same command again");
+    }
     // The connection is gone with this one, too, but a new one would fare no better.
     let too_large = error.code() == Some(code::PACKET_TOO_LARGE);
     let refused_login = matches!(error, wire::Error::Auth { .. });

@@ -59,7 +59,7 @@ mod tests {
             .step_by(2)
             .map(|at| {
                 let text = "9d61b19deffd5a60ba844af492ec2cc44449c5697b326919703bac031cae7f60";
-                u8::from_str_radix(&text[at..at + 2], 16).unwrap()
+                u8::from_str_radix(text.get(at..at + 2).unwrap(), 16).unwrap()
             })
             .collect();
         assert_eq!(hex(&key(&seed).public), "d75a980182b10ab7d54bfed3c964073a0ee172f3daa62325af021a68f707511a");

@@ -1,14 +1,12 @@
 //! A peer that means harm, or is broken: nothing that it says holds a connection for ever, takes memory without end, gets a password or a file, or
 //! reaches a terminal.
 
-mod peer;
-
 use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use peer::{CLIENT_SSL, OK, framed, greeting, let_in, packet, plays, send};
+use crate::peer::{CLIENT_SSL, OK, framed, greeting, let_in, packet, plays, send};
 use wire::{ConnectOptions, Connection, Error};
 
 const PATIENCE: Duration = Duration::from_millis(600);

@@ -1,14 +1,12 @@
 //! When a server is connected to in clear after all: only when it says itself that there is no common TLS. A server that is played says it in every way.
 
-mod peer;
-
 use std::io::{Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::thread;
 
-use peer::{CLIENT_SSL, OK, greeting, packet, send};
+use crate::peer::{CLIENT_SSL, OK, greeting, packet, send};
 use wire::{ConnectOptions, Connection, Error, SslMode, TlsOptions};
 
 /// What follows the client's hello.
@@ -25,7 +23,7 @@ const HANDSHAKE_FAILURE: u8 = 40;
 const INTERNAL_ERROR: u8 = 80;
 
 /// Says for each connection whether it asked for TLS.
-fn serve(listener: TcpListener, version: &'static str, answer: Answer) -> Vec<bool> {
+fn serve(listener: &TcpListener, version: &'static str, answer: Answer) -> Vec<bool> {
     let mut seen = Vec::new();
     loop {
         let (mut stream, _) = listener.accept().unwrap();
@@ -56,7 +54,7 @@ fn serve(listener: TcpListener, version: &'static str, answer: Answer) -> Vec<bo
 fn connect(version: &'static str, answer: Answer, had_tls: bool) -> (Result<Connection, Error>, Vec<bool>) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
-    let server = thread::spawn(move || serve(listener, version, answer));
+    let server = thread::spawn(move || serve(&listener, version, answer));
     let options = ConnectOptions {
         port: address.port(),
         tls: TlsOptions {

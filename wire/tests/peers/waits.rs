@@ -1,7 +1,5 @@
 //! Whatever a connection waits for, the wish to end ends it; and a server that works for long is not taken for a machine that is gone.
 
-mod peer;
-
 use std::io::Read;
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::os::unix::net::{UnixListener, UnixStream};
@@ -10,7 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use peer::{CLIENT_SSL, OK, greeting, let_in, packet, plays, send};
+use crate::peer::{CLIENT_SSL, OK, greeting, let_in, packet, plays, send};
 use socket2::{Domain, Socket, Type};
 use wire::{ConnectOptions, Connection, Error, Interrupt};
 

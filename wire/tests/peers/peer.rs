@@ -1,5 +1,4 @@
 //! The other side of a connection, played: packets, a greeting, and what else a test says.
-#![allow(dead_code)]
 
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
