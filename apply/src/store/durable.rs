@@ -134,7 +134,7 @@ mod tests {
             });
         });
         assert_eq!(syncs.load(Ordering::SeqCst), 1);
-        // Who never comes holds nobody up.
+        // A write that never comes delays no sync.
         let absent = durable.coming();
         durable.wait(durable.written(), sync).unwrap();
         drop(absent);

@@ -150,7 +150,7 @@ impl Rows {
         })?;
         match records {
             Some(records) => records.append(&mut writes),
-            // Under the lock: nobody's rows can come into the journal before the records that they need.
+            // Under the lock: no rows come into the journal before the records that they need.
             None if !writes.is_empty() => shared.write(writes)?,
             None => {}
         }

@@ -43,7 +43,7 @@ pub struct Server {
     /// Tables of users whose engine knows no transactions.
     pub not_transactional: u64,
     /// Settings that `BINLOG` statements obey, too, and that would hide a divergence; and how to end them.
-    pub lenient: Vec<(String, String)>,
+    pub unsafe_settings: Vec<(String, String)>,
     /// MariaDB's `replicate_events_marked_for_skip`, where it leaves something out: a filter that `SHOW REPLICA STATUS` does not name.
     pub skips_marked: Option<String>,
     /// Those that decide how fast an applier is, as far as this server has them.
@@ -99,7 +99,7 @@ impl Server {
             server.speed.retain(|(name, _)| !name.starts_with("slave_"));
         }
         let value = |name: &str| variables.get(name).cloned();
-        server.lenient = unsafe_settings::settings(server.flavour(), server.version, &value);
+        server.unsafe_settings = unsafe_settings::settings(server.flavour(), server.version, &value);
         server.skips_marked = value("replicate_events_marked_for_skip").filter(|value| value != "REPLICATE");
         let workers = ["replica_parallel_workers", "slave_parallel_workers", "slave_parallel_threads"];
         server.workers = text(&workers).parse().unwrap_or(0);

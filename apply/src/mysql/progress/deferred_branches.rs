@@ -1,8 +1,8 @@
 //! XA branches that are not prepared although their transactions are applied: their rows, in the table `heddle.kept_branches`, until their ends
 //! come.
 //!
-//! A row comes and goes in the target transactions that record the progress past the branch, and past its end. Prepares nothing: `xa` does,
-//! where nobody applies anything (the beginning of a run, its end).
+//! A row comes and goes in the target transactions that record the progress past the branch, and past its end. Prepares nothing: `xa` does, at
+//! the beginning of a run and at its end, when nothing is applied.
 
 use std::sync::Arc;
 

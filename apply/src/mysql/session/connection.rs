@@ -45,7 +45,7 @@ pub struct ChannelConnection {
     pub(super) is_open: bool,
     /// The source's session whose state the connection has for rows; `None`: the state of Heddle's own sessions.
     row_session: Option<Arc<RowSession>>,
-    /// It has had such a state: after an error nobody knows whether it still has.
+    /// It has had such a state: after an error it may still have it.
     had_row_session: bool,
     /// The domain and server that the connection gives its next GTIDs (MariaDB), if that is known.
     pub(super) gtid_origin: Option<(u32, u32)>,

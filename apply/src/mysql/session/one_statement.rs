@@ -263,7 +263,7 @@ fn send(connection: &mut ChannelConnection, ends: &mut Ends, committed_to: &mut 
             connection.execute_despite_interruption(AUTOMATIC)
         }
         Err(error) => {
-            // After a lost connection nobody knows; who connects anew asks.
+            // After a lost connection this is not known; `recover` asks the target.
             let answered = error.statement_index().unwrap_or(0);
             if let Some(&(_, seq)) = ends.iter().rev().find(|&&(statements, _)| statements <= answered) {
                 *committed_to = seq;

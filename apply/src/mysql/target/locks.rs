@@ -11,7 +11,7 @@ use crate::lock::locked;
 use crate::mysql::server::errors::{code, failed};
 use crate::mysql::server::info::TargetInfo;
 
-/// Workers whose sessions apply rows of a group that may not commit yet: nobody else is interrupted.
+/// Workers whose sessions apply rows of a group that may not commit yet. No other session is interrupted.
 #[derive(Debug, Default)]
 pub struct Interruptible(Mutex<HashSet<usize>>);
 

@@ -38,7 +38,7 @@ pub fn end(
                 branches.give_back(branch);
                 return Ok(());
             }
-            // How far it has come nobody knows: who connects anew waits for its end.
+            // It may still be executing. The next connection waits for its end.
             Err(lost) if lost.kind == FailureKind::ConnectionLost => return Err(lost),
             // The other way knows what that may mean.
             Err(failure) => {

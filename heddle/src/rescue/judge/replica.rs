@@ -105,7 +105,7 @@ fn applier_as_it_is(server: &Server, status: &ReplicaStatus, findings: &mut Find
                 .to_owned(),
         );
     }
-    refused.extend(server.lenient.iter().map(|(what, remedy)| format!("{what}: {remedy}")));
+    refused.extend(server.unsafe_settings.iter().map(|(what, remedy)| format!("{what}: {remedy}")));
 }
 
 /// What goes on as it is, and is known better before.

@@ -188,7 +188,7 @@ fn show_one_time(batches: &[Batch<'_>]) -> bool {
 }
 
 /// Whether they are of few tables, and the rows of each are laid out alike: a statement has one map for a table, whose types may have changed on the
-/// source without a word in its log (`sql_log_bin=0`).
+/// source unlogged (`sql_log_bin=0`).
 fn have_one_map_each(batches: &[Batch<'_>]) -> bool {
     let mut tables: Vec<&Arc<TableMap>> = Vec::new();
     batches.iter().all(|batch| match tables.iter().find(|map| same_table(map, batch.map)) {
