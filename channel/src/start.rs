@@ -101,7 +101,7 @@ pub fn live(
     opened: &Opened,
     source: &SourceState,
     asked: &StartAt,
-    on_target: GtidState,
+    on_target: &GtidState,
     relay: RelayContents,
 ) -> Result<Start> {
     let received = relay == RelayContents::Copied;
@@ -131,7 +131,7 @@ pub fn live(
             (Mark { gtids: gtids.clone(), ..Mark::default() }, true, StreamStart::Gtids(gtids))
         }
         StartAt::Default => {
-            let known = common(&on_target, &source.executed);
+            let known = common(on_target, &source.executed);
             if known.is_empty() {
                 source.nothing_purged()?;
             }
@@ -361,7 +361,7 @@ mod tests {
             end: end.parse().unwrap(),
             executed: state(flavour, executed),
             now_us: 0,
-            replicated: Default::default(),
+            replicated: binlog::gtids::GtidPos::default(),
             logs: Vec::new(),
             purged: false,
         }
@@ -380,12 +380,12 @@ mod tests {
         const OWN: &str = "8a258768-e5b8-11f1-9e33-02fc00000001";
         let source = source(Flavour::MySql, "b.000002:100", &format!("{SOURCE}:1-9"));
         let asked = StartAt::Gtids(state(Flavour::MySql, &format!("{SOURCE}:1-7,{OWN}:1-3")));
-        let start = live(&Opened::default(), &source, &asked, GtidState::None, RelayContents::Nothing).unwrap();
+        let start = live(&Opened::default(), &source, &asked, &GtidState::None, RelayContents::Nothing).unwrap();
         assert_eq!(start.mark.gtids.to_string(), format!("{SOURCE}:1-7"));
         assert!(start.by_gtid);
         let source_text = start.source_text("one");
         let opened = Opened { mark: Some(start.mark), source: Some(source_text), ..Opened::default() };
-        assert!(live(&opened, &source, &StartAt::Default, GtidState::None, RelayContents::Nothing).is_ok());
+        assert!(live(&opened, &source, &StartAt::Default, &GtidState::None, RelayContents::Nothing).is_ok());
     }
 
     #[test]

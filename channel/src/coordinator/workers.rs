@@ -32,6 +32,10 @@ impl Workers {
         Self(handles.into_iter().map(|handle| Slot { handle, running: None, aborted: None }).collect())
     }
 
+    #[expect(
+        clippy::panic,
+        reason = "the scheduler was told how many workers there are: another number is a bug in it"
+    )]
     fn slot(&mut self, worker: Worker) -> &mut Slot {
         let Some(slot) = self.0.get_mut(worker) else { panic!("there is no worker {worker}") };
         slot

@@ -10,7 +10,7 @@ use binlog::FormatDescription;
 use engine::Seq;
 use engine::failure::{Failure, FailureKind};
 use engine::intake::Pieces;
-use engine::transaction::{Body, Transaction};
+use engine::transaction::{Body, Transaction, WriteSet};
 use relay::Place;
 
 /// Where a transaction's events are.
@@ -82,7 +82,7 @@ fn piece(transaction: &Transaction, items: Vec<engine::transaction::Item>) -> Tr
         branch: None,
         session: None,
         source_starts: transaction.source_starts,
-        write_set: Default::default(),
+        write_set: WriteSet::default(),
         barrier: transaction.barrier,
     }
 }

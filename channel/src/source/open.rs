@@ -78,7 +78,7 @@ pub fn server(
     opened: &Opened,
     monitor: &Monitor,
 ) -> Result<OpenSource> {
-    let start = start::live(opened, &source, &spec.span.start, spec.on_target.clone(), spec.relay.contents)?;
+    let start = start::live(opened, &source, &spec.span.start, &spec.on_target, spec.relay.contents)?;
     let mut until = Until { gtids_incomplete: !start.by_gtid, ..spec.span.until.clone() };
     until.check_position(&source.end, Logs::SoFar)?;
     if let Some(end) = until.is_of_another_kind(source.flavour) {

@@ -128,7 +128,7 @@ impl Receiver {
         std::thread::scope(|scope| {
             let stages = Stages { appending: &handoff, reading };
             let (room, stop) = (&room, &*self.stop);
-            scope.spawn(move || socket::read(stream, checksum, send, room, stages, stop));
+            scope.spawn(move || socket::read(stream, checksum, &send, room, stages, stop));
             let appending = handoff.run_loop();
             shutdown.shutdown();
             // Lets the reader out of a full queue.

@@ -27,7 +27,7 @@ pub struct Stages<'a> {
 pub fn read(
     mut stream: BinlogStream,
     mut checksum: Checksum,
-    queue: Sender<Received>,
+    queue: &Sender<Received>,
     room: &Budget,
     stages: Stages<'_>,
     stop: &AtomicBool,

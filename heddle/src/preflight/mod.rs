@@ -83,7 +83,7 @@ fn where_from(spec: &Spec, live: Option<&SourceState>) -> Result<Option<String>>
         (Source::Live(_), None) => return Ok(None),
         (Source::Live(_), Some(state)) => {
             start::two_servers(state, spec.target.machine().map_err(anyhow::Error::new)?.as_deref())?;
-            start::live(&opened, state, &spec.span.start, spec.on_target.clone(), spec.relay.contents)?
+            start::live(&opened, state, &spec.span.start, &spec.on_target, spec.relay.contents)?
         }
         (Source::Files(files), _) => start::files(&opened, &start::names(files)?, &spec.span.start)?.0,
     };
