@@ -49,7 +49,7 @@ impl Definitions {
             match target.0.get(name) {
                 None => missing.push(shown(name)),
                 Some(there) => {
-                    different.extend(difference(columns, there).map(|why| format!("{} ({why})", shown(name))))
+                    different.extend(difference(columns, there).map(|why| format!("{} ({why})", shown(name))));
                 }
             }
         }

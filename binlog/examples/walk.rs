@@ -2,6 +2,17 @@
 //!
 //! `cargo run --release -p heddle-binlog --example walk -- [FILE]`: a log of your own, or a generated one of 256 MiB.
 
+#![allow(
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::panic,
+    clippy::print_stdout,
+    clippy::string_slice,
+    clippy::unreachable,
+    clippy::unwrap_used,
+    reason = "an example"
+)]
+
 use std::collections::HashMap;
 use std::hint::black_box;
 use std::time::Instant;

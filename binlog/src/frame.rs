@@ -91,7 +91,7 @@ impl Framer {
     }
 
     /// The next event, if it is all there.
-    #[allow(clippy::should_implement_trait)] // an iterator would have to say None for "not yet"
+    #[expect(clippy::should_implement_trait, reason = "an iterator would have to say None for what is not there yet")]
     pub fn next(&mut self) -> Step {
         if let Some(failed) = &self.failed {
             return Step::Corrupt(failed.clone());

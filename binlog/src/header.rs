@@ -41,15 +41,15 @@ impl Header {
 
     /// Reads the first 19 bytes; `None` when there are fewer.
     pub fn parse(bytes: &[u8]) -> Option<Header> {
-        let b: &[u8; HEADER_LEN] = bytes.first_chunk()?;
-        let u32_at = |at: usize| u32::from_le_bytes([b[at], b[at + 1], b[at + 2], b[at + 3]]);
+        let [t0, t1, t2, t3, kind, s0, s1, s2, s3, l0, l1, l2, l3, p0, p1, p2, p3, f0, f1] =
+            *bytes.first_chunk::<HEADER_LEN>()?;
         Some(Header {
-            timestamp: u32_at(0),
-            kind: Kind(b[4]),
-            server_id: u32_at(5),
-            event_len: u32_at(9),
-            log_pos: u32_at(13),
-            flags: u16::from_le_bytes([b[17], b[18]]),
+            timestamp: u32::from_le_bytes([t0, t1, t2, t3]),
+            kind: Kind(kind),
+            server_id: u32::from_le_bytes([s0, s1, s2, s3]),
+            event_len: u32::from_le_bytes([l0, l1, l2, l3]),
+            log_pos: u32::from_le_bytes([p0, p1, p2, p3]),
+            flags: u16::from_le_bytes([f0, f1]),
         })
     }
 

@@ -228,7 +228,7 @@ pub struct Columns<'a> {
     failed: Option<What>,
 }
 
-impl<'a> Columns<'a> {
+impl Columns<'_> {
     /// Bytes read so far: the image's length once the iterator has ended without an error.
     pub fn consumed(&self) -> usize {
         self.image_len - self.rest.len()

@@ -126,13 +126,13 @@ impl TableMap {
         match kind {
             meta::SIGNEDNESS => self.read_signedness(r.rest(), year_has_sign(format)),
             meta::DEFAULT_CHARSET => {
-                default_charset(&mut r, self.columns.iter_mut().filter(|c| c.is_character(flavour)))?
+                default_charset(&mut r, self.columns.iter_mut().filter(|c| c.is_character(flavour)))?;
             }
             meta::ENUM_AND_SET_DEFAULT_CHARSET => {
                 default_charset(&mut r, self.columns.iter_mut().filter(|c| c.is_enum_or_set()))?;
             }
             meta::COLUMN_CHARSET => {
-                column_charset(&mut r, self.columns.iter_mut().filter(|c| c.is_character(flavour)))?
+                column_charset(&mut r, self.columns.iter_mut().filter(|c| c.is_character(flavour)))?;
             }
             meta::ENUM_AND_SET_COLUMN_CHARSET => {
                 column_charset(&mut r, self.columns.iter_mut().filter(|c| c.is_enum_or_set()))?;

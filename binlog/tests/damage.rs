@@ -1,5 +1,16 @@
 //! Damaged input: torn at every byte, flipped in every byte, garbage. Never a panic, never a wrong event taken for good.
 
+#![allow(
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::panic,
+    clippy::print_stdout,
+    clippy::string_slice,
+    clippy::unreachable,
+    clippy::unwrap_used,
+    reason = "a test"
+)]
+
 mod common;
 
 use binlog::frame::{Finish, Framer, Step};

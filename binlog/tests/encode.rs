@@ -1,5 +1,16 @@
 //! A log built from nothing reads back, and patched events are those that would have been built.
 
+#![allow(
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::panic,
+    clippy::print_stdout,
+    clippy::string_slice,
+    clippy::unreachable,
+    clippy::unwrap_used,
+    reason = "a test"
+)]
+
 use std::path::Path;
 
 use binlog::encode::{self, FormatSpec, Head, RowsSpec, StatusVarsBuilder, TableMapSpec};
@@ -104,7 +115,7 @@ fn a_built_log_reads_back() {
     let mut seen = Vec::new();
     while let Step::Event { event, offset } = framer.next() {
         let format = framer.format().unwrap();
-        assert_eq!(event.header().log_pos as u64, offset + event.bytes().len() as u64);
+        assert_eq!(u64::from(event.header().log_pos), offset + event.bytes().len() as u64);
         if event.kind() == Kind::TABLE_MAP {
             table = Some(TableMap::decode(&event, format).unwrap());
         }

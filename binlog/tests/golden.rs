@@ -1,6 +1,17 @@
 //! Logs that real servers wrote: everything decodes, values are those that the server's client printed, and what can be
 //! encoded comes out byte for byte.
 
+#![allow(
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::panic,
+    clippy::print_stdout,
+    clippy::string_slice,
+    clippy::unreachable,
+    clippy::unwrap_used,
+    reason = "a test"
+)]
+
 mod common;
 
 use std::collections::{BTreeSet, HashMap};

@@ -1,5 +1,16 @@
 //! The same rows as an independent decoder (`mysql_common`) sees, on every golden log that it can decode.
 
+#![allow(
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::panic,
+    clippy::print_stdout,
+    clippy::string_slice,
+    clippy::unreachable,
+    clippy::unwrap_used,
+    reason = "a test"
+)]
+
 mod common;
 
 use binlog::rows::RowsEvent;

@@ -212,9 +212,10 @@ impl Case {
     fn holds_what_native_holds(&self, source: &Server, target: &Server) -> Result<()> {
         let replica = Server::start(source.kind, &self.server_options("target", source.kind))?;
         native::native_replica(source, &replica)?;
-        match self.native_stops {
-            true => native::wait_stopped(source, &replica)?,
-            false => native::wait_caught_up(source, &replica)?,
+        if self.native_stops {
+            native::wait_stopped(source, &replica)?;
+        } else {
+            native::wait_caught_up(source, &replica)?;
         }
         checksum::assert_equal(&replica, target).context("'source' is a native replica")
     }
@@ -257,12 +258,12 @@ fn sessions(sql: &[u8]) -> Vec<(Option<&str>, &[u8])> {
     for line in sql.split_inclusive(|&byte| byte == b'\n') {
         let name = line.strip_prefix(b"-- as ").and_then(|name| std::str::from_utf8(name).ok());
         if let Some(name) = name {
-            parts.push((account, &sql[start..at]));
+            parts.push((account, sql.get(start..at).unwrap_or_default()));
             (account, start) = (Some(name.trim()), at);
         }
         at += line.len();
     }
-    parts.push((account, &sql[start..]));
+    parts.push((account, sql.get(start..).unwrap_or_default()));
     parts
 }
 

@@ -16,7 +16,6 @@ use std::thread;
 
 /// How much, and what of it.
 #[derive(Clone, Copy, Debug)]
-#[expect(clippy::struct_excessive_bools, reason = "kinds of statements, each switched on or off")]
 pub struct Size {
     pub tables: usize,
     pub sessions: usize,

@@ -2,6 +2,17 @@
 //! `cargo run --release -p heddle-engine --example throughput [transactions] [rows of the table]`.
 //! What has to be freed in the end counts, too.
 
+#![allow(
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::panic,
+    clippy::print_stdout,
+    clippy::string_slice,
+    clippy::unreachable,
+    clippy::unwrap_used,
+    reason = "an example"
+)]
+
 use std::hint::black_box;
 use std::sync::Arc;
 use std::time::{Duration, Instant};

@@ -234,7 +234,7 @@ pub struct CatalogueError {
 /// is the schema of the event at hand.
 pub trait Catalogue {
     /// The definition of a table as the target has it now.
-    fn table(&mut self, map: &binlog::TableMap) -> Result<Arc<Table>, CatalogueError>;
+    fn table(&mut self, map: &TableMap) -> Result<Arc<Table>, CatalogueError>;
     /// A DDL was applied: what is known of these may be out of date.
     fn invalidate(&mut self, what: &Redefined);
 }

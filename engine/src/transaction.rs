@@ -113,8 +113,7 @@ impl Transaction {
 
 /// One change of a transaction, in the order of the source.
 #[derive(Debug)]
-// Rows are what nearly all items are: a box for each would cost more than the room.
-#[allow(clippy::large_enum_variant)]
+#[expect(clippy::large_enum_variant, reason = "nearly all are rows: a box for each would cost more than the room")]
 pub enum Item {
     Rows(RowsItem),
     Statement(Box<StatementItem>),
@@ -253,12 +252,14 @@ impl WriteSet {
     }
 
     /// (before, after) hashes of a row's unique keys; the identifying key is first.
+    #[expect(clippy::indexing_slicing, reason = "rows and hashes are filled together; hot")]
     pub fn unique_hashes(&self, row: &Row) -> &[u64] {
         let first = row.first_hash as usize;
         &self.hashes[first..first + 2 * row.unique as usize]
     }
 
     /// Hashes of the parent keys that a row refers to.
+    #[expect(clippy::indexing_slicing, reason = "rows and hashes are filled together; hot")]
     pub fn reference_hashes(&self, row: &Row) -> &[u64] {
         &self.hashes[row.first_hash as usize + 2 * row.unique as usize..row.end_hash as usize]
     }

@@ -1,5 +1,16 @@
 //! Logs that real servers wrote: where [`Boundary`] sees transactions begin and end, from outside, the assembler has put them together.
 
+#![allow(
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::panic,
+    clippy::print_stdout,
+    clippy::string_slice,
+    clippy::unreachable,
+    clippy::unwrap_used,
+    reason = "a test"
+)]
+
 use std::path::{Path, PathBuf};
 
 use binlog::boundary::{Boundary, Step, Verb};

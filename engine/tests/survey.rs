@@ -1,5 +1,16 @@
 //! Logs that real servers wrote, read for what they say: whatever [`engine::intake`] makes of them is found here, too.
 
+#![allow(
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::panic,
+    clippy::print_stdout,
+    clippy::string_slice,
+    clippy::unreachable,
+    clippy::unwrap_used,
+    reason = "a test"
+)]
+
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -304,7 +315,7 @@ fn a_payload_too_large_to_look_into_is_a_whole_transaction() {
 #[test]
 fn a_load_data_larger_than_a_piece_counts_once() {
     let head = Head::new(1_700_000_000, 1, Checksum::Off);
-    let block = [&7_u32.to_le_bytes()[..], &[b'x'; 400_000]].concat();
+    let block = [&7_u32.to_le_bytes()[..], &vec![b'x'; 400_000]].concat();
     let mut events = vec![encode::event(Kind::BEGIN_LOAD_QUERY, &head, &block)];
     events.extend((0..60).map(|_| encode::event(Kind::APPEND_BLOCK, &head, &block)));
     let text = b"LOAD DATA INFILE 'f' INTO TABLE t";
@@ -413,7 +424,7 @@ fn large_transactions_are_cut_at_the_same_places() {
     for gno in 1..=2 {
         bytes.extend(encode::mysql_gtid(&head, &MySqlGtid { uuid: [3; 16], gno, ..MySqlGtid::default() }));
         bytes.extend(encode::query(&head, 1, 0, 0, "s", &[], b"BEGIN"));
-        (0..45).for_each(|_| bytes.extend(encode::event(Kind::IGNORABLE, &head, &[0; 400_000])));
+        (0..45).for_each(|_| bytes.extend(encode::event(Kind::IGNORABLE, &head, &vec![0; 400_000])));
         bytes.extend(encode::xid(&head, gno));
     }
     let places = |chunk| cut(&bytes, chunk).0.iter().map(|piece| (piece.offset, piece.bytes.len())).collect::<Vec<_>>();

@@ -2,6 +2,17 @@
 //!
 //! `cargo run --release -p heddle-relay --example relay_throughput [DIRECTORY [EVENT_BYTES [MIB]]]`
 
+#![allow(
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::panic,
+    clippy::print_stdout,
+    clippy::string_slice,
+    clippy::unreachable,
+    clippy::unwrap_used,
+    reason = "an example"
+)]
+
 use binlog::encode::{self, FormatSpec, Head};
 use binlog::{Checksum, Event, Flavour, FormatDescription, Kind};
 use relay::{FilesReader, LogReader, Options, Read, RealFs, RelayLog, Start};

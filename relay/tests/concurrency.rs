@@ -1,5 +1,16 @@
 //! One writer, several readers and a purger at once, on a real disk.
 
+#![allow(
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::panic,
+    clippy::print_stdout,
+    clippy::string_slice,
+    clippy::unreachable,
+    clippy::unwrap_used,
+    reason = "a test"
+)]
+
 mod common;
 
 use binlog::{Checksum, Flavour};

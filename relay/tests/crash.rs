@@ -1,5 +1,16 @@
 //! Crashes and faults at every moment: whatever was durable is there afterwards, nothing torn is delivered.
 
+#![allow(
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::panic,
+    clippy::print_stdout,
+    clippy::string_slice,
+    clippy::unreachable,
+    clippy::unwrap_used,
+    reason = "a test"
+)]
+
 mod common;
 
 use binlog::{Checksum, Flavour};

@@ -1,5 +1,16 @@
 //! Binary log files in place: whole series, any start, and every way in which a file can be wrong.
 
+#![allow(
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::panic,
+    clippy::print_stdout,
+    clippy::string_slice,
+    clippy::unreachable,
+    clippy::unwrap_used,
+    reason = "a test"
+)]
+
 mod common;
 
 use binlog::LogPosition;
@@ -313,9 +324,9 @@ fn without_gtids(source: &mut Source, started: bool) -> Vec<usize> {
     (0..3).for_each(|_| source.query("INSERT INTO t VALUES (1)"));
     let ends = source.sent.iter().filter(|sent| sent.file == "bin.000002").map(|sent| sent.end as usize).collect();
     if started {
-        source.stop_and_start()
+        source.stop_and_start();
     } else {
-        source.rotate()
+        source.rotate();
     }
     source.previous_gtids();
     source.query("INSERT INTO t VALUES (2)");

@@ -2,6 +2,17 @@
 //!
 //! `HEDDLE_TEST_LOGS=/path/to/logs cargo test -p heddle-relay --test real_logs`
 
+#![allow(
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::panic,
+    clippy::print_stdout,
+    clippy::string_slice,
+    clippy::unreachable,
+    clippy::unwrap_used,
+    reason = "a test"
+)]
+
 mod common;
 
 use binlog::Kind;

@@ -1,5 +1,16 @@
 //! The relay log on a disk that works, mostly: what goes in comes out, from any start, after any reopening.
 
+#![allow(
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::panic,
+    clippy::print_stdout,
+    clippy::string_slice,
+    clippy::unreachable,
+    clippy::unwrap_used,
+    reason = "a test"
+)]
+
 mod common;
 
 use binlog::LogPosition;
@@ -413,7 +424,7 @@ fn a_log_whose_limit_was_lowered_goes_on() {
         writer.restart(&resume.position);
         let received = source.sent.len();
         source.transaction(&[100]);
-        let format = source.sent.iter().position(|sent| sent.event.kind() == binlog::Kind::FORMAT_DESCRIPTION).unwrap();
+        let format = source.sent.iter().position(|sent| sent.event.kind() == Kind::FORMAT_DESCRIPTION).unwrap();
         let wait_for_room = |writer: &mut RelayWriter| {
             for _ in 0..10 {
                 if writer.has_room().unwrap() {

@@ -3,6 +3,17 @@
 //! DIR gets `binlog.000001` and so on, and `SCHEMA.TABLE.tsv` for each table: the rows by primary key as
 //! `mysql --batch --skip-column-names` prints them with `time_zone='+00:00'`.
 
+#![allow(
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::panic,
+    clippy::print_stdout,
+    clippy::string_slice,
+    clippy::unreachable,
+    clippy::unwrap_used,
+    reason = "an example"
+)]
+
 use std::error::Error;
 use std::fmt::Write as _;
 use std::path::PathBuf;

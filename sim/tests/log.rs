@@ -1,5 +1,16 @@
 //! The generated log against the oracle and against the rules for its tags, for any parameters.
 
+#![allow(
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::panic,
+    clippy::print_stdout,
+    clippy::string_slice,
+    clippy::unreachable,
+    clippy::unwrap_used,
+    reason = "a test"
+)]
+
 mod common;
 
 use std::collections::BTreeMap;

@@ -36,10 +36,7 @@ pub fn run(
             changes.shared.clear_staging()?;
         }
     }
-    outcome.map_err(|failure| match failure.place.is_empty() {
-        true => failure.at(transaction.place()),
-        false => failure,
-    })
+    outcome.map_err(|failure| if failure.place.is_empty() { failure.at(transaction.place()) } else { failure })
 }
 
 fn apply(

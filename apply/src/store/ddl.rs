@@ -128,7 +128,7 @@ impl<'a, 'b> Edit<'a, 'b> {
     }
 }
 
-fn text<'a>(statement: &'a StatementItem) -> (&'a [u8], std::borrow::Cow<'a, str>, SqlMode) {
+fn text(statement: &StatementItem) -> (&[u8], std::borrow::Cow<'_, str>, SqlMode) {
     let mode = SqlMode::of(&statement.query.vars);
     (&statement.query.sql, String::from_utf8_lossy(&statement.query.schema), mode)
 }

@@ -64,10 +64,7 @@ fn places(old: &TableMap, new: &TableMap) -> Result<Vec<Option<usize>>, String> 
         return Err("columns are gone since it was stored, and the table map does not say which".to_owned());
     }
     let place = |(at, column): (usize, &binlog::Column)| {
-        let place = match by_name {
-            true => new.columns.iter().position(|other| other.name == column.name),
-            false => Some(at),
-        };
+        let place = if by_name { new.columns.iter().position(|other| other.name == column.name) } else { Some(at) };
         let fits = place.and_then(|place| new.columns.get(place)).is_none_or(|other| {
             let metas = |column: &binlog::Column| (column.kind, column.meta);
             other.kind == column.kind

@@ -211,8 +211,5 @@ pub fn replay(files: &Files) -> fjall::Result<()> {
 
 /// Empties the staging keyspace: what is in it was never committed, or is applied.
 pub fn clear(files: &Files) -> fjall::Result<()> {
-    match files.staging.is_empty()? {
-        true => Ok(()),
-        false => files.staging.clear(),
-    }
+    if files.staging.is_empty()? { Ok(()) } else { files.staging.clear() }
 }

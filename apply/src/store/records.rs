@@ -14,10 +14,8 @@ use crate::Opened;
 
 /// A committed transaction in the staging keyspace is applied, one that was cut short is forgotten.
 pub fn finish_staged(files: &Files) -> Result<(), Failure> {
-    let finish = || match files.data.contains_key(keys::staged())? {
-        true => pending::replay(files),
-        false => pending::clear(files),
-    };
+    let finish =
+        || if files.data.contains_key(keys::staged())? { pending::replay(files) } else { pending::clear(files) };
     finish().map_err(|error| failure(&files.path, &error))
 }
 

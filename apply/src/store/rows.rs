@@ -78,7 +78,7 @@ impl Rows {
     }
 
     pub fn batch(&mut self, shared: &Shared, batch: &Batch<'_>) -> Result<(), Failure> {
-        self.check_json(batch.map, batch.partial_json)?;
+        check_json(batch.map, batch.partial_json)?;
         let resolved = self.resolve(shared, batch.map)?;
         for row in &batch.rows {
             let change = Change {
@@ -97,7 +97,7 @@ impl Rows {
     /// All rows of an event, in their order.
     pub fn event(&mut self, shared: &Shared, item: &RowsItem) -> Result<(), Failure> {
         let (map, event) = (&item.map, &item.event);
-        self.check_json(map, event.partial_json)?;
+        check_json(map, event.partial_json)?;
         let resolved = self.resolve(shared, map)?;
         for images in event.images(map) {
             let images = images.map_err(|error| undecodable(map, &error.to_string()))?;
@@ -113,17 +113,6 @@ impl Rows {
             self.change(shared, &resolved, change)?;
         }
         Ok(())
-    }
-
-    fn check_json(&self, map: &TableMap, partial_json: bool) -> Result<(), Failure> {
-        match partial_json {
-            false => Ok(()),
-            true => Err(refused(format!(
-                "partial JSON updates (binlog_row_value_options=PARTIAL_JSON) of {} can not be stored",
-                name(map)
-            ))
-            .remedy("set binlog_row_value_options='' on the source")),
-        }
     }
 
     fn resolve(&mut self, shared: &Shared, map: &Arc<TableMap>) -> Result<Arc<Resolved>, Failure> {
@@ -197,9 +186,10 @@ impl Rows {
     }
 
     fn must_be_there(&self, shared: &Shared, rule: &KeyRule, change: Change<'_>) -> Result<(), Failure> {
-        match self.pending.contains(&shared.files, &self.key).map_err(|error| shared.failed(&error))? {
-            true => Ok(()),
-            false => Err(missing(change, Some(rule))),
+        if self.pending.contains(&shared.files, &self.key).map_err(|error| shared.failed(&error))? {
+            Ok(())
+        } else {
+            Err(missing(change, Some(rule)))
         }
     }
 
@@ -211,16 +201,14 @@ impl Rows {
         present: &Bitmap,
         image: &[u8],
     ) -> Result<(), Failure> {
-        match self.pending.contains(&shared.files, &self.key).map_err(|error| shared.failed(&error))? {
-            false => Ok(()),
-            true => Err(Failure::new(
-                FailureKind::Divergence,
-                format!("row {} of {} is already in the store", show(change.map, present, image, Some(rule)), name(change.map)),
-            )
-            .remedy(
-                "the store does not hold what the source held before this transaction: feed a new store from a known position",
-            )),
+        if !self.pending.contains(&shared.files, &self.key).map_err(|error| shared.failed(&error))? {
+            return Ok(());
         }
+        let row = show(change.map, present, image, Some(rule));
+        let message = format!("row {row} of {} is already in the store", name(change.map));
+        Err(Failure::new(FailureKind::Divergence, message).remedy(
+            "the store does not hold what the source held before this transaction: feed a new store from a known position",
+        ))
     }
 
     fn insert(
@@ -353,6 +341,17 @@ impl Rows {
         self.pending.set(&self.key, Some(Slice::from(value.as_slice())));
         Ok(())
     }
+}
+
+fn check_json(map: &TableMap, partial_json: bool) -> Result<(), Failure> {
+    if !partial_json {
+        return Ok(());
+    }
+    Err(refused(format!(
+        "partial JSON updates (binlog_row_value_options=PARTIAL_JSON) of {} can not be stored",
+        name(map)
+    ))
+    .remedy("set binlog_row_value_options='' on the source"))
 }
 
 fn missing(change: Change<'_>, rule: Option<&KeyRule>) -> Failure {

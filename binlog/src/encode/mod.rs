@@ -79,7 +79,7 @@ pub(crate) fn build(kind: Kind, head: &Head, capacity: usize, write: impl FnOnce
     placeholder.write_to(&mut out);
     write(&mut out);
     let len = u32::try_from(out.len() + head.checksum.len());
-    #[allow(clippy::expect_used)] // documented: no header can say more
+    #[expect(clippy::expect_used, reason = "documented: no header can say more")]
     let event_len = len.expect("an event is shorter than 4 GiB");
     // Past 4 GiB servers write the position modulo 2³².
     let log_pos = head.offset.map_or(0, |offset| offset.wrapping_add(event_len.into()) as u32);

@@ -1,6 +1,6 @@
 //! Reading the golden files.
 
-#![allow(dead_code)] // no test file uses all of it
+#![allow(dead_code, reason = "no test file uses all of it")]
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};

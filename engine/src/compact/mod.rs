@@ -178,10 +178,10 @@ fn table_modes(group: &Group) -> HashMap<TableId, Mode, FixedState> {
         let same_columns = Arc::ptr_eq(&first.map, &rows.map) || first.map.columns == rows.map.columns;
         // `unique_checks=0` and its like of one session say nothing about the rows of another.
         let same_flags = (first.event.flags ^ rows.event.flags) & !STMT_END == 0;
-        if !(same_columns && same_flags && can_merge(table, rows)) {
-            modes.insert(table.id, Mode::Ordered);
-        } else {
+        if same_columns && same_flags && can_merge(table, rows) {
             modes.entry(table.id).or_insert(Mode::Merged);
+        } else {
+            modes.insert(table.id, Mode::Ordered);
         }
     }
     modes
@@ -214,6 +214,7 @@ fn for_each_change<'a>(group: &'a Group, mut visit: impl FnMut(Change<'a>)) {
 
 fn change<'a>(transaction: &'a Transaction, row: &'a Row, held: bool) -> Option<Change<'a>> {
     let Item::Rows(item) = transaction.items().get(row.item as usize)? else { return None };
+    #[expect(clippy::indexing_slicing, reason = "ranges of this event, from its keying: a row must not be left out")]
     let image = |range: &std::ops::Range<u32>| &item.event.rows[range.start as usize..range.end as usize];
     let images = Images { before: image(&row.before), after: image(&row.after) };
     Some(Change { item, row, set: &transaction.write_set, images, held })

@@ -30,7 +30,8 @@ impl<'a> Scan<'a> {
         if table.is_keyed() {
             return true;
         }
-        let moved = || change.set.unique_hashes(change.row).chunks_exact(2).filter(|pair| pair[0] != pair[1]);
+        let moved =
+            || change.set.unique_hashes(change.row).as_chunks::<2>().0.iter().filter(|[before, after]| before != after);
         let values = || moved().flatten().copied().filter(|&value| value != 0);
         let is_first = self.rows.is_empty();
         let is_known = table.order_by_table == Some(TableOrderCause::NoUniqueKey) && has_full_images(change);

@@ -92,7 +92,7 @@ impl<T: Default> Tables<T> {
 
     /// How many maps are remembered.
     #[cfg(test)]
-    pub fn len(&self) -> usize {
+    pub fn remembered(&self) -> usize {
         self.known.len()
     }
 

@@ -165,8 +165,7 @@ fn keys_agree_with_the_servers() {
         let mut known = 0;
         for line in answers.lines() {
             let (hex, group) = line.split_once(' ').unwrap();
-            let value: Vec<u8> =
-                (0..hex.len()).step_by(2).map(|at| u8::from_str_radix(&hex[at..at + 2], 16).unwrap()).collect();
+            let value: Vec<u8> = hex::decode(hex).unwrap();
             let Some(key) = key(&class, &value, None) else { continue };
             known += 1;
             let text = String::from_utf8(value).unwrap();

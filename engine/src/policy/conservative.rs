@@ -73,9 +73,10 @@ impl Policy for Conservative {
             self.before_group = transaction.seq - 1;
             self.group = group.filter(|_| transaction.barrier.is_none());
         }
-        let after = match self.overlap {
-            true => Watermark::CommitBegun(self.before_group),
-            false => Watermark::Committed(self.before_group),
+        let after = if self.overlap {
+            Watermark::CommitBegun(self.before_group)
+        } else {
+            Watermark::Committed(self.before_group)
         };
         Placement::barrier(transaction).unwrap_or_else(|| Placement { after, ..Placement::default() })
     }

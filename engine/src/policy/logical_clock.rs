@@ -81,10 +81,7 @@ impl Policy for LogicalClock {
 
     fn place(&mut self, transaction: &Transaction) -> Placement {
         let seq = transaction.seq;
-        let parent = match transaction.tags.sequence_number > 0 {
-            true => self.clock.next(transaction),
-            false => Parent::Untagged,
-        };
+        let parent = if transaction.tags.sequence_number > 0 { self.clock.next(transaction) } else { Parent::Untagged };
         self.tagged |= parent != Parent::Untagged;
         let mut parent = match parent {
             Parent::Known(parent) => parent,

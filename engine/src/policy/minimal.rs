@@ -74,9 +74,10 @@ impl Policy for Minimal {
         }
         let follows_readers = placement.after != Watermark::None;
         placement.row_after.clear();
-        placement.after = match self.overlap && !follows_readers {
-            true => Watermark::CommitBegun(before),
-            false => Watermark::Committed(before),
+        placement.after = if self.overlap && !follows_readers {
+            Watermark::CommitBegun(before)
+        } else {
+            Watermark::Committed(before)
         };
         placement
     }

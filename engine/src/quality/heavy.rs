@@ -94,7 +94,7 @@ mod tests {
             for (key, count) in truth {
                 match heavy.get(key) {
                     Some(counter) => {
-                        prop_assert!(counter.count <= count && count <= counter.count + counter.error)
+                        prop_assert!(counter.count <= count && count <= counter.count + counter.error);
                     }
                     None => prop_assert!(count <= heavy.missed_max()),
                 }

@@ -172,6 +172,7 @@ impl Scheduler {
         let mut has_branches = false;
         for seq in first..=last {
             let index = (seq - self.queue.first) as usize;
+            #[expect(clippy::panic, reason = "a broken invariant of our own")]
             let Some(Queued { transaction, placement }) = self.queue.list.get_mut(index).and_then(Option::take) else {
                 panic!("transaction {seq} is not in the queue");
             };
@@ -215,6 +216,7 @@ impl Scheduler {
         self.progress.next_group += 1;
         assert!(granted || first == last || !self.commits_in_turn(), "what commits in its turn is begun in its turn");
         let group = Arc::new(Group { id, transactions, deferred, before, mark, has_branches });
+        #[expect(clippy::panic, reason = "a broken invariant of our own")]
         let Some(worker) = self.idle.pop() else { panic!("no idle worker to launch group {} on", id.0) };
         let signals = match self.config.signals {
             _ if group.is_barrier() => Signals::Commit,

@@ -46,7 +46,7 @@ impl Keys {
 fn have_common(one: &[u64], other: &[u64]) -> bool {
     let (few, mut many) = if one.len() <= other.len() { (one, other) } else { (other, one) };
     for key in few {
-        many = &many[many.partition_point(|at| at < key)..];
+        many = many.get(many.partition_point(|at| at < key)..).unwrap_or_default();
         if many.first() == Some(key) {
             return true;
         }

@@ -65,6 +65,7 @@ impl Scheduler {
 
     /// The group is durable on the target, and its worker is free.
     pub fn committed(&mut self, group: GroupId) {
+        #[expect(clippy::panic, reason = "a broken invariant of our own")]
         let Some(flight) = self.flights.remove(&group) else {
             panic!("group {} committed, but it is not in flight", group.0);
         };
@@ -104,6 +105,7 @@ impl Scheduler {
     /// The group was not committed; `committed_to` when an isolated run got that far (0: nothing).
     pub fn failed(&mut self, group: GroupId, failure: Failure, committed_to: Seq) {
         let is_head = self.is_head(group);
+        #[expect(clippy::panic, reason = "a broken invariant of our own")]
         let Some(flight) = self.flights.get_mut(&group) else {
             panic!("group {} failed, but it is not in flight", group.0);
         };

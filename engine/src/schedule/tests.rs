@@ -416,7 +416,7 @@ impl World {
         match job.phase {
             Phase::Failed => {}
             _ if job.run.isolate || (self.apart && job.group.transactions.len() > 1) => {
-                self.step_isolated(worker, mishap)
+                self.step_isolated(worker, mishap);
             }
             Phase::Apply if mishap.is_some() => self.fail(worker, mishap.unwrap()),
             Phase::Apply => job.phase = if job.run.granted { Phase::Commit } else { Phase::Applied },

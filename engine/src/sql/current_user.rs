@@ -34,7 +34,11 @@ mod tests {
     fn where_it_is_named() {
         let check = |sql: &str, expected: &[&str]| {
             let places = current_user_at(sql.as_bytes(), SqlMode::default());
-            assert_eq!(places.iter().map(|place| &sql[place.clone()]).collect::<Vec<_>>(), expected, "{sql}");
+            assert_eq!(
+                places.iter().map(|place| sql.get(place.clone()).unwrap()).collect::<Vec<_>>(),
+                expected,
+                "{sql}"
+            );
         };
         check("GRANT r TO current_user, Current_User ( ), x", &["current_user", "Current_User ( )"]);
         check("ALTER USER CURRENT_USER() IDENTIFIED BY 'CURRENT_USER()'", &["CURRENT_USER()"]);

@@ -103,7 +103,7 @@ mod tests {
         let off = "DISABLE ON SLAVE";
         let edited = |sql: &str| {
             enabled_at(sql.as_bytes(), SqlMode::default())
-                .map(|at| format!("{}{off} {}", &sql[..at.start], sql[at.end..].trim_start()))
+                .map(|at| format!("{}{off} {}", sql.get(..at.start).unwrap(), sql.get(at.end..).unwrap().trim_start()))
         };
         for (sql, expected) in [
             (

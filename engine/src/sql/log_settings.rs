@@ -39,9 +39,10 @@ pub fn without_log_settings(sql: &[u8], mode: SqlMode) -> Option<Vec<u8>> {
                 _ => {}
             }
         };
-        match is_one {
-            true => found = true,
-            false => kept.push(sql.get(start..end)?),
+        if is_one {
+            found = true;
+        } else {
+            kept.push(sql.get(start..end)?);
         }
         if !cursor.eat_punct(b',') {
             break;

@@ -33,7 +33,11 @@ mod tests {
             ("DROP ROLE r", None),
         ] {
             let at = role_without_admin_at(sql.as_bytes(), SqlMode::default());
-            assert_eq!(at.map(|at| format!("{}!{}", &sql[..at], &sql[at..])).as_deref(), with, "{sql}");
+            assert_eq!(
+                at.map(|at| format!("{}!{}", sql.get(..at).unwrap(), sql.get(at..).unwrap())).as_deref(),
+                with,
+                "{sql}"
+            );
         }
     }
 }

@@ -259,7 +259,8 @@ fn start_transaction_is_found_outside_strings_and_parentheses() {
         ("CREATE TABLE t (a INT) COMMENT='START TRANSACTION'", ""),
     ] {
         let cut = start_transaction_at(sql.as_bytes(), SqlMode::default());
-        let text = cut.map(|at| format!("{}{}", &sql[..at.start], &sql[at.end..])).unwrap_or_default();
+        let text =
+            cut.map(|at| format!("{}{}", sql.get(..at.start).unwrap(), sql.get(at.end..).unwrap())).unwrap_or_default();
         assert_eq!(text, rest);
     }
 }

@@ -142,7 +142,7 @@ impl Cutter {
         }
     }
 
-    #[allow(clippy::should_implement_trait)] // it may need more input
+    #[expect(clippy::should_implement_trait, reason = "it may need more input")]
     pub fn next(&mut self) -> Cut {
         if let Some((bytes, offset)) = self.skip.take() {
             return Cut::Skip { bytes, offset };
@@ -156,11 +156,11 @@ impl Cutter {
             }
             let rest = self.buffer.get(self.at..).unwrap_or_default();
             let Some(header) = Header::parse(rest) else {
-                return self.more(binlog::HEADER_LEN - rest.len().min(binlog::HEADER_LEN - 1));
+                return more(binlog::HEADER_LEN - rest.len().min(binlog::HEADER_LEN - 1));
             };
             if rest.starts_with(&MAGIC) && self.format.is_some() {
                 match begins_anew(rest) {
-                    None => return self.more(MAGIC.len() + binlog::HEADER_LEN - rest.len()),
+                    None => return more(MAGIC.len() + binlog::HEADER_LEN - rest.len()),
                     Some(true) if self.at > 0 => return Cut::Piece(self.piece(self.at, false)),
                     Some(true) => {
                         self.buffer.drain(..MAGIC.len());
@@ -208,7 +208,7 @@ impl Cutter {
                 return Cut::Piece(self.piece(self.at, !self.boundary.is_between()));
             }
             if have < length {
-                return self.more(length - have);
+                return more(length - have);
             }
             if let Err(problem) = self.look(&header, length) {
                 return self.fail(problem);
@@ -237,10 +237,6 @@ impl Cutter {
                 None => format!("not a binary log: it starts with {other:02x?} instead of fe 62 69 6e"),
             })),
         }
-    }
-
-    fn more(&mut self, at_least: usize) -> Cut {
-        Cut::NeedMore(at_least.max(1))
     }
 
     /// The end of what can be read: what is before it still becomes a piece, then this is said.
@@ -378,6 +374,10 @@ impl Cutter {
             }
         }
     }
+}
+
+fn more(at_least: usize) -> Cut {
+    Cut::NeedMore(at_least.max(1))
 }
 
 fn torn(there: u64, length: usize) -> String {

@@ -75,9 +75,10 @@ pub(super) fn note_uses(uses: &mut Vec<TableUse>, first: usize, new: &[TableUse]
 
 fn name(item: &RowsItem, table: &Table, row: &Row, index: usize, hash: u64, before: bool) -> Option<KeyName> {
     let key = table.unique_keys.get(index)?;
-    let (range, present) = match before {
-        true => (row.before.clone(), &item.event.before_columns),
-        false => (row.after.clone(), &item.event.after_columns),
+    let (range, present) = if before {
+        (row.before.clone(), &item.event.before_columns)
+    } else {
+        (row.after.clone(), &item.event.after_columns)
     };
     let image = item.event.rows.get(range.start as usize..range.end as usize)?;
     let texts: Option<Vec<String>> =

@@ -204,9 +204,10 @@ impl Tracker {
     }
 
     fn size(&self, hashes: &[u64]) -> usize {
-        match self.rules.generation.counts_repeated() {
-            true => hashes.len(),
-            false => hashes.iter().collect::<HashSet<_, FixedState>>().len(),
+        if self.rules.generation.counts_repeated() {
+            hashes.len()
+        } else {
+            hashes.iter().collect::<HashSet<_, FixedState>>().len()
         }
     }
 

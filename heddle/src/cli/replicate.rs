@@ -39,7 +39,6 @@ use channel::until::Until;
   heddle replicate --from /var/lib/mysql/binlog.index --to store:/tmp/copy
 
 Passwords: HEDDLE_SOURCE_PASSWORD and HEDDLE_TARGET_PASSWORD, option files, or a prompt.")]
-#[expect(clippy::struct_excessive_bools, reason = "flags of the command line")]
 pub struct ReplicateArgs {
     /// mysql://user@host:port[?socket=PATH&ssl-mode=MODE…], or binary log files, a directory or an index file
     #[arg(long, required = true, num_args = 1.., value_name = "SOURCE")]

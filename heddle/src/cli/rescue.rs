@@ -33,7 +33,6 @@ use apply::mysql::server::sql::quote;
 Passwords: HEDDLE_TARGET_PASSWORD for the replica, HEDDLE_SOURCE_PASSWORD for the source (else the replica's is tried), option files, or a
 prompt. Exit codes: 0 native replication runs (or: nothing was to be done) · 1 nothing was changed, the message says why · 3 the
 replica does not replicate by itself: run the same command again, or with --abort")]
-#[expect(clippy::struct_excessive_bools, reason = "flags of the command line")]
 pub struct RescueArgs {
     /// The replica: mysql://user@host:port[?…], an account that may steer replication
     #[arg(value_name = "REPLICA")]

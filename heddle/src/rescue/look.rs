@@ -18,7 +18,6 @@ use channel::source::state::SourceState;
 
 /// The replica itself, without its channels.
 #[derive(Clone, Debug, Default)]
-#[expect(clippy::struct_excessive_bools, reason = "facts of a server")]
 pub struct Server {
     pub flavour_is_mariadb: bool,
     pub version: (u16, u16, u16),

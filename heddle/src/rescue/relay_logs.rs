@@ -249,7 +249,6 @@ impl Copying<'_> {
 }
 
 /// Of an event that begins a transaction; the inner `None`: it is anonymous.
-#[expect(clippy::option_option, reason = "begins none; begins one without a GTID; begins one with it")]
 fn gtid(event: &Event, format: &FormatDescription) -> Result<Option<Option<Gtid>>> {
     Ok(match event.kind() {
         Kind::GTID | Kind::ANONYMOUS_GTID | Kind::GTID_TAGGED => {

@@ -49,7 +49,6 @@ impl Phase {
 
 /// What there was before the first change: for the way back, and for people.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[expect(clippy::struct_excessive_bools, reason = "facts of a server; its JSON is read again")]
 pub struct Saved {
     /// Version of Heddle that wrote this.
     pub heddle: String,

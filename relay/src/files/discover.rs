@@ -2,7 +2,7 @@
 
 use crate::error::{Error, IoContext, Result};
 use binlog::position::split_name;
-use std::collections::BTreeMap;
+use std::collections::BTreeSet;
 use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -73,6 +73,7 @@ fn is_log(path: &Path) -> Result<bool> {
     Ok(magic == binlog::MAGIC || magic == binlog::frame::MAGIC_ENCRYPTED)
 }
 
+#[expect(clippy::case_sensitive_file_extension_comparisons, reason = "servers write it in small letters")]
 fn is_index(path: &Path) -> Result<bool> {
     Ok(name(path).ends_with(".index") && !is_log(path)?)
 }
@@ -138,18 +139,18 @@ fn index(path: &Path) -> Result<(Vec<PathBuf>, Vec<Error>)> {
 
 /// Puts files in the order of their numbers, and checks that they are one series without a gap.
 fn series(dir: &Path, files: Vec<PathBuf>) -> Result<(Vec<PathBuf>, Vec<Error>)> {
-    let mut bases: BTreeMap<String, ()> = BTreeMap::new();
+    let mut bases: BTreeSet<String> = BTreeSet::new();
     let mut numbered = Vec::new();
     for path in files {
         let Some((base, number)) = split_name(name(&path)) else {
             let reason = "its name does not end in a number, so its order is not known".to_owned();
             return Err(Error::NotABinaryLog { path, reason });
         };
-        bases.insert(base.to_owned(), ());
+        bases.insert(base.to_owned());
         numbered.push((number, path));
     }
     if bases.len() > 1 {
-        let names = bases.into_keys().collect::<Vec<_>>().join(", ");
+        let names = bases.into_iter().collect::<Vec<_>>().join(", ");
         return Err(Error::Ambiguous { dir: dir.to_path_buf(), names });
     }
     numbered.sort();
@@ -160,7 +161,7 @@ fn series(dir: &Path, files: Vec<PathBuf>) -> Result<(Vec<PathBuf>, Vec<Error>)>
             continue;
         };
         if before + 1 != *after {
-            let base = bases.keys().next().cloned().unwrap_or_default();
+            let base = bases.first().map_or("", String::as_str);
             let missing = format!("{base}.{:06}", before + 1);
             gaps.push(Error::Gap { missing, before: before_path.clone(), after: after_path.clone() });
         }

@@ -53,7 +53,7 @@ pub trait AppendFile: Send {
 }
 
 /// A file read at positions; shared between readers.
-#[allow(clippy::len_without_is_empty)] // nobody asks
+#[expect(clippy::len_without_is_empty, reason = "nobody asks")]
 pub trait ReadFile: Send + Sync {
     /// Reads up to `buf.len()` bytes at `offset`; 0 is the end of the file.
     fn read_at(&self, buf: &mut [u8], offset: u64) -> io::Result<usize>;

@@ -56,7 +56,7 @@ impl Header {
     /// Decodes the header at the start of `bytes`; also says its length.
     pub(crate) fn decode(bytes: &[u8]) -> Result<(Header, usize), HeaderError> {
         let mut prefix = Bytes(bytes.get(..PREFIX_LEN).ok_or(HeaderError::NeedMore(PREFIX_LEN))?);
-        let bad = |_: ()| HeaderError::Bad("the header is incomplete");
+        let bad = |(): ()| HeaderError::Bad("the header is incomplete");
         if prefix.array() != Some(MAGIC) {
             return Err(HeaderError::Bad("not a relay log segment"));
         }

@@ -1,5 +1,5 @@
 //! A source of plausible events, and helpers that all tests share.
-#![allow(dead_code)] // each test binary uses a part of it
+#![allow(dead_code, reason = "each test binary uses a part of it")]
 
 use binlog::LogPosition;
 use binlog::encode::{self, FormatSpec, Head};

@@ -112,10 +112,7 @@ pub(super) enum Commits {
 impl Commits {
     /// Of a replica that commits from outside of the server.
     pub fn from_outside(costs: &Costs, ordered: bool, workers: usize) -> Self {
-        match ordered {
-            true => Self::OneByOne(OneByOne::new(costs, workers)),
-            false => Self::Unordered(Unordered::new(costs)),
-        }
+        if ordered { Self::OneByOne(OneByOne::new(costs, workers)) } else { Self::Unordered(Unordered::new(costs)) }
     }
 
     /// Processor time that the commit itself has of a transaction's: negative, to be added to its execution.

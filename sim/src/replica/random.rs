@@ -44,10 +44,8 @@ pub(super) fn trace(specs: &[Spec], mariadb: bool) -> Trace {
     let mut group = 0;
     for (number, spec) in (1..).zip(specs) {
         let hashes = |keys: &[u8]| keys.iter().map(|&key| u64::from(key)).collect::<Vec<_>>();
-        let (writes, reads) = match spec.barrier {
-            true => (Vec::new(), Vec::new()),
-            false => (hashes(&spec.writes), hashes(&spec.reads)),
-        };
+        let (writes, reads) =
+            if spec.barrier { (Vec::new(), Vec::new()) } else { (hashes(&spec.writes), hashes(&spec.reads)) };
         let uses = [TableUse { table: TableId(spec.table.into()), access: TableAccess::Keys }];
         let barrier = spec.barrier.then_some(0);
         let touched = Touched { writes: &writes, reads: &reads, tables: &uses, barrier, cost_us: 1 };

@@ -146,7 +146,7 @@ impl MySqlCatalogue {
             cascades_to,
             cascade_columns,
             transactional: definition.transactional,
-            works_out: definition.works_out && self.connection.server().flavour == binlog::Flavour::MySql,
+            works_out: definition.works_out && self.connection.server().flavour == Flavour::MySql,
             // A sequence may share a transaction where the source's GTIDs are not kept. It does not go back when that is rolled back, but to apply
             // it again sets the same values.
             alone: definition
@@ -218,7 +218,7 @@ impl MySqlCatalogue {
     }
 
     fn read(&mut self, place: &str) -> Result<HashMap<Name, Definition>, String> {
-        let periods = self.connection.server().flavour == binlog::Flavour::MariaDb;
+        let periods = self.connection.server().flavour == Flavour::MariaDb;
         definition::read(&mut |sql| self.rows(sql), place, periods)
     }
 

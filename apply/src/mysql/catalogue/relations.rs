@@ -32,12 +32,12 @@ type Rows<'a> = &'a mut dyn FnMut(&str) -> Result<Vec<Row>, String>;
 
 impl Relations {
     /// Reads all that the server has. MySQL 5.7 and MariaDB open every table for it.
-    pub fn read(rows: Rows) -> Result<Self, String> {
+    pub fn read(rows: Rows<'_>) -> Result<Self, String> {
         Ok(Self::new(read(rows, None)?))
     }
 
     /// The same with what these tables refer to now.
-    pub fn read_again(&self, tables: &HashSet<Name>, rows: Rows) -> Result<Self, String> {
+    pub fn read_again(&self, tables: &HashSet<Name>, rows: Rows<'_>) -> Result<Self, String> {
         let mut all: Vec<Relation> = self.all.iter().filter(|one| !tables.contains(&one.child)).cloned().collect();
         for table in tables {
             all.extend(read(rows, Some(table))?);
@@ -113,7 +113,7 @@ impl Relations {
 }
 
 /// The foreign keys of a table, or of all.
-fn read(rows: Rows, of: Option<&Name>) -> Result<Vec<Relation>, String> {
+fn read(rows: Rows<'_>, of: Option<&Name>) -> Result<Vec<Relation>, String> {
     // The columns' names by which servers of before MySQL 8 find the table without looking at all.
     let condition = |schema: &str| match of {
         Some(name) => format!("{schema}={} AND TABLE_NAME={}", quote(&name.0), quote(&name.1)),

@@ -63,6 +63,7 @@ impl OwnTable {
         let bytes = table_map(&Head::new(0, 1, Checksum::Off), &spec);
         let format = FormatSpec::new("", Flavour::MySql, Checksum::Off).describe();
         let map = Event::parse(Bytes::from(bytes), Checksum::Off).and_then(|event| TableMap::decode(&event, &format));
+        #[expect(clippy::panic, reason = "our own table")]
         let Ok(map) = map else { panic!("{SCHEMA}.{name} is a table that can be described") };
         Self { map: Arc::new(map), before, after }
     }

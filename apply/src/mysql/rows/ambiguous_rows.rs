@@ -213,10 +213,8 @@ impl Lookup {
     fn question(&self, map: &TableMap, values: &[Seen<'_>]) -> String {
         let unique = || self.indexes.iter().filter(|index| index.unique);
         let filled = |index: &Index| index.parts.iter().all(|part| part.is_bytes(values));
-        let all = |conditions: Vec<String>| match conditions.is_empty() {
-            true => "TRUE".to_owned(),
-            false => conditions.join(" AND "),
-        };
+        let all =
+            |conditions: Vec<String>| if conditions.is_empty() { "TRUE".to_owned() } else { conditions.join(" AND ") };
         // Rows that are not compared: at least one of the unique keys, the first one of which it may be, has no NULL.
         let taken: Vec<String> = unique()
             .map(|index| all(index.parts.iter().map(|part| format!("{} IS NOT NULL", part.name)).collect()))

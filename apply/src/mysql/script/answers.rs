@@ -26,9 +26,9 @@ pub fn await_answers<C: AsFd>(connection: &C, statements: usize) {
 }
 
 /// socket(7), `SO_RCVLOWAT`: from how many bytes on the socket is readable.
+#[expect(unsafe_code, reason = "rustix does not have this option")]
 fn set_low_water(socket: BorrowedFd<'_>, bytes: usize) -> bool {
     let bytes = libc::c_int::try_from(bytes).unwrap_or(libc::c_int::MAX);
-    // rustix does not have this option.
     // SAFETY: the descriptor is open for as long as it is borrowed, and the option is read from a c_int of the length given.
     unsafe {
         libc::setsockopt(

@@ -116,10 +116,7 @@ impl TargetInfo {
     /// only when nobody has read it for 100 ms (`CACHE_MIN_IDLE_TIME` in `trx0i_s.cc` of both servers). Who asks more often gets the same answer
     /// for ever.
     pub fn lock_waits_pause(&self) -> Duration {
-        match self.shows_lock_holders {
-            true => Duration::ZERO,
-            false => Duration::from_millis(110),
-        }
+        if self.shows_lock_holders { Duration::ZERO } else { Duration::from_millis(110) }
     }
 
     /// Whether `KILL QUERY` can end the server: where it meets a `BINLOG` statement that opens its tables. Seen: MySQL 5.7.22 and 8.0.15 (a segmentation
@@ -157,9 +154,10 @@ impl TargetInfo {
 
 /// Tells running servers apart: two addresses with the same answer are one server.
 pub fn machine(connection: &mut Connection) -> Result<String, wire::Error> {
-    let sql = match connection.server().is_mariadb() {
-        false => "SELECT @@global.server_uuid",
-        true => "SELECT CONCAT_WS(' ', @@global.server_id, @@global.hostname, @@global.port, @@global.datadir)",
+    let sql = if connection.server().is_mariadb() {
+        "SELECT CONCAT_WS(' ', @@global.server_id, @@global.hostname, @@global.port, @@global.datadir)"
+    } else {
+        "SELECT @@global.server_uuid"
     };
     Ok(connection.scalar(sql)?.unwrap_or_default())
 }

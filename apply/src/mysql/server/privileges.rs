@@ -18,7 +18,7 @@ pub fn check(info: &TargetInfo, user: &str, gtids: &GtidRules, control: &mut Con
     grants(info, user, control, report);
     match unsafe_settings::read(control, info) {
         Ok(found) => {
-            report.problems.extend(found.into_iter().map(|(what, remedy)| format!("target: {what}; {remedy}")))
+            report.problems.extend(found.into_iter().map(|(what, remedy)| format!("target: {what}; {remedy}")));
         }
         Err(failure) => report.problems.push(format!("target: {failure}")),
     }

@@ -35,9 +35,10 @@ impl ChannelConnection {
         let record = self.progress().record(range);
         self.send()?;
         // Committed ranges are deleted by statements that are logged: the target's own replicas must have them.
-        let recorded = match range.is_committed_range() {
-            true => self.change_one_row(&self.channel.gtids.under_own_gtid(record))?,
-            false => self.execute_unlogged(&record)?,
+        let recorded = if range.is_committed_range() {
+            self.change_one_row(&self.channel.gtids.under_own_gtid(record))?
+        } else {
+            self.execute_unlogged(&record)?
         };
         match recorded {
             0 => Err(self.progress().not_recorded(range)),

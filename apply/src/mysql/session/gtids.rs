@@ -123,11 +123,10 @@ impl GtidRules {
     /// A statement that commits by itself and is logged under a GTID of the target's own. Without this MariaDB would log it with the domain and
     /// server of the source's transactions: the source's next one would then seem to be executed, and be skipped.
     pub fn under_own_gtid(&self, sql: String) -> String {
-        match self.are_preserved() && self.flavour == Flavour::MariaDb {
-            true => {
-                format!("SET STATEMENT gtid_domain_id={OWN_DOMAIN}, server_id=@@global.server_id FOR {sql}")
-            }
-            false => sql,
+        if self.are_preserved() && self.flavour == Flavour::MariaDb {
+            format!("SET STATEMENT gtid_domain_id={OWN_DOMAIN}, server_id=@@global.server_id FOR {sql}")
+        } else {
+            sql
         }
     }
 }

@@ -25,9 +25,10 @@ pub fn is_one_statement(gtids: &GtidRules, items: &[Item]) -> bool {
 
 /// Appends all rows as one statement, in a transaction that is open.
 pub fn write(connection: &mut ChannelConnection, transaction: &Transaction, items: &[Item]) -> Result<(), Failure> {
-    match one_statement::gather_whole(connection, transaction, &whole_events(items))? {
-        true => Ok(()),
-        false => Err(too_large(transaction)),
+    if one_statement::gather_whole(connection, transaction, &whole_events(items))? {
+        Ok(())
+    } else {
+        Err(too_large(transaction))
     }
 }
 

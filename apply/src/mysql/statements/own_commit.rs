@@ -30,9 +30,12 @@ pub fn run(
     let class = &statement.class;
     once.run_or_complete(
         connection,
-        |connection| match is_xa(&class.class) {
-            true => prepare::fingerprint(&mut connection.wire, class),
-            false => take_fingerprint(connection, statement),
+        |connection| {
+            if is_xa(&class.class) {
+                prepare::fingerprint(&mut connection.wire, class)
+            } else {
+                take_fingerprint(connection, statement)
+            }
         },
         |connection| execute_once(connection, branches, once.transaction, statement),
         |connection| complete(connection, branches, once.transaction, statement),

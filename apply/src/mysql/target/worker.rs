@@ -157,9 +157,10 @@ impl Session for WorkerSession {
         self.shared.statements.reconnect_if_lost()?;
         self.read_intent()?;
         let recorded = self.read_committed(range)?;
-        match range.is_committed_range() && self.connection.gtids().are_progress() {
-            true => Ok(recorded.max(executed::executed_to(&mut self.connection.wire, transactions)?.unwrap_or(0))),
-            false => Ok(recorded),
+        if range.is_committed_range() && self.connection.gtids().are_progress() {
+            Ok(recorded.max(executed::executed_to(&mut self.connection.wire, transactions)?.unwrap_or(0)))
+        } else {
+            Ok(recorded)
         }
     }
 }

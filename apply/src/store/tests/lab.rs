@@ -91,6 +91,7 @@ impl Source {
                     image.extend(value.as_bytes());
                 }
                 Val::Null => image[at / 8] |= 1 << (at % 8),
+                #[expect(clippy::unreachable, reason = "left out above")]
                 Val::Gone => unreachable!(),
             }
         }
@@ -296,6 +297,7 @@ impl Lab {
     }
 
     /// Ends without closing, and gives a copy of the folder as it was on the disk just before.
+    #[expect(clippy::unused_self, reason = "ends the store before it is copied")]
     pub fn crash(self, path: &Path, copy: &Path) -> PathBuf {
         copy_folder(path, copy);
         copy.to_owned()
@@ -311,9 +313,10 @@ pub fn copy_folder(from: &Path, to: &Path) {
     for entry in std::fs::read_dir(from).unwrap() {
         let entry = entry.unwrap();
         let target = to.join(entry.file_name());
-        match entry.file_type().unwrap().is_dir() {
-            true => copy_folder(&entry.path(), &target),
-            false => drop(std::fs::copy(entry.path(), target).unwrap()),
+        if entry.file_type().unwrap().is_dir() {
+            copy_folder(&entry.path(), &target);
+        } else {
+            std::fs::copy(entry.path(), target).unwrap();
         }
     }
 }

@@ -130,7 +130,7 @@ impl Keying {
         let Body::Items(items) = &transaction.body else { return true };
         items.iter().all(|item| match item {
             Item::Rows(rows) => self.plans.contains_key(&(Arc::as_ptr(&rows.map) as usize)),
-            _ => true,
+            Item::Statement(_) => true,
         })
     }
 
@@ -162,9 +162,10 @@ impl Keying {
             if !plan.table.transactional || plan.table.alone.is_some() {
                 barrier.get_or_insert(BarrierCause::NonTransactional);
             }
-            match plan.table.works_out {
-                true => session.clone_from(&rows.session),
-                false => rows.session = None,
+            if plan.table.works_out {
+                session.clone_from(&rows.session);
+            } else {
+                rows.session = None;
             }
             rows.table = Some(Arc::clone(&plan.table));
             self.key_rows(index as u32, rows, &plan, write_set)?;
@@ -224,19 +225,14 @@ impl Keying {
             let whole_after = images.options.map_or(after.start, |options| options.start)..after.end;
             before_values.fill(Value::Absent);
             after_values.fill(Value::Absent);
+            let image = |range: &std::ops::Range<usize>| event.rows.get(range.clone()).unwrap_or_default();
             if event.kind != RowsKind::Write {
-                collect(
-                    &plan.wanted,
-                    &rows.map,
-                    &event.before_columns,
-                    &event.rows[before.clone()],
-                    &mut before_values,
-                )
-                .map_err(broken)?;
+                let columns = &event.before_columns;
+                collect(&plan.wanted, &rows.map, columns, image(&before), &mut before_values).map_err(broken)?;
             }
             if event.kind != RowsKind::Delete {
-                collect(&plan.wanted, &rows.map, &event.after_columns, &event.rows[after.clone()], &mut after_values)
-                    .map_err(broken)?;
+                let columns = &event.after_columns;
+                collect(&plan.wanted, &rows.map, columns, image(&after), &mut after_values).map_err(broken)?;
             }
             let first_hash = set.hashes.len() as u32;
             let mut wild = plan.table.order_by_table.is_some();

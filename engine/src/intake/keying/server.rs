@@ -108,9 +108,10 @@ impl Keying {
             KeyClass::Text(key) => part.varying && key.pad != Pad::Counts,
             _ => part.varying,
         };
-        match cut || rule.parts.iter().any(fills) {
-            true => Some(self.hash_present(rule, SECOND, &rule.parts, values)),
-            false => Some(Hashed::Hash(first)),
+        if cut || rule.parts.iter().any(fills) {
+            Some(self.hash_present(rule, SECOND, &rule.parts, values))
+        } else {
+            Some(Hashed::Hash(first))
         }
     }
 

@@ -99,11 +99,8 @@ impl Edit {
                 (drop_key(table, name) || *if_exists || is_made).then_some(())?;
             }
             Clause::DropForeignKey { name } => drop_foreign_key(table, name),
-            Clause::DropConstraint { name } => {
-                if !drop_key(table, name) {
-                    table.foreign_keys.retain(|key| !named(key.name.as_deref(), name));
-                }
-            }
+            Clause::DropConstraint { name } if drop_key(table, name) => {}
+            Clause::DropConstraint { name } => table.foreign_keys.retain(|key| !named(key.name.as_deref(), name)),
             Clause::RenameKey { from, to } => {
                 let keys = table.unique_keys.iter_mut().chain(&mut table.other_keys);
                 keys.filter(|key| named(key.name.as_deref(), from)).for_each(|key| key.name = Some(to.clone()));

@@ -197,6 +197,20 @@ pub fn page(report: &SimulateReport) -> String {
     let mut body = String::from(
         "<header><h1>How fast replicas would be</h1><p>A simulation; what it rests on is below.</p></header>",
     );
+    heading(&mut body, report);
+    body.push_str("<section><h2>Speedup by number of workers</h2>");
+    plots(&mut body, report);
+    body.push_str("</section><section><h2>Transactions a second</h2>");
+    rates(&mut body, report);
+    body.push_str("</section><section><h2>Where the workers' time goes</h2>");
+    shares(&mut body, report);
+    body.push_str("</section><section><h2>Assumptions</h2>");
+    assumptions(&mut body, report);
+    document("Replica simulation", &body)
+}
+
+/// The best of all, in large; what to know before the figures.
+fn heading(body: &mut String, report: &SimulateReport) {
     let recommended = |policy: &PolicyReport| {
         let run = policy.runs.iter().find(|run| Some(run.workers) == policy.recommended_workers);
         run.map(|run| (policy.policy.clone(), run.workers, run.speedup))
@@ -204,7 +218,7 @@ pub fn page(report: &SimulateReport) -> String {
     // Of equals the first: policies come in the order in which people choose.
     let best = report.policies.iter().filter_map(recommended).rev().max_by(|a, b| a.2.total_cmp(&b.2));
     tiles(
-        &mut body,
+        body,
         &[
             ("transactions", thousands(report.transactions)),
             ("rows", thousands(report.rows)),
@@ -218,9 +232,9 @@ pub fn page(report: &SimulateReport) -> String {
     for note in truncated.iter().chain(&report.notes) {
         let _ = write!(body, "<article><p>{}</p></article>", escape(note));
     }
-    body.push_str("<section><h2>Speedup by number of workers</h2>");
-    plots(&mut body, report);
-    body.push_str("</section><section><h2>Transactions a second</h2>");
+}
+
+fn rates(body: &mut String, report: &SimulateReport) {
     let mut heads = vec![String::new()];
     heads.extend(report.workers.iter().map(ToString::to_string));
     heads.push("worth it".to_owned());
@@ -235,8 +249,11 @@ pub fn page(report: &SimulateReport) -> String {
             row
         })
         .collect();
-    grid(&mut body, &heads, &rows, 1);
-    body.push_str("</section><section><h2>Where the workers' time goes</h2>");
+    grid(body, &heads, &rows, 1);
+}
+
+/// At the recommended number of workers.
+fn shares(body: &mut String, report: &SimulateReport) {
     let rows: Vec<Vec<String>> = report
         .policies
         .iter()
@@ -256,7 +273,7 @@ pub fn page(report: &SimulateReport) -> String {
         })
         .collect();
     grid(
-        &mut body,
+        body,
         &[
             "at the recommended number",
             "workers",
@@ -271,7 +288,10 @@ pub fn page(report: &SimulateReport) -> String {
         &rows,
         1,
     );
-    body.push_str("</section><section><h2>Assumptions</h2><ul>");
+}
+
+fn assumptions(body: &mut String, report: &SimulateReport) {
+    body.push_str("<ul>");
     for assumption in &report.assumptions {
         let _ = write!(body, "<li>{}</li>", escape(assumption));
     }
@@ -287,7 +307,6 @@ pub fn page(report: &SimulateReport) -> String {
         }
         body.push_str("</ul></section>");
     }
-    document("Replica simulation", &body)
 }
 
 /// Lines that one plot can show.

@@ -4,8 +4,8 @@
 
 use sim::replica::{Applied, Costs, Model, Prepared, Tags, Trace};
 
+use super::measured::{Measured, SESSIONS};
 use super::server::ROWS_EACH;
-use super::{Measured, SESSIONS};
 
 /// Transactions of the simulated loop that is compared with the measured one.
 const SIMULATED: usize = 600;

@@ -8,8 +8,8 @@ use anyhow::{Context, Result, bail};
 use engine::schedule::{CommitOrder, Grouping};
 use wire::{ConnectOptions, Connection};
 
+use super::measured::{Measured, in_turns};
 use super::rows::{Choice, Shape, Stream};
-use super::{Measured, in_turns};
 use crate::report::summary;
 use apply::mysql::progress::{SCHEMA, TABLES};
 use apply::mysql::{Logged, MySqlTarget};

@@ -6,7 +6,7 @@
 use binlog::encode::{self, FormatSpec, Head, RowsSpec, StatusVarsBuilder, TableMapSpec};
 use binlog::{Bitmap, Checksum, Column, ColumnKind, Flavour, KeyPart, MAGIC, MySqlGtid, RowsEvent, RowsKind};
 
-use super::{ROWS, SCHEMA};
+use super::measured::{ROWS, SCHEMA};
 
 /// The largest row that is measured, in bytes: larger ones do not stay in their page.
 const IMAGE_BYTES_MAX: usize = 4000;

@@ -10,8 +10,8 @@ use binlog::encode::Head;
 use binlog::{Checksum, Flavour};
 use wire::Connection;
 
+use super::measured::{Measured, SCHEMA, SESSIONS, in_turns, middle, us};
 use super::rows::{Choice, Shape, Stream};
-use super::{Measured, SCHEMA, SESSIONS, middle, us};
 use apply::mysql::MySqlTarget;
 
 /// Transactions of one loop, and rows of the larger ones.
@@ -106,7 +106,7 @@ pub fn measure(target: &MySqlTarget, shape: Shape, measured: &mut Measured) -> R
         (0..LOOP).try_for_each(|_| first.connection.rows("DO 0").map(|_| ()))?;
         Ok(us(began) / f64::from(LOOP))
     })?;
-    let found = super::in_turns(5, |which| match (which, sessions.as_mut_slice()) {
+    let found = in_turns(5, |which| match (which, sessions.as_mut_slice()) {
         (0, [first, ..]) => first.apply(LOOP, 1),
         (1, [first, ..]) => first.apply(LOOP / 4, ROWS_EACH),
         (2, [first, ..]) => {

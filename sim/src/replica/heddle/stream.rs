@@ -70,7 +70,7 @@ impl<'a> Stream<'a> {
         let Body::Items(items) = &mut transaction.body else { return };
         items.clear();
         self.items.add_rows(items, trace, begins.uses as usize..ends.uses as usize);
-        self.items.add_statements(items, applied.shape);
+        add_statements(items, applied.shape);
     }
 }
 
@@ -165,28 +165,28 @@ impl Items {
             items.extend(self.rows.entry(schema).or_insert_with(|| rows_item(schema)).clone().map(Item::Rows));
         }
     }
+}
 
-    fn add_statements(&self, items: &mut Vec<Item>, shape: Shape) {
-        let has_more = items.is_empty() && !shape.has(Shape::EMPTY);
-        let wanted = |kind: Shape| if kind == Shape::OTHER { has_more } else { shape.has(kind) };
-        for (_, text) in STATEMENTS.into_iter().filter(|&(kind, _)| wanted(kind)) {
-            items.push(Item::Statement(Box::new(StatementItem {
-                query: Query {
-                    thread_id: 0,
-                    exec_time: 0,
-                    error_code: 0,
-                    schema: Bytes::new(),
-                    status_vars: Bytes::new(),
-                    sql: Bytes::from_static(text.as_bytes()),
-                    vars: binlog::StatusVars::default(),
-                },
-                timestamp: 0,
-                suppress_use: true,
-                context: Vec::new(),
-                class: sql::classify(text.as_bytes(), "", SqlMode::default()),
-                file: None,
-            })));
-        }
+fn add_statements(items: &mut Vec<Item>, shape: Shape) {
+    let has_more = items.is_empty() && !shape.has(Shape::EMPTY);
+    let wanted = |kind: Shape| if kind == Shape::OTHER { has_more } else { shape.has(kind) };
+    for (_, text) in STATEMENTS.into_iter().filter(|&(kind, _)| wanted(kind)) {
+        items.push(Item::Statement(Box::new(StatementItem {
+            query: Query {
+                thread_id: 0,
+                exec_time: 0,
+                error_code: 0,
+                schema: Bytes::new(),
+                status_vars: Bytes::new(),
+                sql: Bytes::from_static(text.as_bytes()),
+                vars: binlog::StatusVars::default(),
+            },
+            timestamp: 0,
+            suppress_use: true,
+            context: Vec::new(),
+            class: sql::classify(text.as_bytes(), "", SqlMode::default()),
+            file: None,
+        })));
     }
 }
 

@@ -106,7 +106,7 @@ impl Encoder {
     /// Appends the batches as one statement: the tables, then the rows, of which the last event ends it.
     pub fn encode_statement(&self, batches: &[Batch<'_>], out: &mut Vec<u8>) -> Result<(), Failure> {
         let mut maps: Vec<&Arc<TableMap>> = Vec::with_capacity(batches.len());
-        for batch in batches.iter() {
+        for batch in batches {
             if maps.iter().any(|map| same_table(map, batch.map)) {
                 continue;
             }

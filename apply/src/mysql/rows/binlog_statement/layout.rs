@@ -50,14 +50,14 @@ impl Dialect {
 
     pub fn rows_kind(self, batch: &Batch<'_>) -> Result<Kind, Failure> {
         if batch.partial_json {
-            return match self.mariadb {
-                false => Ok(Kind::PARTIAL_UPDATE_ROWS),
-                true => Err(Failure::new(
-                    FailureKind::Refused,
-                    "a partial JSON update (binlog_row_value_options=PARTIAL_JSON) can not be applied to MariaDB",
-                )
-                .remedy("set binlog_row_value_options='' on the source")),
-            };
+            if self.mariadb {
+                let message =
+                    "a partial JSON update (binlog_row_value_options=PARTIAL_JSON) can not be applied to MariaDB";
+                return Err(
+                    Failure::new(FailureKind::Refused, message).remedy("set binlog_row_value_options='' on the source")
+                );
+            }
+            return Ok(Kind::PARTIAL_UPDATE_ROWS);
         }
         Ok(match (self.mariadb, batch.kind) {
             (false, RowsKind::Write) => Kind::WRITE_ROWS,
