@@ -37,7 +37,6 @@ impl Workers {
         reason = "the scheduler was told how many workers there are: another number is a bug in it"
     )]
     fn slot(&mut self, worker: Worker) -> &mut Slot {
-        #[expect(clippy::panic, reason = "the scheduler was told of these workers")]
         let Some(slot) = self.0.get_mut(worker) else { panic!("there is no worker {worker}") };
         slot
     }
