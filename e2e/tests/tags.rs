@@ -231,7 +231,7 @@ impl Described {
             is_referenced: referenced.as_deref() != Some("0"),
             transactional: true,
             works_out: false,
-            alone: None,
+            barrier: None,
             timed: Vec::new(),
             lookup_columns: None,
             order_by_table: (!identified).then_some(TableOrderCause::NoUniqueKey),

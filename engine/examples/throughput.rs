@@ -65,7 +65,7 @@ fn catalogue() -> OneTable {
         is_referenced: false,
         transactional: true,
         works_out: false,
-        alone: None,
+        barrier: None,
         timed: Vec::new(),
         lookup_columns: None,
         order_by_table: None,

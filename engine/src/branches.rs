@@ -3,10 +3,10 @@
 //! To prepare a branch and to end it are commits of their own, which share nothing with others. When a replica is behind, the end is in the log
 //! already. Until then nobody else can have touched the branch's rows: the source held their locks. So they are as well changed where the branch
 //! ends, like those of any other transaction, and the transaction that prepared it changes nothing. In between the target keeps the rows beside
-//! its progress ([`Branch::Kept`]): who comes to a stop there prepares the branch after all.
+//! its progress ([`Branch::Deferred`]): who comes to a stop there prepares the branch after all.
 //!
-//! The hazards: an end that is not in the log yet (the branch must be prepared where it was, for whoever ends it); a definition, or anything
-//! else that runs alone, between the two (its locks were not those of rows); rows that no key finds, or that can not be rolled back.
+//! The hazards: an end that is not in the log yet (the branch must be prepared where it was, for whoever ends it); a DDL, or any
+//! other barrier, between the two (its locks were not those of rows); rows that no key finds, or that can not be rolled back.
 //!
 //! Reads no log and applies nothing.
 
@@ -14,7 +14,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use crate::sql::{Class, Xid};
-use crate::transaction::{BarrierCause, Body, Item, RowsItem, Transaction, WriteSet};
+use crate::transaction::{BarrierCause, Body, Branch, DeferredBranch, Item, RowsItem, Transaction, WriteSet};
 
 /// How far an end is looked for.
 const TRANSACTIONS_MAX: usize = 500;
@@ -22,39 +22,22 @@ const BYTES_MAX: u64 = 1 << 20;
 /// Larger branches are prepared.
 const BRANCH_BYTES_MAX: u64 = 64 << 10;
 
-/// What a transaction is to a branch that is not prepared on the target.
-#[derive(Clone, Debug)]
-pub enum Branch {
-    /// On the source it prepared the branch.
-    Kept(Arc<Kept>),
-    /// It ends the branch; its rows are the branch's, if it commits.
-    Ended(Xid),
-}
-
-/// What there is to prepare if the end does not come.
-#[derive(Debug)]
-pub struct Kept {
-    pub xid: Xid,
-    pub server_id: u32,
-    pub rows: Vec<RowsItem>,
-}
-
 /// What becomes of branches by consecutive transactions that are applied together.
 #[derive(Debug, Default)]
 pub struct Net {
-    pub kept: Vec<Arc<Kept>>,
+    pub deferred: Vec<Arc<DeferredBranch>>,
     pub ended: Vec<Xid>,
 }
 
 impl Net {
-    /// Ends of branches that were kept before go first: the same name may be used again.
+    /// Ends of branches that were deferred before go first: the same name may be used again.
     pub fn of<'a>(transactions: impl IntoIterator<Item = &'a Transaction>) -> Self {
         let mut net = Self::default();
         for branch in transactions.into_iter().filter_map(|transaction| transaction.branch.as_deref()) {
             match branch {
-                Branch::Kept(kept) => net.kept.push(Arc::clone(kept)),
-                Branch::Ended(xid) => match net.kept.iter().position(|kept| kept.xid == *xid) {
-                    Some(at) => drop(net.kept.remove(at)),
+                Branch::Deferred(deferred) => net.deferred.push(Arc::clone(deferred)),
+                Branch::Ended(xid) => match net.deferred.iter().position(|deferred| deferred.xid == *xid) {
+                    Some(at) => drop(net.deferred.remove(at)),
                     None => net.ended.push(xid.clone()),
                 },
             }
@@ -81,6 +64,15 @@ pub enum First {
     Waits,
 }
 
+/// What is known of the log behind the transactions that are held.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Rest {
+    /// More is read.
+    Comes,
+    /// Nothing further can be read now.
+    NotYet,
+}
+
 impl<T> Default for Lookahead<T> {
     fn default() -> Self {
         Self { queue: VecDeque::new(), bytes: 0 }
@@ -97,10 +89,10 @@ impl<T> Lookahead<T> {
         self.queue.push_back((transaction, with));
     }
 
-    /// `no_more`: nothing further can be read now. `None`: there is none.
-    pub fn first(&self, no_more: bool) -> Option<First> {
+    /// `None`: there is none.
+    pub fn first(&self, rest: Rest) -> Option<First> {
         let (first, _) = self.queue.front()?;
-        let Some(xid) = keepable(first) else { return Some(First::Passes) };
+        let Some(xid) = deferrable(first) else { return Some(First::Passes) };
         for (at, (transaction, _)) in self.queue.iter().enumerate().skip(1) {
             // Where it is read again is known when it has come.
             if let Body::Spilled { .. } = transaction.body {
@@ -119,13 +111,13 @@ impl<T> Lookahead<T> {
             }
         }
         let is_full = self.queue.len() >= TRANSACTIONS_MAX || self.bytes >= BYTES_MAX;
-        Some(if no_more || is_full { First::Passes } else { First::Waits })
+        Some(if rest == Rest::NotYet || is_full { First::Passes } else { First::Waits })
     }
 
-    /// The transaction that comes next, and the branch that it prepares, if that can be kept.
+    /// The transaction that comes next, and the branch that it prepares, if that can be deferred.
     pub fn branch(&self) -> Option<(&Transaction, &Xid)> {
         let (first, _) = self.queue.front()?;
-        keepable(first).map(|xid| (first, xid))
+        deferrable(first).map(|xid| (first, xid))
     }
 
     pub fn pop(&mut self) -> Option<(Transaction, T)> {
@@ -136,7 +128,7 @@ impl<T> Lookahead<T> {
 
     /// Has the transaction that ends the branch at `at` change the first one's rows, if `may` agrees, who is shown it with these rows (and may
     /// key it).
-    pub fn keep<E>(&mut self, at: usize, may: impl FnOnce(&mut Transaction) -> Result<bool, E>) -> Result<(), E> {
+    pub fn defer<E>(&mut self, at: usize, may: impl FnOnce(&mut Transaction) -> Result<bool, E>) -> Result<(), E> {
         let Some((first, xid)) = self.branch() else { return Ok(()) };
         let (server_id, bytes, xid) = (first.server_id, first.bytes, xid.clone());
         let rows = |item: &Item| if let Item::Rows(rows) = item { Some(rows.clone()) } else { None };
@@ -163,14 +155,14 @@ impl<T> Lookahead<T> {
         if let Some((first, _)) = self.queue.front_mut() {
             first.body = Body::Items(Vec::new());
             first.barrier = None;
-            first.branch = Some(Box::new(Branch::Kept(Arc::new(Kept { xid, server_id, rows }))));
+            first.branch = Some(Box::new(Branch::Deferred(Arc::new(DeferredBranch { xid, server_id, rows }))));
         }
         Ok(())
     }
 }
 
 /// The branch that the transaction prepares, if it is of few rows and nothing else.
-fn keepable(transaction: &Transaction) -> Option<&Xid> {
+fn deferrable(transaction: &Transaction) -> Option<&Xid> {
     if transaction.barrier != Some(BarrierCause::Xa) || transaction.bytes > BRANCH_BYTES_MAX {
         return None;
     }
@@ -224,11 +216,11 @@ mod tests {
     fn pass(log: &Log, no_more: bool, agrees: bool) -> Vec<Transaction> {
         let mut lookahead = ahead(log);
         let mut passed = Vec::new();
-        while let Some(first) = lookahead.first(no_more) {
+        while let Some(first) = lookahead.first(if no_more { Rest::NotYet } else { Rest::Comes }) {
             match first {
                 First::Waits => break,
                 First::Passes => {}
-                First::EndsAt(at) => lookahead.keep(at, |_| Ok::<_, ()>(agrees)).unwrap(),
+                First::EndsAt(at) => lookahead.defer(at, |_| Ok::<_, ()>(agrees)).unwrap(),
             }
             passed.push(lookahead.pop().unwrap().0);
         }
@@ -241,7 +233,7 @@ mod tests {
         let shown = |transaction: &Transaction| {
             let rows = transaction.items().iter().filter(|item| matches!(item, Item::Rows(_))).count();
             let is = match (transaction.branch.as_deref(), transaction.barrier) {
-                (Some(Branch::Kept(_)), None) => "kept",
+                (Some(Branch::Deferred(_)), None) => "kept",
                 (Some(Branch::Ended(_)), None) => "ended",
                 (None, None) => "rows",
                 (None, Some(BarrierCause::Xa)) => "xa",
@@ -307,7 +299,7 @@ mod tests {
         for transaction in log.assemble().unwrap().into_iter().take(TRANSACTIONS_MAX) {
             lookahead.push(transaction, ());
         }
-        assert_eq!(lookahead.first(false), Some(First::Passes));
+        assert_eq!(lookahead.first(Rest::Comes), Some(First::Passes));
     }
 
     #[test]
@@ -320,7 +312,7 @@ mod tests {
         let transactions = pass(&log, true, true);
         let net = |range: std::ops::Range<usize>| {
             let net = Net::of(&transactions[range]);
-            (net.kept.len(), net.ended.len())
+            (net.deferred.len(), net.ended.len())
         };
         assert_eq!([net(0..2), net(0..3), net(1..2), net(1..5), net(2..3)], [(0, 0), (1, 0), (0, 1), (1, 1), (1, 0)]);
     }

@@ -91,7 +91,7 @@ impl TestTable {
             is_referenced: false,
             transactional: true,
             works_out: false,
-            alone: None,
+            barrier: None,
             timed: Vec::new(),
             lookup_columns: None,
             order_by_table,

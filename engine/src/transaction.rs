@@ -7,10 +7,9 @@ use binlog::{Query, RowsEvent, TableMap};
 use smallvec::SmallVec;
 
 use crate::Seq;
-use crate::branches::Branch;
 use crate::row_session::RowSession;
 use crate::schema::{Table, TableId};
-use crate::sql::{self, Class, DmlKind};
+use crate::sql::{self, Class, DmlKind, Xid};
 use crate::tags::ServerSet;
 use binlog::LogPosition;
 use binlog::gtids::Gtid;
@@ -92,7 +91,7 @@ impl Transaction {
     }
 
     /// A barrier of statements that only change rows, and can be rolled back: others may follow it in the same target transaction, in the log's
-    /// order, and no definition is another after it.
+    /// order, and it changes no table definition.
     pub fn takes_others(&self) -> bool {
         self.barrier == Some(BarrierCause::Statement) && self.rolls_back && self.only_changes
     }
@@ -109,6 +108,23 @@ impl Transaction {
             None => format!("{} (ends {})", self.start, self.end),
         }
     }
+}
+
+/// What a transaction is to an XA branch that is not prepared on the target; see [`crate::branches`].
+#[derive(Clone, Debug)]
+pub enum Branch {
+    /// On the source it prepared the branch.
+    Deferred(Arc<DeferredBranch>),
+    /// It ends the branch; its rows are the branch's, if it commits.
+    Ended(Xid),
+}
+
+/// What there is to prepare if the end does not come.
+#[derive(Debug)]
+pub struct DeferredBranch {
+    pub xid: Xid,
+    pub server_id: u32,
+    pub rows: Vec<RowsItem>,
 }
 
 /// One change of a transaction, in the order of the source.

@@ -6,10 +6,10 @@
 
 use crate::error::{Error, IoContext, Result};
 use crate::fs::{Fs, ReadFile, read_full};
+use crate::log_state::SegmentInfo;
 use crate::place::open_read;
 use crate::relay_cursor::{parse, read_header};
 use crate::segment::{self, Cursor, HEAD_LEN, Head, Kind, Name, Step};
-use crate::shared::SegmentInfo;
 use crate::stream::Stream;
 use binlog::LogPosition;
 use binlog::{Event, FormatDescription};

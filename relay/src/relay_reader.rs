@@ -1,9 +1,9 @@
 //! Reads the relay log while its writer appends, never past what it has published.
 
 use crate::error::{Error, Result};
+use crate::log_state::{LogState, Published};
 use crate::reader::{Located, LogReader, Read, Start};
 use crate::relay_cursor::{RelayCursor, RelayStep};
-use crate::shared::{Inner, Published};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 ///
 /// It keeps the segment that it reads, and all after it, from being purged: drop it when it is no longer needed.
 pub struct RelayReader {
-    inner: Arc<Inner>,
+    inner: Arc<LogState>,
     number: u64,
     cursor: Option<RelayCursor>,
     /// The published position as it was last looked at: looked at again only when all before it is read.
@@ -29,7 +29,7 @@ pub struct RelayReader {
 }
 
 impl RelayReader {
-    pub(crate) fn new(inner: Arc<Inner>, start: Start) -> Result<Self> {
+    pub(crate) fn new(inner: Arc<LogState>, start: Start) -> Result<Self> {
         // Pinned at 0 first: nothing may be purged between choosing the segment and saying so.
         let pin = inner.register(0);
         let number = inner.segment_for(&start)?;

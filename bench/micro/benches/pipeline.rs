@@ -43,7 +43,7 @@ fn measure(criterion: &mut Criterion, name: &str, log: Vec<u8>) {
     }
     let groups = schedule(place(keyed()), Grouping::Auto);
     group.bench_function("compact", |bench| {
-        bench.iter(|| groups.iter().map(|group| plan(group, true).free.len()).sum::<usize>());
+        bench.iter(|| groups.iter().map(|group| plan(group, true).independent.len()).sum::<usize>());
     });
     group.bench_function("assemble, key, place, schedule", |bench| bench.iter(|| run(&events)));
     group.finish();

@@ -1,7 +1,7 @@
 //! What becomes of each transaction that was read: skipped, refused, or placed by the policy and handed over.
 
 use engine::Seq;
-use engine::branches::{First, Lookahead};
+use engine::branches::{First, Lookahead, Rest};
 use engine::failure::{Failure, FailureKind};
 use engine::policy::Policy;
 use engine::redefined::Redefined;
@@ -100,7 +100,7 @@ impl Feeder {
         if !self.looks_ahead() {
             return Ok(());
         }
-        self.pass_on(true)?;
+        self.pass_on(Rest::NotYet)?;
         self.read_on()
     }
 
@@ -139,15 +139,15 @@ impl Feeder {
         match &mut self.lookahead {
             Some(lookahead) if is_of_xa || !lookahead.is_empty() => {
                 lookahead.push(read.transaction, read.last);
-                self.pass_on(false)
+                self.pass_on(Rest::Comes)
             }
             _ => self.transaction(read),
         }
     }
 
-    fn pass_on(&mut self, no_more: bool) -> Result<(), Ended> {
+    fn pass_on(&mut self, rest: Rest) -> Result<(), Ended> {
         while let Some(ahead) = self.lookahead.as_ref() {
-            match ahead.first(no_more) {
+            match ahead.first(rest) {
                 None | Some(First::Waits) => break,
                 Some(First::Passes) => {}
                 Some(First::EndsAt(at)) => self.defer_branch(at)?,
@@ -168,7 +168,7 @@ impl Feeder {
             return Ok(());
         }
         let Self { lookahead: Some(lookahead), intake, .. } = self else { return Ok(()) };
-        lookahead.keep(at, |end| {
+        lookahead.defer(at, |end| {
             intake.key(end)?;
             Ok(end.items().iter().all(is_found_by_key))
         })
@@ -245,5 +245,5 @@ fn is_found_by_key(item: &Item) -> bool {
     let Item::Rows(rows) = item else { return false };
     rows.table
         .as_ref()
-        .is_some_and(|table| table.is_keyed() && table.transactional && table.alone.is_none() && !table.works_out)
+        .is_some_and(|table| table.is_keyed() && table.transactional && table.barrier.is_none() && !table.works_out)
 }

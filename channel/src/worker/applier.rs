@@ -66,9 +66,9 @@ impl Applier {
     /// Sends the group off if it is one statement, without waiting for the answer. False: nothing was sent.
     pub fn send(&mut self, group: &Group) -> Result<bool, Failure> {
         let Some(first) = group.transactions.first() else { return Ok(false) };
-        let Plan { free, held } = self.plan(group);
+        let Plan { independent, deferred } = self.plan(group);
         let range = self.range(group);
-        self.session.send(first, &[free, held].concat(), range)
+        self.session.send(first, &[independent, deferred].concat(), range)
     }
 
     pub fn commit(&mut self, group: &Group, first: &Transaction, batches: &[Batch<'_>]) -> Result<Commit, Failure> {
@@ -117,7 +117,7 @@ impl Applier {
 
     /// `groups`: its transactions one by one.
     fn singles<'a>(&self, group: &'a Group, groups: &'a [Group]) -> Vec<Single<'a>> {
-        let rows = |single: &'a Group| if single.is_barrier() { Vec::new() } else { plan(single, false).free };
+        let rows = |single: &'a Group| if single.is_barrier() { Vec::new() } else { plan(single, false).independent };
         let one = |(single, transaction): (&'a Group, &'a Arc<Transaction>)| Single {
             transaction,
             batches: rows(single),

@@ -39,7 +39,7 @@ fn piece_commits(applier: &mut Applier, of: &Group) -> Result<bool, Failure> {
 fn piece(applier: &mut Applier, piece: &Group) -> Result<(), Failure> {
     let Some(first) = piece.transactions.first() else { return Ok(()) };
     let plan = plan(piece, false);
-    match applier.commit(piece, first, &plan.free)? {
+    match applier.commit(piece, first, &plan.independent)? {
         Commit::Durable => Ok(()),
         Commit::Ordered => applier.session.wait_durable(),
     }
@@ -83,7 +83,7 @@ fn name_the_row(applier: &mut Applier, single: &Group, failure: Failure) -> (Fai
     let Some(transaction) = single.transactions.first() else { return (failure, false) };
     let mut place = transaction.place();
     let mut repeats = false;
-    'search: for batch in &plan(single, false).free {
+    'search: for batch in &plan(single, false).independent {
         for row in &batch.rows {
             let one = batch.with_row(*row);
             if let Err(same) = applier.session.apply(transaction, std::slice::from_ref(&one)) {

@@ -198,7 +198,7 @@ impl WorkerTask {
         if self.applier.commits_each(group) {
             return self.applier.each(group, committed_to).map(Some);
         }
-        let Plan { free: independent, held: mut deferred } = self.applier.plan(group);
+        let Plan { independent, mut deferred } = self.applier.plan(group);
         // Granted, and nobody waits to hear that all is applied: everything goes with the commit.
         let at_once = run.granted && run.signals == Signals::Commit;
         if run.granted {

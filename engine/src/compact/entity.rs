@@ -4,8 +4,8 @@ use binlog::RowsKind;
 use foldhash::fast::FixedState;
 use hashbrown::{HashMap, HashSet};
 
+use super::batch::{Batch, Change, Images, Plan, batch_like};
 use super::identity::same_key;
-use super::{Batch, Change, Images, Plan, batch_like};
 
 /// The life of one key in the group.
 struct Entity<'a> {
@@ -15,7 +15,7 @@ struct Entity<'a> {
     now: Option<Side<'a>>,
     /// The last row that was deleted, to check and undo what came and went inside the group.
     last_deleted: Option<Side<'a>>,
-    held: bool,
+    deferred: bool,
 }
 
 /// One image with the hashes of its unique keys: in the change's hashes, every other from `offset`.
@@ -69,7 +69,7 @@ impl<'c, 'a> Entities<'c, 'a> {
         for change in changes {
             entities.add(change)?;
         }
-        entities.spread_held();
+        entities.spread_deferral();
         entities.find_shared();
         let may_replace = replaces || !entities.entities.iter().any(|entity| entities.is_replaced(entity));
         (may_replace && entities.passing_rows_are_alone() && entities.every_value_shows()).then_some(entities)
@@ -125,7 +125,7 @@ impl<'c, 'a> Entities<'c, 'a> {
     fn insert(&mut self, change: &Change<'a>, after: Side<'a>) -> Option<()> {
         let index = match self.find(change, &after)? {
             None => {
-                let entity = Entity { before: None, now: Some(after), last_deleted: None, held: change.held };
+                let entity = Entity { before: None, now: Some(after), last_deleted: None, deferred: change.deferred };
                 self.create(&after, entity)
             }
             Some(index) => {
@@ -134,7 +134,7 @@ impl<'c, 'a> Entities<'c, 'a> {
                     return None; // a duplicate: let the target say so
                 }
                 entity.now = Some(after);
-                entity.held |= change.held;
+                entity.deferred |= change.deferred;
                 index
             }
         };
@@ -145,14 +145,15 @@ impl<'c, 'a> Entities<'c, 'a> {
     fn delete(&mut self, change: &Change<'a>, before: Side<'a>) -> Option<()> {
         let index = match self.find(change, &before)? {
             None => {
-                let entity = Entity { before: Some(before), now: None, last_deleted: Some(before), held: change.held };
+                let entity =
+                    Entity { before: Some(before), now: None, last_deleted: Some(before), deferred: change.deferred };
                 self.create(&before, entity)
             }
             Some(index) => {
                 let entity = self.entities.get_mut(index)?;
                 entity.now?; // deleted twice: let the target say so
                 entity.last_deleted = entity.now.take();
-                entity.held |= change.held;
+                entity.deferred |= change.deferred;
                 index
             }
         };
@@ -163,14 +164,15 @@ impl<'c, 'a> Entities<'c, 'a> {
     fn update(&mut self, change: &Change<'a>, before: Side<'a>, after: Side<'a>) -> Option<()> {
         let index = match self.find(change, &before)? {
             None => {
-                let entity = Entity { before: Some(before), now: Some(after), last_deleted: None, held: change.held };
+                let entity =
+                    Entity { before: Some(before), now: Some(after), last_deleted: None, deferred: change.deferred };
                 self.create(&before, entity)
             }
             Some(index) => {
                 let entity = self.entities.get_mut(index)?;
                 entity.now?;
                 entity.now = Some(after);
-                entity.held |= change.held;
+                entity.deferred |= change.deferred;
                 index
             }
         };
@@ -181,19 +183,19 @@ impl<'c, 'a> Entities<'c, 'a> {
 
     /// A row that shares a unique value with a row that has to wait, waits too: otherwise its insert could come
     /// before the delete that frees the value.
-    fn spread_held(&mut self) {
-        if self.touched.is_empty() || !self.entities.iter().any(|entity| entity.held) {
+    fn spread_deferral(&mut self) {
+        if self.touched.is_empty() || !self.entities.iter().any(|entity| entity.deferred) {
             return;
         }
-        let mut held_hashes: HashSet<u64, FixedState> = HashSet::default();
+        let mut deferred_hashes: HashSet<u64, FixedState> = HashSet::default();
         loop {
             let mut grown = false;
             for &(index, hash) in &self.touched {
                 let Some(entity) = self.entities.get_mut(index) else { continue };
-                if entity.held {
-                    grown |= held_hashes.insert(hash);
-                } else if held_hashes.contains(&hash) {
-                    entity.held = true;
+                if entity.deferred {
+                    grown |= deferred_hashes.insert(hash);
+                } else if deferred_hashes.contains(&hash) {
+                    entity.deferred = true;
                     grown = true;
                 }
             }
@@ -249,13 +251,13 @@ impl<'c, 'a> Entities<'c, 'a> {
     /// Appends the net changes: deletes, updates, passing rows, inserts.
     pub fn emit(self, plan: &mut Plan<'a>) {
         let Some(model) = self.changes.first() else { return };
-        for held in [false, true] {
+        for deferred in [false, true] {
             let mut deletes = Net::new(model, self.changes, RowsKind::Delete);
             let mut updates = Net::new(model, self.changes, RowsKind::Update);
             let mut passing_inserts = Net::new(model, self.changes, RowsKind::Write);
             let mut passing_deletes = Net::new(model, self.changes, RowsKind::Delete);
             let mut inserts = Net::new(model, self.changes, RowsKind::Write);
-            for entity in self.entities.iter().filter(|entity| entity.held == held) {
+            for entity in self.entities.iter().filter(|entity| entity.deferred == deferred) {
                 match (entity.before, entity.now) {
                     (Some(before), Some(now)) if self.is_replaced(entity) => {
                         deletes.push(before.image, &[]);
@@ -272,7 +274,7 @@ impl<'c, 'a> Entities<'c, 'a> {
                     }
                 }
             }
-            let batches = if held { &mut plan.held } else { &mut plan.free };
+            let batches = if deferred { &mut plan.deferred } else { &mut plan.independent };
             for net in [deletes, updates, passing_inserts, passing_deletes, inserts] {
                 batches.extend(net.into_batch());
             }

@@ -14,95 +14,30 @@
 //! Never changes what a reader can see after the group's commit, and never hides a divergence that applying the
 //! transactions one by one would have shown.
 
+mod batch;
 mod entity;
 mod identity;
 mod scan;
 #[cfg(test)]
 mod tests;
 
+pub use batch::{Batch, Images, Plan};
+
 use std::sync::Arc;
 
-use binlog::{Bitmap, RowsKind, TableMap};
+use binlog::{Bitmap, RowsKind};
 use foldhash::fast::FixedState;
 use hashbrown::HashMap;
 
 use crate::group::Group;
-use crate::row_session::RowSession;
 use crate::schema::{Table, TableId};
-use crate::transaction::{Item, Row, RowsItem, Transaction, WriteSet};
+use crate::transaction::{Item, Row, RowsItem, Transaction};
+use batch::{Change, STMT_END, batch_like};
 use entity::Entities;
 use scan::Scan;
 
-/// What to apply, in order, first the rows that need not wait for an earlier group's commit.
-#[derive(Debug, Default)]
-pub struct Plan<'a> {
-    pub free: Vec<Batch<'a>>,
-    pub held: Vec<Batch<'a>>,
-}
-
-/// Rows of one table and kind: one rows event, or several when it would be too large.
-#[derive(Clone, Debug)]
-pub struct Batch<'a> {
-    pub map: &'a Arc<TableMap>,
-    pub table: Option<&'a Arc<Table>>,
-    pub kind: RowsKind,
-    pub before_columns: &'a Bitmap,
-    pub after_columns: &'a Bitmap,
-    /// Of full before images, the columns that are enough for the target to find each row.
-    pub lookup_columns: Option<&'a Bitmap>,
-    /// Of the rows event, without STMT_END.
-    pub flags: u16,
-    pub partial_json: bool,
-    /// Seconds since the epoch.
-    pub timestamp: u32,
-    /// Of the rows, if the server needs it.
-    pub session: Option<&'a Arc<RowSession>>,
-    pub rows: Vec<Images<'a>>,
-}
-
-/// The images of one row as in the rows event; empty where the kind has none.
-#[derive(Clone, Copy, Debug)]
-pub struct Images<'a> {
-    pub before: &'a [u8],
-    pub after: &'a [u8],
-}
-
-impl<'a> Batch<'a> {
-    /// Whether the server may change rows of other tables with these, by foreign keys.
-    pub fn may_cascade(&self) -> bool {
-        self.kind != RowsKind::Write && self.table.is_none_or(|table| !table.cascades_to.is_empty())
-    }
-
-    /// The same with a single row.
-    pub fn with_row(&self, row: Images<'a>) -> Batch<'a> {
-        Batch { rows: vec![row], ..self.clone() }
-    }
-
-    /// Whether the target gives the rows the time of the event, or what follows from it.
-    pub fn takes_time(&self) -> bool {
-        self.table.is_some_and(|table| table.takes_time(self.kind, self.after_columns))
-    }
-
-    pub fn bytes(&self) -> usize {
-        self.rows.iter().map(|row| row.before.len() + row.after.len()).sum()
-    }
-}
-
 /// Rows of a transaction that makes up its group, up to which they are merged.
 const ALONE_ROWS_MAX: usize = 2_000;
-
-/// `STMT_END_F` of a rows event: the applier closes its tables there, so it is set anew for each batch.
-const STMT_END: u16 = 1;
-
-/// One row with all that is around it.
-#[derive(Clone, Copy)]
-struct Change<'a> {
-    item: &'a RowsItem,
-    row: &'a Row,
-    set: &'a WriteSet,
-    images: Images<'a>,
-    held: bool,
-}
 
 /// Merges and orders the rows of a group. `merge` off: every transaction's rows in the source's order.
 pub fn plan(group: &Group, merge: bool) -> Plan<'_> {
@@ -203,27 +138,27 @@ fn can_merge(table: &Table, rows: &RowsItem) -> bool {
 }
 
 fn for_each_change<'a>(group: &'a Group, mut visit: impl FnMut(Change<'a>)) {
-    for (transaction, held) in group.transactions.iter().zip(&group.deferred) {
+    for (transaction, deferred) in group.transactions.iter().zip(&group.deferred) {
         for (index, row) in transaction.write_set.rows.iter().enumerate() {
-            if let Some(change) = change(transaction, row, held.row(index)) {
+            if let Some(change) = change(transaction, row, deferred.row(index)) {
                 visit(change);
             }
         }
     }
 }
 
-fn change<'a>(transaction: &'a Transaction, row: &'a Row, held: bool) -> Option<Change<'a>> {
+fn change<'a>(transaction: &'a Transaction, row: &'a Row, deferred: bool) -> Option<Change<'a>> {
     let Item::Rows(item) = transaction.items().get(row.item as usize)? else { return None };
     #[expect(clippy::indexing_slicing, reason = "ranges of this event, from its keying: a row must not be left out")]
     let image = |range: &std::ops::Range<u32>| &item.event.rows[range.start as usize..range.end as usize];
     let images = Images { before: image(&row.before), after: image(&row.after) };
-    Some(Change { item, row, set: &transaction.write_set, images, held })
+    Some(Change { item, row, set: &transaction.write_set, images, deferred })
 }
 
 /// In the source's order; all of them wait if one has to.
 fn emit_ordered<'a>(changes: &[Change<'a>], plan: &mut Plan<'a>) {
-    let any_held = changes.iter().any(|change| change.held);
-    let batches = if any_held { &mut plan.held } else { &mut plan.free };
+    let any_deferred = changes.iter().any(|change| change.deferred);
+    let batches = if any_deferred { &mut plan.deferred } else { &mut plan.independent };
     let mut open: Option<Batch<'a>> = None;
     let mut scan = Scan::default();
     for change in changes {
@@ -253,31 +188,4 @@ fn continues(batch: &Batch<'_>, change: &Change<'_>) -> bool {
         && batch.before_columns == &item.event.before_columns
         && batch.after_columns == &item.event.after_columns
         && (batch.timestamp == item.timestamp || !batch.takes_time())
-}
-
-/// Of the before images of an event, if they have all columns.
-fn lookup_columns(item: &RowsItem) -> Option<&Bitmap> {
-    let event = &item.event;
-    // All images of a group that is merged are full, those that an insert has left behind, too.
-    let before = if event.kind == RowsKind::Write { &event.after_columns } else { &event.before_columns };
-    let lookup = item.table.as_ref()?.lookup_columns.as_ref()?;
-    (before.is_full() && !event.partial_json && lookup.width() == before.width()).then_some(lookup)
-}
-
-/// An empty batch for the table of a change.
-fn batch_like<'a>(change: &Change<'a>, kind: RowsKind) -> Batch<'a> {
-    let event = &change.item.event;
-    Batch {
-        map: &change.item.map,
-        table: change.item.table.as_ref(),
-        kind,
-        before_columns: &event.before_columns,
-        after_columns: &event.after_columns,
-        lookup_columns: if kind == RowsKind::Write { None } else { lookup_columns(change.item) },
-        flags: event.flags & !STMT_END,
-        partial_json: event.partial_json,
-        timestamp: change.item.timestamp,
-        session: change.item.session.as_ref(),
-        rows: Vec::new(),
-    }
 }

@@ -9,7 +9,7 @@ use binlog::RowsKind;
 use foldhash::fast::FixedState;
 use hashbrown::HashSet;
 
-use super::Change;
+use super::batch::Change;
 use crate::schema::TableOrderCause;
 
 /// What the updates of one event have found and made.

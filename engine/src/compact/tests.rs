@@ -36,8 +36,8 @@ fn group(transactions: Vec<Transaction>) -> Group {
 
 fn apply(model: &mut Model, group: &Group, merge: bool) -> Result<(), Refused> {
     let plan = plan(group, merge);
-    assert!(plan.held.is_empty(), "nothing of the group has to wait");
-    plan.free.iter().try_for_each(|batch| model.apply_batch(batch))
+    assert!(plan.deferred.is_empty(), "nothing of the group has to wait");
+    plan.independent.iter().try_for_each(|batch| model.apply_batch(batch))
 }
 
 /// What an op of a generated transaction means depends on the rows that are there: so every op is valid, and
@@ -267,7 +267,7 @@ proptest! {
                     Output::Dispatch { worker, group, run } => {
                         let others = flights.iter().flatten().flat_map(|flight| keys(&flight.group.transactions));
                         let others: HashSet<u64> = others.collect();
-                        for batch in &plan(&group, true).free {
+                        for batch in &plan(&group, true).independent {
                             let free = batch.rows.iter().map(|images| change_of(batch, images));
                             for key in free.flat_map(|change| keys_of_change(batch.table.unwrap(), &change, &group)) {
                                 prop_assert!(run.granted || !others.contains(&key), "a free row meets a group before it");
@@ -289,11 +289,11 @@ proptest! {
             let Some(flight) = &mut flights[worker] else { continue };
             let plan = plan(&flight.group, true);
             if std::mem::replace(&mut flight.free, false) {
-                prop_assert!(!flight.run.granted || plan.held.is_empty());
-                prop_assert_eq!(plan.free.iter().try_for_each(|batch| target.apply_batch(batch)), Ok(()));
+                prop_assert!(!flight.run.granted || plan.deferred.is_empty());
+                prop_assert_eq!(plan.independent.iter().try_for_each(|batch| target.apply_batch(batch)), Ok(()));
             } else if flight.held && (flight.granted || flight.released) {
                 flight.held = false;
-                prop_assert_eq!(plan.held.iter().try_for_each(|batch| target.apply_batch(batch)), Ok(()));
+                prop_assert_eq!(plan.deferred.iter().try_for_each(|batch| target.apply_batch(batch)), Ok(()));
             } else if flight.granted {
                 let id = flight.group.id;
                 flights[worker] = None;
@@ -373,7 +373,7 @@ fn check(table: &TestTable, transactions: &[Vec<RowChange>], expected: &str) {
     let done: Vec<Vec<(usize, RowChange)>> =
         transactions.iter().map(|changes| changes.iter().map(|change| (0, change.clone())).collect()).collect();
     let group = group(keyed(&done, std::slice::from_ref(table)));
-    assert_eq!(shown(&plan(&group, true).free), expected);
+    assert_eq!(shown(&plan(&group, true).independent), expected);
 }
 
 fn row(values: &[i32]) -> Values {
@@ -467,7 +467,7 @@ fn flags_are_not_mixed() {
     }
     let group = group(log.keyed(&[&plain]));
     let plan = plan(&group, true);
-    let flags: Vec<(u16, usize)> = plan.free.iter().map(|batch| (batch.flags, batch.rows.len())).collect();
+    let flags: Vec<(u16, usize)> = plan.independent.iter().map(|batch| (batch.flags, batch.rows.len())).collect();
     assert_eq!(flags, [(0, 1), (RowsEvent::RELAXED_UNIQUE_CHECKS, 1), (0, 1)]);
 }
 
@@ -484,7 +484,7 @@ fn one_minimal_image_keeps_the_order() {
     log.begin().map(&plain).rows_event(&plain, &full, &full, 1, &[delete(row(&[1, 2]))]).xid();
     let group = group(log.keyed(&[&plain]));
     let plan = plan(&group, true);
-    let kinds: Vec<RowsKind> = plan.free.iter().map(|batch| batch.kind).collect();
+    let kinds: Vec<RowsKind> = plan.independent.iter().map(|batch| batch.kind).collect();
     assert_eq!(kinds, [RowsKind::Write, RowsKind::Update, RowsKind::Delete]);
 }
 
@@ -499,7 +499,7 @@ fn rows_are_looked_up_by_their_key() {
     log.transaction(&[(&plain, delete(row(&[3, 1]))), (&plain, delete(row(&[1, 1])))]);
     let full = group(log.keyed(&[&plain]));
     let by_key = |merge| -> Vec<(RowsKind, bool)> {
-        plan(&full, merge).free.iter().map(|batch| (batch.kind, batch.lookup_columns == Some(&key))).collect()
+        plan(&full, merge).independent.iter().map(|batch| (batch.kind, batch.lookup_columns == Some(&key))).collect()
     };
     let (write, update_by_key, delete_by_key) =
         ((RowsKind::Write, false), (RowsKind::Update, true), (RowsKind::Delete, true));
@@ -514,8 +514,8 @@ fn rows_are_looked_up_by_their_key() {
     log.begin().map(&wide).rows_event(&wide, &some, &some, 1, &[change]).xid();
     let partial = group(log.keyed(&[&wide]));
     let plan = plan(&partial, true);
-    assert_eq!(plan.free.len(), 1);
-    assert!(plan.free.iter().all(|batch| batch.lookup_columns.is_none()), "some columns are missing");
+    assert_eq!(plan.independent.len(), 1);
+    assert!(plan.independent.iter().all(|batch| batch.lookup_columns.is_none()), "some columns are missing");
 }
 
 #[test]
@@ -529,7 +529,7 @@ fn tables_with_relations_keep_their_order_among_each_other() {
     log.transaction(&[(&child, delete(row(&[1, 1]))), (&parent, delete(row(&[1, 1])))]);
     let group = group(log.keyed(&[&parent, &child]));
     let plan = plan(&group, true);
-    let order: Vec<(&str, RowsKind)> = plan.free.iter().map(|b| (b.map.table.as_str(), b.kind)).collect();
+    let order: Vec<(&str, RowsKind)> = plan.independent.iter().map(|b| (b.map.table.as_str(), b.kind)).collect();
     assert_eq!(
         order,
         [
@@ -552,8 +552,8 @@ fn held_rows_keep_company() {
     let mut group = group(log.keyed(&[&second]));
     group.deferred = vec![Deferred::Rows(vec![true]), Deferred::Nothing, Deferred::Nothing];
     let plan = plan(&group, true);
-    assert_eq!(shown(&plan.free), "+3,9,0");
-    assert_eq!(shown(&plan.held), "-1,7,0 | +2,7,0");
+    assert_eq!(shown(&plan.independent), "+3,9,0");
+    assert_eq!(shown(&plan.deferred), "-1,7,0 | +2,7,0");
 }
 
 /// Two inserts merged would have one time, of an insert and an update the insert's would be lost.
@@ -572,5 +572,5 @@ fn rows_that_show_the_time_of_their_change_keep_it() {
     let Item::Rows(rows) = &mut items[0] else { panic!("rows") };
     rows.timestamp += 3_600;
     let group = group(transactions);
-    assert_eq!(plan(&group, true).free.iter().map(|batch| batch.rows.len()).collect::<Vec<_>>(), [2, 1]);
+    assert_eq!(plan(&group, true).independent.iter().map(|batch| batch.rows.len()).collect::<Vec<_>>(), [2, 1]);
 }

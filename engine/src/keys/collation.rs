@@ -3,7 +3,7 @@
 //! Every entry was compared with MySQL 9.7 and MariaDB 10.11 by the scripts in `evidence/`. A collation that is not
 //! named here is not known, however much its name looks like one that is.
 
-use super::folds::{GENERAL_CI, SingleByteFold, UCA0900_AI_CI, UCA1400_AI_CI, UNICODE_520_CI, UNICODE_CI};
+use super::folds::{GENERAL_CI, SINGLE_BYTE, UCA0900_AI_CI, UCA1400_AI_CI, UNICODE_520_CI, UNICODE_CI};
 use super::text::{Encoding, Fold, Pad, TextKey};
 
 /// How values of a collation become comparable; `None`: not known. For columns other than CHAR.
@@ -82,11 +82,12 @@ fn unicode(rest: &str) -> Option<(Fold, bool)> {
 
 /// MariaDB's NO PAD collations have the weights of those that they are named after.
 fn single_byte(collation: &str) -> Option<(Fold, bool)> {
-    if let Some(fold) = SingleByteFold::find(collation) {
+    let find = |collation: &str| SINGLE_BYTE.iter().find(|fold| fold.is_of(collation));
+    if let Some(fold) = find(collation) {
         return Some((Fold::SingleByte(fold), true));
     }
     let padded = collation.strip_suffix("_nopad_ci")?;
-    SingleByteFold::find(&format!("{padded}_ci")).map(|fold| (Fold::SingleByte(fold), false))
+    find(&format!("{padded}_ci")).map(|fold| (Fold::SingleByte(fold), false))
 }
 
 fn encoding(charset: &str) -> Option<Encoding> {

@@ -5,7 +5,7 @@
 use super::SqlMode;
 use super::cursor::Cursor;
 use super::lexer::Kind;
-use super::statement::ObjectName;
+use super::names::ObjectName;
 
 /// One ALTER TABLE.
 #[derive(Clone, Debug, PartialEq, Eq)]

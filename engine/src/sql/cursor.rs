@@ -1,7 +1,7 @@
 //! One token of look-ahead over a statement, and the pieces that all statements are made of.
 
 use super::lexer::{Kind, Lexer, Token};
-use super::statement::ObjectName;
+use super::names::ObjectName;
 use super::{Charset, SqlMode};
 
 /// A place in a statement. Copy it to look further ahead.

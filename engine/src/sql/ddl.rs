@@ -5,7 +5,8 @@ use std::ops::Range;
 use super::SqlMode;
 use super::cursor::Cursor;
 use super::lexer::Kind;
-use super::statement::{Class, DdlKind, Guards, ObjectName, Statement};
+use super::names::ObjectName;
+use super::statement::{Class, DdlKind, Guards, Statement};
 
 pub(super) fn classify(verb: &str, cursor: &mut Cursor<'_>, schema: &str) -> Option<Statement> {
     match verb {

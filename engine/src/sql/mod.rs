@@ -16,6 +16,7 @@ mod grant;
 mod lexer;
 mod log_settings;
 mod mode;
+mod names;
 mod role;
 mod statement;
 mod xa;
@@ -27,9 +28,9 @@ pub use event::{alters_event_at, enabled_at};
 pub use grant::grants_in_default_schema;
 pub use log_settings::without_log_settings;
 pub use mode::{Charset, SqlMode};
+pub use names::{ObjectName, Xid};
 pub use role::role_without_admin_at;
-pub use statement::{Class, DdlKind, DmlKind, Guards, ObjectName, Statement};
-pub use xa::Xid;
+pub use statement::{Class, DdlKind, DmlKind, Guards, Statement};
 
 /// Whether a word is in a statement, in any case; also where it is a part of a name, or in a comment.
 pub(crate) fn mentions(sql: &[u8], word: &[u8]) -> bool {

@@ -1,27 +1,6 @@
 //! The result of classifying a statement.
 
-use std::fmt;
-
-use super::Xid;
-
-/// A table (or sequence) and the schema it is in: the one written, else the default.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct ObjectName {
-    pub schema: String,
-    pub name: String,
-}
-
-impl ObjectName {
-    pub fn new(schema: &str, name: &str) -> Self {
-        Self { schema: schema.to_owned(), name: name.to_owned() }
-    }
-}
-
-impl fmt::Display for ObjectName {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}.{}", self.schema, self.name)
-    }
-}
+use super::names::{ObjectName, Xid};
 
 /// Whether a statement may be run again: what it says of objects that are missing or already there.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -2,15 +2,8 @@
 
 use super::cursor::Cursor;
 use super::lexer::Kind;
+use super::names::Xid;
 use super::statement::{Class, Statement};
-
-/// A branch of a distributed transaction.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct Xid {
-    pub global: Vec<u8>,
-    pub branch: Vec<u8>,
-    pub format: u64,
-}
 
 pub(super) fn classify(cursor: &mut Cursor<'_>) -> Option<Statement> {
     let verb = cursor.eat_any(&["START", "BEGIN", "END", "PREPARE", "COMMIT", "ROLLBACK"])?;

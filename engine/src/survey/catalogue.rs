@@ -172,7 +172,7 @@ impl LogCatalogue {
             cascade_columns,
             transactional,
             works_out: false,
-            alone: None,
+            barrier: None,
             timed: Vec::new(),
             lookup_columns: None,
             order_by_table: cause,

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use binlog::Bitmap;
 use engine::keys::{self, KeyClass};
-use engine::schema::{Alone, Column, KeyPart, TableOrderCause, Timed, UniqueKey};
+use engine::schema::{BarrierReason, Column, KeyPart, TableOrderCause, Timed, UniqueKey};
 use wire::Row;
 
 use super::{history, periods};
@@ -18,7 +18,7 @@ pub struct Definition {
     /// The one that identifies a row first.
     pub unique_keys: Vec<UniqueKey>,
     pub transactional: bool,
-    pub alone: Option<Alone>,
+    pub barrier: Option<BarrierReason>,
     /// MariaDB's.
     is_versioned: bool,
     /// Of one that is versioned.
@@ -74,7 +74,7 @@ fn read_tables(rows: Rows<'_>, place: &str) -> Result<Definitions, String> {
         let is_versioned = kind == "SYSTEM VERSIONED";
         let definition = Definition {
             transactional: matches!(engine.as_str(), "INNODB" | "ROCKSDB" | "TOKUDB" | "NDBCLUSTER" | "BLACKHOLE"),
-            alone: (kind == "SEQUENCE").then_some(Alone::Sequence),
+            barrier: (kind == "SEQUENCE").then_some(BarrierReason::Sequence),
             is_versioned,
             hidden_columns: if is_versioned { 2 } else { 0 },
             takes_whole_rows: engine != "INNODB" || kind != "BASE TABLE",
@@ -212,7 +212,7 @@ impl Definition {
         }
         if self.is_versioned {
             self.row_end = declaration.map(|text| row_end::of_table(text, self.columns.len()));
-            self.alone = declaration.map_or(Some(Alone::TransactionHistory), history::needs_barrier);
+            self.barrier = declaration.map_or(Some(BarrierReason::TransactionHistory), history::needs_barrier);
         }
         Ok(())
     }

@@ -3,22 +3,22 @@
 //! Source: MariaDB's manual, "System-Versioned Tables"; `TABLE::vers_switch_partition`, which looks for a partition in the applier of a replica and in DML,
 //! but not in `BINLOG`.
 
-use engine::schema::Alone;
+use engine::schema::BarrierReason;
 
 use crate::mysql::rows::row_end::RowEnd;
 
 /// `create_table`: what `SHOW CREATE TABLE` says of a table with system versioning. A name or a comment that says so, too, only makes its transactions
 /// barriers.
-pub fn needs_barrier(create_table: &str) -> Option<Alone> {
+pub fn needs_barrier(create_table: &str) -> Option<BarrierReason> {
     let partitions = create_table.find("PARTITION BY SYSTEM_TIME").and_then(|at| create_table.get(at..));
     let numbers = |line: &str| {
         let line = line.to_ascii_lowercase();
         line.contains("generated always as row start") && line.contains("bigint")
     };
     if partitions.is_some_and(|rest| rest.contains("LIMIT") || rest.contains("AUTO")) {
-        Some(Alone::HistoryPartitions)
+        Some(BarrierReason::HistoryPartitions)
     } else {
-        create_table.lines().any(numbers).then_some(Alone::TransactionHistory)
+        create_table.lines().any(numbers).then_some(BarrierReason::TransactionHistory)
     }
 }
 
@@ -48,12 +48,12 @@ mod tests {
             )
         };
         assert_eq!(needs_barrier(&table("timestamp(6)", "")), None);
-        assert_eq!(needs_barrier(&table("bigint(20) unsigned", "")), Some(Alone::TransactionHistory));
+        assert_eq!(needs_barrier(&table("bigint(20) unsigned", "")), Some(BarrierReason::TransactionHistory));
         for (partitions, expected) in [
-            ("PARTITION BY SYSTEM_TIME LIMIT 100\nPARTITIONS 3", Some(Alone::HistoryPartitions)),
+            ("PARTITION BY SYSTEM_TIME LIMIT 100\nPARTITIONS 3", Some(BarrierReason::HistoryPartitions)),
             (
                 "PARTITION BY SYSTEM_TIME INTERVAL 1 HOUR STARTS TIMESTAMP'2024-01-01 00:00:00' AUTO\nPARTITIONS 2",
-                Some(Alone::HistoryPartitions),
+                Some(BarrierReason::HistoryPartitions),
             ),
             (
                 "PARTITION BY SYSTEM_TIME INTERVAL 1 DAY\n(PARTITION `p0` HISTORY ENGINE = InnoDB,\n PARTITION `pn` CURRENT ENGINE = InnoDB)",

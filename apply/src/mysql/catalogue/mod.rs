@@ -14,7 +14,7 @@ use engine::failure::Failure;
 use engine::keys::KeyClass;
 use engine::redefined::{Redefined, may_name};
 use engine::schema::{
-    Alone, Catalogue, CatalogueError, ForeignKey, KeyPart, Table, TableId, TableOrderCause, UniqueKey,
+    BarrierReason, Catalogue, CatalogueError, ForeignKey, KeyPart, Table, TableId, TableOrderCause, UniqueKey,
 };
 use wire::Connection;
 
@@ -149,10 +149,10 @@ impl MySqlCatalogue {
             works_out: definition.works_out && self.connection.server().flavour == Flavour::MySql,
             // A sequence may share a transaction where the source's GTIDs are not kept. It does not go back when that is rolled back, but to apply
             // it again sets the same values.
-            alone: definition
-                .alone
-                .filter(|why| *why != Alone::Sequence || self.keeps_gtids)
-                .or_else(|| history::is_made_here(definition.row_end, width).then_some(Alone::TimeHistory)),
+            barrier: definition
+                .barrier
+                .filter(|why| *why != BarrierReason::Sequence || self.keeps_gtids)
+                .or_else(|| history::is_made_here(definition.row_end, width).then_some(BarrierReason::TimeHistory)),
             timed: definition.timed.clone(),
             lookup_columns: definition.lookup_columns().filter(|_| !has_relations),
             order_by_table: cause,
@@ -203,7 +203,7 @@ impl MySqlCatalogue {
 
     fn set_quirks(&mut self, name: &Name, definition: &Definition, width: usize) -> Result<(), String> {
         let Some(quirks) = self.quirks.clone() else { return Ok(()) };
-        quirks.sequences.set(name, (definition.alone == Some(Alone::Sequence)).then_some(Sequence));
+        quirks.sequences.set(name, (definition.barrier == Some(BarrierReason::Sequence)).then_some(Sequence));
         quirks.set_row_end(name, definition.row_end);
         let uncertain = |key: &UniqueKey| {
             let part = |part: &KeyPart| {

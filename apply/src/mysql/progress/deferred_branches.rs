@@ -33,7 +33,7 @@ pub fn record(
     for xid in &net.ended {
         script.statement(forget(channel, xid));
     }
-    for branch in &net.kept {
+    for branch in &net.deferred {
         let batches: Vec<Batch<'_>> = branch.rows.iter().map(whole_event).collect();
         script.statement(format!(
             "INSERT INTO {SCHEMA}.kept_branches (channel,xid,server_id,events) VALUES ({},{},{},'{}')",

@@ -8,7 +8,7 @@ use std::sync::Mutex;
 use binlog::Flavour;
 use engine::compact::whole_event;
 use engine::failure::{Failure, FailureKind};
-use engine::schema::{Alone, Catalogue};
+use engine::schema::{BarrierReason, Catalogue};
 use engine::sql::{Class, Xid};
 use engine::transaction::{BarrierCause, Body, Item, Transaction};
 
@@ -193,7 +193,7 @@ impl TablesOfPieces {
             let table = catalogue
                 .table(&rows.map)
                 .map_err(|error| Failure::new(FailureKind::Refused, error.to_string()).at(transaction.place()))?;
-            if logs_gtids && table.alone == Some(Alone::Sequence) {
+            if logs_gtids && table.barrier == Some(BarrierReason::Sequence) {
                 return Err(sequences::too_large(transaction));
             }
             if logs_gtids && !table.transactional {

@@ -78,7 +78,7 @@ fn may_share(connection: &mut ChannelConnection, table: &ObjectName) -> Result<b
     let rolls_back = none(format!(
         "SELECT COUNT(*) FROM information_schema.TABLES JOIN information_schema.ENGINES USING (ENGINE) WHERE {place} AND TRANSACTIONS<>'YES'"
     ))?;
-    // See [`engine::schema::Alone::TransactionHistory`].
+    // See [`engine::schema::BarrierReason::TransactionHistory`].
     let numbers = "SELECT COUNT(*) FROM information_schema.COLUMNS WHERE GENERATION_EXPRESSION='ROW START' AND DATA_TYPE='bigint'";
     Ok(rolls_back && (!has_history || none(format!("{numbers} AND {place}"))?))
 }

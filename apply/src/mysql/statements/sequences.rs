@@ -5,7 +5,7 @@
 
 use engine::compact::{Batch, whole_events};
 use engine::failure::{Failure, FailureKind};
-use engine::schema::Alone;
+use engine::schema::BarrierReason;
 use engine::transaction::{Item, Transaction};
 
 use super::statement::at_transaction;
@@ -16,11 +16,11 @@ use crate::mysql::session::one_statement::{self, Room};
 
 /// Tables are known to be sequences only where GTIDs are kept.
 pub fn are_changed(items: &[Item]) -> bool {
-    let alone = |item: &Item| match item {
-        Item::Rows(rows) => rows.table.as_ref().and_then(|table| table.alone),
+    let reason = |item: &Item| match item {
+        Item::Rows(rows) => rows.table.as_ref().and_then(|table| table.barrier),
         Item::Statement(_) => None,
     };
-    items.iter().any(|item| alone(item) == Some(Alone::Sequence))
+    items.iter().any(|item| reason(item) == Some(BarrierReason::Sequence))
 }
 
 /// Writes and commits the transaction as one statement, with its progress.

@@ -40,7 +40,7 @@ fn what_is_not_committed_is_not_there() {
         mark: Mark::default(),
         has_branches: false,
     };
-    lab.session.apply(&group.transactions[0], &engine::compact::plan(&group, false).free).unwrap();
+    lab.session.apply(&group.transactions[0], &engine::compact::plan(&group, false).independent).unwrap();
     let copy = lab.crash(&dir.path().join("store"), &dir.path().join("copy"));
     assert_eq!(rows_of(&copy, "shop.t"), ["1\tx"]);
 }

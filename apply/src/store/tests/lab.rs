@@ -277,8 +277,8 @@ impl Lab {
         } else {
             let plan = plan(&group, true);
             self.session
-                .apply(first, &plan.free)
-                .and_then(|()| self.session.commit(first, &plan.held, range))
+                .apply(first, &plan.independent)
+                .and_then(|()| self.session.commit(first, &plan.deferred, range))
                 .and_then(|_| self.session.wait_durable())
         };
         if outcome.is_err() {

@@ -159,7 +159,7 @@ impl Keying {
                 Err(_) if defined.iter().any(|name| may_name(name, &rows.map.schema, &rows.map.table)) => continue,
                 plan => plan?,
             };
-            if !plan.table.transactional || plan.table.alone.is_some() {
+            if !plan.table.transactional || plan.table.barrier.is_some() {
                 barrier.get_or_insert(BarrierCause::NonTransactional);
             }
             if plan.table.works_out {

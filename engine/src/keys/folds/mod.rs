@@ -13,6 +13,7 @@ use std::fmt;
 use std::hash::{Hash, Hasher};
 
 pub(super) use general_ci::GENERAL_CI;
+pub(super) use single_byte::SINGLE_BYTE;
 pub(super) use uca0900_ai_ci::UCA0900_AI_CI;
 pub(super) use uca1400_ai_ci::UCA1400_AI_CI;
 pub(super) use unicode_520_ci::UNICODE_520_CI;
@@ -82,8 +83,8 @@ impl SingleByteFold {
         self.weights.get(usize::from(byte)).copied().unwrap_or(byte)
     }
 
-    pub(super) fn find(collation: &str) -> Option<&'static Self> {
-        single_byte::SINGLE_BYTE.iter().find(|fold| fold.name == collation)
+    pub(super) fn is_of(&self, collation: &str) -> bool {
+        self.name == collation
     }
 }
 

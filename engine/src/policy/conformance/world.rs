@@ -170,7 +170,7 @@ impl<'a> World<'a> {
         assert!(self.jobs[worker].as_ref().is_none_or(|job| job.failed));
         self.retries += u64::from(run.attempt > 1);
         let plan = plan(&group, self.setting.grouping != Grouping::Off);
-        let (free, held) = (self.changes(&plan.free), self.changes(&plan.held));
+        let (free, held) = (self.changes(&plan.independent), self.changes(&plan.deferred));
         drop(plan);
         self.jobs[worker] = Some(Job {
             group,

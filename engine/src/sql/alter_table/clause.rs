@@ -7,7 +7,7 @@ use crate::sql::create_table::{
 };
 use crate::sql::cursor::Cursor;
 use crate::sql::lexer::Kind;
-use crate::sql::statement::ObjectName;
+use crate::sql::names::ObjectName;
 
 /// Where a column goes.
 #[derive(Clone, Debug, PartialEq, Eq)]

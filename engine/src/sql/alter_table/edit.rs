@@ -6,7 +6,7 @@ use crate::sql::create_table::{
     ColumnDefinition, Element, Generated, Guarded, History, KeyDefinition, KeyPartDefinition, TableDefinition, add,
     finish, same,
 };
-use crate::sql::statement::ObjectName;
+use crate::sql::names::ObjectName;
 
 /// A definition after a statement.
 #[derive(Clone, Debug, PartialEq, Eq)]

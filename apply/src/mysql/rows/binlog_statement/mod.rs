@@ -12,7 +12,7 @@ use base64_simd::STANDARD;
 use binlog::{Flavour, RowsKind};
 use engine::compact::Batch;
 use engine::failure::{Failure, FailureKind};
-use engine::schema::Alone;
+use engine::schema::BarrierReason;
 use wire::Connection;
 
 use self::encoder::Encoder;
@@ -164,7 +164,7 @@ impl RowWriter for BinlogStatements {
     /// A `BINLOG` statement does not look for a partition, any DML does.
     fn choose_history_partition(&self, batch: &Batch<'_>) -> Option<String> {
         let leaves_history = batch.kind != RowsKind::Write
-            && batch.table.is_some_and(|table| table.alone == Some(Alone::HistoryPartitions));
+            && batch.table.is_some_and(|table| table.barrier == Some(BarrierReason::HistoryPartitions));
         leaves_history.then(|| {
             let (schema, table) = (identifier(&batch.map.schema), identifier(&batch.map.table));
             let time = batch.timestamp;

@@ -2,132 +2,26 @@
 //!
 //! Memory is bounded: windows, sketches, histograms, series of a bounded length, the largest few.
 
+mod facts;
+mod pending;
+
+pub use facts::{Blocker, ByTable, Costs, Example, Minute, OTHER_TABLES, Seen, Sink, Sized, TableTotal};
+
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use binlog::gtids::Gtid;
 use foldhash::fast::FixedState;
 use hashbrown::HashMap;
 
 use super::{Cause, Depth, KeyName, Record, Scanned, Traffic};
 use crate::quality::exact::{Exact, Link, Placed, Touched};
 use crate::quality::{GroupSizes, Histogram, Intervals, Series};
-use crate::schema::{Table, TableId, TableOrderCause};
+use crate::schema::{Table, TableId};
 use crate::tags::{Fallback, Rules, Tagged, Tracker, Tracking};
-use crate::transaction::{TableAccess, TableUse};
-use binlog::gtids::Gtid;
+use crate::transaction::TableUse;
+use pending::Pending;
 
-/// What things take, in microseconds, for estimates of time from a log alone.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Costs {
-    pub transaction_us: f64,
-    pub row_us: f64,
-    /// A DDL at least; else what it took on the source.
-    pub ddl_us: f64,
-}
-
-impl Default for Costs {
-    fn default() -> Self {
-        Self { transaction_us: 150.0, row_us: 15.0, ddl_us: 10_000.0 }
-    }
-}
-
-impl Costs {
-    pub fn of(&self, record: &Record) -> u64 {
-        let rows = self.transaction_us + self.row_us * record.rows() as f64;
-        let ddl = if record.barrier.is_some_and(Cause::is_ddl) { self.ddl_us } else { 0.0 };
-        rows.max(ddl).max(f64::from(record.exec_seconds) * 1e6) as u64
-    }
-}
-
-/// A transaction to look at.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Example {
-    pub gtid: Option<Gtid>,
-    pub file: Arc<str>,
-    pub position: u64,
-    /// The statement, where there is one.
-    pub text: Option<Box<str>>,
-}
-
-/// How often something blocks, and one case of it.
-#[derive(Clone, Debug, Default)]
-pub struct Blocker {
-    pub count: u64,
-    /// Seconds that the statements ran on the source.
-    pub seconds: u64,
-    /// The one that ran longest; of several the first.
-    pub example: Example,
-    longest: u32,
-}
-
-/// A transaction with its size.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Sized {
-    pub example: Example,
-    pub commit_time_us: u64,
-    pub rows: u64,
-    pub bytes: u64,
-    pub duration_seconds: u32,
-}
-
-/// All that went into one table.
-#[derive(Clone, Debug)]
-pub struct TableTotal {
-    pub schema: String,
-    pub name: String,
-    pub traffic: Traffic,
-    pub transactions: u64,
-    /// Why its rows are ordered as a whole, as of the last time that it was seen.
-    pub order_by_table: Option<TableOrderCause>,
-    /// Only its primary key is known, from table maps.
-    pub primary_key_only: bool,
-}
-
-/// One bucket of time.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Minute {
-    pub transactions: u64,
-    pub traffic: Traffic,
-    /// Of whole transactions.
-    pub bytes: u64,
-    /// (transactions, sum of modified intervals) of the source's tags, WRITESET, WRITESET_SESSION, exact dependencies.
-    pub intervals: [(u64, u64); 4],
-    /// Sum of the source's intervals as tagged.
-    pub unmodified_sum: u64,
-    /// MariaDB: group commits that began.
-    pub groups: u64,
-}
-
-impl std::ops::AddAssign for Minute {
-    fn add_assign(&mut self, other: Self) {
-        self.transactions += other.transactions;
-        self.traffic += other.traffic;
-        self.bytes += other.bytes;
-        for (own, other) in self.intervals.iter_mut().zip(other.intervals) {
-            own.0 += other.0;
-            own.1 += other.1;
-        }
-        self.unmodified_sum += other.unmodified_sum;
-        self.groups += other.groups;
-    }
-}
-
-/// Tables of a bucket of time.
-#[derive(Clone, Debug, Default)]
-pub struct ByTable(pub BTreeMap<TableId, Traffic>);
-
-impl std::ops::AddAssign for ByTable {
-    fn add_assign(&mut self, other: Self) {
-        for (table, traffic) in other.0 {
-            let full = self.0.len() >= TABLES_OF_A_MINUTE_MAX && !self.0.contains_key(&table);
-            *self.0.entry(if full { OTHER_TABLES } else { table }).or_default() += traffic;
-        }
-    }
-}
-
-/// Stands for tables that are too many to be told apart over time.
-pub const OTHER_TABLES: TableId = TableId(0);
-const TABLES_OF_A_MINUTE_MAX: usize = 32;
 /// Largest and longest transactions that are kept.
 const TOP: usize = 10;
 /// Names of keys that are remembered.
@@ -136,48 +30,6 @@ const NAMES_MAX: usize = 50_000;
 const EXAMPLES_MAX: usize = 20_000;
 /// Tables that are told apart.
 const TABLES_MAX: usize = 100_000;
-/// Keys of a transaction that spans several pieces; what has more is ordered by its tables.
-const KEYS_MAX: usize = 1 << 19;
-
-/// One transaction with all that was found out about it.
-#[derive(Debug)]
-pub struct Seen<'a> {
-    /// From 1.
-    pub number: u64,
-    pub file: u32,
-    pub file_name: &'a Arc<str>,
-    pub record: &'a Record,
-    /// Its keys, those of parents, and the hashes that a MySQL server's tracker would see.
-    pub writes: &'a [u64],
-    pub reads: &'a [u64],
-    pub server: &'a [u64],
-    pub uses: &'a [TableUse],
-    /// The tables so far.
-    pub tables: &'a HashMap<TableId, TableTotal, FixedState>,
-    /// Exact dependencies; the numbers count in the window.
-    pub placed: Placed,
-    /// Transactions that it follows, by their number in the window; may repeat.
-    pub follows: &'a [u32],
-    /// What the source's tags say, in numbers as `number`: the last transaction that it has to follow.
-    pub source_parent: Option<u64>,
-    pub writeset: Option<Tagged>,
-    pub session: Option<Tagged>,
-}
-
-/// Gets every transaction, in order.
-pub trait Sink {
-    fn transaction(&mut self, seen: &Seen<'_>);
-}
-
-/// A transaction of which more pieces come.
-#[derive(Debug, Default)]
-struct Pending {
-    record: Record,
-    writes: Vec<u64>,
-    reads: Vec<u64>,
-    uses: Vec<TableUse>,
-    server: Vec<u64>,
-}
 
 #[derive(Debug)]
 pub struct Totals {
@@ -415,7 +267,7 @@ impl Totals {
             minute.intervals[1] = note(&mut self.writeset, &by_rows);
             minute.intervals[2] = note(&mut self.session, &by_session);
             if let Some(fallback) = by_rows.fallback {
-                note_blocker(self.fallbacks.entry(fallback).or_default(), record, &self.file_name);
+                self.fallbacks.entry(fallback).or_default().add(record, &self.file_name);
             }
             (writeset, session) = (Some(by_rows), Some(by_session));
             let touched = Touched {
@@ -438,14 +290,24 @@ impl Totals {
             minute.intervals[3] = length.map_or((0, 0), |length| (1, length));
         }
         if let Some(cause) = record.barrier {
-            note_blocker(self.barriers.entry(cause).or_default(), record, &self.file_name);
+            self.barriers.entry(cause).or_default().add(record, &self.file_name);
         }
         *self.minutes.at(time) += minute;
         let file_name = &self.file_name;
-        keep(&mut self.largest, |sized| (sized.bytes, sized.rows), (record.bytes, rows), || sized(record, file_name));
+        keep(
+            &mut self.largest,
+            |sized| (sized.bytes, sized.rows),
+            (record.bytes, rows),
+            || Sized::of(record, file_name),
+        );
         if record.duration_seconds > 0 {
             let duration = (u64::from(record.duration_seconds), 0);
-            keep(&mut self.longest, |sized| (sized.duration_seconds.into(), 0), duration, || sized(record, file_name));
+            keep(
+                &mut self.longest,
+                |sized| (sized.duration_seconds.into(), 0),
+                duration,
+                || Sized::of(record, file_name),
+            );
         }
         if let Some(sink) = sink {
             let (file, follows, tables, file_name) =
@@ -471,7 +333,7 @@ impl Totals {
 
     /// Keeps an example of who waits for a key or a table.
     fn note_waiting(&mut self, link: Link, record: &Record) {
-        let make = || example(record, &self.file_name);
+        let make = || Example::of(record, &self.file_name);
         match link {
             Link::Key(hash) | Link::Reference(hash) if self.key_examples.len() < EXAMPLES_MAX => {
                 self.key_examples.entry(hash).or_insert_with(make);
@@ -522,74 +384,6 @@ impl Totals {
     pub fn finish(&mut self) {
         self.groups.finish();
     }
-}
-
-impl Record {
-    /// Takes the continuation of a transaction in.
-    fn join(&mut self, next: &Record) {
-        self.end = next.end;
-        self.bytes += next.bytes;
-        self.unpacked_bytes += next.unpacked_bytes;
-        self.inserts += next.inserts;
-        self.updates += next.updates;
-        self.deletes += next.deletes;
-        self.statements += next.statements;
-        self.barrier = self.barrier.or(next.barrier);
-        self.duration_seconds = self.duration_seconds.max(next.duration_seconds);
-        self.exec_seconds = self.exec_seconds.max(next.exec_seconds);
-        self.keys_left_out |= next.keys_left_out;
-        self.missing_keys |= next.missing_keys;
-        self.referenced |= next.referenced;
-        self.unknown_keys |= next.unknown_keys;
-    }
-}
-
-impl Pending {
-    fn take(&mut self, writes: &[u64], reads: &[u64], uses: &[TableUse], server: &[u64]) {
-        for table_use in uses {
-            if !self.uses.contains(table_use) {
-                self.uses.push(*table_use);
-            }
-        }
-        if self.writes.len() + writes.len() + self.reads.len() + reads.len() > KEYS_MAX || self.record.keys_left_out {
-            self.record.keys_left_out = true;
-            (self.writes, self.reads, self.server) = Default::default();
-            let tables: Vec<TableId> = self.uses.iter().map(|table_use| table_use.table).collect();
-            for table in tables {
-                let all = TableUse { table, access: TableAccess::WriteAll };
-                if !self.uses.contains(&all) {
-                    self.uses.push(all);
-                }
-            }
-            return;
-        }
-        self.writes.extend_from_slice(writes);
-        self.reads.extend_from_slice(reads);
-        self.server.extend_from_slice(server);
-    }
-}
-
-fn example(record: &Record, file: &Arc<str>) -> Example {
-    Example { gtid: record.gtid.clone(), file: Arc::clone(file), position: record.start, text: record.text.clone() }
-}
-
-fn sized(record: &Record, file: &Arc<str>) -> Sized {
-    Sized {
-        example: example(record, file),
-        commit_time_us: record.commit_time_us,
-        rows: record.rows(),
-        bytes: record.bytes,
-        duration_seconds: record.duration_seconds,
-    }
-}
-
-fn note_blocker(blocker: &mut Blocker, record: &Record, file: &Arc<str>) {
-    if blocker.count == 0 || record.exec_seconds > blocker.longest {
-        blocker.example = example(record, file);
-        blocker.longest = record.exec_seconds;
-    }
-    blocker.count += 1;
-    blocker.seconds += u64::from(record.exec_seconds);
 }
 
 /// Keeps the greatest few, the earlier one of equals first.

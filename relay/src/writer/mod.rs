@@ -5,44 +5,27 @@
 //! that follows can be trusted, so the writer refuses everything from then on. A full disk is not such a failure:
 //! what could not be written waits in the buffer and the same call can be made again.
 
+mod locate;
+mod open;
+
+pub use open::RelayLog;
+
 use crate::active::Active;
 use crate::beside::{Begun, Syncing};
-use crate::error::{Error, IoContext, Result};
+use crate::error::{Error, Result};
 use crate::fs::{DirLock, Fs};
-use crate::gtids::Gtids;
-use crate::recover::{self, Found, Recovery};
-use crate::segment::{self, Header, Name};
-use crate::shared::{Inner, Published, RelayShared, SEGMENT_BYTES_LIMIT, SegmentInfo};
+use crate::log_state::{LogState, Published, SegmentInfo};
+use crate::options::Options;
+use crate::recover::Recovery;
+use crate::segment::Header;
 use crate::stream::Stream;
 use binlog::LogPosition;
-use binlog::boundary::{is_artificial, is_of_file};
 use binlog::{Event, FormatDescription, Kind};
-use std::io;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 
 /// Buffered bytes that are handed to the system before the next sync asks for it.
 const WRITE_BYTES: usize = 1 << 20;
-
-/// How a relay log is kept.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Options {
-    /// Who the events come from (flavour, server uuid or address…). A directory that holds the events of another
-    /// source is refused.
-    pub source: String,
-    /// A segment is sealed and the next one begun once it has so many bytes; at most a quarter of `relay_bytes_max`.
-    pub segment_bytes_max: u64,
-    /// Above so many bytes there is no room: see [`RelayWriter::has_room`].
-    pub relay_bytes_max: u64,
-    /// For a new log: the GTIDs (in the server's text form) that were applied before the stream starts.
-    pub gtids: String,
-}
-
-impl Default for Options {
-    fn default() -> Self {
-        Options { source: String::new(), segment_bytes_max: 256 << 20, relay_bytes_max: 10 << 30, gtids: String::new() }
-    }
-}
 
 /// What a sync has made durable.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -65,63 +48,12 @@ pub struct ResumePoint {
     pub gtids: String,
 }
 
-/// The log on disk of what was received from one source.
-pub struct RelayLog;
-
-impl RelayLog {
-    /// Opens the relay log in `dir`, or begins one, and repairs what a crash has torn (see [`RelayWriter::recovery`]).
-    ///
-    /// # Errors
-    /// [`Error::Locked`] when another process has it, [`Error::OtherSource`], [`Error::Damaged`] or
-    /// [`Error::MissingSegment`] when it cannot be trusted.
-    pub fn open(fs: Arc<dyn Fs>, dir: &Path, options: Options) -> Result<(RelayWriter, RelayShared)> {
-        fs.create_dir_all(dir).during("create", dir)?;
-        let lock = lock(&*fs, dir)?;
-        let found = recover::scan(&*fs, dir, &options.source)?;
-        RelayWriter::start(fs, dir, options, lock, found)
-    }
-
-    /// Removes all events from the relay log in `dir`, whatever state it is in, and nothing else: for a log whose
-    /// contents are of no use any more. The next opening begins anew.
-    ///
-    /// # Errors
-    /// [`Error::Locked`] when a process has it open (a [`RelayWriter`] of this process, too), or what the system says.
-    pub fn clear(fs: &dyn Fs, dir: &Path) -> Result<()> {
-        fs.create_dir_all(dir).during("create", dir)?;
-        let _lock = lock(fs, dir)?;
-        let mut segments = Vec::new();
-        for name in fs.list(dir).during("list", dir)? {
-            match segment::classify(&name) {
-                Name::Segment(number) => segments.push((number, dir.join(name))),
-                Name::Partial => segments.push((0, dir.join(name))),
-                Name::Other => {}
-            }
-        }
-        // Oldest first, each durable before the next: what a crash leaves is still a log without a gap.
-        segments.sort();
-        for (_, path) in segments {
-            fs.remove(&path).during("remove", &path)?;
-            fs.sync_dir(dir).during("sync", dir)?;
-        }
-        Ok(())
-    }
-}
-
-/// Takes the relay directory for this process.
-fn lock(fs: &dyn Fs, dir: &Path) -> Result<DirLock> {
-    let path = dir.join("lock");
-    fs.lock(&path).map_err(|source| match source.kind() {
-        io::ErrorKind::WouldBlock => Error::Locked { dir: dir.to_path_buf() },
-        _ => Error::Io { action: "lock", path, source },
-    })
-}
-
 /// The receiver's side of a relay log.
 pub struct RelayWriter {
     fs: Arc<dyn Fs>,
     dir: PathBuf,
     options: Options,
-    shared: Arc<Inner>,
+    shared: Arc<LogState>,
     recovery: Recovery,
     /// The segment being written; none before the first event, and while the next one could not be created.
     active: Option<Active>,
@@ -139,81 +71,6 @@ pub struct RelayWriter {
 }
 
 impl RelayWriter {
-    fn start(
-        fs: Arc<dyn Fs>,
-        dir: &Path,
-        mut options: Options,
-        lock: DirLock,
-        found: Found,
-    ) -> Result<(Self, RelayShared)> {
-        // A full log must have segments that can be purged, and a segment's offsets must fit the published word.
-        let segment_bytes_max = options.segment_bytes_max.min(options.relay_bytes_max / 4);
-        options.segment_bytes_max = segment_bytes_max.clamp(4096, SEGMENT_BYTES_LIMIT);
-        let bad_gtids = |reason: &str| Error::NoSuchPosition {
-            wanted: LogPosition::new("", 0),
-            reason: format!("`{}` {reason}", options.gtids),
-        };
-        let gtids = Gtids::parse(&options.gtids).ok_or_else(|| bad_gtids("is not a set of GTIDs"))?;
-        let mut recovery = Recovery { segments: found.segments.len(), ..Recovery::default() };
-        for path in found.partial {
-            fs.remove(&path).during("remove", &path)?;
-            recovery.removed.push(path);
-        }
-        if !recovery.removed.is_empty() {
-            fs.sync_dir(dir).during("sync", dir)?;
-        }
-        // The directory's own name; where its parent cannot be opened there is nothing to be done about that.
-        let parent = dir.parent().filter(|parent| !parent.as_os_str().is_empty());
-        let _ = fs.sync_dir(parent.unwrap_or(Path::new(".")));
-        let shared = Arc::new(Inner::new(fs.clone(), dir));
-        for info in found.segments {
-            shared.grow(info.bytes);
-            shared.add_segment(info);
-        }
-        let mut writer = RelayWriter {
-            fs,
-            dir: dir.to_path_buf(),
-            options,
-            shared: shared.clone(),
-            recovery,
-            active: None,
-            number: 0,
-            format: None,
-            stream: Stream::starting_with(gtids),
-            restarting: false,
-            file: Arc::from(""),
-            begun: None,
-            failed: None,
-            _lock: lock,
-        };
-        if let Some(last) = found.last {
-            let path = segment::path(dir, last.number);
-            let mut file = writer.fs.open_append(&path).during("open", &path)?;
-            if last.len < last.file_len {
-                file.set_len(last.len).during("truncate", &path)?;
-                shared.shrink(last.file_len - last.len);
-                writer.recovery.cut = Some((path.clone(), last.len, last.file_len - last.len));
-                tracing::warn!(segment = %path.display(), offset = last.len, bytes = last.file_len - last.len,
-                    "cut the torn end of the relay log");
-            }
-            // What a process that died had written may not be on disk yet. Nor may its names.
-            file.sync_data().during("sync", &path)?;
-            writer.fs.sync_dir(dir).during("sync", dir)?;
-            writer.number = last.number;
-            writer.format = Some((last.format, last.format_event));
-            writer.stream = last.stream;
-            writer.file = last.source_file.clone();
-            let published = Published { number: last.number, offset: last.len };
-            shared.note_durable(writer.stream.end());
-            shared.publish(published);
-            if !last.sealed {
-                let active = Active::resume(last.number, path, file, last.len, last.records, last.source_file);
-                writer.active = Some(active);
-            }
-        }
-        Ok((writer, RelayShared { inner: shared }))
-    }
-
     /// What opening found and repaired.
     pub fn recovery(&self) -> &Recovery {
         &self.recovery
@@ -300,36 +157,6 @@ impl RelayWriter {
         Ok(())
     }
 
-    /// Where an event starts and ends in the source's file.
-    fn locate(&self, source_file: &str, event: &Event) -> Result<(u64, u64)> {
-        const START: u64 = binlog::MAGIC.len() as u64;
-        let last = self.stream.end().filter(|last| *last.file == *source_file);
-        let cursor = last.map_or(START, |last| last.offset);
-        if is_artificial(event.header()) {
-            return Ok((cursor, cursor));
-        }
-        let (len, low) = (u64::from(event.header().event_len), u64::from(event.header().log_pos));
-        if low == 0 {
-            return Ok((cursor, cursor + len));
-        }
-        // The header has the low 32 bits of the end only: the right end is the first that leaves room for the event.
-        let least = cursor + len;
-        let mut end = (least & !0xFFFF_FFFF) | low;
-        if end < least && least - end > 1 << 31 {
-            end += 1 << 32;
-        }
-        let went_back = |found| {
-            let found = LogPosition::new(source_file, found);
-            Error::WentBack { last: LogPosition::new(source_file, cursor), found }
-        };
-        match end.checked_sub(len) {
-            Some(start) if start >= cursor => Ok((start, end)),
-            // A stream by GTID begins with the head of the file again, then leaves out what was received before.
-            _ if is_of_file(event.kind()) => Ok((cursor, cursor)),
-            start => Err(went_back(start.unwrap_or(0))),
-        }
-    }
-
     /// Writes what was appended, makes it durable with one fsync, then publishes it to the readers.
     ///
     /// # Errors
@@ -402,8 +229,8 @@ impl RelayWriter {
         if synced.is_err() {
             self.shared.retract(durable);
         }
-        self.note(synced)?;
-        self.shared.note_durable(position.as_ref());
+        self.check(synced)?;
+        self.shared.record_durable(position.as_ref());
         Ok(())
     }
 
@@ -520,7 +347,7 @@ impl RelayWriter {
             state: self.stream.to_text(),
         };
         let created = Active::create(&*self.fs, &self.dir, &header, format_event);
-        let active = self.note(created)?;
+        let active = self.check(created)?;
         self.shared.grow(active.len());
         self.shared.add_segment(SegmentInfo { number, start, bytes: active.len() });
         self.shared.publish(Published { number, offset: active.len() });
@@ -549,7 +376,7 @@ impl RelayWriter {
             return Ok(());
         };
         let written = active.write();
-        self.note(written)
+        self.check(written)
     }
 
     fn flush(&mut self) -> Result<()> {
@@ -564,9 +391,9 @@ impl RelayWriter {
             if synced.is_err() {
                 self.shared.retract(durable);
             }
-            self.note(synced)?;
+            self.check(synced)?;
         }
-        self.shared.note_durable(self.stream.end());
+        self.shared.record_durable(self.stream.end());
         self.publish_written();
         Ok(())
     }
@@ -580,8 +407,8 @@ impl RelayWriter {
         }
     }
 
-    /// Remembers a failure after which nothing can be trusted.
-    fn note<T>(&mut self, result: Result<T>) -> Result<T> {
+    /// Remembers a failure after which nothing can be trusted, and passes the result on.
+    fn check<T>(&mut self, result: Result<T>) -> Result<T> {
         if let Err(e) = &result
             && !e.is_retryable()
         {

@@ -1,13 +1,10 @@
 //! What a target's tables look like, as far as ordering and applying need to know.
 //!
-//! Never reads a server: a shell fills these in (see [`Catalogue`]).
-
-use std::sync::Arc;
+//! Never reads a server: a shell fills these in (see [`Catalogue`](super::Catalogue)).
 
 use binlog::{Bitmap, RowsKind, TableMap};
 
 use crate::keys::{KeyClass, logged};
-use crate::redefined::Redefined;
 
 /// Stands for one (schema, table) name for the life of a channel, also across DDL.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -85,7 +82,7 @@ impl TableOrderCause {
 
 /// Why a table's rows share a target transaction with nothing but those of their own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Alone {
+pub enum BarrierReason {
     /// A sequence, whose row is logged beside the transaction and would take the GTID that is kept.
     Sequence,
     /// MariaDB's history with numbers of transactions (`ROW START` of type `BIGINT UNSIGNED`): what one transaction changes twice leaves no history.
@@ -131,7 +128,7 @@ pub struct Table {
     /// The server works out values of it, or of its indexes, when it applies rows, and takes what it needs of the session for it (MySQL).
     pub works_out: bool,
     /// Its rows share a target transaction with nothing but those of their own.
-    pub alone: Option<Alone>,
+    pub barrier: Option<BarrierReason>,
     /// Columns with a default that follows from the time, or with `ON UPDATE`.
     pub timed: Vec<Timed>,
     /// The primary key's columns, where the target needs no others of a full before image to find a row, to change or to delete it.
@@ -183,7 +180,7 @@ impl Table {
             is_referenced: true,
             transactional: true,
             works_out: false,
-            alone: None,
+            barrier: None,
             timed: Vec::new(),
             lookup_columns: None,
             order_by_table: Some(cause),
@@ -220,21 +217,4 @@ impl Table {
     pub fn is_keyed(&self) -> bool {
         self.order_by_table.is_none() && !self.unique_keys.is_empty()
     }
-}
-
-#[derive(Debug, thiserror::Error)]
-#[error("cannot read the definition of {schema}.{table}: {why}")]
-pub struct CatalogueError {
-    pub schema: String,
-    pub table: String,
-    pub why: String,
-}
-
-/// Where table definitions come from. Only asked while no DDL is under way on the target, so that the answer
-/// is the schema of the event at hand.
-pub trait Catalogue {
-    /// The definition of a table as the target has it now.
-    fn table(&mut self, map: &TableMap) -> Result<Arc<Table>, CatalogueError>;
-    /// A DDL was applied: what is known of these may be out of date.
-    fn invalidate(&mut self, what: &Redefined);
 }
