@@ -27,7 +27,7 @@ fn key(batch: &Batch<'_>) -> String {
     let wanted: Option<Vec<usize>> =
         table.and_then(|table| table.unique_keys.first()).map(|key| key.parts.iter().map(|part| part.column).collect());
     let mut values = Vec::new();
-    for column in binlog::image::columns(batch.map, present, image) {
+    for column in binlog::table_map::columns(batch.map, present, image) {
         let Ok(column) = column else { break };
         let is_wanted = wanted.as_ref().map_or(values.len() < 4, |wanted| wanted.contains(&column.column));
         if !is_wanted {

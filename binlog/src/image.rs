@@ -7,7 +7,6 @@ use smallvec::SmallVec;
 
 use crate::column::{Column, ColumnKind};
 use crate::corrupt::{Corrupt, What};
-use crate::table_map::TableMap;
 
 /// Which columns an image has.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -46,7 +45,7 @@ impl Bitmap {
 
     /// Whether column `index` is present.
     pub fn get(&self, index: usize) -> bool {
-        index < self.width && crate::table_map::lsb_bit(&self.bits, index)
+        index < self.width && lsb_bit(&self.bits, index)
     }
 
     /// Columns of the table.
@@ -263,7 +262,7 @@ impl<'a> Iterator for Columns<'a> {
         let ordinal = self.ordinal;
         self.ordinal += 1;
         self.column += 1;
-        if crate::table_map::lsb_bit(self.nulls, ordinal) {
+        if lsb_bit(self.nulls, ordinal) {
             return Some(Ok(ColumnValue { column, value: None, raw: &[] }));
         }
         let (prefix, len) = match *length {
@@ -303,11 +302,6 @@ fn read_prefix(bytes: &[u8], prefix: u8) -> Option<(usize, usize)> {
         }
     };
     Some((usize::from(prefix), len))
-}
-
-/// The values of one image that `bytes` starts with.
-pub fn columns<'a>(table: &'a TableMap, present: &'a Bitmap, image: &'a [u8]) -> Columns<'a> {
-    table.layout().columns(present, image)
 }
 
 /// How long values of `column` are. Source: the documented storage formats of the types.
@@ -353,4 +347,9 @@ pub(crate) fn decimal_len(precision: u16, scale: u16) -> Option<u16> {
     let whole = precision.checked_sub(scale)?;
     let bytes = |digits: u16| DIGITS_TO_BYTES.get(usize::from(digits % 9)).map(|rest| digits / 9 * 4 + rest);
     Some(bytes(whole)? + bytes(scale)?)
+}
+
+/// Bit `index` counted from the lowest of the first byte.
+pub(crate) fn lsb_bit(bits: &[u8], index: usize) -> bool {
+    bits.get(index / 8).is_some_and(|byte| byte >> (index % 8) & 1 != 0)
 }

@@ -12,10 +12,10 @@ use crate::compressed;
 use crate::corrupt::{Corrupt, What};
 use crate::event::Event;
 use crate::format_description::FormatDescription;
-use crate::image::{Bitmap, RowLayout};
+use crate::image::{Bitmap, RowLayout, lsb_bit};
 use crate::kind::Kind;
 use crate::reader::Reader;
-use crate::table_map::{TableMap, lsb_bit, read_table_id};
+use crate::table_map::{TableMap, read_table_id};
 
 /// What a rows event does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

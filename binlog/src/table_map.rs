@@ -10,7 +10,7 @@ use crate::column::{Column, ColumnKind};
 use crate::corrupt::{Corrupt, What};
 use crate::event::{Event, Flavour};
 use crate::format_description::FormatDescription;
-use crate::image::RowLayout;
+use crate::image::{Bitmap, Columns, RowLayout, lsb_bit};
 use crate::kind::Kind;
 use crate::reader::Reader;
 
@@ -296,9 +296,9 @@ fn column_charset<'c>(r: &mut Reader<'_>, columns: impl Iterator<Item = &'c mut 
     if r.is_empty() { Ok(()) } else { Err(r.invalid("bytes after the last collation", r.remaining() as u64)) }
 }
 
-/// Bit `index` counted from the lowest of the first byte.
-pub(crate) fn lsb_bit(bits: &[u8], index: usize) -> bool {
-    bits.get(index / 8).is_some_and(|byte| byte >> (index % 8) & 1 != 0)
+/// The values of one image that `bytes` starts with.
+pub fn columns<'a>(table: &'a TableMap, present: &'a Bitmap, image: &'a [u8]) -> Columns<'a> {
+    table.layout().columns(present, image)
 }
 
 /// Bit `index` counted from the highest of the first byte.

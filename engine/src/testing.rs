@@ -126,7 +126,7 @@ impl TestTable {
 /// The values of an image; columns that are not in it are NULL.
 pub fn decode(map: &TableMap, present: &Bitmap, image: &[u8]) -> Row {
     let mut row = vec![Value::Null; map.columns.len()];
-    for column in binlog::image::columns(map, present, image) {
+    for column in binlog::table_map::columns(map, present, image) {
         let column = column.unwrap();
         if let Some(bytes) = column.value {
             row[column.column] = match map.columns[column.column].kind {

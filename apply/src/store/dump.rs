@@ -3,7 +3,7 @@
 use std::io::Write;
 use std::path::Path;
 
-use binlog::image::columns;
+use binlog::table_map::columns;
 use binlog::{Column, TableMap, value};
 use engine::failure::{Failure, FailureKind};
 use engine::sql::ObjectName;

@@ -215,7 +215,7 @@ impl KeyRule {
     pub fn values<'a>(&self, map: &'a TableMap, present: &'a Bitmap, image: &'a [u8]) -> Result<KeyValues<'a>, String> {
         let mut values: KeyValues<'a> = SmallVec::from_elem(&[][..], self.parts.len());
         let mut missing = self.parts.len();
-        for column in image::columns(map, present, image) {
+        for column in binlog::table_map::columns(map, present, image) {
             let column = column.map_err(|error| error.to_string())?;
             if let Some(at) = self.parts.iter().position(|part| part.column == column.column) {
                 let value = column.value.ok_or("its primary key is NULL")?;

@@ -3,7 +3,8 @@
 //! An insert under binlog_row_image=MINIMAL lacks the columns that take their defaults, which no event names: they stay
 //! missing here.
 
-use binlog::image::{columns, length};
+use binlog::image::length;
+use binlog::table_map::columns;
 use binlog::{Bitmap, ColumnKind, TableMap};
 use fjall::Slice;
 

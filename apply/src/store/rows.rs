@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use binlog::image::columns;
+use binlog::table_map::columns;
 use binlog::{Bitmap, RowsKind, TableMap, value};
 use engine::compact::Batch;
 use engine::failure::{Failure, FailureKind};

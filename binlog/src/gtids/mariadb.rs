@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::str::FromStr;
 
-use super::GtidError;
+use super::gtid::GtidError;
 
 /// `domain-server-sequence`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -22,7 +22,7 @@ impl fmt::Display for Gtid {
     }
 }
 
-impl From<Gtid> for super::Gtid {
+impl From<Gtid> for super::gtid::Gtid {
     fn from(Gtid { domain, server, seq }: Gtid) -> Self {
         Self::MariaDb { domain, server, seq }
     }

@@ -2,72 +2,18 @@
 //!
 //! Text, sets and positions only; never asks a server and never decides what to do with a gap.
 
+mod gtid;
 mod interval;
 pub mod mariadb;
 pub mod mysql;
 
 use std::fmt;
 use std::str::FromStr;
-use std::sync::Arc;
 
+pub use gtid::{Gtid, GtidError, Uuid};
 pub use interval::Intervals;
 pub use mariadb::GtidPos;
 pub use mysql::{GtidSet, Tag};
-
-/// A source's identifier, as the sixteen bytes that events hold.
-pub type Uuid = [u8; 16];
-
-/// Why a text or a binary form is not a GTID, a set or a position.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("not a valid GTID at byte {offset}: {reason}")]
-pub struct GtidError {
-    /// Bytes from the start of the input.
-    pub offset: usize,
-    pub reason: &'static str,
-}
-
-impl GtidError {
-    pub(crate) fn new(offset: usize, reason: &'static str) -> Self {
-        Self { offset, reason }
-    }
-}
-
-/// One transaction's identifier.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Gtid {
-    /// `uuid:gno` or, since MySQL 8.3, `uuid:tag:gno`.
-    MySql { uuid: Uuid, tag: Option<Arc<str>>, gno: u64 },
-    /// `domain-server-sequence`.
-    MariaDb { domain: u32, server: u32, seq: u64 },
-}
-
-impl fmt::Display for Gtid {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::MySql { uuid, tag, gno } => {
-                mysql::write_uuid(f, uuid)?;
-                if let Some(tag) = tag {
-                    write!(f, ":{tag}")?;
-                }
-                write!(f, ":{gno}")
-            }
-            Self::MariaDb { domain, server, seq } => write!(f, "{domain}-{server}-{seq}"),
-        }
-    }
-}
-
-impl Gtid {
-    /// As an event names it; `None`: the transaction is anonymous.
-    pub fn of_mysql(event: &crate::MySqlGtid) -> Option<Self> {
-        let tag = (!event.tag.is_empty()).then(|| event.tag.as_str().into());
-        (!event.anonymous).then_some(Self::MySql { uuid: event.uuid, tag, gno: event.gno })
-    }
-
-    /// As an event names it.
-    pub fn of_mariadb(event: &crate::MariaDbGtid) -> Self {
-        Self::MariaDb { domain: event.domain_id, server: event.server_id, seq: event.seq_no }
-    }
-}
 
 impl FromStr for Gtid {
     type Err = GtidError;

@@ -9,7 +9,8 @@ use std::fmt;
 use std::str::FromStr;
 use std::sync::Arc;
 
-use super::{Gtid, GtidError, Intervals, Uuid};
+use super::gtid::{Gtid, GtidError, Uuid, write_uuid};
+use super::interval::Intervals;
 
 /// The largest transaction number that the server gives out.
 pub const GNO_MAX: u64 = i64::MAX as u64 - 1;
@@ -248,16 +249,6 @@ impl<'a> Input<'a> {
     fn integer(&mut self) -> Result<u64, GtidError> {
         self.array().map(u64::from_le_bytes)
     }
-}
-
-pub(super) fn write_uuid(f: &mut fmt::Formatter<'_>, uuid: &Uuid) -> fmt::Result {
-    for (n, byte) in uuid.iter().enumerate() {
-        if matches!(n, 4 | 6 | 8 | 10) {
-            f.write_str("-")?;
-        }
-        write!(f, "{byte:02x}")?;
-    }
-    Ok(())
 }
 
 /// The canonical text without line breaks; `{:#}` breaks the line after each source, as the server does.

@@ -4,7 +4,7 @@
 //! are compared. Equal hashes with different bytes (a collision, or strings that only the collation calls
 //! equal) are reported as not the same: the caller then keeps the source's order, which is always right.
 
-use binlog::image::columns;
+use binlog::table_map::columns;
 use binlog::{Bitmap, TableMap};
 
 use crate::schema::UniqueKey;

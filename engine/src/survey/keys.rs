@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use binlog::image::columns;
+use binlog::table_map::columns;
 use binlog::{Bitmap, value};
 use foldhash::fast::FixedState;
 use hashbrown::HashMap;

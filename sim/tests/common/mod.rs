@@ -111,7 +111,7 @@ fn read_transactions(events: &[Event], format: &FormatDescription) -> Vec<Logged
 fn changes(rows: &RowsEvent, map: &TableMap) -> Vec<(RowName, Option<TextRow>, Option<TextRow>)> {
     let text = |range: std::ops::Range<usize>| -> TextRow {
         let all = if rows.kind == RowsKind::Delete { &rows.before_columns } else { &rows.after_columns };
-        let values = binlog::image::columns(map, all, &rows.rows[range]);
+        let values = binlog::table_map::columns(map, all, &rows.rows[range]);
         let texts = values.map(|value| {
             let value = value.unwrap();
             let column = &map.columns[value.column];

@@ -238,7 +238,7 @@ mod tests {
     use std::time::Duration;
 
     use binlog::LogPosition;
-    use binlog::image::columns;
+    use binlog::table_map::columns;
     use binlog::value::display;
 
     use super::*;

@@ -6,7 +6,7 @@
 
 use std::sync::Arc;
 
-use binlog::image::columns;
+use binlog::table_map::columns;
 use binlog::{Bitmap, ColumnKind, RowsEvent, RowsKind, TableMap};
 use foldhash::fast::FixedState;
 use hashbrown::HashMap;
