@@ -36,45 +36,8 @@ impl Scan<'_> {
         let kind = rows.kind;
         let mut item =
             RowsItem { map, event: rows, timestamp: event.header().timestamp, session: None, table: None, rows: 0..0 };
-        let first_key = current.record.writes.start as usize;
-        let too_many = self.out.writes.len() - first_key.min(self.out.writes.len()) > KEYS_MAX;
-        let count = if self.depth >= Depth::Keys && !too_many {
-            self.set.rows.clear();
-            self.set.hashes.clear();
-            self.set.tables.clear();
-            let server = self.set.server.get_or_insert_default();
-            server.hashes.clear();
-            (server.missing_keys, server.referenced, server.unknown) = (false, false, false);
-            let table = self
-                .keying
-                .key_event(0, &mut item, &mut self.catalogue, &mut self.set)
-                .map_err(|error| error.to_string())?;
-            self.counts.take(&item, &table, &self.set, &mut self.out);
-            note_uses(&mut self.out.uses, current.record.uses.start as usize, &self.set.tables);
-            if let Some(server) = &self.set.server {
-                self.out.server.extend_from_slice(&server.hashes);
-                current.record.missing_keys |= server.missing_keys;
-                current.record.referenced |= server.referenced;
-                current.record.unknown_keys |= server.unknown;
-            }
-            if !table.transactional {
-                current.record.barrier.get_or_insert(Cause::NonTransactional);
-            }
-            self.set.rows.len() as u64
-        } else {
-            let mut count = 0;
-            for images in item.event.images(&item.map) {
-                images.map_err(|corrupt| format!("rows of {}.{}: {corrupt}", item.map.schema, item.map.table))?;
-                count += 1;
-            }
-            if too_many {
-                current.record.keys_left_out = true;
-                let all =
-                    TableUse { table: table_id(&item.map.schema, &item.map.table), access: TableAccess::WriteAll };
-                note_uses(&mut self.out.uses, current.record.uses.start as usize, &[all]);
-            }
-            count
-        };
+        let count = self.key(&mut item)?;
+        let Some(current) = &mut self.current else { return Ok(()) };
         let minute = current.record.commit_time_us / 60_000_000;
         let mut traffic = Traffic { bytes: length, ..Traffic::default() };
         match kind {
@@ -96,18 +59,67 @@ impl Scan<'_> {
                 place
             }
         };
-        let (Some(current), Some(slot)) = (&mut self.current, self.slots.get_mut(place)) else { return Ok(()) };
+        self.add(place, minute, traffic);
+        Ok(())
+    }
+
+    /// Adds the keys of an event's rows to the lists, or the use of the whole table, and counts the rows.
+    fn key(&mut self, item: &mut RowsItem) -> Result<u64, Failed> {
+        let Some(current) = &mut self.current else { return Ok(0) };
+        let first_key = current.record.writes.start as usize;
+        let too_many = self.out.writes.len() - first_key.min(self.out.writes.len()) > KEYS_MAX;
+        if self.depth >= Depth::Keys && !too_many {
+            self.set.rows.clear();
+            self.set.hashes.clear();
+            self.set.tables.clear();
+            let server = self.set.server.get_or_insert_default();
+            server.hashes.clear();
+            (server.missing_keys, server.referenced, server.unknown) = (false, false, false);
+            let table = self
+                .keying
+                .key_event(0, item, &mut self.catalogue, &mut self.set)
+                .map_err(|error| error.to_string())?;
+            self.counts.take(item, &table, &self.set, &mut self.out);
+            note_uses(&mut self.out.uses, current.record.uses.start as usize, &self.set.tables);
+            if let Some(server) = &self.set.server {
+                self.out.server.extend_from_slice(&server.hashes);
+                current.record.missing_keys |= server.missing_keys;
+                current.record.referenced |= server.referenced;
+                current.record.unknown_keys |= server.unknown;
+            }
+            if !table.transactional {
+                current.record.barrier.get_or_insert(Cause::NonTransactional);
+            }
+            Ok(self.set.rows.len() as u64)
+        } else {
+            let mut count = 0;
+            for images in item.event.images(&item.map) {
+                images.map_err(|corrupt| format!("rows of {}.{}: {corrupt}", item.map.schema, item.map.table))?;
+                count += 1;
+            }
+            if too_many {
+                current.record.keys_left_out = true;
+                let all =
+                    TableUse { table: table_id(&item.map.schema, &item.map.table), access: TableAccess::WriteAll };
+                note_uses(&mut self.out.uses, current.record.uses.start as usize, &[all]);
+            }
+            Ok(count)
+        }
+    }
+
+    /// What goes into a table in a minute.
+    fn add(&mut self, place: usize, minute: u64, traffic: Traffic) {
+        let (Some(current), Some(slot)) = (&mut self.current, self.slots.get_mut(place)) else { return };
         if !current.tables.contains(&place) {
             current.tables.push(place);
         }
         slot.seen.traffic += traffic;
         if slot.minute == minute {
             slot.in_minute += traffic;
-            return Ok(());
+            return;
         }
         let before = (slot.minute, slot.seen.table.id, std::mem::replace(&mut slot.in_minute, traffic));
         slot.minute = minute;
         self.minute(before.0, before.1, before.2);
-        Ok(())
     }
 }

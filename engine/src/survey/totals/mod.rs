@@ -293,22 +293,7 @@ impl Totals {
             self.barriers.entry(cause).or_default().add(record, &self.file_name);
         }
         *self.minutes.at(time) += minute;
-        let file_name = &self.file_name;
-        keep(
-            &mut self.largest,
-            |sized| (sized.bytes, sized.rows),
-            (record.bytes, rows),
-            || Sized::of(record, file_name),
-        );
-        if record.duration_seconds > 0 {
-            let duration = (u64::from(record.duration_seconds), 0);
-            keep(
-                &mut self.longest,
-                |sized| (sized.duration_seconds.into(), 0),
-                duration,
-                || Sized::of(record, file_name),
-            );
-        }
+        self.keep_if_large(record);
         if let Some(sink) = sink {
             let (file, follows, tables, file_name) =
                 (self.file, self.follows.as_slice(), &self.tables, &self.file_name);
@@ -328,6 +313,17 @@ impl Totals {
                 writeset,
                 session,
             });
+        }
+    }
+
+    /// Keeps the transaction if it is one of the largest, or of the longest.
+    fn keep_if_large(&mut self, record: &Record) {
+        let sized = || Sized::of(record, &self.file_name);
+        let by_bytes = |sized: &Sized| (sized.bytes, sized.rows);
+        keep(&mut self.largest, by_bytes, (record.bytes, record.rows()), sized);
+        if record.duration_seconds > 0 {
+            let by_duration = |sized: &Sized| (sized.duration_seconds.into(), 0);
+            keep(&mut self.longest, by_duration, (record.duration_seconds.into(), 0), sized);
         }
     }
 
