@@ -13,9 +13,7 @@
 //!
 //! Files that import each other, and why they stay so:
 //! - `event` and `format_description`: a format description is an event that says how it is itself laid out;
-//! - `image` and `table_map`: a map keeps the layout of its rows, which is made from its columns;
-//! - `value` and `json`: a JSON document may hold any value, and a value may be a JSON document;
-//! - `gtids` and the kinds of GTIDs in it: each kind reports errors of the type that they share.
+//! - `value` and `json`: a JSON document may hold any value, and a value may be a JSON document.
 
 pub mod boundary;
 pub mod column;
