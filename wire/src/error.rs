@@ -1,7 +1,10 @@
-//! What can go wrong on a connection, told apart by what the caller does about it. Texts never hold a password.
+//! What can go wrong on a connection, told apart by what the caller does about it. Texts never hold a password, and show
+//! nothing raw that the other side has sent.
 
 use std::io;
 use std::time::Duration;
+
+use binlog::text::Escaped;
 
 /// An error of one connection. [`Error::is_connection_lost`] says whether the connection can still be used.
 #[derive(Debug, thiserror::Error)]
@@ -24,13 +27,13 @@ pub enum Error {
         source: io::Error,
     },
     /// TLS could not be set up, or a certificate was refused.
-    #[error("TLS: {message}")]
+    #[error("TLS: {}", Escaped(.message))]
     Tls {
         /// What failed and what to do.
         message: String,
     },
     /// The server offers TLS, but no version or cipher that this client has.
-    #[error("TLS: {message}")]
+    #[error("TLS: {}", Escaped(.message))]
     TlsIncompatible {
         /// What failed and what to do.
         message: String,
@@ -59,7 +62,7 @@ pub enum Error {
         statement_index: usize,
     },
     /// The peer sent what the protocol does not allow here; the connection cannot be used any more.
-    #[error("protocol error: {0}")]
+    #[error("protocol error: {}", Escaped(.0))]
     Protocol(String),
     /// The server closed the connection.
     #[error("the server closed the connection while {during}")]

@@ -51,7 +51,7 @@ fn is_ignored(signal: i32) -> bool {
 }
 
 /// How long after the first signal what has not ended by itself is given up.
-const END_AFTER: Duration = Duration::from_millis(4500);
+const END_AFTER: Duration = Duration::from_millis(4800);
 const POLL: Duration = Duration::from_millis(100);
 
 /// How a channel is asked to end.

@@ -7,7 +7,7 @@ use super::connection::{Connection, READ_CHUNK_BYTES};
 use super::io_error::classify;
 use super::login;
 use super::options::{ConnectOptions, SslMode};
-use super::socket::Socket;
+use super::socket::{Socket, Watch};
 use super::stream::{ShutdownHandle, Stream};
 use super::tls;
 use crate::codec::capabilities as cap;
@@ -85,6 +85,7 @@ fn connect_once(options: &ConnectOptions) -> Result<Connection, Error> {
         capabilities,
         pending: VecDeque::new(),
         ahead_bytes: 0,
+        watch: Watch::On,
         // Until the login is through there is nobody to say goodbye to.
         broken: true,
         asked: false,

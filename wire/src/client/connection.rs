@@ -23,7 +23,7 @@ pub(crate) const READ_CHUNK_BYTES: usize = 16 << 10;
 const SILENCE: Duration = Duration::from_secs(1);
 /// So much surely fits into the buffers of a server that is busy with the statement before: above it the server's machine may say for long that it has no
 /// room, though nothing is wrong.
-const AHEAD_BYTES_MAX: usize = 16 << 10;
+pub(crate) const AHEAD_BYTES_MAX: usize = 32 << 10;
 
 /// A query whose results are still to be read.
 pub(crate) struct Pending {
@@ -31,6 +31,8 @@ pub(crate) struct Pending {
     pub(crate) sequence: u8,
     /// For the server's errors about it.
     pub(crate) statement: Statement,
+    /// Its length.
+    pub(crate) bytes: usize,
 }
 
 /// One connection to a server. Dropping it says goodbye to the server if that can be done without waiting.
@@ -41,8 +43,10 @@ pub struct Connection {
     pub(crate) capabilities: u32,
     /// The queries sent and not yet answered.
     pub(crate) pending: VecDeque<Pending>,
-    /// Bytes that were sent while an earlier query was not answered yet.
+    /// Bytes that were sent behind a query that is not answered yet.
     pub(crate) ahead_bytes: usize,
+    /// Whether a machine that is gone is noticed: not while much is ahead.
+    pub(crate) watch: Watch,
     /// Set once an error left the stream in an unknown state.
     pub(crate) broken: bool,
     /// A ping was sent behind the query that is being answered, and its answer is still to come.
@@ -160,23 +164,21 @@ impl Connection {
 
     /// Notes that so many bytes are sent behind what is not answered yet.
     pub(crate) fn sends_ahead(&mut self, bytes: usize) -> Result<(), Error> {
-        let before = self.ahead_bytes;
-        self.ahead_bytes = before.saturating_add(bytes);
-        if before <= AHEAD_BYTES_MAX && self.ahead_bytes > AHEAD_BYTES_MAX {
-            return self.watch_peer(Watch::Off);
-        }
-        Ok(())
+        self.ahead_bytes = self.ahead_bytes.saturating_add(bytes);
+        if self.ahead_bytes > AHEAD_BYTES_MAX { self.watch_peer(Watch::Off) } else { Ok(()) }
     }
 
-    /// Everything that was sent is answered.
-    pub(crate) fn is_in_step(&mut self) -> Result<(), Error> {
-        if std::mem::take(&mut self.ahead_bytes) > AHEAD_BYTES_MAX {
-            return self.watch_peer(Watch::On);
-        }
-        Ok(())
+    /// The oldest query is answered: the next one is no longer behind it.
+    pub(crate) fn is_answered(&mut self) -> Result<(), Error> {
+        self.ahead_bytes = self.pending.iter().skip(1).map(|pending| pending.bytes).sum();
+        if self.ahead_bytes <= AHEAD_BYTES_MAX / 2 { self.watch_peer(Watch::On) } else { Ok(()) }
     }
 
-    fn watch_peer(&self, watch: Watch) -> Result<(), Error> {
+    fn watch_peer(&mut self, watch: Watch) -> Result<(), Error> {
+        if self.watch == watch {
+            return Ok(());
+        }
+        self.watch = watch;
         let set = self.stream.socket().watch_peer(watch);
         set.map_err(|source| Error::Io { during: "setting the socket's options", source })
     }
@@ -225,6 +227,7 @@ impl Connection {
                 let error = self.classify(error, during);
                 return Err(self.mark(error));
             }
+            self.stream.socket().hurry_up();
             silent(self)?;
         }
     }

@@ -17,7 +17,7 @@ struct Shared {
 
 impl Interrupt {
     /// What is under way may take so much longer.
-    pub const GRACE: Duration = Duration::from_millis(2500);
+    pub const GRACE: Duration = Duration::from_millis(3500);
 
     /// Goes by this flag.
     pub fn new(flag: Arc<AtomicBool>) -> Self {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use binlog::text::escape_bytes;
 use bytes::Bytes;
 
-use super::connection::{Connection, Pending};
+use super::connection::{AHEAD_BYTES_MAX, Connection, Pending};
 use crate::codec::capabilities as cap;
 use crate::codec::cursor::Cursor;
 use crate::codec::error_packet::parse_error;
@@ -175,8 +175,14 @@ impl Connection {
             self.sends_ahead(bytes)?;
         }
         let sequence = self.send(0, &payload, SENDING)?;
-        self.pending.push_back(Pending { sequence, statement: look_at(parts, bytes) });
+        self.pending.push_back(Pending { sequence, statement: look_at(parts, bytes), bytes });
         Ok(())
+    }
+
+    /// Whether so many bytes can be sent now without giving up, until there are answers, that a machine which is gone is noticed in time: behind
+    /// a query that is not answered there must not be much.
+    pub fn takes_ahead(&self, bytes: usize) -> bool {
+        self.pending.is_empty() || self.ahead_bytes.saturating_add(bytes) <= AHEAD_BYTES_MAX
     }
 
     /// How many queries were sent whose results were not read.
@@ -224,8 +230,8 @@ impl Connection {
         if std::mem::take(&mut self.asked) && !self.is_broken() {
             self.receive(READING)?;
         }
-        if self.pending.is_empty() {
-            self.is_in_step()?;
+        if !self.is_broken() {
+            self.is_answered()?;
         }
         outcome
     }

@@ -153,6 +153,14 @@ impl Socket {
         }
     }
 
+    /// Once the process is asked to end, a read looks more often whether that is over.
+    pub(crate) fn hurry_up(&self) {
+        if self.patience.interrupt.is_asked() {
+            // Else it is noticed a moment later.
+            let _ = self.set_read_timeout(LOGIN_STEP);
+        }
+    }
+
     fn set_write_timeout(&self, timeout: Duration) -> io::Result<()> {
         match &self.kind {
             Kind::Tcp(stream) => stream.set_write_timeout(Some(timeout)),

@@ -110,6 +110,11 @@ impl Script {
         (self.statements, self.sql.len())
     }
 
+    /// What waits, as it will be sent.
+    pub fn packet_bytes(&self) -> usize {
+        self.sql.len() + self.bytes.len().div_ceil(3) * 4
+    }
+
     /// Sends what has gathered and reads all of its results.
     pub fn send(&mut self, connection: &mut Connection) -> Result<Vec<ResultSet>, Failure> {
         self.close_growing();

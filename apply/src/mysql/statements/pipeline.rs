@@ -197,8 +197,9 @@ impl<'a> Pipeline<'a> {
         if self.frame.as_ref().is_none_or(|(known, _)| *known != state) {
             let own_again = settings::reset(info, statement.query.vars.default_table_encryption);
             self.own_settings()?;
+            // First, so that they are taken back whatever comes of what was sent before.
+            self.frame = Some((state.clone(), own_again));
             self.send(&state, None)?;
-            self.frame = Some((state, own_again));
         }
         self.send(&frame.own, None)?;
         let text = text(statement, CreateTable::BeforeItsRows);
@@ -213,14 +214,16 @@ impl<'a> Pipeline<'a> {
 
     /// As rows need it, and texts of our own.
     fn own_settings(&mut self) -> Result<(), Failure> {
-        match self.frame.take() {
-            Some((_, reset)) => self.send(&reset, None),
-            None => Ok(()),
-        }
+        let Some((_, reset)) = &self.frame else { return Ok(()) };
+        let reset = reset.clone();
+        self.make_room(reset.len())?;
+        self.frame = None;
+        self.send(&reset, None)
     }
 
     /// What waits in the session's script.
     fn send_gathered(&mut self, of: Option<Of<'a>>) -> Result<(), Failure> {
+        self.make_room(self.connection.script.packet_bytes())?;
         let ChannelConnection { script, wire, .. } = &mut *self.connection;
         match script.send_ahead(wire).map_err(failed)? {
             0 => Ok(()),
@@ -229,8 +232,17 @@ impl<'a> Pipeline<'a> {
     }
 
     fn send(&mut self, sql: impl AsRef<[u8]>, of: Option<Of<'a>>) -> Result<(), Failure> {
+        self.make_room(sql.as_ref().len())?;
         self.connection.wire.send_query(sql.as_ref()).map_err(failed)?;
         self.on_its_way(Sent { statements: 1, of })
+    }
+
+    /// So much may be sent behind what is not answered yet: more would hide from the connection that the target is gone.
+    fn make_room(&mut self, bytes: usize) -> Result<(), Failure> {
+        while !self.sent.is_empty() && !self.connection.wire.takes_ahead(bytes) {
+            self.answer()?;
+        }
+        Ok(())
     }
 
     fn on_its_way(&mut self, sent: Sent<'a>) -> Result<(), Failure> {
