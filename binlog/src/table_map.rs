@@ -64,6 +64,9 @@ pub struct TableMap {
 }
 
 impl TableMap {
+    /// `TM_GENERATED_INVISIBLE_PK_F`, in MySQL from 8.0.30 on: the first column is a primary key that the server has made by itself.
+    pub const FLAG_GENERATED_KEY: u16 = 1 << 2;
+
     /// Decodes a TABLE_MAP event.
     ///
     /// # Errors

@@ -173,7 +173,7 @@ pub struct StatementItem {
     pub query: Query,
     /// Seconds since the epoch, of the event's header.
     pub timestamp: u32,
-    /// The event's header has `LOG_EVENT_SUPPRESS_USE_F`: the default schema does not matter.
+    /// The event's header has `LOG_EVENT_SUPPRESS_USE_F`: the default schema need not be there. It counts all the same.
     pub suppress_use: bool,
     pub context: Vec<Context>,
     pub class: sql::Statement,

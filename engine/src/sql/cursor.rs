@@ -88,6 +88,20 @@ impl<'a> Cursor<'a> {
         self.ident_of(false)
     }
 
+    /// A name of an account's: an identifier, or a string.
+    pub fn ident_or_text(&mut self) -> Option<String> {
+        if self.token.kind != Kind::Text {
+            return self.ident();
+        }
+        let text = self.charset.decode(self.token.text)?;
+        let quote = *self.token.text.first()?;
+        let name = unquote(&text, quote)?;
+        // What a backslash means depends on the session.
+        (!name.contains('\\')).then_some(())?;
+        self.take();
+        Some(name)
+    }
+
     fn ident_of(&mut self, digits: bool) -> Option<String> {
         let name = match self.token.kind {
             Kind::Word => self.charset.decode(self.token.text)?,

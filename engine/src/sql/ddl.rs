@@ -142,7 +142,7 @@ fn object_kind(cursor: &mut Cursor<'_>) -> Option<(&'static str, Guards)> {
 }
 
 /// Takes one attribute that may stand between the verb and the object; false when there is none.
-fn skip_attribute(cursor: &mut Cursor<'_>) -> Option<bool> {
+pub(super) fn skip_attribute(cursor: &mut Cursor<'_>) -> Option<bool> {
     let words =
         ["AGGREGATE", "UNIQUE", "FULLTEXT", "SPATIAL", "VECTOR", "ONLINE", "OFFLINE", "IGNORE", "UNDO", "MATERIALIZED"];
     if cursor.eat_any(&words).is_some() {

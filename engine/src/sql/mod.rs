@@ -13,24 +13,30 @@ mod ddl;
 mod dml;
 mod event;
 mod grant;
+mod idempotent;
 mod lexer;
 mod log_settings;
 mod mode;
 mod names;
 mod role;
+mod routine;
 mod statement;
+mod who_runs;
 mod xa;
 
 pub use classify::classify;
-pub use current_user::current_user_at;
+pub use current_user::{current_user_at, ignored_passwords_at};
 pub use ddl::start_transaction_at;
 pub use event::{alters_event_at, enabled_at};
 pub use grant::grants_in_default_schema;
+pub use idempotent::made_idempotent;
 pub use log_settings::without_log_settings;
 pub use mode::{Charset, SqlMode};
 pub use names::{ObjectName, Xid};
-pub use role::role_without_admin_at;
+pub use role::{role_without_admin_at, roles_handed_on};
+pub use routine::{NewRoutine, new_routine};
 pub use statement::{Class, DdlKind, DmlKind, Guards, Statement};
+pub use who_runs::named_user_function;
 
 /// Whether a word is in a statement, in any case; also where it is a part of a name, or in a comment.
 pub(crate) fn mentions(sql: &[u8], word: &[u8]) -> bool {

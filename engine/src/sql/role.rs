@@ -18,6 +18,26 @@ pub fn role_without_admin_at(sql: &[u8], mode: SqlMode) -> Option<usize> {
     Some(cursor.end())
 }
 
+/// The roles that a `GRANT role, … TO` or `REVOKE [ADMIN OPTION FOR] role, … FROM` hands on, or takes back. `None`: it is about privileges.
+pub fn roles_handed_on(sql: &[u8], mode: SqlMode) -> Option<Vec<String>> {
+    let mut cursor = Cursor::new(sql, mode);
+    let end = match cursor.eat_any(&["GRANT", "REVOKE"])? {
+        "GRANT" => "TO",
+        _ => {
+            cursor.eat_all(&["ADMIN", "OPTION", "FOR"]);
+            "FROM"
+        }
+    };
+    let mut roles = Vec::new();
+    loop {
+        roles.push(cursor.ident_or_text()?);
+        if cursor.eat(end) {
+            return Some(roles);
+        }
+        cursor.eat_punct(b',').then_some(())?;
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -38,6 +58,24 @@ mod tests {
                 with,
                 "{sql}"
             );
+        }
+    }
+
+    #[test]
+    fn which_roles_are_handed_on() {
+        for (sql, expected) in [
+            ("GRANT r TO u", Some("r")),
+            ("grant `r 1`, 'r2' to u@h, v with admin option", Some("r 1 r2")),
+            ("REVOKE r FROM u", Some("r")),
+            ("REVOKE ADMIN OPTION FOR r, s FROM u", Some("r s")),
+            ("GRANT SELECT ON d.* TO u", None),
+            ("GRANT ALL PRIVILEGES ON *.* TO u", None),
+            ("GRANT SELECT, INSERT (a) ON d.t TO u", None),
+            ("GRANT PROXY ON u TO v", None),
+            ("DROP ROLE r", None),
+        ] {
+            let roles = roles_handed_on(sql.as_bytes(), SqlMode::default());
+            assert_eq!(roles.map(|roles| roles.join(" ")).as_deref(), expected, "{sql}");
         }
     }
 }

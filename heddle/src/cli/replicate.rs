@@ -67,6 +67,9 @@ pub struct ReplicateArgs {
     /// local: the target gives its own GTIDs · preserve: the source's, one target transaction for each (grouping off)
     #[arg(long, value_enum, default_value = "local")]
     gtids: Gtids,
+    /// strict: a table that is there already stops the channel, as one that is gone · idempotent: it is replaced, or passed over (MariaDB)
+    #[arg(long, value_enum, default_value = "strict")]
+    ddl: DdlMode,
     /// A new channel: start at this position of the source's binary log
     #[arg(long, value_name = "FILE:POS", conflicts_with = "start_gtid")]
     start: Option<LogPosition>,
@@ -103,6 +106,13 @@ pub struct ReplicateArgs {
 enum Gtids {
     Preserve,
     Local,
+}
+
+/// What becomes of a table that a `CREATE` finds, or a `DROP` does not find.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum DdlMode {
+    Strict,
+    Idempotent,
 }
 
 fn commit_order_parser() -> impl TypedValueParser<Value = CommitOrder> {
@@ -306,6 +316,11 @@ fn target(args: &ReplicateArgs, workers: usize, ending: &Ending) -> Result<(Arc<
     let target = MySqlTarget::connect(options, &args.channel, gtids)
         .map_err(anyhow::Error::new)
         .with_context(|| format!("target {address}"))?;
+    let ddl = match args.ddl {
+        DdlMode::Strict => mysql::Ddl::Strict,
+        DdlMode::Idempotent => mysql::Ddl::Idempotent,
+    };
+    target.set_ddl(ddl).map_err(anyhow::Error::new)?;
     let known = target.executed_gtids().map_err(anyhow::Error::new)?;
     Ok((Arc::new(target), known, address))
 }

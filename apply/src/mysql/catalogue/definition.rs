@@ -18,6 +18,8 @@ pub struct Definition {
     /// The one that identifies a row first.
     pub unique_keys: Vec<UniqueKey>,
     pub transactional: bool,
+    /// Its engine keeps nothing.
+    pub swallows_rows: bool,
     pub barrier: Option<BarrierReason>,
     /// MariaDB's.
     is_versioned: bool,
@@ -73,6 +75,7 @@ fn read_tables(rows: Rows<'_>, place: &str) -> Result<Definitions, String> {
         let (engine, kind) = (text(1)?.unwrap_or("").to_ascii_uppercase(), text(2)?.unwrap_or(""));
         let is_versioned = kind == "SYSTEM VERSIONED";
         let definition = Definition {
+            swallows_rows: engine == "BLACKHOLE",
             transactional: matches!(engine.as_str(), "INNODB" | "ROCKSDB" | "TOKUDB" | "NDBCLUSTER" | "BLACKHOLE"),
             barrier: (kind == "SEQUENCE").then_some(BarrierReason::Sequence),
             is_versioned,
@@ -236,6 +239,11 @@ impl Definition {
             None => self.unique_keys.push(UniqueKey { name: index.to_owned(), parts: vec![part] }),
         }
         Ok(())
+    }
+
+    /// Of MySQL's own making.
+    pub fn has_generated_key(&self) -> bool {
+        self.columns.iter().any(|column| column.name == "my_row_id")
     }
 
     /// See [`engine::schema::Table::lookup_columns`].

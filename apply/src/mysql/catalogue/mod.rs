@@ -22,6 +22,7 @@ use self::cache::DefinitionCache;
 use self::definition::Definition;
 use self::relations::{Relation, Relations};
 use super::rows::ambiguous_rows;
+use super::rows::blackholes::Blackhole;
 use super::rows::by_name::Name;
 use super::rows::quirks::TableQuirks;
 use super::rows::sequences::Sequence;
@@ -46,17 +47,39 @@ pub struct MySqlCatalogue {
     keeps_gtids: bool,
 }
 
-/// The channel's catalogue of its target. On MariaDB it finds out what writing rows has to know of some tables.
+/// The channel's catalogue of its target. It finds out what writing rows has to know of some tables.
 pub fn of_channel(channel: &Arc<ChannelContext>) -> Result<MySqlCatalogue, Failure> {
     let connection = channel.connector.connect()?;
     let own = Arc::clone(channel);
     let reconnect = move || until_reached(|| own.connector.connect()).map_err(|failure| failure.message);
     let mut catalogue = MySqlCatalogue::new(connection, Box::new(reconnect));
-    if channel.info().flavour == Flavour::MariaDb {
-        catalogue.quirks = Some(Arc::clone(&channel.quirks));
-        catalogue.keeps_gtids = channel.gtids.are_preserved();
-    }
+    catalogue.quirks = Some(Arc::clone(&channel.quirks));
+    catalogue.keeps_gtids = channel.info().flavour == Flavour::MariaDb && channel.gtids.are_preserved();
     Ok(catalogue)
+}
+
+/// What the log says of a table's rows beside their columns.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::mysql) enum Hidden {
+    Nothing,
+    /// MySQL's `my_row_id`, a primary key that the server has made (`sql_generate_invisible_primary_key`).
+    GeneratedKey,
+}
+
+impl Hidden {
+    fn of(map: &TableMap) -> Self {
+        if map.flags & TableMap::FLAG_GENERATED_KEY == 0 { Self::Nothing } else { Self::GeneratedKey }
+    }
+}
+
+/// The column of the rows that is the definition's at `at`: a key that the server has made is the first column of the one that has it.
+fn image_column<'a>(definition: &Definition, map: &'a TableMap, at: usize) -> Option<&'a binlog::Column> {
+    let at = match (Hidden::of(map), definition.has_generated_key()) {
+        (Hidden::GeneratedKey, false) => at + 1,
+        (Hidden::Nothing, true) if definition.columns.len() == map.columns.len() + 1 => at.checked_sub(1)?,
+        _ => at,
+    };
+    map.columns.get(at)
 }
 
 /// The most schemas that are searched for neighbours of a table.
@@ -102,13 +125,20 @@ impl MySqlCatalogue {
         }
     }
 
-    pub(super) fn load(&mut self, name: &Name, width: usize) -> Result<Table, String> {
+    pub(super) fn load(&mut self, name: &Name, width: usize, hidden: Hidden) -> Result<Table, String> {
         let id = self.id(name);
         let (schema, table) = (&name.0, &name.1);
         let Some(definition) = self.definition(name)? else {
             return Ok(Table::unknown(id, schema, table, TableOrderCause::NotInCatalogue));
         };
         // MariaDB's row images hold a hidden hash for each unique key that is too long for an index.
+        if hidden == Hidden::GeneratedKey && !definition.has_generated_key() && definition.columns.len() < width {
+            return Err(format!(
+                "the source's server has given the table a primary key of its own, my_row_id, which the target lacks and a client can not leave out: ALTER \
+                 TABLE {schema}.{table} ADD my_row_id BIGINT UNSIGNED NOT NULL AUTO_INCREMENT INVISIBLE PRIMARY KEY FIRST on the target, while it has none of the \
+                 source's rows; or drop the column on the source"
+            ));
+        }
         if definition.columns.len() + definition.hidden_columns < width {
             return Err(format!(
                 "the target's table has {} columns, the source's {width}: values would be lost; make the definitions equal",
@@ -178,7 +208,7 @@ impl MySqlCatalogue {
     fn check_fractions(&self, name: &Name, map: &TableMap) -> Result<(), String> {
         let Some(definition) = self.definitions.get(name) else { return Ok(()) };
         let old = |at: &&usize| {
-            let kind = map.columns.get(**at).map(|column| column.kind);
+            let kind = image_column(definition, map, **at).map(|column| column.kind);
             matches!(kind, Some(ColumnKind::TIME | ColumnKind::DATETIME | ColumnKind::TIMESTAMP))
         };
         let Some(found) = definition.fractions.iter().find(old) else { return Ok(()) };
@@ -192,7 +222,8 @@ impl MySqlCatalogue {
     /// MariaDB's JSON is a LONGTEXT. A server says no more than "unknown error" when such a value is to become MySQL's JSON.
     fn check_json(&self, name: &Name, map: &TableMap) -> Result<(), String> {
         let Some(definition) = self.definitions.get(name) else { return Ok(()) };
-        let other = |at: &&usize| map.columns.get(**at).is_some_and(|column| column.kind != ColumnKind::JSON);
+        let other =
+            |at: &&usize| image_column(definition, map, **at).is_some_and(|column| column.kind != ColumnKind::JSON);
         let Some(found) = definition.json.iter().find(other) else { return Ok(()) };
         let column = definition.columns.get(*found).map_or("", |column| column.name.as_str());
         Err(format!(
@@ -203,6 +234,10 @@ impl MySqlCatalogue {
 
     fn set_quirks(&mut self, name: &Name, definition: &Definition, width: usize) -> Result<(), String> {
         let Some(quirks) = self.quirks.clone() else { return Ok(()) };
+        quirks.blackholes.set(name, definition.swallows_rows.then_some(Blackhole));
+        if self.connection.server().flavour == Flavour::MySql {
+            return Ok(());
+        }
         quirks.sequences.set(name, (definition.barrier == Some(BarrierReason::Sequence)).then_some(Sequence));
         quirks.set_row_end(name, definition.row_end);
         let uncertain = |key: &UniqueKey| {
@@ -358,7 +393,7 @@ impl Catalogue for MySqlCatalogue {
         if let Some(table) = self.tables.get(&id) {
             return Ok(Arc::clone(table));
         }
-        let known = self.load(&name, map.columns.len());
+        let known = self.load(&name, map.columns.len(), Hidden::of(map));
         let table = known
             .and_then(|table| {
                 self.check_fractions(&name, map)?;

@@ -4,6 +4,7 @@
 
 pub(in crate::mysql) mod ambiguous_rows;
 mod binlog_statement;
+pub(in crate::mysql) mod blackholes;
 pub(in crate::mysql) mod by_name;
 mod images;
 pub(in crate::mysql) mod quirks;

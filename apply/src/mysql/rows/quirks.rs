@@ -5,17 +5,20 @@ use std::sync::Arc;
 use binlog::TableMap;
 
 use super::ambiguous_rows::Lookup;
+use super::blackholes::Blackhole;
 use super::by_name::{ByName, Name};
 use super::row_end::{self, RowEnd};
 use super::sequences::Sequence;
 use crate::mysql::server::info::TargetInfo;
 
-/// All of it is MariaDB's.
+/// Most of it is MariaDB's.
 #[derive(Debug)]
 pub struct TableQuirks {
     /// Tables whose rows the server could take for others.
     pub lookups: ByName<Lookup>,
     pub sequences: ByName<Sequence>,
+    /// MySQL's.
+    pub blackholes: ByName<Blackhole>,
     /// `None`: the target's rows end no later than any source's.
     row_ends: Option<ByName<RowEnd>>,
 }
@@ -23,7 +26,7 @@ pub struct TableQuirks {
 impl TableQuirks {
     pub fn new(info: &TargetInfo) -> Self {
         let row_ends = row_end::is_later(info).then(ByName::default);
-        Self { lookups: ByName::default(), sequences: ByName::default(), row_ends }
+        Self { lookups: ByName::default(), sequences: ByName::default(), blackholes: ByName::default(), row_ends }
     }
 
     pub fn set_row_end(&self, name: &Name, row_end: Option<RowEnd>) {
@@ -40,6 +43,7 @@ impl TableQuirks {
     pub fn forget(&self, is_one: impl Fn(&Name) -> bool) {
         self.lookups.forget(&is_one);
         self.sequences.forget(&is_one);
+        self.blackholes.forget(&is_one);
         if let Some(row_ends) = &self.row_ends {
             row_ends.forget(&is_one);
         }

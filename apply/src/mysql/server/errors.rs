@@ -162,6 +162,16 @@ fn divergence(number: u16, text: &str) -> Option<Meaning> {
 /// What the target does not take until somebody changes it.
 fn refusal(number: u16, text: &str) -> Option<Meaning> {
     Some(match number {
+        code::OPTION_PREVENTS_STATEMENT if text.contains("strict-password-validation") => (
+            FailureKind::Refused,
+            "the statement has the hash of a password, which the target does not take from clients: SET GLOBAL strict_password_validation=OFF there, and run \
+             the same command again",
+        ),
+        code::OPTION_PREVENTS_STATEMENT if text.contains("secure-timestamp") || text.contains("secure_timestamp") => (
+            FailureKind::Refused,
+            "statements of a log have the source's times: start the target with secure_timestamp=NO (its own applier may set them, a client may not), and run the \
+             same command again",
+        ),
         code::OPTION_PREVENTS_STATEMENT if !text.contains("read-only") => {
             (FailureKind::Refused, "the target is started with an option, or set, to refuse this: the message names it")
         }

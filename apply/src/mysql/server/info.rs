@@ -28,6 +28,8 @@ pub struct TargetInfo {
     pub encrypts_tables: bool,
     /// `sql_generate_invisible_primary_key` of MySQL 8.0.30 and later: tables without a primary key get a further column.
     pub adds_primary_keys: bool,
+    /// MySQL's `restrict_fk_on_non_standard_key`, for its clients.
+    pub restricts_foreign_keys: bool,
     /// MySQL 8 and later: its performance schema is on, and shows who holds the lock that somebody waits for.
     pub shows_lock_holders: bool,
 }
@@ -50,6 +52,7 @@ impl TargetInfo {
             server_id: 0,
             encrypts_tables: false,
             adds_primary_keys: false,
+            restricts_foreign_keys: false,
             shows_lock_holders: true,
         }
     }
@@ -89,6 +92,7 @@ impl TargetInfo {
         };
         let encrypts_tables = is_on((8, 0, 16), "default_table_encryption")?;
         let adds_primary_keys = is_on((8, 0, 30), "sql_generate_invisible_primary_key")?;
+        let restricts_foreign_keys = is_on((8, 4, 0), "restrict_fk_on_non_standard_key")?;
         Ok(Self {
             flavour,
             version: server.version,
@@ -103,6 +107,7 @@ impl TargetInfo {
             server_id: number(4)?,
             encrypts_tables,
             adds_primary_keys,
+            restricts_foreign_keys,
             shows_lock_holders: is_on((8, 0, 0), "performance_schema")?,
         })
     }

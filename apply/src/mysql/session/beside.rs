@@ -7,8 +7,22 @@ use engine::failure::{Failure, FailureKind};
 use super::connection::ChannelConnection;
 use crate::Range;
 use crate::mysql::server::errors::failed;
+use crate::mysql::session::settings::Logged;
 
 impl ChannelConnection {
+    /// Statements that commit by themselves, and that the target's replicas do not need.
+    pub fn execute_beside(&mut self, statements: &[String]) -> Result<(), Failure> {
+        let is_logged = self.info().log_bin && self.channel.connector.logged() == Logged::Yes;
+        if is_logged {
+            self.execute("SET SESSION sql_log_bin=0")?;
+        }
+        let done = statements.iter().try_for_each(|sql| self.execute(sql));
+        if is_logged {
+            self.execute("SET SESSION sql_log_bin=1")?;
+        }
+        done
+    }
+
     /// A statement on our own tables. Returns how many rows it changed: one, or none when it says the same again.
     pub fn execute_unlogged(&mut self, sql: &str) -> Result<u64, Failure> {
         self.send()?;

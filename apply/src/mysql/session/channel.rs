@@ -1,5 +1,6 @@
 //! What all connections of one channel have in common.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
 use super::connect::Connector;
@@ -10,6 +11,15 @@ use crate::mysql::progress::as_row::ProgressTable;
 use crate::mysql::rows::quirks::TableQuirks;
 use crate::mysql::server::info::TargetInfo;
 
+/// What becomes of a table that a `CREATE` of the source's finds, or a `DROP` does not find.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ddl {
+    /// The channel stops.
+    Strict,
+    /// It is replaced, or need not be there: MariaDB's `slave_ddl_exec_mode=IDEMPOTENT`.
+    Idempotent,
+}
+
 pub struct ChannelContext {
     pub connector: Connector,
     pub gtids: GtidRules,
@@ -19,6 +29,7 @@ pub struct ChannelContext {
     progress_table: Mutex<Option<Arc<ProgressTable>>>,
     /// Connection ids by number; 0 where there is none.
     ids: Mutex<Vec<u64>>,
+    is_ddl_idempotent: AtomicBool,
 }
 
 impl ChannelContext {
@@ -30,12 +41,21 @@ impl ChannelContext {
             quirks: Arc::new(TableQuirks::new(info)),
             progress_table: Mutex::default(),
             ids: Mutex::default(),
+            is_ddl_idempotent: AtomicBool::new(false),
             connector,
         }
     }
 
     pub fn info(&self) -> &TargetInfo {
         self.connector.info()
+    }
+
+    pub fn ddl(&self) -> Ddl {
+        if self.is_ddl_idempotent.load(Ordering::Relaxed) { Ddl::Idempotent } else { Ddl::Strict }
+    }
+
+    pub fn set_ddl(&self, ddl: Ddl) {
+        self.is_ddl_idempotent.store(ddl == Ddl::Idempotent, Ordering::Relaxed);
     }
 
     pub fn progress_table(&self) -> Option<Arc<ProgressTable>> {

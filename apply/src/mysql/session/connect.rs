@@ -14,6 +14,10 @@ pub struct Connector {
 }
 
 impl Connector {
+    pub fn logged(&self) -> Logged {
+        self.logged
+    }
+
     pub fn new(options: ConnectOptions, info: TargetInfo, logged: Logged) -> Self {
         Self { options, info, logged }
     }

@@ -13,7 +13,7 @@ use engine::row_session::RowSession;
 use engine::transaction::{RowsItem, Transaction};
 use wire::Connection;
 
-use super::channel::ChannelContext;
+use super::channel::{ChannelContext, Ddl};
 use super::gtids::{AUTOMATIC, GtidRules, set_origin};
 use super::lease::STATEMENTS;
 use super::settings;
@@ -47,6 +47,8 @@ pub struct ChannelConnection {
     row_session: Option<Arc<RowSession>>,
     /// It has had such a state: after an error it may still have it.
     had_row_session: bool,
+    /// The server has rolled a transaction back by itself, but for changes to tables without transactions.
+    pub has_left_a_part: bool,
     /// The domain and server that the connection gives its next GTIDs (MariaDB), if that is known.
     pub(super) gtid_origin: Option<(u32, u32)>,
 }
@@ -67,6 +69,7 @@ impl ChannelConnection {
             is_open: false,
             row_session: None,
             had_row_session: false,
+            has_left_a_part: false,
             gtid_origin: None,
         };
         connection.introduce()?;
@@ -116,6 +119,10 @@ impl ChannelConnection {
 
     pub fn info(&self) -> &TargetInfo {
         self.channel.info()
+    }
+
+    pub fn ddl(&self) -> Ddl {
+        self.channel.ddl()
     }
 
     pub fn gtids(&self) -> &GtidRules {

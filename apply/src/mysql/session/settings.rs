@@ -60,6 +60,7 @@ pub fn settings(info: &TargetInfo) -> String {
         ("show_gipk_in_create_table_and_information_schema=ON", mysql && version >= (8, 0, 30)),
         // The source was allowed to do what it did. The servers' own appliers do not ask either.
         ("system_versioning_alter_history=KEEP", !mysql && version >= (10, 3, 4)),
+        ("restrict_fk_on_non_standard_key=OFF", info.restricts_foreign_keys),
     ] {
         if is_there {
             settings.push_str(", ");

@@ -14,6 +14,7 @@ use engine::transaction::{BarrierCause, Body, Item, Transaction};
 
 use super::exactly_once::Once;
 use super::nontransactional;
+use super::outcome;
 use super::own_commit;
 use super::sequences;
 use super::statement::{at_statement, at_transaction, execute};
@@ -50,15 +51,24 @@ pub fn run(
         // An earlier run has executed it, and ended before it recorded that.
         return finish_executed(connection, context, transaction, range);
     }
+    nontransactional::check_whole(context.unfinished, transaction)?;
+    refuse_interrupted(transaction, transaction.items())?;
     let done = match &transaction.body {
         Body::Spilled { .. } => run_spilled(connection, context, transaction, range),
         Body::Items(items) => run_items(connection, context, transaction, items, range),
     };
     match done {
-        Err(failure) if connection.gtids().are_preserved() && failure.kind != FailureKind::ConnectionLost => {
+        Err(failure) if failure.kind != FailureKind::ConnectionLost => {
             nontransactional::after_failure(connection, context.unfinished, transaction, range, failure)
         }
         done => done,
+    }
+}
+
+fn refuse_interrupted(transaction: &Transaction, items: &[Item]) -> Result<(), Failure> {
+    match outcome::interrupted(items) {
+        Some((item, failure)) => Err(at_statement(failure, transaction, item)),
+        None => Ok(()),
     }
 }
 
@@ -95,6 +105,7 @@ fn run_spilled(
     }
     context.spilled.pieces(transaction, &mut |piece| {
         tables.look_up(connection, transaction, piece.items())?;
+        refuse_interrupted(transaction, piece.items())?;
         steps.apply(connection, piece)?;
         connection.send()
     })?;

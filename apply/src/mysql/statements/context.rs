@@ -7,7 +7,7 @@ use binlog::{Flavour, StatusVars};
 use engine::charsets;
 use engine::failure::{Failure, FailureKind};
 use engine::row_session::RowSession;
-use engine::sql::Class;
+use engine::sql::{Class, DdlKind};
 use engine::transaction::{Context, StatementItem};
 
 use crate::mysql::server::info::TargetInfo;
@@ -75,7 +75,11 @@ pub fn frame(item: &StatementItem, target: &TargetInfo) -> Result<Frame, Failure
             Context::UserVariable(variable) => variables.push(user_variable(variable, target)?),
         }
     }
-    let schema = (!item.query.schema.is_empty() && !item.suppress_use)
+    // Also where the event says that it does not matter (LOG_EVENT_SUPPRESS_USE_F): the servers' appliers do not look at that. Of a schema that is made, or
+    // dropped, it says so rightly: the schema is not there.
+    let is_about_schema =
+        matches!(&item.class.class, Class::Ddl { kind: DdlKind::CreateDatabase | DdlKind::DropDatabase });
+    let schema = (!item.query.schema.is_empty() && !(item.suppress_use && is_about_schema))
         .then(|| String::from_utf8_lossy(&item.query.schema).into_owned());
     Ok(Frame { own, variables, schema, settings: settings(item, target) })
 }

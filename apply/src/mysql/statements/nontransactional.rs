@@ -1,18 +1,20 @@
-//! Changes to tables without transactions, where the source's GTIDs are kept.
+//! Changes to tables without transactions.
 //!
-//! The target logs them, under the source's GTID, when their statement ends, and takes that GTID once. So all of them are one statement. Nothing
-//! can be rolled back: of a statement that fails, what came before stays, and the GTID is used up. That is recorded, as the GTID alone
-//! would say that all was executed.
+//! Nothing of them can be rolled back: of a transaction that fails, what came before stays. That is recorded, so that no attempt and no later run
+//! executes it again. Where the source's GTIDs are kept the target logs such changes, under the source's GTID, when their statement ends, and takes
+//! that GTID once: so all of them are one statement.
 
 use engine::compact::whole_events;
 use engine::failure::{Failure, FailureKind};
 use engine::progress::Mark;
 use engine::transaction::{BarrierCause, Item, Transaction};
 
+use super::text::is_temporary_ddl;
 use super::unfinished::Unfinished;
 use crate::Range;
 use crate::mysql::progress::executed;
 use crate::mysql::progress::intent::Intent;
+use crate::mysql::server::errors::{code, failed};
 use crate::mysql::session::connection::ChannelConnection;
 use crate::mysql::session::gtids::GtidRules;
 use crate::mysql::session::one_statement;
@@ -45,8 +47,7 @@ pub fn too_large(transaction: &Transaction) -> Failure {
     )
 }
 
-/// For a transaction whose GTID the target has: fails if an attempt of this run has executed a part of it only. (After such an attempt of an
-/// earlier run none begins.)
+/// Fails if an attempt of this run has executed a part of the transaction. (After such an attempt of an earlier run none begins.)
 pub fn check_whole(unfinished: &Unfinished, transaction: &Transaction) -> Result<(), Failure> {
     match unfinished.in_part(transaction.seq) {
         Some(why) => Err(partly(&why).at(transaction.place())),
@@ -61,6 +62,40 @@ pub fn left_by_an_earlier_run(seq: u64, mark: Option<&Mark>) -> Failure {
     partly(&format!("an earlier run has failed at transaction {seq} of the channel{behind}"))
 }
 
+/// ER_WARNING_NOT_COMPLETE_ROLLBACK
+const NOT_ROLLED_BACK: &str = "1196";
+
+/// After a statement: an error may have rolled back the whole transaction, and the server says then whether something stays.
+pub fn notice<T>(connection: &mut ChannelConnection, outcome: &Result<T, wire::Error>) -> Result<(), Failure> {
+    if let Err(error) = outcome
+        && matches!(error.code(), Some(code::LOCK_DEADLOCK | code::LOCK_WAIT_TIMEOUT))
+        && warns(connection)?
+    {
+        connection.has_left_a_part = true;
+    }
+    Ok(())
+}
+
+fn warns(connection: &mut ChannelConnection) -> Result<bool, Failure> {
+    let warnings = connection.wire.rows("SHOW WARNINGS").map_err(failed)?;
+    Ok(warnings.iter().any(|row| matches!(row.text(1), Ok(Some(NOT_ROLLED_BACK)))))
+}
+
+/// Rolls back. Whether something of the transaction stays.
+fn leaves_a_part(connection: &mut ChannelConnection) -> Result<bool, Failure> {
+    connection.script.clear();
+    let done = connection.wire.execute("ROLLBACK").map_err(failed)?;
+    let left = std::mem::take(&mut connection.has_left_a_part) || done.warnings > 0 && warns(connection)?;
+    connection.rollback()?;
+    Ok(left)
+}
+
+/// Temporary tables stay as well, with the same warning. They end with their session.
+fn makes_temporary_tables(transaction: &Transaction) -> bool {
+    let is_one = |item: &Item| matches!(item, Item::Statement(statement) if is_temporary_ddl(statement));
+    transaction.items().iter().any(is_one)
+}
+
 /// After a failure on a connection that works: records what the failed transaction has left. Returns what to say of it.
 pub fn after_failure(
     connection: &mut ChannelConnection,
@@ -69,26 +104,33 @@ pub fn after_failure(
     range: Range<'_>,
     failure: Failure,
 ) -> Result<(), Failure> {
-    let may_leave_a_part =
-        executed::may_be_logged_early(transaction.items()) && transaction.barrier != Some(BarrierCause::Xa);
-    let Some(gtid) = transaction.gtid.as_ref().filter(|_| may_leave_a_part) else { return Err(failure) };
-    connection.rollback()?;
-    if !executed::is_executed(&mut connection.wire, gtid)? {
+    let left = leaves_a_part(connection)? && !makes_temporary_tables(transaction);
+    if !left && !is_executed_early(connection, transaction)? {
         return Err(failure);
     }
     let before = (!range.is_committed_range()).then_some(range.before);
     let record = connection.progress().intend(before, &Intent::partly(transaction.seq).to_text());
     connection.execute_unlogged(&record)?;
     unfinished.set_in_part(transaction.seq, &failure.message);
-    Err(partly(&failure.message).at(transaction.place()))
+    let place = if failure.place.is_empty() { transaction.place() } else { failure.place };
+    Err(partly(&failure.message).at(place))
+}
+
+/// Whether the target has the transaction's GTID, although it has failed.
+fn is_executed_early(connection: &mut ChannelConnection, transaction: &Transaction) -> Result<bool, Failure> {
+    let may_be = executed::may_be_logged_early(transaction.items()) && transaction.barrier != Some(BarrierCause::Xa);
+    match transaction.gtid.as_ref().filter(|_| may_be && connection.gtids().are_preserved()) {
+        Some(gtid) => executed::is_executed(&mut connection.wire, gtid),
+        None => Ok(false),
+    }
 }
 
 fn partly(why: &str) -> Failure {
     let message = format!(
-        "{why}; the target has executed a part of the transaction, on tables without transactions, and used up its GTID: the rest can not follow"
+        "{why}; the target has executed a part of the transaction, on tables without transactions: it can not be executed again, nor the rest of it follow"
     );
     Failure::new(FailureKind::Refused, message).remedy(
-        "make the tables of this transaction equal to the source's by hand, then go on behind it with a new --channel and --start; --gtids local, or \
-         InnoDB, does not have this limit",
+        "make the tables of this transaction equal to the source's by hand, then go on behind it with a new --channel and --start; InnoDB does not have \
+         this limit",
     )
 }

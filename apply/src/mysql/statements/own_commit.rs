@@ -10,6 +10,7 @@ use engine::transaction::{Item, StatementItem, Transaction};
 
 use super::exactly_once::Once;
 use super::fingerprint;
+use super::routine_creator;
 use super::statement::{execute, execute_text, reset_after};
 use super::text::{CreateTable, text};
 use crate::mysql::server::errors::code;
@@ -63,8 +64,17 @@ fn execute_once(
     if is_xa(&statement.class.class) {
         return end::end(connection, branches, transaction, &statement.class);
     }
+    let made = routine_creator::made_by(connection, statement)?;
     set_gtid(connection, transaction)?;
-    execute(connection, statement)
+    execute(connection, statement)?;
+    match made {
+        Some(routine) => {
+            // It is committed, and its GTID used up.
+            connection.after_own_commit()?;
+            routine_creator::give_rights(connection, &routine)
+        }
+        None => Ok(()),
+    }
 }
 
 fn set_gtid(connection: &mut ChannelConnection, transaction: &Transaction) -> Result<(), Failure> {
@@ -88,6 +98,10 @@ fn complete(
             drop_the_rest(connection, &again)
         }
         Class::Ddl { kind: DdlKind::DropDatabase } => drop_the_rest(connection, &again),
+        Class::Ddl { kind: DdlKind::Routine } => match routine_creator::made_by(connection, statement)? {
+            Some(routine) => routine_creator::give_rights(connection, &routine),
+            None => Ok(()),
+        },
         // The table is there before its rows: MySQL before 8.0.21, MariaDB before 10.6.
         Class::Ddl { kind: DdlKind::CreateTable { select: true, temporary: false, .. } } => {
             fill_anew(connection, statement, &again)

@@ -4,8 +4,12 @@ use engine::failure::{Failure, FailureKind};
 use engine::sql::Class;
 use engine::transaction::{Item, StatementItem, Transaction};
 
-use super::context;
-use super::text::{CreateTable, is_half_drop, is_kill, load_data_text, needs_schema, text, with_invoker};
+use super::outcome::Ending;
+use super::text::{
+    CreateTable, commits_by_itself, idempotent, may_do_without_schema, text, with_invoker, with_its_end,
+};
+use super::{as_admin, context, load_data, nontransactional};
+use crate::mysql::Ddl;
 use crate::mysql::progress::tables::SCHEMA;
 use crate::mysql::server::errors::{code, failed};
 use crate::mysql::session::connection::ChannelConnection;
@@ -13,41 +17,54 @@ use crate::mysql::session::settings;
 
 /// One statement with its session state; the connection has its own settings again afterwards.
 pub fn execute(connection: &mut ChannelConnection, statement: &StatementItem) -> Result<(), Failure> {
-    let outcome = execute_text(connection, statement, text(statement, CreateTable::BeforeItsRows).as_ref());
+    let text = text(statement, CreateTable::BeforeItsRows);
+    let outcome = execute_text(connection, statement, &text);
     // Also after an error that ends the attempt: the next statement must not run in this one's session state.
-    match outcome {
-        Err(lost) if lost.kind == FailureKind::ConnectionLost => Err(lost),
+    let outcome = match outcome {
+        Err(lost) if lost.kind == FailureKind::ConnectionLost => return Err(lost),
         outcome => {
             let reset = reset_after(connection, statement);
             outcome.and(reset)
         }
+    };
+    match outcome {
+        Err(refused) if as_admin::may_help(connection.info(), statement, &refused) => {
+            let sql = with_invoker(statement, &text, connection.info().flavour)?;
+            as_admin::hand_on(connection, statement, &sql)?.ok_or(refused)
+        }
+        outcome => outcome,
     }
 }
+
+/// Of our own, around a statement of the source.
+const SAVEPOINT: &str = "heddle_statement";
 
 /// Leaves the connection with the statement's session state.
 pub fn execute_text(connection: &mut ChannelConnection, statement: &StatementItem, sql: &[u8]) -> Result<(), Failure> {
     connection.send()?;
-    let sql = with_invoker(statement, sql, connection.info().flavour)?;
+    let ending = Ending::of(statement);
+    let flavour = connection.info().flavour;
+    let sql = with_its_end(statement, with_invoker(statement, sql, flavour)?, flavour);
+    let sql = match connection.ddl() {
+        Ddl::Idempotent if ending == Ending::Done => idempotent(statement, sql),
+        _ => sql,
+    };
     let frame = context::frame(statement, connection.info())?;
     set_session_state(connection, statement, &frame)?;
-    let wire = &mut connection.wire;
-    let outcome = match &statement.file {
-        None => wire.query(sql.as_ref()).map(|_| ()),
-        Some(file) => {
-            let sql = load_data_text(statement, file);
-            wire.query_with_local_infile(&sql, &mut file.data.as_slice()).map(|_| ())
-        }
-    };
-    let expected = statement.query.error_code;
-    match outcome {
-        Err(error) if error.code().is_some_and(|code| code == expected) => Ok(()),
-        Err(error) if error.code() == Some(code::BAD_TABLE) && is_half_drop(statement) => Ok(()),
-        Ok(()) if expected != 0 && !is_kill(expected) => Err(Failure::new(
-            FailureKind::Divergence,
-            format!("the statement failed with error {expected} on the source, but not on the target"),
-        )
-        .remedy("compare the tables of this statement on source and target")),
-        other => other.map_err(failed),
+    if let Some(file) = &statement.file {
+        return load_data::run(connection, statement, file);
+    }
+    // What waited for a lock in vain was rolled back, as far as it could be.
+    let takes_back = matches!(ending, Ending::GaveUp(_)) && !commits_by_itself(statement);
+    if takes_back {
+        connection.execute(format!("SAVEPOINT {SAVEPOINT}"))?;
+    }
+    let outcome = connection.wire.query(sql.as_ref()).map(|_| ());
+    nontransactional::notice(connection, &outcome)?;
+    ending.judge(statement, outcome)?;
+    match takes_back {
+        true => connection.execute(format!("ROLLBACK TO SAVEPOINT {SAVEPOINT}")),
+        false => Ok(()),
     }
 }
 
@@ -59,7 +76,7 @@ fn set_session_state(
 ) -> Result<(), Failure> {
     let own = &frame.own;
     match connection.wire.query(format!("{own};{}", frame.text(None))) {
-        Err(error) if error.code() == Some(code::BAD_DB) && !needs_schema(statement) => {
+        Err(error) if error.code() == Some(code::BAD_DB) && may_do_without_schema(statement) => {
             connection.wire.query(format!("{own};{}", frame.text(Some(SCHEMA)))).map(|_| ()).map_err(failed)
         }
         done => done.map(|_| ()).map_err(failed),

@@ -4,7 +4,7 @@ use binlog::Flavour;
 
 use crate::checks::{Checks, SourceFacts};
 use crate::definitions::{Definitions, listed};
-use crate::mysql::catalogue::MySqlCatalogue;
+use crate::mysql::catalogue::{Hidden, MySqlCatalogue};
 use crate::mysql::server::info::TargetInfo;
 use crate::mysql::session::connect::Connector;
 
@@ -57,7 +57,7 @@ fn tables(connector: &Connector, source: Option<&SourceFacts>, report: &mut Chec
     let mut catalogue = MySqlCatalogue::new(connection, Box::new(|| Err("connection lost".to_owned())));
     let mut by_table = Vec::new();
     for (name, columns) in here.0.iter().take(TABLES_MAX) {
-        if let Some(cause) = catalogue.load(name, columns.len())?.order_by_table {
+        if let Some(cause) = catalogue.load(name, columns.len(), Hidden::Nothing)?.order_by_table {
             by_table.push(format!("{}.{} ({})", name.0, name.1, cause.as_str()));
         }
     }

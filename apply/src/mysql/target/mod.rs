@@ -30,7 +30,7 @@ use super::server::errors::failed;
 use super::server::info::{TargetInfo, machine};
 use super::server::privileges;
 use super::server::sql::quote;
-use super::session::channel::ChannelContext;
+use super::session::channel::{ChannelContext, Ddl};
 use super::session::connect::Connector;
 use super::session::gtids::Gtids;
 use super::session::lease::lease_lock_name;
@@ -69,6 +69,17 @@ impl MySqlTarget {
             lock_waits: LockWaits::default(),
             source_lost: SourceLost::default(),
         })
+    }
+
+    /// Before anything is applied. Only MariaDB knows [`Ddl::Idempotent`].
+    pub fn set_ddl(&self, ddl: Ddl) -> Result<(), Failure> {
+        if ddl == Ddl::Idempotent && self.flavour() == Flavour::MySql {
+            let message =
+                "--ddl idempotent: only MariaDB's own replicas go on where a table is there already, or is gone";
+            return Err(Failure::new(FailureKind::Refused, message).remedy("leave it out for a MySQL target"));
+        }
+        self.shared.channel.set_ddl(ddl);
+        Ok(())
     }
 
     fn info(&self) -> &TargetInfo {

@@ -58,7 +58,7 @@ impl Encoder {
         let kind = self.dialect.rows_kind(batch)?;
         let same = self.map.as_ref().is_some_and(|(map, _)| Arc::ptr_eq(map, batch.map));
         if !same {
-            self.dialect.check_types(batch.map)?;
+            self.dialect.check_types(batch)?;
             let mut body = Vec::new();
             put_table_map_body(batch.map, self.dialect, TABLE_ID, &mut body)?;
             self.map = Some((Arc::clone(batch.map), body));
@@ -110,7 +110,7 @@ impl Encoder {
             if maps.iter().any(|map| same_table(map, batch.map)) {
                 continue;
             }
-            self.dialect.check_types(batch.map)?;
+            self.dialect.check_types(batch)?;
             maps.push(batch.map);
             let start = out.len();
             begin_event(out, Kind::TABLE_MAP, batch.timestamp, self.server_id);

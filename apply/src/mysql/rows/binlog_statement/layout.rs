@@ -1,11 +1,12 @@
 //! The layout of table maps and rows events as each kind of server takes them.
 
-use binlog::{Header, Kind, RowsKind, TableMap};
+use binlog::{ColumnKind, Header, Kind, RowsKind, TableMap};
 use engine::compact::Batch;
 use engine::failure::{Failure, FailureKind};
 
 /// In a rows event that ends a statement one number serves for all tables; the tables of one statement count from it.
 pub const TABLE_ID: u8 = 1;
+/// `TM_BIT_LEN_EXACT_F`
 const TABLE_MAP_FLAGS: u16 = 1;
 
 /// What differs between targets in the form of events.
@@ -23,20 +24,28 @@ const SQL_FOREIGN_KEYS: u16 = 0x10;
 const NO_FOREIGN_KEY_CHECKS: u16 = 0x02;
 
 impl Dialect {
-    /// MariaDB's row applier says no more than "Unknown error" of values that it has no type for.
-    pub fn check_types(self, map: &TableMap) -> Result<(), Failure> {
-        let unknown = |column: &binlog::Column| column.kind == binlog::ColumnKind::JSON;
-        if !(self.mariadb && map.columns.iter().any(unknown)) {
-            return Ok(());
-        }
-        Err(Failure::new(
-            FailureKind::Refused,
-            format!(
-                "{}.{} has a JSON column of MySQL, whose values can not be applied to MariaDB",
-                map.schema, map.table
+    /// The other vendor's row applier says "Unknown error", or "syntax error", of values that it has no type for.
+    pub fn check_types(self, batch: &Batch<'_>) -> Result<(), Failure> {
+        let map = batch.map;
+        let unknown = |column: &binlog::Column| match column.kind {
+            ColumnKind::JSON => self.mariadb,
+            ColumnKind::BLOB_COMPRESSED | ColumnKind::VARCHAR_COMPRESSED => !self.mariadb,
+            _ => false,
+        };
+        let Some(at) = map.columns.iter().position(unknown) else { return Ok(()) };
+        let known = batch.table.and_then(|table| table.columns.get(at));
+        let column = known.map_or_else(|| format!("number {}", at + 1), |column| column.name.clone());
+        let (what, target, instead) = match self.mariadb {
+            true => ("a JSON column of MySQL", "MariaDB", "make it LONGTEXT on the source"),
+            false => (
+                "a COMPRESSED column of MariaDB",
+                "MySQL",
+                "make it one without COMPRESSED on the source (ALTER TABLE … MODIFY)",
             ),
-        )
-        .remedy("make it LONGTEXT on the source, or leave the table out there"))
+        };
+        let message =
+            format!("{}.{} has {what} ({column}), whose values can not be applied to {target}", map.schema, map.table);
+        Err(Failure::new(FailureKind::Refused, message).remedy(format!("{instead}, or leave the table out there")))
     }
 
     /// The flags of a rows event as this server has to see them. One that does not know that cascades are in the log would do them
@@ -112,7 +121,7 @@ pub fn put_length(out: &mut Vec<u8>, value: usize) {
 pub fn put_table_map_body(map: &TableMap, dialect: Dialect, id: u8, out: &mut Vec<u8>) -> Result<(), Failure> {
     let raw = &map.raw;
     // MySQL 9 reads the dimensions of VECTOR columns from the metadata, and only MySQL has that type.
-    let has_vector = map.columns.iter().any(|column| column.kind == binlog::ColumnKind::VECTOR);
+    let has_vector = map.columns.iter().any(|column| column.kind == ColumnKind::VECTOR);
     let end = if has_vector && !dialect.mariadb { Some(raw.len()) } else { mandatory_end(raw) };
     let Some(rest) = end.and_then(|end| raw.get(8..end)) else {
         return Err(Failure::new(

@@ -36,6 +36,7 @@ pub struct BinlogStatements {
     /// The events of the one statement that was made last.
     events: Vec<u8>,
     format_description: Vec<u8>,
+    is_mysql: bool,
     /// MySQL leaves `gtid_next` undetermined, or ANONYMOUS, after a format description.
     resets_gtid_next: bool,
 }
@@ -50,6 +51,7 @@ impl BinlogStatements {
             events_bytes_max: 0,
             events: Vec::new(),
             format_description: format_description(info),
+            is_mysql,
             resets_gtid_next: is_mysql && info.version >= (5, 6, 5),
         }
     }
@@ -60,6 +62,11 @@ impl BinlogStatements {
             check_fits(events.len(), *events_bytes_max)?;
             script.grow(BINLOG, events, connection)
         })
+    }
+
+    /// There is nothing to do for these rows, see `rows/blackholes.rs`.
+    fn leaves_out(&self, batch: &Batch<'_>) -> bool {
+        self.is_mysql && batch.kind != RowsKind::Write && self.quirks.blackholes.get(batch.map).is_some()
     }
 
     fn needs_questions(&self, batch: &Batch<'_>) -> bool {
@@ -122,6 +129,9 @@ impl RowWriter for BinlogStatements {
     }
 
     fn write(&mut self, batch: &Batch<'_>, script: &mut Script, connection: &mut Connection) -> Result<(), Failure> {
+        if self.leaves_out(batch) {
+            return Ok(());
+        }
         if self.is_incomplete(batch) {
             script.send(connection)?;
             let completed = sequences::complete(batch, |sql| connection.rows(sql))?;
@@ -144,7 +154,7 @@ impl RowWriter for BinlogStatements {
 
     fn is_one_statement(&self, batches: &[Batch<'_>], rows_bytes_max: usize) -> bool {
         self.encoder.is_one_statement(batches, rows_bytes_max)
-            && !batches.iter().any(|batch| self.needs_questions(batch))
+            && !batches.iter().any(|batch| self.needs_questions(batch) || self.leaves_out(batch))
     }
 
     fn encode_statement(&mut self, batches: &[Batch<'_>]) -> Result<usize, Failure> {

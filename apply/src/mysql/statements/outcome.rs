@@ -1,0 +1,117 @@
+//! What a statement's end on the source means for the target: whether it runs there at all, what has to come of it, and what becomes of its changes.
+//!
+//! As the servers' own appliers have it (`Query_log_event::do_apply_event` of both). Never runs a statement.
+
+use engine::failure::{Failure, FailureKind};
+use engine::sql::{Class, DdlKind};
+use engine::transaction::{Item, StatementItem};
+
+use crate::mysql::server::errors::{code, failed};
+
+/// How a statement ended on the source.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ending {
+    Done,
+    /// Half-way, by something that does not happen again: a `KILL`, a lost connection, a shutdown, a time limit. How far it came is not in the log.
+    Interrupted(u16),
+    /// It waited for a lock in vain. What could be rolled back was: so it is on the target, where it need not wait.
+    GaveUp(u16),
+    /// With an error that comes again where the data are the same.
+    Failed(u16),
+}
+
+impl Ending {
+    pub fn of(statement: &StatementItem) -> Self {
+        match statement.query.error_code {
+            0 => Self::Done,
+            // ER_NET_READ_ERROR, ER_NET_ERROR_ON_WRITE, ER_NEW_ABORTING_CONNECTION, ER_SERVER_SHUTDOWN, ER_QUERY_INTERRUPTED, MariaDB's
+            // ER_CONNECTION_KILLED and ER_STATEMENT_TIMEOUT.
+            number @ (1158 | 1160 | 1184 | 1053 | 1317 | 1927 | 1969) => Self::Interrupted(number),
+            // ER_LOCK_WAIT_TIMEOUT, ER_LOCK_DEADLOCK, ER_XA_RBDEADLOCK.
+            number @ (1205 | 1213 | 1614) => Self::GaveUp(number),
+            number => Self::Failed(number),
+        }
+    }
+
+    /// What came of it on the target, taken for what should have.
+    pub fn judge(self, statement: &StatementItem, outcome: Result<(), wire::Error>) -> Result<(), Failure> {
+        match (self, outcome) {
+            (Self::Failed(expected), Err(error)) if error.code().is_some_and(|actual| is_same(expected, actual)) => {
+                Ok(())
+            }
+            (Self::Failed(expected), Err(error)) => Err(another_error(expected, failed(error))),
+            (Self::Failed(expected), Ok(())) => Err(Failure::new(
+                FailureKind::Divergence,
+                format!("the statement failed with error {expected} on the source, but not on the target"),
+            )
+            .remedy(COMPARE)),
+            (Self::Done, Err(error)) if error.code() == Some(code::BAD_TABLE) && may_lack_tables(statement) => Ok(()),
+            (_, outcome) => outcome.map_err(failed),
+        }
+    }
+}
+
+const COMPARE: &str = "compare the tables of this statement on source and target";
+
+/// Refuses what ended half-way, before anything of its transaction is executed. Which item it is, and why not.
+pub fn interrupted(items: &[Item]) -> Option<(&Item, Failure)> {
+    items.iter().find_map(|item| {
+        let Item::Statement(statement) = item else { return None };
+        let Ending::Interrupted(number) = Ending::of(statement) else { return None };
+        let message = format!(
+            "a statement was partially completed on the source, where it ended with error {number}: how far it came is not in the log"
+        );
+        Some((item, Failure::new(FailureKind::Refused, message).remedy(BY_HAND)))
+    })
+}
+
+const BY_HAND: &str = "the servers' own replicas stop here, too: compare the tables that it changes on source and target, make them equal by hand, and go \
+    on behind the statement with a new --channel and --start";
+
+/// Two servers may name one and the same mishap differently.
+fn is_same(expected: u16, actual: u16) -> bool {
+    // ER_DUP_KEY, ER_DUP_ENTRY, ER_AUTOINC_READ_FAILED, ER_DUP_ENTRY_WITH_KEY_NAME.
+    const DUPLICATE: [u16; 4] = [1022, 1062, 1467, 1586];
+    // ER_BAD_TABLE_ERROR, ER_UNKNOWN_TABLE, ER_IT_IS_A_VIEW: of a table that is a view on the target.
+    const NO_TABLE: [u16; 3] = [code::BAD_TABLE, 1109, 1965];
+    expected == actual
+        || DUPLICATE.contains(&expected) && DUPLICATE.contains(&actual)
+        || expected == 1109 && NO_TABLE.contains(&actual)
+}
+
+fn another_error(expected: u16, failure: Failure) -> Failure {
+    match failure.kind {
+        FailureKind::Divergence | FailureKind::Refused => Failure {
+            message: format!(
+                "the statement failed with error {expected} on the source, with another one here: {}",
+                failure.message
+            ),
+            ..failure
+        },
+        _ => failure,
+    }
+}
+
+/// Tables that are gone already are no error: temporary ones, which end with their session, and, of several, those that were missing on the source as well
+/// (a DROP TABLE that the server wrote itself, which MariaDB logs with error code 0).
+fn may_lack_tables(statement: &StatementItem) -> bool {
+    match &statement.class.class {
+        Class::Ddl { kind: DdlKind::DropTable { temporary: true, .. } } => true,
+        Class::Ddl { kind: DdlKind::DropTable { .. } } => {
+            let is_of_server = statement.query.sql.trim_ascii_end().ends_with(b"/* generated by server */");
+            is_of_server && statement.class.tables.len() > 1
+        }
+        _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn errors_that_are_the_same() {
+        assert!(is_same(1062, 1062) && is_same(1062, 1586) && is_same(1467, 1022) && is_same(1109, 1051));
+        assert!(!is_same(1062, 1264) && !is_same(1051, 1109) && !is_same(1452, 1062));
+    }
+}

@@ -1,0 +1,23 @@
+-- MariaDB's replicas replace a table that is there already, and pass over one that is gone (slave_ddl_exec_mode=IDEMPOTENT, the default).
+CREATE DATABASE d;
+USE d;
+CREATE TABLE there (id INT PRIMARY KEY, v INT);
+INSERT INTO there VALUES (1, 1);
+CREATE SEQUENCE s START WITH 5;
+CREATE TABLE filled (id INT);
+SET SESSION sql_log_bin = 0;
+DROP TABLE there, filled;
+DROP SEQUENCE s;
+CREATE TABLE gone (id INT);
+CREATE TABLE gone2 (id INT);
+CREATE SEQUENCE gone3;
+SET SESSION sql_log_bin = 1;
+CREATE TABLE there (id INT PRIMARY KEY, w VARCHAR(10));
+INSERT INTO there VALUES (2, 'two');
+CREATE SEQUENCE s START WITH 50;
+CREATE TABLE filled AS SELECT * FROM there;
+CREATE TABLE other LIKE there;
+DROP TABLE gone;
+DROP TABLE other, gone2;
+DROP SEQUENCE gone3;
+INSERT INTO there VALUES (3, 'three');

@@ -1,0 +1,15 @@
+-- The end of a temporary table that the target does not have (any more).
+CREATE DATABASE d;
+USE d;
+CREATE TABLE t (id INT PRIMARY KEY);
+SET SESSION binlog_format = STATEMENT, sql_log_bin = 0;
+CREATE TEMPORARY TABLE tt (a INT);
+CREATE TEMPORARY TABLE tt2 (a INT);
+SET SESSION sql_log_bin = 1;
+DROP TEMPORARY TABLE tt;
+INSERT INTO t VALUES (1);
+BEGIN;
+INSERT INTO t VALUES (2);
+DROP TEMPORARY TABLE tt2;
+INSERT INTO t VALUES (3);
+COMMIT;

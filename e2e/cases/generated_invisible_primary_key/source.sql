@@ -1,0 +1,26 @@
+-- The source has given its tables primary keys of its own, which the target lacks.
+CREATE DATABASE d;
+USE d;
+SET SESSION sql_generate_invisible_primary_key = OFF;
+CREATE TABLE t (a INT, b VARCHAR(20), c JSON);
+CREATE TABLE u (a INT NOT NULL UNIQUE, b VARCHAR(20));
+CREATE TABLE plain (id INT PRIMARY KEY, v INT);
+SET SESSION sql_log_bin = 0, sql_generate_invisible_primary_key = ON;
+DROP TABLE t, u;
+CREATE TABLE t (a INT, b VARCHAR(20), c JSON);
+CREATE TABLE u (a INT NOT NULL UNIQUE, b VARCHAR(20));
+SET SESSION sql_log_bin = 1;
+INSERT INTO t VALUES (1, 'x', '[]'), (1, 'x', '[]'), (2, 'y', '{"a":1}'), (NULL, NULL, NULL);
+INSERT INTO u VALUES (1, 'x'), (2, 'y'), (3, 'z');
+INSERT INTO plain VALUES (1, 1);
+UPDATE t SET b = 'changed' WHERE a = 1 LIMIT 1;
+DELETE FROM t WHERE a IS NULL;
+UPDATE u SET a = a + 10;
+DELETE FROM u WHERE a = 12;
+BEGIN;
+UPDATE t SET b = 'more' WHERE a = 2;
+UPDATE plain SET v = 2;
+INSERT INTO u VALUES (2, 'again');
+INSERT INTO u VALUES (12, 'again');
+DELETE FROM u WHERE a = 2;
+COMMIT;

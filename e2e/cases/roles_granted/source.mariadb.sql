@@ -1,0 +1,8 @@
+CREATE ROLE r4 WITH ADMIN u@'%';
+CREATE USER w@'%' IDENTIFIED BY 'secret';
+GRANT r TO w@'%';
+REVOKE ADMIN OPTION FOR r3 FROM u@'%';
+SET DEFAULT ROLE r FOR u@'%';
+-- as u
+SET ROLE NONE;
+GRANT r4 TO v@'%';

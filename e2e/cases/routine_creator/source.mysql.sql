@@ -1,0 +1,5 @@
+SET GLOBAL log_bin_trust_function_creators = ON;
+-- as maker
+USE d;
+CREATE FUNCTION f(a INT) RETURNS INT DETERMINISTIC RETURN a;
+CREATE PROCEDURE IF NOT EXISTS p() SELECT 1;

@@ -1,0 +1,7 @@
+-- See user_functions.
+CREATE DATABASE d;
+USE d;
+CREATE TABLE t (id INT PRIMARY KEY, a VARCHAR(300));
+INSERT INTO t VALUES (1, 'x');
+SET SESSION binlog_format = STATEMENT;
+UPDATE t SET a = CURRENT_ROLE();
