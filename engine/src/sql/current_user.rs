@@ -62,9 +62,10 @@ fn authentication(cursor: &mut Cursor<'_>) {
     loop {
         cursor.ident_or_text();
         if cursor.eat_any(&["USING", "AS", "BY"]).is_some() {
-            match cursor.eat("PASSWORD") {
-                true => cursor.skip_parens().unwrap_or_default(),
-                false => drop(cursor.ident_or_text()),
+            if cursor.eat("PASSWORD") {
+                cursor.skip_parens();
+            } else {
+                cursor.ident_or_text();
             }
         }
         if !cursor.eat("OR") {

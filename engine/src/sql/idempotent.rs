@@ -42,7 +42,8 @@ mod tests {
             ("ALTER TABLE t ADD a INT", None),
         ] {
             let edited = made_idempotent(sql.as_bytes(), SqlMode::default())
-                .map(|(at, words)| format!("{}{words}{}", &sql[..at], &sql[at..]));
+                .map(|(at, words)| (sql.split_at(at), words))
+                .map(|((before, after), words)| format!("{before}{words}{after}"));
             assert_eq!(edited.as_deref(), expected, "{sql}");
         }
     }

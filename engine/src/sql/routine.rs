@@ -41,10 +41,8 @@ pub fn new_routine(sql: &[u8], default_schema: &str, mode: SqlMode) -> Option<Ne
     let name = cursor.object(default_schema)?;
     let is_loadable =
         kind == "FUNCTION" && cursor.eat("RETURNS") && cursor.take().kind == Kind::Word && cursor.is("SONAME");
-    match is_loadable {
-        true => None,
-        false => Some(NewRoutine { kind, name, definer: definer?, if_not_exists }),
-    }
+    let definer = definer.filter(|_| !is_loadable)?;
+    Some(NewRoutine { kind, name, definer, if_not_exists })
 }
 
 #[cfg(test)]

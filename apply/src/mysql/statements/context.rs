@@ -79,8 +79,8 @@ pub fn frame(item: &StatementItem, target: &TargetInfo) -> Result<Frame, Failure
     // dropped, it says so rightly: the schema is not there.
     let is_about_schema =
         matches!(&item.class.class, Class::Ddl { kind: DdlKind::CreateDatabase | DdlKind::DropDatabase });
-    let schema = (!item.query.schema.is_empty() && !(item.suppress_use && is_about_schema))
-        .then(|| String::from_utf8_lossy(&item.query.schema).into_owned());
+    let has_schema = !(item.query.schema.is_empty() || item.suppress_use && is_about_schema);
+    let schema = has_schema.then(|| String::from_utf8_lossy(&item.query.schema).into_owned());
     Ok(Frame { own, variables, schema, settings: settings(item, target) })
 }
 

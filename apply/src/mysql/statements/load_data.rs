@@ -47,10 +47,7 @@ pub fn run(connection: &mut ChannelConnection, statement: &StatementItem, file: 
     };
     nontransactional::notice(connection, &outcome)?;
     ending.judge(statement, outcome)?;
-    let wrong = match has_errors && warnings > 0 {
-        true => first_error(connection, statement)?,
-        false => None,
-    };
+    let wrong = if has_errors && warnings > 0 { first_error(connection, statement)? } else { None };
     connection.execute("SET @@session.max_error_count=DEFAULT")?;
     wrong.map_or(Ok(()), Err)
 }

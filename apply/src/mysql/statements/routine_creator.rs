@@ -21,18 +21,16 @@ pub fn made_by(connection: &mut ChannelConnection, statement: &StatementItem) ->
     let (user, host) = (quote(&routine.definer.0), quote(&routine.definer.1));
     let (schema, name) = (quote(&routine.name.schema), quote(&routine.name.name));
     let is_account = format!("User={user} AND Host={host}");
+    let is_there = format!(
+        "EXISTS(SELECT 1 FROM information_schema.ROUTINES WHERE ROUTINE_SCHEMA={schema} AND ROUTINE_NAME={name} AND ROUTINE_TYPE='{}')",
+        routine.kind
+    );
     // Anything that gives both; of schemas a pattern is the name.
     let lacks_a_right = format!(
         "SELECT @@automatic_sp_privileges=1 AND EXISTS(SELECT 1 FROM mysql.user WHERE {is_account}) AND NOT ({execute} AND {alter}) AND NOT ({keeps})",
         execute = has(&is_account, &schema, "Execute_priv"),
         alter = has(&is_account, &schema, "Alter_routine_priv"),
-        keeps = match routine.if_not_exists {
-            true => format!(
-                "EXISTS(SELECT 1 FROM information_schema.ROUTINES WHERE ROUTINE_SCHEMA={schema} AND ROUTINE_NAME={name} AND ROUTINE_TYPE='{}')",
-                routine.kind
-            ),
-            false => "FALSE".to_owned(),
-        },
+        keeps = if routine.if_not_exists { is_there } else { "FALSE".to_owned() },
     );
     match connection.wire.scalar(lacks_a_right) {
         Ok(lacks) => Ok((lacks.as_deref() == Some("1")).then_some(routine)),

@@ -62,10 +62,7 @@ pub fn execute_text(connection: &mut ChannelConnection, statement: &StatementIte
     let outcome = connection.wire.query(sql.as_ref()).map(|_| ());
     nontransactional::notice(connection, &outcome)?;
     ending.judge(statement, outcome)?;
-    match takes_back {
-        true => connection.execute(format!("ROLLBACK TO SAVEPOINT {SAVEPOINT}")),
-        false => Ok(()),
-    }
+    if takes_back { connection.execute(format!("ROLLBACK TO SAVEPOINT {SAVEPOINT}")) } else { Ok(()) }
 }
 
 /// Where the statement's default schema is gone and the statement does not need it, in our own.

@@ -103,10 +103,10 @@ pub fn with_its_end<'a>(statement: &StatementItem, sql: Cow<'a, [u8]>, target: F
         &statement.class.class,
         Class::Ddl { kind: DdlKind::Event | DdlKind::Trigger | DdlKind::Routine | DdlKind::View }
     );
-    match is_program && target == Flavour::MySql && sql.trim_ascii_end().ends_with(b";") {
-        true => [&sql, b" SET @@session.last_insert_id=0".as_slice()].concat().into(),
-        false => sql,
+    if is_program && target == Flavour::MySql && sql.trim_ascii_end().ends_with(b";") {
+        return [&sql, b" SET @@session.last_insert_id=0".as_slice()].concat().into();
     }
+    sql
 }
 
 /// See [`engine::sql::made_idempotent`].

@@ -35,13 +35,11 @@ impl Dialect {
         let Some(at) = map.columns.iter().position(unknown) else { return Ok(()) };
         let known = batch.table.and_then(|table| table.columns.get(at));
         let column = known.map_or_else(|| format!("number {}", at + 1), |column| column.name.clone());
-        let (what, target, instead) = match self.mariadb {
-            true => ("a JSON column of MySQL", "MariaDB", "make it LONGTEXT on the source"),
-            false => (
-                "a COMPRESSED column of MariaDB",
-                "MySQL",
-                "make it one without COMPRESSED on the source (ALTER TABLE … MODIFY)",
-            ),
+        let (what, target, instead) = if self.mariadb {
+            ("a JSON column of MySQL", "MariaDB", "make it LONGTEXT on the source")
+        } else {
+            let instead = "make it one without COMPRESSED on the source (ALTER TABLE … MODIFY)";
+            ("a COMPRESSED column of MariaDB", "MySQL", instead)
         };
         let message =
             format!("{}.{} has {what} ({column}), whose values can not be applied to {target}", map.schema, map.table);
