@@ -17,11 +17,11 @@ pub fn announced_len(data: &[u8]) -> Option<u64> {
     Some(bytes.iter().fold(0, |length, &byte| length << 8 | u64::from(byte)))
 }
 
-/// Decompresses `data`. Memory grows with the output as it comes, up to the announced length.
+/// Decompresses `data`. Takes no more than the announced length; as much of it as comes.
 ///
 /// # Errors
-/// [`Corrupt`] with an offset in `data` when it is not what it announces.
-pub fn inflate(data: &[u8], field: &'static str) -> Result<Bytes, Corrupt> {
+/// [`Corrupt`] with an offset in `data` when it is not what it announces, or longer than `limit_bytes`.
+pub fn inflate(data: &[u8], field: &'static str, limit_bytes: u64) -> Result<Bytes, Corrupt> {
     let mut r = Reader::new(data, 0);
     let head = r.u8(field)?;
     let len_len = head & 0x07;
@@ -36,17 +36,18 @@ pub fn inflate(data: &[u8], field: &'static str) -> Result<Bytes, Corrupt> {
     if want > MAX_EVENT_LEN as u64 {
         return Err(failed(format!("{want} bytes are more than an event can have")));
     }
+    if want > limit_bytes {
+        return Err(Corrupt::new(0, What::TooLarge { field, bytes: want, limit: limit_bytes }));
+    }
     let want = want as usize;
     let mut input = r.rest();
     let mut zlib = Decompress::new(true);
-    // The announced length is a hint for small data only; a bomb or a lie costs no more than what really comes out.
-    let mut out: Vec<u8> = Vec::with_capacity(want.min(data.len().saturating_mul(4).saturating_add(64)));
+    // Of what is reserved the system gives what is written to: a lie costs no more than what really comes out. One byte more tells what is too long.
+    let mut out: Vec<u8> = Vec::new();
+    out.try_reserve_exact(want + 1).map_err(|error| failed(error.to_string()))?;
     loop {
         if out.len() > want {
             return Err(failed(format!("more than the announced {want} bytes")));
-        }
-        if out.capacity() == out.len() {
-            out.reserve((out.len() / 2).clamp(64, 1 << 24));
         }
         let before = (zlib.total_in(), zlib.total_out());
         let status =

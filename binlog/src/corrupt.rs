@@ -20,6 +20,11 @@ pub enum What {
     /// The first four bytes are not those of a binary log.
     #[error("not a binary log: it starts with {0:02x?} instead of fe 62 69 6e")]
     Magic([u8; 4]),
+    /// The log ends, and another one begins: files that were put together.
+    #[error(
+        "another binary log begins here: the file is several that were put together (cat); give them one by one, under their own names"
+    )]
+    AnotherLog,
     /// The log is encrypted (MySQL's `fd 'bin'`, or MariaDB's START_ENCRYPTION event).
     #[error("the binary log is encrypted: read it from the server, or turn encryption off for it")]
     Encrypted,
@@ -62,6 +67,9 @@ pub enum What {
     /// A text field is not UTF-8.
     #[error("{field} is not UTF-8")]
     Utf8 { field: &'static str },
+    /// A compressed part is longer than its reader can do with.
+    #[error("compressed {field} of {bytes} bytes, more than {limit} at once")]
+    TooLarge { field: &'static str, bytes: u64, limit: u64 },
     /// A compressed part does not decompress to what it claims.
     #[error("compressed {field}: {why}")]
     Compression { field: &'static str, why: String },

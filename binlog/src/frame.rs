@@ -33,6 +33,17 @@ pub fn compressed_by(magic: [u8; 4]) -> Option<(&'static str, &'static str)> {
     })
 }
 
+/// Bytes from which [`begins_log`] tells.
+pub const BEGINNING_LEN: usize = MAGIC.len() + HEADER_LEN;
+
+/// Whether these are the first bytes of a binary log. Inside of a log the magic alone may be an event's time, in 2028.
+pub fn begins_log(bytes: &[u8]) -> bool {
+    let behind = bytes.strip_prefix(&MAGIC).and_then(Header::parse);
+    behind.is_some_and(|header| {
+        header.kind == Kind::FORMAT_DESCRIPTION && (HEADER_LEN..=1 << 16).contains(&(header.event_len as usize))
+    })
+}
+
 /// What [`Framer::next`] found.
 #[derive(Debug)]
 pub enum Step {
@@ -152,6 +163,10 @@ impl Framer {
         let Some(header) = self.peek::<HEADER_LEN>().and_then(|bytes| Header::parse(&bytes)) else {
             return Ok(Step::NeedMore { at_least: HEADER_LEN - self.available });
         };
+        let is_another = || self.peek::<BEGINNING_LEN>().is_some_and(|bytes| begins_log(&bytes));
+        if self.format.is_some() && self.peek::<4>() == Some(MAGIC) && is_another() {
+            return Err(Corrupt::new(self.offset, What::AnotherLog));
+        }
         let len = header.event_len as usize;
         if !(HEADER_LEN..=MAX_EVENT_LEN).contains(&len) {
             let what = What::EventLength { length: len as u64, limit: MAX_EVENT_LEN as u64 };

@@ -6,6 +6,7 @@ use crate::compressed;
 use crate::corrupt::Corrupt;
 use crate::event::Event;
 use crate::format_description::FormatDescription;
+use crate::frame::MAX_EVENT_LEN;
 use crate::header::HEADER_LEN;
 use crate::kind::Kind;
 use crate::reader::Reader;
@@ -85,6 +86,14 @@ impl Query {
     /// # Errors
     /// [`Corrupt`] with an offset in the event; an unknown status variable is one, named.
     pub fn decode(event: &Event, format: &FormatDescription) -> Result<Query, Corrupt> {
+        Self::decode_within(event, format, MAX_EVENT_LEN as u64)
+    }
+
+    /// The same of a statement of at most so many bytes, if it is compressed.
+    ///
+    /// # Errors
+    /// As [`Query::decode`], and [`What::TooLarge`](crate::What::TooLarge).
+    pub fn decode_within(event: &Event, format: &FormatDescription, limit_bytes: u64) -> Result<Query, Corrupt> {
         let compressed = match event.kind() {
             Kind::QUERY => false,
             Kind::QUERY_COMPRESSED => true,
@@ -99,7 +108,8 @@ impl Query {
         let mut query = head.finish(event, &mut r)?;
         if compressed {
             let base = (HEADER_LEN + event.body().len() - query.sql.len()) as u64;
-            query.sql = compressed::inflate(&query.sql, "statement").map_err(|corrupt| corrupt.at(base))?;
+            query.sql =
+                compressed::inflate(&query.sql, "statement", limit_bytes).map_err(|corrupt| corrupt.at(base))?;
         }
         Ok(query)
     }

@@ -12,6 +12,7 @@ use crate::compressed;
 use crate::corrupt::{Corrupt, What};
 use crate::event::Event;
 use crate::format_description::FormatDescription;
+use crate::frame::MAX_EVENT_LEN;
 use crate::image::{Bitmap, RowLayout, lsb_bit};
 use crate::kind::Kind;
 use crate::reader::Reader;
@@ -90,6 +91,14 @@ impl RowsEvent {
     /// # Errors
     /// [`Corrupt`] with an offset in the event.
     pub fn decode(event: &Event, format: &FormatDescription) -> Result<RowsEvent, Corrupt> {
+        Self::decode_within(event, format, MAX_EVENT_LEN as u64)
+    }
+
+    /// The same of rows of at most so many bytes, if they are compressed.
+    ///
+    /// # Errors
+    /// As [`RowsEvent::decode`], and [`What::TooLarge`].
+    pub fn decode_within(event: &Event, format: &FormatDescription, limit_bytes: u64) -> Result<RowsEvent, Corrupt> {
         use RowsKind::{Delete, Update, Write};
         let (kind, version, compressed) = match event.kind() {
             Kind::WRITE_ROWS_V1 => (Write, 1, false),
@@ -142,7 +151,7 @@ impl RowsEvent {
         let base = r.offset();
         let mut rows = event.share(r.rest());
         if compressed {
-            rows = compressed::inflate(&rows, "rows").map_err(|corrupt| corrupt.at(base))?;
+            rows = compressed::inflate(&rows, "rows", limit_bytes).map_err(|corrupt| corrupt.at(base))?;
         }
         let partial_json = event.kind() == Kind::PARTIAL_UPDATE_ROWS;
         Ok(RowsEvent {

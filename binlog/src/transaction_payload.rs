@@ -5,12 +5,12 @@
 
 use std::io::Read;
 
-use bytes::Bytes;
+use bytes::{Buf, Bytes};
 
 use crate::corrupt::{Corrupt, What};
 use crate::event::{Checksum, Event};
 use crate::format_description::FormatDescription;
-use crate::header::Header;
+use crate::header::{HEADER_LEN, Header};
 use crate::kind::Kind;
 use crate::reader::Reader;
 
@@ -102,13 +102,27 @@ impl TransactionPayload {
         Ok(out.into())
     }
 
-    /// The events inside, which share one decompressed buffer.
+    /// The events inside. Small payloads are decompressed at once; of large ones only an event at a time is in memory.
     ///
     /// # Errors
-    /// Those of [`TransactionPayload::decompress`]; the iterator's are [`Corrupt`] with an offset in the decompressed
-    /// bytes, after which it ends.
-    pub fn events(&self, limit_bytes: u64) -> Result<PayloadEvents, Corrupt> {
-        Ok(PayloadEvents { bytes: self.decompress(limit_bytes)?, at: 0 })
+    /// [`Corrupt`]; the iterator's have an offset in the decompressed bytes, and it ends after them: one is that the payload is not what it announces,
+    /// one an event of more than `event_bytes_max`.
+    pub fn events(&self, event_bytes_max: u64) -> Result<PayloadEvents, Corrupt> {
+        let source = match self.compression {
+            PayloadCompression::None => Source::Whole(self.payload.clone()),
+            PayloadCompression::Zstd if self.uncompressed_len <= WHOLE_BYTES_MAX => {
+                Source::Whole(self.decompress(WHOLE_BYTES_MAX)?)
+            }
+            PayloadCompression::Zstd => {
+                let mut decoder = zstd::Decoder::with_buffer(self.payload.clone().reader())
+                    .map_err(|error| failed(error.to_string()))?;
+                // What it looks back at is in memory, too.
+                let window_log = event_bytes_max.max(WINDOW_BYTES_MIN).ilog2().min(WINDOW_LOG_MAX);
+                decoder.window_log_max(window_log).map_err(|error| failed(error.to_string()))?;
+                Source::Stream(Box::new(decoder))
+            }
+        };
+        Ok(PayloadEvents { source, at: 0, want: self.uncompressed_len, event_bytes_max, ended: false })
     }
 }
 
@@ -120,33 +134,105 @@ fn failed(why: String) -> Corrupt {
     Corrupt::new(0, What::Compression { field: "transaction payload", why })
 }
 
+/// Payloads up to this size are decompressed at once, in bytes.
+const WHOLE_BYTES_MAX: u64 = 1 << 20;
+/// What a compressor may look back at however little memory there is: that of MySQL's default level, and some more.
+const WINDOW_BYTES_MIN: u64 = 8 << 20;
+/// The most that zstd's decoder takes by itself.
+const WINDOW_LOG_MAX: u32 = 27;
+
+enum Source {
+    Whole(Bytes),
+    Stream(Box<zstd::Decoder<'static, bytes::buf::Reader<Bytes>>>),
+}
+
 /// Iterator over the events of a payload.
-#[derive(Debug, Clone)]
 pub struct PayloadEvents {
-    bytes: Bytes,
+    source: Source,
     at: u64,
+    want: u64,
+    event_bytes_max: u64,
+    ended: bool,
+}
+
+impl PayloadEvents {
+    /// The bytes of the next event; `None` at the end.
+    fn bytes(&mut self) -> Result<Option<Bytes>, Corrupt> {
+        let mut head = [0; HEADER_LEN];
+        let have = match &mut self.source {
+            Source::Whole(bytes) => {
+                let have = bytes.len().min(HEADER_LEN);
+                head.iter_mut().zip(bytes.iter()).for_each(|(to, from)| *to = *from);
+                have
+            }
+            Source::Stream(decoder) => read(decoder, &mut head)?,
+        };
+        if have == 0 {
+            return if self.at == self.want {
+                Ok(None)
+            } else {
+                Err(failed(format!("not the announced {} bytes uncompressed", self.want)))
+            };
+        }
+        let length = Header::parse(head.get(..have).unwrap_or_default()).map(|header| u64::from(header.event_len));
+        let Some(length) =
+            length.filter(|length| (HEADER_LEN as u64..=self.want.saturating_sub(self.at)).contains(length))
+        else {
+            let want = length.unwrap_or(HEADER_LEN as u64);
+            let what = What::Truncated { field: "event in a payload", want, have: self.want.saturating_sub(self.at) };
+            return Err(Corrupt::new(self.at, what));
+        };
+        if length > self.event_bytes_max {
+            let what =
+                What::TooLarge { field: "transaction: an event in it", bytes: length, limit: self.event_bytes_max };
+            return Err(Corrupt::new(self.at, what));
+        }
+        let bytes = match &mut self.source {
+            Source::Whole(bytes) => bytes.split_to(length as usize),
+            Source::Stream(decoder) => {
+                let mut event = Vec::new();
+                event.try_reserve_exact(length as usize).map_err(|error| failed(error.to_string()))?;
+                event.extend_from_slice(&head);
+                let rest = length - HEADER_LEN as u64;
+                decoder.take(rest).read_to_end(&mut event).map_err(|error| failed(error.to_string()))?;
+                if event.len() as u64 != length {
+                    let have = event.len() as u64;
+                    return Err(Corrupt::new(
+                        self.at,
+                        What::Truncated { field: "event in a payload", want: length, have },
+                    ));
+                }
+                event.into()
+            }
+        };
+        self.at += length;
+        Ok(Some(bytes))
+    }
+}
+
+/// Fills `to` as far as the stream goes; says how far.
+fn read(from: &mut impl Read, to: &mut [u8]) -> Result<usize, Corrupt> {
+    let mut have = 0;
+    while let Some(rest) = to.get_mut(have..).filter(|rest| !rest.is_empty()) {
+        match from.read(rest).map_err(|error| failed(error.to_string()))? {
+            0 => break,
+            more => have += more,
+        }
+    }
+    Ok(have)
 }
 
 impl Iterator for PayloadEvents {
     type Item = Result<Event, Corrupt>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        if self.bytes.is_empty() {
+        if self.ended {
             return None;
         }
-        let have = self.bytes.len();
-        let len = Header::parse(&self.bytes).map_or(usize::MAX, |header| header.event_len as usize);
-        if len > have || len == 0 {
-            self.bytes.clear();
-            let what = What::Truncated { field: "event in a payload", want: len as u64, have: have as u64 };
-            return Some(Err(Corrupt::new(self.at, what)));
-        }
         let base = self.at;
-        self.at += len as u64;
-        let event = Event::parse(self.bytes.split_to(len), Checksum::Off).map_err(|corrupt| corrupt.at(base));
-        if event.is_err() {
-            self.bytes.clear();
-        }
+        let event = self.bytes().transpose()?;
+        let event = event.and_then(|bytes| Event::parse(bytes, Checksum::Off).map_err(|corrupt| corrupt.at(base)));
+        self.ended = event.is_err();
         Some(event)
     }
 }

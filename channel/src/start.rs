@@ -125,7 +125,10 @@ pub fn live(
         }
         StartAt::Gtids(gtids) => {
             same_kind(gtids, source)?;
-            warn_of_strangers(gtids, &source.executed);
+            // A rescue takes what the replica has: nobody has typed it.
+            if gtids != on_target {
+                warn_of_strangers(gtids, &source.executed);
+            }
             // The target's own transactions say nothing about the source, and later runs compare the two.
             let gtids = common(gtids, &source.executed);
             (Mark { gtids: gtids.clone(), ..Mark::default() }, true, StreamStart::Gtids(gtids))

@@ -208,7 +208,8 @@ impl Common<'_> {
             None => keying,
         };
         let catalogue = spec.target.catalogue().map_err(anyhow::Error::new)?;
-        let intake = EventIntake::new(Intake::new(SPILL_BYTES, keying), catalogue);
+        let intake = Intake::new(SPILL_BYTES, keying).inflating_at_most(self.shared.budget.inflated_bytes_max());
+        let intake = EventIntake::new(intake, catalogue);
         let extent = if spec.span.end == End::GapsFilled { extent.only_gaps() } else { extent };
         let policy = (spec.applying.policy.make)(&spec.setting());
         let output = Output::new(out, Arc::clone(&self.coordinator), self.shared.clone());

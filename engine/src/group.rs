@@ -60,6 +60,12 @@ impl Group {
         self.pieces(1)
     }
 
+    /// How many of its transactions are tried together once more when all of them together have failed.
+    pub fn piece(&self) -> usize {
+        const PIECE_TRANSACTIONS: usize = 100;
+        if self.is_barrier() { 1 } else { PIECE_TRANSACTIONS }
+    }
+
     /// The same as groups of at most so many transactions.
     pub fn pieces(&self, transactions_max: usize) -> impl Iterator<Item = Group> + '_ {
         let mut marker = Marker::new(self.before.clone());
@@ -83,11 +89,6 @@ impl Group {
 
     pub fn rows(&self) -> usize {
         self.transactions.iter().map(|t| t.write_set.rows.len()).sum()
-    }
-
-    /// Rows of a transaction that is too large to hold: it has no write set.
-    pub fn spilled_rows(&self) -> u64 {
-        self.transactions.iter().map(|t| t.body.spilled_rows()).sum()
     }
 
     /// It is a barrier (DDL, XA, huge, statements), or several transactions, a barrier first, that run in their order

@@ -83,6 +83,11 @@ impl Body {
 }
 
 impl Transaction {
+    /// Also those of one that is too large to hold: it has no write set.
+    pub fn rows(&self) -> u64 {
+        self.write_set.rows.len() as u64 + self.body.spilled_rows()
+    }
+
     pub fn items(&self) -> &[Item] {
         match &self.body {
             Body::Items(items) => items,

@@ -455,6 +455,37 @@ fn small_log(name: &str) -> Vec<u8> {
     std::fs::read(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/logs").join(name)).unwrap()
 }
 
+/// After SET TIMESTAMP a statement's time is not when it began: nothing ran for years.
+#[test]
+fn no_statement_runs_for_years() {
+    for (name, stated) in [("exec_time.000001", 95_567_581), ("exec_time_mariadb.000001", 95_567_923)] {
+        let (mut totals, problems) = sums(&small_log(name), 4096, Depth::Keys);
+        assert_eq!(problems, [], "{name}");
+        let ran: Vec<u64> = totals.barriers.values().map(|blocker| blocker.exec_us).collect();
+        assert!(ran.iter().all(|&us| us < 1000), "{name}: {ran:?}");
+        assert_eq!(
+            (totals.longest.len(), totals.other_clock.count, totals.other_clock.seconds),
+            (0, 1, stated),
+            "{name}"
+        );
+        // Two DDL and what the others cost.
+        assert!(totals.exact.totals().critical_us < 40_000, "{name}: {:?}", totals.exact.totals());
+        let (first, last) = (totals.first_time_us.unwrap(), totals.last_time_us.unwrap());
+        assert!(last - first < 2_000_000, "{name}: from {first} to {last}");
+    }
+}
+
+/// What comes first waits for nothing. It is a barrier all the same, and no large transaction.
+#[test]
+fn a_first_ddl_is_a_barrier() {
+    let (mut totals, problems) = sums(&small_log("first_ddl.000001"), 4096, Depth::Keys);
+    assert_eq!(problems, []);
+    let by = &totals.exact.totals().critical_by;
+    let barrier = |cause: Cause| engine::quality::exact::Link::Barrier(cause.number());
+    assert_eq!(by.get(&engine::quality::exact::Link::Large), None, "{by:?}");
+    assert_eq!(by.get(&barrier(Cause::Database)), Some(&10_000), "{by:?}");
+}
+
 /// A column that comes in the middle leaves the keys what they are: rows that share none can be changed side by side.
 #[test]
 fn keys_outlive_an_alter() {

@@ -1,7 +1,8 @@
 //! Text inside HTML and SVG: escaped, and numbers with commas.
 
-/// For text and attribute values.
+/// For text and attribute values. What changes how other text is shown is written as an escape, as everywhere.
 pub fn escape(text: &str) -> String {
+    let text = binlog::text::escape(text);
     let mut escaped = String::with_capacity(text.len());
     for c in text.chars() {
         match c {
@@ -36,6 +37,11 @@ mod tests {
     #[test]
     fn nothing_leaves_its_attribute() {
         assert_eq!(escape("a<b & \"c\" 'd' ×"), "a&lt;b &amp; &quot;c&quot; &#39;d&#39; ×");
+    }
+
+    #[test]
+    fn nothing_acts_on_the_text_around_it() {
+        assert_eq!(escape("a\u{202e}b\0<\n"), "a\\u{202e}b\\0&lt;\\n");
     }
 
     #[test]

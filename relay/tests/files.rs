@@ -169,6 +169,18 @@ fn not_a_binary_log() {
     }
 }
 
+/// `cat binlog.0000* > all`
+#[test]
+fn files_that_were_put_together_are_named_as_such() {
+    let files = sample().files();
+    let together = files.iter().flat_map(|(_, bytes)| bytes.clone()).collect();
+    let (_dir, paths) = write(&[("all.000001".to_owned(), together)]);
+    let error = read_files(&paths, Start::Beginning, true).unwrap_err();
+    let end = files[0].1.len() as u64;
+    assert!(matches!(error, Error::Corrupt { offset, .. } if offset == end), "{error}");
+    assert!(error.to_string().contains("put together (cat); give them one by one"), "{error}");
+}
+
 #[test]
 fn a_compressed_file_is_named_as_one() {
     let dir = tempfile::tempdir().unwrap();

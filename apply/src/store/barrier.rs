@@ -3,7 +3,7 @@
 //! However many changes there are, and whatever becomes of the tables: one write commits it all with the progress.
 
 use engine::failure::{Failure, FailureKind};
-use engine::sql::Class;
+use engine::sql::{Class, SqlMode};
 use engine::transaction::{Body, Item, StatementItem, Transaction};
 
 use super::ddl;
@@ -73,7 +73,7 @@ fn place(failure: Failure, transaction: &Transaction, statement: &StatementItem)
     // An account statement can hold a password.
     let text = match &statement.class.class {
         Class::Ddl { kind } if kind.is_account() => "an account statement (text not shown)".to_owned(),
-        _ => String::from_utf8_lossy(&statement.query.sql).chars().take(500).collect(),
+        _ => engine::sql::shown(&statement.query.sql, SqlMode::of(&statement.query.vars), 500),
     };
     failure.at(format!("{}, statement: {text}", transaction.place()))
 }

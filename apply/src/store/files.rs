@@ -2,8 +2,10 @@
 //!
 //! `heddle-store` says the format, `db/` is fjall's database. fjall locks it: one process at a time.
 
+use std::fs::{DirBuilder, OpenOptions, Permissions};
 use std::io::Write;
 use std::ops::Bound;
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 use engine::failure::{Failure, FailureKind};
@@ -13,6 +15,11 @@ const MARKER: &str = "heddle-store";
 /// What the marker holds; the number changes when an older heddle could not read the store, or would damage it.
 const FORMAT: &str = "heddle store, format 1\n";
 const DATABASE: &str = "db";
+/// The marker while it is written.
+const MARKER_BEGUN: &str = "heddle-store.new";
+/// The store holds rows: its folder is its user's alone, whatever the rights of the files in it.
+const DIR_MODE: u32 = 0o700;
+const FILE_MODE: u32 = 0o600;
 /// Blocks of tables that are kept in memory, in bytes.
 const CACHE_BYTES: u64 = 32 << 20;
 /// A keyspace's newest writes are kept in memory up to so many bytes, and several times as many while they are written out.
@@ -33,10 +40,14 @@ pub struct Files {
 impl Files {
     /// Opens the store, or makes it in a folder that is empty or not there.
     pub fn open_or_make(path: &Path) -> Result<Self, Failure> {
-        if inspect(path)? == Found::Nothing {
-            make(path).map_err(|error| io_failure(path, &error))?;
-        }
-        Self::open(path)
+        let is_new = inspect(path)? == Found::Nothing;
+        let made = if is_new { make(path).map_err(|error| io_failure(path, &error)) } else { Ok(()) };
+        made.and_then(|()| Self::open(path)).inspect_err(|_| {
+            // What is half made is no store: the same command begins anew.
+            if is_new {
+                unmake(path);
+            }
+        })
     }
 
     /// Opens a store that is there.
@@ -44,6 +55,7 @@ impl Files {
         if inspect(path)? == Found::Nothing {
             return Err(no_store(path));
         }
+        make_private(path);
         let db_path = path.join(DATABASE);
         if db_path.exists() && !db_path.join("version").exists() {
             return Err(refused(format!(
@@ -147,10 +159,12 @@ pub fn inspect(path: &Path) -> Result<Found, Failure> {
         Err(error) => return Err(io_failure(path, &error)),
     }
     match std::fs::read_dir(path) {
-        Ok(mut entries) => match entries.next() {
-            None => Ok(Found::Nothing),
-            Some(_) => Err(no_store(path)),
-        },
+        Ok(mut entries) => {
+            // The marker was not yet in place: nothing is lost with what there is of it.
+            let is_begun =
+                |entry: std::io::Result<std::fs::DirEntry>| entry.is_ok_and(|entry| entry.file_name() == MARKER_BEGUN);
+            if entries.all(is_begun) { Ok(Found::Nothing) } else { Err(no_store(path)) }
+        }
         Err(error) if error.kind() == E::NotFound => Ok(Found::Nothing),
         Err(error) if error.kind() == E::NotADirectory => Err(no_store(path)),
         Err(error) => Err(io_failure(path, &error)),
@@ -169,13 +183,40 @@ pub fn try_making(path: &Path) -> Result<(), Failure> {
 }
 
 fn make(path: &Path) -> std::io::Result<()> {
-    std::fs::create_dir_all(path)?;
-    let temporary = path.join("heddle-store.new");
-    let mut file = std::fs::File::create(&temporary)?;
+    DirBuilder::new().recursive(true).mode(DIR_MODE).create(path)?;
+    let begun = path.join(MARKER_BEGUN);
+    let mut file = OpenOptions::new().write(true).create(true).truncate(true).mode(FILE_MODE).open(&begun)?;
     file.write_all(FORMAT.as_bytes())?;
     file.sync_all()?;
-    std::fs::rename(&temporary, path.join(MARKER))?;
+    std::fs::rename(&begun, path.join(MARKER))?;
     std::fs::File::open(path)?.sync_all()
+}
+
+/// Takes away what there is of a store that could not be made. The folder stays: it may have been there.
+fn unmake(path: &Path) {
+    let removed = [
+        std::fs::remove_file(path.join(MARKER_BEGUN)),
+        std::fs::remove_dir_all(path.join(DATABASE)),
+        std::fs::remove_file(path.join(MARKER)),
+    ];
+    for error in
+        removed.into_iter().filter_map(Result::err).filter(|error| error.kind() != std::io::ErrorKind::NotFound)
+    {
+        tracing::warn!("the store {} could not be made, and a part of it is left: {error}", path.display());
+    }
+}
+
+/// A store of an earlier version, or a copy, may be everybody's to read.
+fn make_private(path: &Path) {
+    let mend = |path: &Path, mode: u32| -> std::io::Result<()> {
+        let now = std::fs::metadata(path)?.permissions().mode();
+        if now & !mode & 0o777 == 0 { Ok(()) } else { std::fs::set_permissions(path, Permissions::from_mode(mode)) }
+    };
+    for (path, mode) in [(path.to_owned(), DIR_MODE), (path.join(MARKER), FILE_MODE)] {
+        if let Err(error) = mend(&path, mode) {
+            tracing::warn!("{} can be read by others, and that can not be changed: {error}", path.display());
+        }
+    }
 }
 
 fn io_failure(path: &Path, error: &std::io::Error) -> Failure {

@@ -60,7 +60,7 @@ pub(super) fn of_event(kind: Kind, body: &[u8], format: &FormatDescription) -> V
     if compressed::announced_len(sql).is_none_or(|length| length > FRAME_BYTES_MAX) {
         return Verb::Other;
     }
-    compressed::inflate(sql, "statement").map_or(Verb::Other, |sql| Verb::of(&sql))
+    compressed::inflate(sql, "statement", FRAME_BYTES_MAX).map_or(Verb::Other, |sql| Verb::of(&sql))
 }
 
 /// What follows the word, if the text begins with it.

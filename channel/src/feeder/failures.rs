@@ -15,6 +15,9 @@ pub fn assemble_failure(error: &AssembleError) -> Failure {
             "everything before it is applied; what the source has lost is in no log, so the target would differ from here on: load it anew from the \
              source, and begin a new --channel where that copy was made, behind the incident"
         }
+        AssembleError::TooLarge { .. } => {
+            "everything before it is applied; run the same command again with a --memory that is larger than that, and as much room for each of its copies"
+        }
         AssembleError::Corrupt { .. } | AssembleError::Unexpected { .. } | AssembleError::UnknownEvent { .. } => {
             "everything before it is applied; if the log is intact this is something that heddle does not know yet: please report it"
         }

@@ -43,6 +43,13 @@ impl Budget {
         Self { bytes_max, state: Mutex::default(), freed: Condvar::new() }
     }
 
+    /// What was compressed by itself (an event, a statement) is taken in up to so many bytes: that size is not the log's, and nobody could see it before.
+    pub fn inflated_bytes_max(&self) -> u64 {
+        /// MySQL's default `max_allowed_packet`: a row is no longer on most servers.
+        const PACKET_BYTES: u64 = 64 << 20;
+        self.bytes_max.max(PACKET_BYTES)
+    }
+
     fn state(&self) -> std::sync::MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }

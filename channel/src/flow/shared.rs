@@ -20,7 +20,8 @@ pub struct Shared {
 
 impl Shared {
     pub fn new(signals: Arc<Signals>, measures: Arc<Measures>, budget: Arc<Budget>, stop: Arc<AtomicBool>) -> Self {
-        Self { signals, measures, budget, spilled: Spills::default(), stop }
+        let spilled = Spills::inflating_at_most(budget.inflated_bytes_max());
+        Self { signals, measures, budget, spilled, stop }
     }
 
     /// The run is to stop without gaps.

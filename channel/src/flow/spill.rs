@@ -9,7 +9,7 @@ use apply::spilled::SpilledTransactions;
 use binlog::FormatDescription;
 use engine::Seq;
 use engine::failure::{Failure, FailureKind};
-use engine::intake::Pieces;
+use engine::intake::{Pieces, Placed};
 use engine::transaction::{Body, Transaction, WriteSet};
 use relay::Place;
 
@@ -22,12 +22,20 @@ pub struct Spill {
 }
 
 /// The places of the spilled transactions that are not committed yet.
-#[derive(Clone, Debug, Default)]
-pub struct Spills(Arc<Mutex<HashMap<Seq, Spill>>>);
+#[derive(Clone, Debug)]
+pub struct Spills {
+    places: Arc<Mutex<HashMap<Seq, Spill>>>,
+    event_bytes_max: u64,
+}
 
 impl Spills {
+    /// What is compressed is read again up to so many bytes at once.
+    pub fn inflating_at_most(event_bytes_max: u64) -> Self {
+        Self { places: Arc::default(), event_bytes_max }
+    }
+
     fn places(&self) -> std::sync::MutexGuard<'_, HashMap<Seq, Spill>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.places.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Before the transaction is handed on.
@@ -52,14 +60,16 @@ impl SpilledTransactions for Spills {
         let spill = spill.ok_or_else(|| broken("the place of a large transaction was forgotten".to_owned()))?;
         let events = relay::reread(&spill.from, &spill.until, Arc::clone(&spill.format))
             .map_err(|error| broken(error.to_string()))?;
-        let mut pieces = Pieces::default();
+        let mut pieces = Pieces::inflating_at_most(self.event_bytes_max);
         for located in events {
             let located = located.map_err(|error| broken(error.to_string()))?;
-            let (start, end) = (&located.position, &located.end_position());
-            let items = pieces.event(&located.event, &located.format, start, end);
-            if let Some(items) = items.map_err(|error| broken(error.to_string()))? {
-                apply(&piece(transaction, items))?;
-            }
+            let placed = Placed {
+                event: &located.event,
+                format: &located.format,
+                start: &located.position,
+                end: &located.end_position(),
+            };
+            pieces.event(placed, |error| broken(error.to_string()), &mut |items| apply(&piece(transaction, items)))?;
         }
         Ok(())
     }
@@ -187,7 +197,7 @@ mod tests {
     fn pieces_are_the_whole_transaction_once() {
         let path = std::env::temp_dir().join(format!("heddle-spill-{}", std::process::id()));
         std::fs::write(&path, file_of((0..12).map(|id| insert(id, 1 << 20)))).unwrap();
-        let spills = Spills::default();
+        let spills = Spills::inflating_at_most(1 << 30);
         let transaction = remembered(path.clone(), &spills);
         let rows_of_pieces = || {
             let mut pieces = Vec::new();

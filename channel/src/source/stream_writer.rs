@@ -54,6 +54,39 @@ pub fn is_made_up(rotate: &Event) -> bool {
 }
 
 pub fn relay_failure(error: &relay::Error) -> Failure {
-    Failure::new(FailureKind::Refused, format!("relay log: {error}"))
-        .remedy("free the disk or repair it, then run the same command again; what is on the target stays as it is")
+    use relay::Error as E;
+    let remedy = match error {
+        E::WentBack { .. } => {
+            "the source's log goes on before what was received of it: it was restored from a copy, its logs were reset, or another server answers at its address \
+             now. If it is the right one, load the target anew from a copy of it, and begin a new --channel where that was made"
+        }
+        E::BadEvent { .. } | E::Corrupt { .. } => {
+            "what is on the target stays as it is; look at the source's log there (mysqlbinlog --verify-binlog-checksum), and if it is whole, please report this"
+        }
+        E::Locked { .. } => "end the other process, or give this one another --relay-dir",
+        E::OtherSource { .. } => "give another --relay-dir, or the source that the log is of",
+        E::OtherVersion { .. } | E::Damaged { .. } | E::MissingSegment { .. } => {
+            "as the message says; what is on the target stays as it is"
+        }
+        _ => "free the disk or repair it, then run the same command again; what is on the target stays as it is",
+    };
+    Failure::new(FailureKind::Refused, format!("relay log: {error}")).remedy(remedy)
+}
+
+#[cfg(test)]
+mod remedies {
+    use super::*;
+    use binlog::LogPosition;
+
+    /// A source that has gone back has nothing to do with a disk.
+    #[test]
+    fn what_to_do_fits_the_error() {
+        let (last, found) = (LogPosition::new("b.000002", 900), LogPosition::new("b.000001", 4));
+        let back = relay_failure(&relay::Error::WentBack { last: last.clone(), found: found.clone() });
+        assert!(back.remedy.contains("load the target anew") && !back.remedy.contains("disk"), "{}", back.remedy);
+        let bad = relay_failure(&relay::Error::BadEvent { position: found, reason: "no length".to_owned() });
+        assert!(!bad.remedy.contains("disk"), "{}", bad.remedy);
+        let full = relay_failure(&relay::Error::DiskFull { path: "r/heddle-relay.000000001".into() });
+        assert!(full.remedy.contains("free the disk"), "{}", full.remedy);
+    }
 }

@@ -9,13 +9,11 @@ use engine::transaction::Transaction;
 
 use super::applier::Applier;
 
-/// Transactions that are tried together once more, before they are tried one by one.
-const PIECE_TRANSACTIONS: usize = 100;
 /// How often one transaction is tried that fails although each of its rows can be applied.
 const TRIES_MAX: u32 = 3;
 
 pub fn run(applier: &mut Applier, group: &Group, committed_to: &mut Seq) -> Result<Commit, Failure> {
-    let together = if applier.shares_commit(group) { PIECE_TRANSACTIONS } else { 1 };
+    let together = if applier.shares_commit(group) { group.piece() } else { 1 };
     for piece in group.pieces(together) {
         if piece.transactions.len() > 1 && piece_commits(applier, &piece)? {
             *committed_to = piece.last();

@@ -18,7 +18,7 @@ mod tables;
 
 pub use assemble::{AssembleError, Assembler};
 pub use keying::{Keying, KeyingError};
-pub use pieces::Pieces;
+pub use pieces::{Pieces, Placed};
 pub use selection::Selection;
 pub use tables::{Lookup, Mapped, Tables};
 
@@ -37,6 +37,13 @@ impl Intake {
     /// A transaction with more than `spill_bytes` is not held in memory: see [`Pieces`].
     pub fn new(spill_bytes: u64, keying: Keying) -> Self {
         Self { assembler: Assembler::new(spill_bytes), keying }
+    }
+
+    /// What is compressed is taken in up to so many bytes at once: its size is not that of the log.
+    #[must_use]
+    pub fn inflating_at_most(mut self, event_bytes_max: u64) -> Self {
+        self.assembler = self.assembler.inflating_at_most(event_bytes_max);
+        self
     }
 
     /// Whether the events so far end between two transactions.

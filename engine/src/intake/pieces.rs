@@ -2,43 +2,68 @@
 //!
 //! Assembles and selects as [`Intake`](super::Intake) did the first time. The pieces get no keys: such a transaction runs as a barrier.
 
-use binlog::{Event, FormatDescription, LogPosition};
+use binlog::{Event, FormatDescription, Kind, LogPosition, TransactionPayload};
 
 use super::assemble::{AssembleError, Assembler};
 use crate::transaction::{Body, Item, Transaction};
 
-/// A piece ends once its events have so many bytes.
+/// A piece ends once its events have so many bytes, uncompressed.
 const PIECE_BYTES: u64 = 4 << 20;
 
 /// Over the events of one transaction.
 pub struct Pieces {
     assembler: Assembler,
-    bytes: u64,
+    event_bytes_max: u64,
 }
 
-impl Default for Pieces {
-    fn default() -> Self {
-        Self { assembler: Assembler::new(u64::MAX), bytes: 0 }
-    }
+/// An event of the transaction, and where it is in its log.
+#[derive(Clone, Copy)]
+pub struct Placed<'a> {
+    pub event: &'a Event,
+    pub format: &'a FormatDescription,
+    pub start: &'a LogPosition,
+    pub end: &'a LogPosition,
 }
 
 impl Pieces {
-    /// The next event, which stands from `start` to `end`. Returns the items of the piece that it completes.
-    pub fn event(
+    /// What is compressed is taken in up to so many bytes at once.
+    pub fn inflating_at_most(event_bytes_max: u64) -> Self {
+        Self { assembler: Assembler::new(u64::MAX).inflating_at_most(event_bytes_max), event_bytes_max }
+    }
+
+    /// The next event. `apply` is given the items of each piece that it completes: a compressed transaction is one event, and may be many.
+    ///
+    /// # Errors
+    /// The first that `apply` returns; what is wrong with the log, through `failed`.
+    pub fn event<E>(
         &mut self,
-        event: &Event,
-        format: &FormatDescription,
-        start: &LogPosition,
-        end: &LogPosition,
-    ) -> Result<Option<Vec<Item>>, AssembleError> {
-        self.bytes += event.bytes().len() as u64;
-        let items = match self.assembler.event(event, format, start, end)? {
-            Some(Transaction { body: Body::Items(items), .. }) => items,
-            Some(Transaction { body: Body::Spilled { .. }, .. }) => Vec::new(),
-            None if self.bytes >= PIECE_BYTES => self.assembler.take_items(),
-            None => return Ok(None),
-        };
-        self.bytes = 0;
-        Ok(Some(items))
+        placed: Placed<'_>,
+        failed: impl Fn(AssembleError) -> E,
+        apply: &mut dyn FnMut(Vec<Item>) -> Result<(), E>,
+    ) -> Result<(), E> {
+        if placed.event.kind() != Kind::TRANSACTION_PAYLOAD {
+            return self.one(placed, failed, apply);
+        }
+        let corrupt = |source| failed(AssembleError::corrupt(placed.event, placed.start, source));
+        let payload = TransactionPayload::decode(placed.event, placed.format).map_err(corrupt)?;
+        for inner in payload.events(self.event_bytes_max).map_err(corrupt)? {
+            let event = &inner.map_err(corrupt)?;
+            self.one(Placed { event, ..placed }, &failed, apply)?;
+        }
+        Ok(())
+    }
+
+    fn one<E>(
+        &mut self,
+        Placed { event, format, start, end }: Placed<'_>,
+        failed: impl Fn(AssembleError) -> E,
+        apply: &mut dyn FnMut(Vec<Item>) -> Result<(), E>,
+    ) -> Result<(), E> {
+        match self.assembler.event(event, format, start, end).map_err(failed)? {
+            Some(Transaction { body: Body::Items(items), .. }) => apply(items),
+            Some(Transaction { body: Body::Spilled { .. }, .. }) => apply(Vec::new()),
+            None if self.assembler.held_bytes() >= PIECE_BYTES => apply(self.assembler.take_items()),
+            None => Ok(()),
+        }
     }
 }

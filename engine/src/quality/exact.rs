@@ -279,6 +279,8 @@ impl Exact {
         match touched.barrier {
             Some(kind) => {
                 gathered.follow(self.latest, own, Link::Barrier(kind), &self.nodes);
+                // Also where nothing is before it: it is what holds up the others.
+                gathered.link = Link::Barrier(kind);
                 gathered.parent = own - 1;
                 gathered.level = self.level_counts.len() as u32;
             }

@@ -11,7 +11,8 @@ use super::output::{Output, Run};
 use super::scheduler::Scheduler;
 use crate::Seq;
 use crate::failure::{Directive, Failure};
-use crate::group::GroupId;
+use crate::group::{Group, GroupId};
+use crate::transaction::Transaction;
 
 impl Scheduler {
     /// All rows of the group are applied, and with them all its locks taken; only the commit is left.
@@ -69,17 +70,36 @@ impl Scheduler {
         let Some(flight) = self.flights.remove(&group) else {
             panic!("group {} committed, but it is not in flight", group.0);
         };
-        self.counters.groups += match self.config.commits {
-            Commits::Each => flight.group.transactions.len() as u64,
+        let transactions = flight.group.transactions.len();
+        let commits = match self.config.commits {
+            Commits::Each => transactions,
+            Commits::Together if flight.run.isolate => transactions.div_ceil(flight.group.piece()),
             Commits::Together => 1,
         };
-        self.counters.transactions += flight.group.transactions.len() as u64;
-        self.counters.rows += flight.group.rows() as u64 + flight.group.spilled_rows();
+        self.count(&flight.group.transactions, commits);
         self.idle.push(flight.worker);
         self.progress.applied.remove(&flight.group.first());
         self.lanes.landed(flight.lane);
         self.record_committed(flight.group.first(), flight.group.last());
         self.grant_next();
+    }
+
+    /// Counts what has been committed, in so many target transactions.
+    fn count(&mut self, committed: &[Arc<Transaction>], commits: usize) {
+        self.counters.groups += commits as u64;
+        self.counters.transactions += committed.len() as u64;
+        self.counters.rows += committed.iter().map(|transaction| transaction.rows()).sum::<u64>();
+    }
+
+    /// The same of a group that failed behind this transaction: in pieces as far as whole ones were committed, then one by one.
+    fn count_to(&mut self, group: &Group, run: Run, last: Seq) {
+        let end = group.transactions.iter().take_while(|transaction| transaction.seq <= last).count();
+        let committed = group.transactions.get(..end).unwrap_or_default();
+        let commits = match self.config.commits {
+            Commits::Together if run.isolate => end / group.piece() + end % group.piece(),
+            Commits::Together | Commits::Each => end,
+        };
+        self.count(committed, commits);
     }
 
     pub(super) fn record_committed(&mut self, first: Seq, last: Seq) {
@@ -113,8 +133,9 @@ impl Scheduler {
         flight.deferred_for = None;
         self.progress.applied.remove(&flight.group.first());
         let (attempt, first) = (flight.run.attempt, flight.group.first());
-        let isolated = flight.run.isolate;
-        let ran_as_head = flight.run.granted;
+        let (ran, whole) = (flight.run, Arc::clone(&flight.group));
+        let isolated = ran.isolate;
+        let ran_as_head = ran.granted;
         if flight.ordered || self.phase.failed {
             // Others may have built on what was visible already; or nothing runs again anyway.
             return self.fail(group, failure, first, committed_to);
@@ -144,17 +165,20 @@ impl Scheduler {
             flight.retry = Some(run);
         }
         if committed_to >= first {
-            self.counters.transactions += committed_to - first + 1;
+            self.count_to(&whole, ran, committed_to);
             self.record_committed(first, committed_to);
         }
     }
 
     pub(super) fn fail(&mut self, group: GroupId, failure: Failure, first: Seq, committed_to: Seq) {
-        if let Some(flight) = self.flights.remove(&group) {
+        let flight = self.flights.remove(&group);
+        if let Some(flight) = &flight {
             self.lanes.landed(flight.lane);
         }
         if committed_to >= first {
-            self.counters.transactions += committed_to - first + 1;
+            if let Some(flight) = flight {
+                self.count_to(&flight.group, flight.run, committed_to);
+            }
             self.record_committed(first, committed_to);
         }
         if !std::mem::replace(&mut self.phase.failed, true) {

@@ -143,9 +143,23 @@ fn object_kind(cursor: &mut Cursor<'_>) -> Option<(&'static str, Guards)> {
 
 /// Takes one attribute that may stand between the verb and the object; false when there is none.
 pub(super) fn skip_attribute(cursor: &mut Cursor<'_>) -> Option<bool> {
-    let words =
-        ["AGGREGATE", "UNIQUE", "FULLTEXT", "SPATIAL", "VECTOR", "ONLINE", "OFFLINE", "IGNORE", "UNDO", "MATERIALIZED"];
-    if cursor.eat_any(&words).is_some() {
+    const WORDS: [&str; 13] = [
+        "AGGREGATE",
+        "UNIQUE",
+        "FULLTEXT",
+        "SPATIAL",
+        "VECTOR",
+        "ONLINE",
+        "OFFLINE",
+        "IGNORE",
+        "UNDO",
+        "MATERIALIZED",
+        // JSON [RELATIONAL] DUALITY VIEW.
+        "JSON",
+        "RELATIONAL",
+        "DUALITY",
+    ];
+    if cursor.eat_any(&WORDS).is_some() {
         return Some(true);
     }
     if cursor.eat("ALGORITHM") {

@@ -20,6 +20,7 @@ mod mode;
 mod names;
 mod role;
 mod routine;
+mod secret;
 mod statement;
 mod who_runs;
 mod xa;
@@ -35,6 +36,7 @@ pub use mode::{Charset, SqlMode};
 pub use names::{ObjectName, Xid};
 pub use role::{role_without_admin_at, roles_handed_on};
 pub use routine::{NewRoutine, new_routine};
+pub use secret::shown;
 pub use statement::{Class, DdlKind, DmlKind, Guards, Statement};
 pub use who_runs::named_user_function;
 

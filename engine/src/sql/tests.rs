@@ -247,6 +247,20 @@ fn schemas_and_guards() {
     ));
 }
 
+/// MySQL 9.4 and later.
+#[test]
+fn duality_views_are_views() {
+    for sql in [
+        "CREATE JSON DUALITY VIEW v AS SELECT JSON_DUALITY_OBJECT('_id': id) FROM t",
+        "CREATE OR REPLACE ALGORITHM=MERGE DEFINER=`u`@`%` SQL SECURITY INVOKER JSON RELATIONAL DUALITY VIEW IF NOT EXISTS d.v AS SELECT 1",
+        "ALTER JSON DUALITY VIEW v AS SELECT 1",
+    ] {
+        let statement = at(sql);
+        assert_eq!(statement.class, Class::Ddl { kind: DdlKind::View }, "{sql}");
+        assert!(statement.homes.iter().all(|home| home == "d"), "{sql}: {:?}", statement.homes);
+    }
+}
+
 #[test]
 fn start_transaction_is_found_outside_strings_and_parentheses() {
     for (sql, rest) in [

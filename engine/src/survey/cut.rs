@@ -7,6 +7,7 @@
 use std::sync::Arc;
 
 use binlog::boundary::{Boundary, is_gtid};
+use binlog::frame::{BEGINNING_LEN, begins_log};
 use binlog::{Event, FormatDescription, Header, Kind, MAGIC, MAX_EVENT_LEN, Query, query};
 use bytes::Bytes;
 
@@ -27,6 +28,8 @@ pub struct Piece {
     pub offset: u64,
     pub bytes: Bytes,
     pub format: Arc<FormatDescription>,
+    /// Of the format description: who began the file, and when.
+    pub written_by: WrittenBy,
     pub definitions: Arc<Definitions>,
     /// What is open where it begins.
     pub boundary: Boundary,
@@ -36,6 +39,13 @@ pub struct Piece {
     pub goes_on: bool,
     /// An event follows that is too large to be looked into: its header.
     pub too_large: Option<Header>,
+}
+
+/// The server that wrote a file, and the second in which it began it, since 1970; zeros: not known.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct WrittenBy {
+    pub server_id: u32,
+    pub time: u32,
 }
 
 /// What [`Cutter::next`] found.
@@ -58,6 +68,7 @@ pub enum Cut {
 pub struct Cutter {
     definitions: Arc<Definitions>,
     format: Option<Arc<FormatDescription>>,
+    written_by: WrittenBy,
     buffer: Vec<u8>,
     /// The memory of a piece that is done, for the next one.
     spare: Option<Vec<u8>>,
@@ -90,6 +101,7 @@ impl Cutter {
         Self {
             definitions,
             format: None,
+            written_by: WrittenBy::default(),
             buffer: Vec::new(),
             spare: None,
             base: 0,
@@ -160,7 +172,7 @@ impl Cutter {
             };
             if rest.starts_with(&MAGIC) && self.format.is_some() {
                 match begins_anew(rest) {
-                    None => return more(MAGIC.len() + binlog::HEADER_LEN - rest.len()),
+                    None => return more(BEGINNING_LEN - rest.len()),
                     Some(true) if self.at > 0 => return Cut::Piece(self.piece(self.at, false)),
                     Some(true) => {
                         self.buffer.drain(..MAGIC.len());
@@ -308,6 +320,7 @@ impl Cutter {
             offset: self.base,
             bytes,
             format: self.format.clone().unwrap_or_else(|| Arc::new(no_format())),
+            written_by: self.written_by,
             definitions: Arc::clone(&self.definitions),
             boundary: self.began,
             continued,
@@ -329,8 +342,9 @@ impl Cutter {
         match header.kind {
             Kind::FORMAT_DESCRIPTION => {
                 let bytes = self.event(length);
-                let (_, format) =
+                let (event, format) =
                     FormatDescription::decode(&bytes).map_err(|corrupt| format!("format description: {corrupt}"))?;
+                self.written_by = WrittenBy { server_id: event.header().server_id, time: event.header().timestamp };
                 self.format = Some(Arc::new(format));
             }
             _ if self.format.is_none() => return Err("no format description precedes this event".to_owned()),
@@ -384,14 +398,9 @@ fn torn(there: u64, length: usize) -> String {
     format!("the file ends inside an event: {there} of at least {length} bytes are there")
 }
 
-/// Whether the beginning of another file follows, as `cat` puts files together; `None`: there is too little to tell. The four bytes alone may be an
-/// event's time, in 2028.
+/// Whether the beginning of another file follows, as `cat` puts files together; `None`: there is too little to tell.
 fn begins_anew(rest: &[u8]) -> Option<bool> {
-    let behind = Header::parse(rest.get(MAGIC.len()..)?)?;
-    Some(
-        behind.kind == Kind::FORMAT_DESCRIPTION
-            && (binlog::HEADER_LEN..=1 << 16).contains(&(behind.event_len as usize)),
-    )
+    rest.get(..BEGINNING_LEN).map(begins_log)
 }
 
 /// Never used for decoding: a piece without a format description is empty.

@@ -13,6 +13,7 @@ mod cause;
 mod cut;
 mod definitions;
 mod dump;
+mod durations;
 mod fit;
 mod keys;
 mod scan;
@@ -21,9 +22,10 @@ pub mod totals;
 
 pub use catalogue::LogCatalogue;
 pub use cause::Cause;
-pub use cut::{Cut, Cutter, PIECE_BYTES, Piece};
+pub use cut::{Cut, Cutter, PIECE_BYTES, Piece, WrittenBy};
 pub use definitions::Definitions;
 pub use dump::Statements;
+pub use durations::{Durations, Measured};
 pub use scan::scan;
 pub use scanned::{Depth, Scanned};
 pub use totals::{Sink, Totals};
@@ -54,10 +56,19 @@ pub struct Record {
     pub tags: Tags,
     /// Microseconds since 1970 of the commit on the server that wrote the log.
     pub commit_time_us: u64,
-    /// From the first event's time to the commit, in seconds: how long it was under way on the source.
+    /// The same on the server that it comes from; 0: the log does not say (MySQL before 8.0, MariaDB).
+    pub original_commit_us: u64,
+    /// The earliest time of its events, in seconds since 1970.
+    pub began: u32,
+    /// From there to the commit, in seconds, by what the log states: [`Durations`] says how much of it can be so.
     pub duration_seconds: u32,
-    /// Seconds that its longest statement ran on the source (statements and DDL only).
+    /// Seconds that its longest statement ran (statements and DDL only), and the time that this statement has; as stated, too.
     pub exec_seconds: u32,
+    pub exec_began: u32,
+    /// The clock of the server that logged its last statement, in microseconds since 1970; 0: not known.
+    pub ended_us: u64,
+    /// Another server executed it first.
+    pub replicated: bool,
     /// As in the log, and decompressed.
     pub bytes: u64,
     pub unpacked_bytes: u64,

@@ -48,4 +48,7 @@ pub struct Scanned {
     pub begins: Option<(Header, Arc<FormatDescription>)>,
     /// How what is here ends.
     pub ending: Ending,
+    /// When its file was begun, and its server started; in microseconds since 1970, 0: not known.
+    pub begun_us: u64,
+    pub started_us: u64,
 }

@@ -122,7 +122,7 @@ pub fn run(args: &DemoArgs) -> Result<ExitCode> {
         }
     }
     if args.json {
-        say!("{}", serde_json::to_string(&report)?);
+        crate::report::out::json(&serde_json::to_string(&report)?);
     } else {
         let heddle = std::env::args().next().unwrap_or_else(|| "heddle".to_owned());
         let kept = args.keep.as_ref().map(|dir| dir.display().to_string());

@@ -113,7 +113,7 @@ pub fn run(args: &InspectArgs) -> Result<ExitCode> {
         std::fs::write(path, html::page(&report)).with_context(|| format!("--html {}", path.display()))?;
     }
     if args.json {
-        say!("{}", serde_json::to_string_pretty(&report)?);
+        crate::report::out::json(&serde_json::to_string_pretty(&report)?);
     } else {
         say!("{}", text::summary(&report, may_colour(&std::io::stdout())).trim_end());
     }

@@ -52,7 +52,7 @@ pub struct PoliciesArgs {
 
 pub fn run(args: &PoliciesArgs) -> Result<ExitCode> {
     if args.json {
-        say!("{}", serde_json::to_string_pretty(&json(policy::ALL))?);
+        crate::report::out::json(&serde_json::to_string_pretty(&json(policy::ALL))?);
     } else {
         say!("{}", text(policy::ALL));
     }

@@ -337,7 +337,7 @@ fn workers(args: &ReplicateArgs, grouping: Grouping) -> usize {
 
 fn finish(summary: &Summary, json: bool) -> Result<ExitCode> {
     if json {
-        say!("{}", serde_json::to_string(summary)?);
+        crate::report::out::json(&serde_json::to_string(summary)?);
     } else {
         say!("{}", summary.text());
     }

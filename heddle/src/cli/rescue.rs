@@ -11,7 +11,7 @@ use wire::{ConnectOptions, Connection, Secret};
 use super::connect::{self, End};
 use super::feed::{FeedArgs, Workers};
 use super::signals::Ending;
-use crate::report::out::{complain, say};
+use crate::report::out::complain;
 use crate::rescue::report::{Outcome, Report};
 use crate::rescue::request::{LogBin, Request, SourceOptions};
 use crate::rescue::run;
@@ -168,7 +168,7 @@ fn replication_account(status: &ReplicaStatus, connection: &mut Connection) -> R
 
 fn finish(report: &Report, json: bool) -> Result<ExitCode> {
     if json {
-        say!("{}", serde_json::to_string(report)?);
+        crate::report::out::json(&serde_json::to_string(report)?);
     }
     if let Some(error) = &report.error {
         complain!("heddle: {error}");

@@ -131,7 +131,7 @@ pub fn run(args: &SimulateArgs) -> Result<ExitCode> {
     let serial = Model::Serial.run(&trace, &costs, 1).seconds;
     let outcomes = runs::all(&trace, &costs, &models, &workers, threads(args.threads));
     let problems = problems(&found);
-    let notes = unknown_keys(found).into_iter().collect();
+    let notes = notes(found);
     let report = SimulateReport {
         transactions: trace.transactions.len() as u64,
         rows: trace.transactions.iter().map(|applied| u64::from(applied.rows)).sum(),
@@ -154,7 +154,7 @@ pub fn run(args: &SimulateArgs) -> Result<ExitCode> {
         std::fs::write(path, page(&report)).with_context(|| format!("--html {}", path.display()))?;
     }
     if args.json {
-        say!("{}", serde_json::to_string_pretty(&report)?);
+        crate::report::out::json(&serde_json::to_string_pretty(&report)?);
     } else {
         say!("{}", text(&report).trim_end());
     }
@@ -171,9 +171,14 @@ fn problems(found: &Found) -> Vec<String> {
     problems
 }
 
-/// Tables whose keys are not known are taken as one row each.
-fn unknown_keys(found: Found) -> Option<String> {
+/// What makes the predictions worse than they need be, and what the log's times are worth.
+fn notes(found: Found) -> Vec<String> {
     let report = InspectReport::new(found, Limits { hot_keys: 0, tables: usize::MAX });
+    report.notes.iter().cloned().chain(unknown_keys(&report)).collect()
+}
+
+/// Tables whose keys are not known are taken as one row each.
+fn unknown_keys(report: &InspectReport) -> Option<String> {
     let tables = report.tables.iter();
     let unknown = |cause: Option<&str>| matches!(cause, Some("keys_unknown" | "definition_differs"));
     let names: Vec<String> = tables

@@ -41,7 +41,7 @@ pub fn run(args: &StatusArgs) -> Result<ExitCode> {
         }
     }
     if args.json {
-        say!("{}", serde_json::to_string_pretty(&channels)?);
+        crate::report::out::json(&serde_json::to_string_pretty(&channels)?);
     } else if channels.is_empty() {
         say!("no channel has ever run into this target");
     } else {

@@ -1,13 +1,13 @@
 //! `heddle store`: look into an embedded store that no channel has open.
 
-use std::io::Write;
+use std::io::{IsTerminal, Write};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::{Context, Result};
 use clap::{Args, Subcommand};
 
-use crate::report::out::{Pipe, say};
+use crate::report::out::{Pipe, Screen, say};
 use apply::store;
 
 /// Look into an embedded store
@@ -47,7 +47,7 @@ pub fn run(args: &StoreArgs) -> Result<ExitCode> {
                         serde_json::json!({"table": sum.table, "rows": sum.rows, "checksum": format!("{:032x}", sum.checksum)})
                     })
                     .collect();
-                say!("{}", serde_json::to_string_pretty(&list)?);
+                crate::report::out::json(&serde_json::to_string_pretty(&list)?);
             } else {
                 for sum in sums {
                     say!("{:032x}  {:>10}  {}", sum.checksum, sum.rows, sum.table);
@@ -55,8 +55,15 @@ pub fn run(args: &StoreArgs) -> Result<ExitCode> {
             }
         }
         StoreCommand::Dump { path, table } => {
-            let mut out = std::io::BufWriter::new(Pipe::new(std::io::stdout().lock()));
-            let done = store::dump(path, table, &mut out).map_err(anyhow::Error::new);
+            let stdout = std::io::stdout().lock();
+            let to_people = stdout.is_terminal();
+            let mut out = std::io::BufWriter::new(Pipe::new(stdout));
+            let dumped = if to_people {
+                store::dump(path, table, &mut Screen(&mut out))
+            } else {
+                store::dump(path, table, &mut out)
+            };
+            let done = dumped.map_err(anyhow::Error::new);
             let done = done.and_then(|()| out.flush().context("writing the rows"));
             if !out.get_ref().gone {
                 done?;

@@ -5,8 +5,10 @@ use std::io::{Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use binlog::frame::compressed_by;
 use bytes::Bytes;
 use engine::survey::{Cut, Cutter, Definitions, PIECE_BYTES, Piece, Problem};
+use flate2::read::MultiGzDecoder;
 
 /// How much is read at once, in bytes.
 const READ_BYTES: usize = 128 << 10;
@@ -33,9 +35,43 @@ pub enum Work {
     EndOfFile(Place),
 }
 
+/// A file, in clear or through gzip.
+enum Input {
+    Plain(File),
+    Gzip(Box<MultiGzDecoder<File>>),
+}
+
+impl Input {
+    /// And how many bytes come, where that is known.
+    fn open(path: &Path) -> std::io::Result<(Self, Option<u64>)> {
+        let mut file = File::open(path)?;
+        let metadata = file.metadata()?;
+        if !metadata.is_file() {
+            return Ok((Self::Plain(file), None));
+        }
+        let mut magic = Vec::new();
+        file.by_ref().take(4).read_to_end(&mut magic)?;
+        file.rewind()?;
+        let by = magic.first_chunk::<4>().and_then(|magic| compressed_by(*magic));
+        Ok(match by {
+            Some(("gzip", _)) => (Self::Gzip(Box::new(MultiGzDecoder::new(file))), None),
+            _ => (Self::Plain(file), Some(metadata.len())),
+        })
+    }
+}
+
+impl Read for Input {
+    fn read(&mut self, bytes: &mut [u8]) -> std::io::Result<usize> {
+        match self {
+            Self::Plain(file) => file.read(bytes),
+            Self::Gzip(decoder) => decoder.read(bytes),
+        }
+    }
+}
+
 struct Open {
     place: Place,
-    file: File,
+    input: Input,
     cutter: Cutter,
     /// Bytes of the file not yet read; of a pipe nobody knows.
     left: Option<u64>,
@@ -94,11 +130,7 @@ impl Feed {
 
     fn open_next(&mut self) -> Option<()> {
         let (place, path) = self.paths.next()?;
-        let opened = File::open(&path).and_then(|file| {
-            let metadata = file.metadata()?;
-            Ok((metadata.is_file().then_some(metadata.len()), file))
-        });
-        let (left, file) = match opened {
+        let (input, left) = match Input::open(&path) {
             Ok(opened) => opened,
             Err(error) => {
                 self.seen.push(FileSeen { path, bytes: 0, server_version: None });
@@ -107,13 +139,14 @@ impl Feed {
                 return Some(());
             }
         };
-        self.seen.push(FileSeen { path, bytes: left.unwrap_or(0), server_version: None });
+        let bytes = std::fs::metadata(&path).map_or(0, |metadata| metadata.len());
+        self.seen.push(FileSeen { path, bytes, server_version: None });
         let cutter = Cutter::new(Arc::clone(&self.definitions));
         let cutter = match left {
             Some(bytes) => cutter.ending_at(bytes),
             None => cutter,
         };
-        self.open = Some(Open { place, file, cutter, left, failed: false });
+        self.open = Some(Open { place, input, cutter, left, failed: false });
         Some(())
     }
 
@@ -170,15 +203,15 @@ impl Open {
         if self.left.is_some() {
             buffer.reserve(want as usize);
         }
-        let read = self.file.by_ref().take(want).read_to_end(buffer)? as u64;
+        let read = self.input.by_ref().take(want).read_to_end(buffer)? as u64;
         self.left = self.left.map(|left| left.saturating_sub(read));
         // A file that became shorter since it was opened ends here.
         Ok(read > 0)
     }
 
     fn skip(&mut self, bytes: u64) -> Result<(), String> {
-        let Some(left) = self.left else {
-            let passed = std::io::copy(&mut self.file.by_ref().take(bytes), &mut std::io::sink());
+        let (Some(left), Input::Plain(file)) = (self.left, &mut self.input) else {
+            let passed = std::io::copy(&mut self.input.by_ref().take(bytes), &mut std::io::sink());
             return match passed {
                 Ok(passed) if passed == bytes => Ok(()),
                 Ok(passed) => Err(format!("the file ends inside an event: {passed} of {bytes} more bytes are there")),
@@ -187,11 +220,43 @@ impl Open {
         };
         self.left = Some(left.saturating_sub(bytes));
         let moved = i64::try_from(bytes).map_err(std::io::Error::other);
-        let moved = moved.and_then(|bytes| self.file.seek(SeekFrom::Current(bytes)));
+        let moved = moved.and_then(|bytes| file.seek(SeekFrom::Current(bytes)));
         moved.map(|_| ()).map_err(|error| format!("reading it failed: {error}"))
     }
 }
 
 pub fn file_name(path: &Path) -> String {
     path.file_name().map_or_else(|| path.display().to_string(), |name| name.to_string_lossy().into_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::Write;
+
+    /// What gzip has compressed is read as the log that it is.
+    #[test]
+    fn a_file_through_gzip() {
+        let log = Path::new(env!("CARGO_MANIFEST_DIR")).join("../engine/tests/logs/keys_kept.000001");
+        let dir = tempfile::tempdir().unwrap();
+        let packed = dir.path().join("keys_kept.000001.gz");
+        let mut encoder = flate2::write::GzEncoder::new(File::create(&packed).unwrap(), flate2::Compression::fast());
+        encoder.write_all(&std::fs::read(&log).unwrap()).unwrap();
+        encoder.finish().unwrap();
+        let pieces = |path: PathBuf| {
+            let mut feed = Feed::new(vec![path], Definitions::default());
+            let mut found = Vec::new();
+            while let Some(work) = feed.next() {
+                match work {
+                    Work::Piece(_, piece) => found.push((piece.offset, piece.bytes)),
+                    Work::Problem(_, problem) => panic!("{problem:?}"),
+                    Work::EndOfFile(_) => {}
+                }
+            }
+            found
+        };
+        let plain = pieces(log);
+        assert!(!plain.is_empty());
+        assert_eq!(pieces(packed), plain);
+    }
 }

@@ -234,6 +234,7 @@ impl Sums<'_> {
             return;
         }
         let name = self.paths.get(place as usize).map(|path| file_name(path)).unwrap_or_default();
+        let name = name.strip_suffix(".gz").map(str::to_owned).unwrap_or(name);
         if let Some(expected) = self.next_file.take().filter(|expected| *expected != name)
             && self.place.is_some()
         {

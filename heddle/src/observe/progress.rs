@@ -11,6 +11,7 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use channel::monitor::Monitor;
 use channel::snapshot::{Lag, Snapshot};
 
+use crate::report::shown::in_log;
 use crate::report::words;
 
 /// The bar that is drawn, so that log lines are written above it.
@@ -29,12 +30,16 @@ struct LogWriter;
 impl Write for LogWriter {
     fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
         let bar = BAR.lock().unwrap_or_else(PoisonError::into_inner);
-        let written = match &*bar {
-            Some(bar) => bar.suspend(|| std::io::stderr().write(bytes)),
-            None => std::io::stderr().write(bytes),
-        };
+        // A whole event comes at once.
+        let text = String::from_utf8_lossy(bytes);
+        let text = in_log(&text);
+        let write = || std::io::stderr().write_all(text.as_bytes());
         // Nobody may be there to read it any more (a closed terminal): that stops no channel.
-        Ok(written.unwrap_or(bytes.len()))
+        let _ = match &*bar {
+            Some(bar) => bar.suspend(write),
+            None => write(),
+        };
+        Ok(bytes.len())
     }
 
     fn flush(&mut self) -> std::io::Result<()> {

@@ -54,7 +54,7 @@ pub fn run(spec: &Spec, json: bool) -> Result<ExitCode> {
     }
     let failed = !report.checks.problems.is_empty();
     if json {
-        say!("{}", serde_json::to_string_pretty(&report)?);
+        crate::report::out::json(&serde_json::to_string_pretty(&report)?);
     } else {
         print(&report);
     }

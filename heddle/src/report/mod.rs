@@ -4,6 +4,7 @@ pub mod demo;
 pub mod inspect;
 pub mod numbers;
 pub mod out;
+pub mod shown;
 pub mod simulate;
 pub mod status;
 pub mod summary;

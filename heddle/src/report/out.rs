@@ -5,10 +5,16 @@ use std::fmt::Arguments;
 use std::io::{ErrorKind, IsTerminal, Write};
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use super::shown::{in_json, on_screen};
+
 /// Something was said that could not be written, and not because nobody reads it.
 static LOST: AtomicBool = AtomicBool::new(false);
 
 pub fn line(text: Arguments<'_>) {
+    write_line(&on_screen(&text.to_string()));
+}
+
+fn write_line(text: &str) {
     let written = writeln!(std::io::stdout().lock(), "{text}");
     if let Err(error) = written
         && error.kind() != ErrorKind::BrokenPipe
@@ -16,6 +22,11 @@ pub fn line(text: Arguments<'_>) {
     {
         complaint(format_args!("heddle: standard output is not whole, writing it failed: {error}"));
     }
+}
+
+/// A line of JSON. What acts on a terminal stands in its strings alone, as escapes of JSON.
+pub fn json(text: &str) {
+    write_line(&in_json(text));
 }
 
 /// Whether all that was said on standard output has been written: a report on a full disk is none.
@@ -52,6 +63,21 @@ impl<W: Write> Write for Pipe<W> {
     }
 }
 
+/// Shows what acts on a terminal instead of letting it act: for values of rows that go there. Lines end where they end.
+pub struct Screen<W: Write>(pub W);
+
+impl<W: Write> Write for Screen<W> {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        // Whole lines come; a character that is cut in two is shown as its bytes.
+        let text = String::from_utf8_lossy(bytes);
+        self.0.write_all(on_screen(&text).as_bytes()).map(|()| bytes.len())
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        self.0.flush()
+    }
+}
+
 /// Whether what goes there may be coloured: a terminal, unless NO_COLOR (no-color.org) or TERM=dumb says no.
 pub fn may_colour(stream: &impl IsTerminal) -> bool {
     let is_set = |name: &str| std::env::var_os(name).is_some_and(|value| !value.is_empty());
@@ -61,7 +87,7 @@ pub fn may_colour(stream: &impl IsTerminal) -> bool {
 /// A line on standard error.
 pub fn complaint(text: Arguments<'_>) {
     // If nobody reads it there is nowhere else to say it; the exit code remains.
-    let _ = writeln!(std::io::stderr().lock(), "{text}");
+    let _ = writeln!(std::io::stderr().lock(), "{}", on_screen(&text.to_string()));
 }
 
 /// `eprintln!` that does not panic.

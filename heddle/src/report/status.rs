@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use apply::status::{ChannelStatus, InFlight};
+use binlog::text::escape;
 
 use super::words;
 
@@ -56,7 +57,8 @@ pub fn text(status: &ChannelStatus) -> String {
     if let Some(intent) = &status.intent {
         lines.push(format!("  under way       a statement that commits by itself: {intent}"));
     }
-    lines.join("\n")
+    // Names are others' text.
+    lines.iter().map(|line| escape(line)).collect::<Vec<_>>().join("\n")
 }
 
 /// Ranges that are shown one by one.

@@ -89,7 +89,7 @@ impl Sink for Collector<'_> {
         let source_parent = parent(seen.source_parent);
         let applied = Applied {
             rows: record.rows().min(u32::MAX.into()) as u32,
-            source_us: record.exec_seconds as f32 * 1e6,
+            source_us: seen.measured.exec_us as f32,
             source_parent,
             writeset_parent: parent(seen.writeset.map(|tagged| tagged.parent)),
             session_parent: parent(seen.session.map(|tagged| tagged.parent)),

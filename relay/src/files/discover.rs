@@ -24,15 +24,23 @@ impl FileSource {
     /// [`Error::NoLogs`], or what the system says.
     pub fn discover<P: AsRef<Path>>(paths: &[P]) -> Result<Vec<PathBuf>> {
         let (files, missing) = Self::discover_all(paths)?;
-        // What is compressed beside the logs is an archive's; without it the log begins later, or has a gap.
-        match missing.into_iter().find(|error| !matches!(error, Error::Compressed { .. })) {
-            Some(error) => Err(error),
+        // What is compressed beside the logs of a directory is an archive's; without it the log begins later, or has a gap.
+        let is_beside = |error: &Error| match error {
+            Error::Compressed { path } => !paths.iter().any(|named| named.as_ref() == path),
+            _ => false,
+        };
+        if let Some(error) = missing.into_iter().find(|error| !is_beside(error)) {
+            return Err(error);
+        }
+        match files.iter().find(|path| is_compressed(path)) {
+            Some(path) => Err(Error::Compressed { path: path.clone() }),
             None => Ok(files),
         }
     }
 
     /// The same for readers who can do with a part: files that are missing ([`Error::Gap`], or named in an index and not
-    /// there), and in a directory those that are compressed ([`Error::Compressed`]), are told beside those that are there.
+    /// there), and in a directory those that are compressed ([`Error::Compressed`]), are told beside those that are there. So are those that are
+    /// named and compressed by another program than gzip; what gzip has compressed is among the files.
     ///
     /// # Errors
     /// As [`FileSource::discover`], without those.
@@ -56,7 +64,17 @@ impl FileSource {
                     std::fs::metadata(path).during("read", path)?;
                 }
                 let parent = files.first().and_then(|path| path.parent()).unwrap_or(Path::new(""));
-                series(parent, files.iter().map(|path| path.to_path_buf()).collect())
+                let (other, readable): (Vec<PathBuf>, Vec<PathBuf>) =
+                    files.iter().map(|path| path.to_path_buf()).partition(|path| is_compressed(path) && !is_gzip(path));
+                let mut other: Vec<Error> = other.into_iter().map(|path| Error::Compressed { path }).collect();
+                if readable.is_empty() {
+                    return Err(other.remove(0));
+                }
+                let (found, mut missing) = series(parent, readable)?;
+                // A gap where one of these is has its reason.
+                missing.retain(|error| !matches!(error, Error::Gap { .. }) || other.is_empty());
+                missing.append(&mut other);
+                Ok((found, missing))
             }
         }
     }
@@ -106,6 +124,12 @@ fn directory(dir: &Path) -> Result<(Vec<PathBuf>, Vec<Error>)> {
     Ok((files, missing))
 }
 
+const GZIP: &str = ".gz";
+
+fn is_gzip(path: &Path) -> bool {
+    name(path).ends_with(GZIP)
+}
+
 /// Whether the name is a log's with what compressors put behind it.
 fn is_compressed(path: &Path) -> bool {
     let ext = path.extension().and_then(|ext| ext.to_str()).unwrap_or_default();
@@ -142,7 +166,8 @@ fn series(dir: &Path, files: Vec<PathBuf>) -> Result<(Vec<PathBuf>, Vec<Error>)>
     let mut bases: BTreeSet<String> = BTreeSet::new();
     let mut numbered = Vec::new();
     for path in files {
-        let Some((base, number)) = split_name(name(&path)) else {
+        let plain = name(&path).strip_suffix(GZIP).unwrap_or(name(&path));
+        let Some((base, number)) = split_name(plain) else {
             let reason = "its name does not end in a number, so its order is not known".to_owned();
             return Err(Error::NotABinaryLog { path, reason });
         };
@@ -246,6 +271,21 @@ mod tests {
         check(&logs, &["bin.000001", "plain"], Err("does not end in a number"));
         check(&logs, &["bin.000001", "other.000001"], Err("(bin, other)"));
         check(&logs, &["bin.000001", "bin.000004"], Err("bin.000004"));
+        let packed = [("bin.000001", LOG), ("bin.000002.gz", b"".as_slice()), ("bin.000003.zst", b"")];
+        check(&packed, &["bin.000001", "bin.000002.gz"], Err("bin.000002.gz is compressed"));
+        check(&packed, &["bin.000002.gz"], Err("bin.000002.gz is compressed"));
+    }
+
+    /// Who can do with a part reads what gzip has compressed, and is told of the others.
+    #[test]
+    fn compressed_files_that_are_named() {
+        let dir = tempfile::tempdir().unwrap();
+        let paths: Vec<PathBuf> =
+            ["bin.000001", "bin.000002.gz", "bin.000003.zst"].iter().map(|name| dir.path().join(name)).collect();
+        paths.iter().for_each(|path| std::fs::write(path, LOG).unwrap());
+        let (files, missing) = FileSource::discover_all(&paths).unwrap();
+        assert_eq!(files, paths[..2]);
+        assert!(matches!(missing.as_slice(), [Error::Compressed { path }] if *path == paths[2]), "{missing:?}");
     }
 
     #[test]

@@ -36,6 +36,11 @@ pub trait Fs: Send + Sync + Debug + 'static {
     fn list(&self, dir: &Path) -> io::Result<Vec<String>>;
     /// Makes the names in a directory durable.
     fn sync_dir(&self, dir: &Path) -> io::Result<()>;
+    /// Takes the rights on a file or directory away that the group and others have.
+    fn make_private(&self, path: &Path) -> io::Result<()> {
+        let _ = path;
+        Ok(())
+    }
     /// Takes the lock file `path` for this process; `WouldBlock` when another holder has it.
     fn lock(&self, path: &Path) -> io::Result<DirLock>;
 }

@@ -28,6 +28,7 @@ impl RelayLog {
     pub fn open(fs: Arc<dyn Fs>, dir: &Path, options: Options) -> Result<(RelayWriter, RelayShared)> {
         fs.create_dir_all(dir).during("create", dir)?;
         let lock = lock(&*fs, dir)?;
+        make_private(&*fs, dir)?;
         let found = recover::scan(&*fs, dir, &options.source)?;
         RelayWriter::start(fs, dir, options, lock, found)
     }
@@ -58,9 +59,26 @@ impl RelayLog {
     }
 }
 
+/// A log of an earlier version, or one that was copied, may be everybody's to read. So may a directory that has other things in it: that is its user's
+/// matter.
+fn make_private(fs: &dyn Fs, dir: &Path) -> Result<()> {
+    let names = fs.list(dir).during("list", dir)?;
+    let is_own = |name: &String| name == LOCK || segment::classify(name) != Name::Other;
+    let own = names.iter().filter(|name| is_own(name)).map(|name| dir.join(name));
+    let whole = names.iter().all(is_own).then(|| dir.to_path_buf());
+    for path in own.chain(whole) {
+        if let Err(error) = fs.make_private(&path) {
+            tracing::warn!("{} can be read by others, and that can not be changed: {error}", path.display());
+        }
+    }
+    Ok(())
+}
+
+const LOCK: &str = "lock";
+
 /// Takes the relay directory for this process.
 fn lock(fs: &dyn Fs, dir: &Path) -> Result<DirLock> {
-    let path = dir.join("lock");
+    let path = dir.join(LOCK);
     fs.lock(&path).map_err(|source| match source.kind() {
         io::ErrorKind::WouldBlock => Error::Locked { dir: dir.to_path_buf() },
         _ => Error::Io { action: "lock", path, source },

@@ -10,6 +10,7 @@ pub(in crate::mysql) mod code {
     pub const CON_COUNT: u16 = 1040;
     pub const ACCESS_DENIED_DB: u16 = 1044;
     pub const ACCESS_DENIED: u16 = 1045;
+    pub const NO_DB: u16 = 1046;
     pub const BAD_NULL: u16 = 1048;
     pub const BAD_DB: u16 = 1049;
     pub const BAD_TABLE: u16 = 1051;
@@ -42,6 +43,17 @@ pub(in crate::mysql) mod code {
     pub const QUERY_INTERRUPTED: u16 = 1317;
     pub const ROW_IS_REFERENCED: u16 = 1451;
     pub const NO_REFERENCED_ROW: u16 = 1452;
+    /// No such grant: on anything, on a table, on a routine. CREATE, DROP or RENAME USER failed.
+    pub const OTHER_ACCOUNTS: [u16; 4] = [1141, 1147, 1403, 1396];
+    /// The parser of the target does not know the statement.
+    pub const PARSE_ERROR: u16 = 1064;
+    /// Character set, collation, system variable, engine, function, plugin.
+    pub const NOT_KNOWN_HERE: [u16; 6] = [1115, 1273, 1193, 1286, 1305, 1524];
+    /// A schema, table, column, index, trigger, routine or event is there already, or is not there; a key column, too.
+    pub const OTHER_DEFINITIONS: [u16; 15] =
+        [1007, 1050, 1054, 1060, 1061, 1068, 1072, 1091, 1304, 1359, 1360, 1537, 1539, 1822, 1826];
+    /// MySQL from 8.4 on: the parent's columns are no unique key.
+    pub const FK_ON_OTHER_KEY: u16 = 6125;
     pub const TABLE_DEF_INCOMPATIBLE: u16 = 1535;
     pub const CONVERSION_FAILED: u16 = 1677;
     pub const READ_ONLY_TRANSACTION: u16 = 1792;
@@ -98,6 +110,7 @@ pub fn failure(error: &wire::Error) -> Failure {
     let (kind, remedy) = passing(number, &text)
         .or_else(|| divergence(number, &text))
         .or_else(|| refusal(number, &text))
+        .or_else(|| other_state(number))
         .unwrap_or((FailureKind::Refused, "see the message; when the cause is gone, run the same command again"));
     Failure::new(kind, text).code(number).remedy(remedy)
 }
@@ -188,6 +201,11 @@ fn refusal(number: u16, text: &str) -> Option<Meaning> {
             "at an account statement: heddle's account may not hand on a role (GRANT it TO the account WITH ADMIN OPTION), or the right of proxies \
              (GRANT PROXY ON ''@'' TO it WITH GRANT OPTION), see docs/privileges.md; else: the account needs a password",
         ),
+        code::NO_SUCH_TABLE | code::BAD_DB if of_own_tables(text) => (
+            FailureKind::Refused,
+            "heddle's own tables on the target are gone, and with them how far the channel is: bring the schema heddle back from a backup of the target \
+             that fits its data, or load the target anew and begin a new --channel where that copy was made",
+        ),
         code::NO_SUCH_TABLE | code::BAD_TABLE | code::BAD_DB => (
             FailureKind::Refused,
             "the target lacks a table or schema that the source has: load the source's schema and data as of the start position \
@@ -207,12 +225,79 @@ fn refusal(number: u16, text: &str) -> Option<Meaning> {
             FailureKind::Refused,
             "the source's log has a LOAD DATA as a statement: SET GLOBAL local_infile=ON on the target and run the same command again",
         ),
-        code::PACKET_TOO_LARGE => (FailureKind::Refused, "raise max_allowed_packet on the target"),
+        code::PACKET_TOO_LARGE => (
+            FailureKind::Refused,
+            "raise max_allowed_packet on the target: to 4/3 of the largest row, and not below 64 KiB",
+        ),
         _ => return None,
     })
+}
+
+/// A statement that the source executed, and that the target, as it is, can not.
+fn other_state(number: u16) -> Option<Meaning> {
+    let remedy = match number {
+        code::NO_DB => {
+            "the statement works in the default schema of its session, which the log does not name: execute it on the target by hand, in the right schema, and \
+             go on behind it with a new --channel and --start"
+        }
+        code::FK_ON_OTHER_KEY => {
+            "SET GLOBAL restrict_fk_on_non_standard_key=OFF on the target, as on the source, and run the same command again"
+        }
+        code::PARSE_ERROR => {
+            "the target does not understand the statement, which the source did: it is of another version or vendor, or has other plugins. Execute what it means \
+             on the target by hand, and go on behind it with a new --channel and --start"
+        }
+        _ if code::OTHER_ACCOUNTS.contains(&number) => {
+            "accounts and their rights on the target are not those that the source had before this statement: give the account that the message names what it \
+             had there (SHOW GRANTS), and run the same command again"
+        }
+        _ if code::NOT_KNOWN_HERE.contains(&number) => {
+            "the target does not have what the message names, and the source has it: install or create it on the target if it can have it, and run the same \
+             command again; else change the source's table, and load the target anew"
+        }
+        _ if code::OTHER_DEFINITIONS.contains(&number) => {
+            "definitions on the target are not those that the source had before this statement: compare the two (SHOW CREATE), make the target's as the source's \
+             were, and run the same command again"
+        }
+        _ => return None,
+    };
+    Some((FailureKind::Refused, remedy))
+}
+
+/// Whether the message is about a table of heddle's own, or its schema.
+pub fn of_own_tables(message: &str) -> bool {
+    message.contains("'heddle.") || message.contains("'heddle'")
 }
 
 /// `map_err(failed)`
 pub fn failed(error: wire::Error) -> Failure {
     failure(&error)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn remedies_name_what_is_to_be_done() {
+        for (number, message, part) in [
+            (1046, "No database selected", "default schema"),
+            (1141, "There is no such grant defined for user 'u' on host '%'", "SHOW GRANTS"),
+            (1147, "There is no such grant defined for user 'u' on host '%' on table 't'", "SHOW GRANTS"),
+            (1403, "There is no such grant defined for user 'u' on host '%' on routine 'p'", "SHOW GRANTS"),
+            (6125, "Failed to add the foreign key constraint", "restrict_fk_on_non_standard_key=OFF"),
+            (1146, "Table 'heddle.progress' doesn't exist", "schema heddle"),
+            (1049, "Unknown database 'heddle'", "schema heddle"),
+            (1146, "Table 'shop.heddle' doesn't exist", "the target lacks a table"),
+            (1153, "Got a packet bigger than 'max_allowed_packet' bytes", "4/3 of the largest row"),
+            (1050, "Table 't' already exists", "SHOW CREATE"),
+            (1273, "Unknown collation: 'utf8mb4_uca1400_ai_ci'", "install or create it"),
+            (1064, "You have an error in your SQL syntax", "another version or vendor"),
+        ] {
+            let (sqlstate, message) = ("HY000".to_owned(), message.to_owned());
+            let failure = failure(&wire::Error::Server { code: number, sqlstate, message, statement_index: 0 });
+            assert!(failure.remedy.contains(part), "{number}: {}", failure.remedy);
+            assert!(!failure.remedy.contains("see the message"), "{number}: {}", failure.remedy);
+        }
+    }
 }

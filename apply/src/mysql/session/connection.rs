@@ -317,7 +317,20 @@ fn connect(channel: &ChannelContext, number: usize) -> Result<Connection, Failur
 
 fn packet_bytes_max(connection: &mut Connection) -> Result<usize, Failure> {
     let bytes = connection.scalar("SELECT @@session.max_allowed_packet").map_err(failed)?;
-    bytes
+    let bytes: usize = bytes
         .and_then(|bytes| bytes.parse().ok())
-        .ok_or_else(|| Failure::new(FailureKind::Refused, "the target does not say what its max_allowed_packet is"))
+        .ok_or_else(|| Failure::new(FailureKind::Refused, "the target does not say what its max_allowed_packet is"))?;
+    if bytes < PACKET_BYTES_MIN {
+        return Err(Failure::new(
+            FailureKind::Refused,
+            format!("the target's max_allowed_packet is {bytes} bytes: too little for rows with the progress that goes with them"),
+        )
+        .remedy(format!(
+            "SET GLOBAL max_allowed_packet = {PACKET_BYTES_MIN} on the target at least, and 4/3 of the largest row (the servers' defaults are 16 and 64 MiB)"
+        )));
+    }
+    Ok(bytes)
 }
+
+/// Statements of heddle's own have up to some kilobytes.
+const PACKET_BYTES_MIN: usize = 64 << 10;

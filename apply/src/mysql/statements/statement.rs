@@ -11,7 +11,7 @@ use super::text::{
 use super::{as_admin, context, load_data, nontransactional};
 use crate::mysql::Ddl;
 use crate::mysql::progress::tables::SCHEMA;
-use crate::mysql::server::errors::{code, failed};
+use crate::mysql::server::errors::{code, failed, of_own_tables};
 use crate::mysql::session::connection::ChannelConnection;
 use crate::mysql::session::settings;
 
@@ -86,6 +86,9 @@ pub fn reset_after(connection: &mut ChannelConnection, statement: &StatementItem
     connection.execute(reset)
 }
 
+/// Settings and progress that are sent with a statement, in bytes at most.
+const BESIDE_STATEMENT_BYTES: usize = 64 << 10;
+
 /// What to do about error 1146.
 const TABLE_OF_STATEMENT_GONE: &str = "the target lacks a table that the statement names. Load the source's schema and data as of the \
     start position first; or, if it was a temporary table, it has ended with the connection or the heddle that made it: do by hand what the \
@@ -97,13 +100,18 @@ pub fn at_statement(failure: Failure, transaction: &Transaction, item: &Item) ->
     }
     let Item::Statement(statement) = item else { return failure.at(transaction.place()) };
     let failure = match failure.code {
-        Some(code::NO_SUCH_TABLE) => failure.remedy(TABLE_OF_STATEMENT_GONE),
+        Some(code::NO_SUCH_TABLE) if !of_own_tables(&failure.message) => failure.remedy(TABLE_OF_STATEMENT_GONE),
+        Some(code::PACKET_TOO_LARGE) => failure.remedy(format!(
+            "raise max_allowed_packet on the target to {} and more: this statement has {} bytes, and what goes with it comes on top",
+            (statement.query.sql.len() + BESIDE_STATEMENT_BYTES).next_multiple_of(1024),
+            statement.query.sql.len()
+        )),
         _ => failure,
     };
     // An account statement can hold a password.
     let text = match &statement.class.class {
         Class::Ddl { kind } if kind.is_account() => "an account statement (text not shown)".to_owned(),
-        _ => String::from_utf8_lossy(&statement.query.sql).chars().take(500).collect(),
+        _ => engine::sql::shown(&statement.query.sql, engine::sql::SqlMode::of(&statement.query.vars), 500),
     };
     failure.at(format!("{}, statement: {text}", transaction.place()))
 }

@@ -121,6 +121,32 @@ fn one_process_at_a_time() {
     lab.close();
 }
 
+/// It holds rows: nobody else may read it, whatever the rights of the files inside.
+#[test]
+fn a_store_is_its_user_s_alone() {
+    use std::os::unix::fs::PermissionsExt;
+    let (dir, lab) = Lab::new();
+    let path = dir.path().join("store");
+    let mode = |path: &std::path::Path| std::fs::metadata(path).unwrap().permissions().mode() & 0o777;
+    assert_eq!((mode(&path), mode(&path.join("heddle-store"))), (0o700, 0o600));
+    lab.close();
+    // As an earlier version left it.
+    std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).unwrap();
+    drop(StoreTarget::open_path(&path, "main", 1).unwrap().open().unwrap());
+    assert_eq!(mode(&path), 0o700);
+}
+
+/// A disk that was full, or a kill: what is half made is begun anew by the same command.
+#[test]
+fn a_store_that_was_not_made_to_the_end() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("store");
+    std::fs::create_dir(&path).unwrap();
+    std::fs::write(path.join("heddle-store.new"), "heddle st").unwrap();
+    drop(StoreTarget::open_path(&path, "main", 1).unwrap().open().unwrap());
+    assert!(checksum(&path).unwrap().is_empty());
+}
+
 #[test]
 fn folders_that_are_no_stores() {
     let dir = tempfile::tempdir().unwrap();

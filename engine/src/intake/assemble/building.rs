@@ -22,6 +22,8 @@ pub(super) struct Building {
     pub server_id: u32,
     commit_time_us: u64,
     bytes: u64,
+    /// Of these, those of items that were taken out.
+    taken_bytes: u64,
     items: Vec<Item>,
     pub spilled: bool,
     pub barrier: Option<BarrierCause>,
@@ -47,6 +49,7 @@ impl Building {
             server_id: event.header().server_id,
             commit_time_us: u64::from(event.header().timestamp) * 1_000_000,
             bytes: event.bytes().len() as u64,
+            taken_bytes: 0,
             items: Vec::new(),
             spilled: false,
             barrier: None,
@@ -97,6 +100,14 @@ impl Building {
         self.bytes += bytes;
     }
 
+    pub fn leave_out_bytes(&mut self, bytes: u64) {
+        self.bytes = self.bytes.saturating_sub(bytes);
+    }
+
+    pub fn held_bytes(&self) -> u64 {
+        self.bytes.saturating_sub(self.taken_bytes)
+    }
+
     /// Adds the rows of an event, or counts them if nothing is held any more.
     pub fn push_rows(&mut self, event: &Event, rows: RowsEvent, map: &Arc<TableMap>) {
         let count = || rows.images(map).count() as u64;
@@ -130,6 +141,7 @@ impl Building {
     }
 
     pub fn take_items(&mut self) -> Vec<Item> {
+        self.taken_bytes = self.bytes;
         std::mem::take(&mut self.items)
     }
 

@@ -1,11 +1,14 @@
 //! Why a log cannot be put together into transactions.
 
-use binlog::{Event, LogPosition};
+use binlog::{Event, LogPosition, What};
 
 #[derive(Debug, thiserror::Error)]
 pub enum AssembleError {
     #[error("{position}: {kind} event: {source}")]
     Corrupt { position: LogPosition, kind: &'static str, source: binlog::Corrupt },
+    /// More than the limit of [`Assembler::inflating_at_most`](super::Assembler::inflating_at_most).
+    #[error("{position}: a compressed {field} of {bytes} bytes: at most {limit} are held at once")]
+    TooLarge { position: LogPosition, field: &'static str, bytes: u64, limit: u64 },
     #[error("{position}: {what}")]
     Unexpected { position: LogPosition, what: String },
     #[error("{position}: event type {code} ({name}) is not known to this version; it is not marked as one to ignore")]
@@ -15,8 +18,11 @@ pub enum AssembleError {
 }
 
 impl AssembleError {
-    pub(super) fn corrupt(event: &Event, at: &LogPosition, source: binlog::Corrupt) -> Self {
-        Self::Corrupt { position: at.clone(), kind: event.kind().name(), source }
+    pub(in crate::intake) fn corrupt(event: &Event, at: &LogPosition, source: binlog::Corrupt) -> Self {
+        match source.what {
+            What::TooLarge { field, bytes, limit } => Self::TooLarge { position: at.clone(), field, bytes, limit },
+            _ => Self::Corrupt { position: at.clone(), kind: event.kind().name(), source },
+        }
     }
 
     pub(super) fn unexpected(at: &LogPosition, what: impl Into<String>) -> Self {

@@ -32,12 +32,11 @@ use building::Building;
 /// `LOG_EVENT_IGNORABLE_F`: who does not know the event may go past it.
 const IGNORABLE: u16 = 0x80;
 
-/// A compressed transaction must not grow beyond this, in bytes.
-const PAYLOAD_BYTES_MAX: u64 = 1 << 30;
-
 pub struct Assembler {
     /// Items of a transaction are dropped once its events, and what is kept of its rows, exceed this; it is then read again from the log.
     spill_bytes: u64,
+    /// What was compressed by itself, an event or a statement, is taken in up to so many bytes.
+    event_bytes_max: u64,
     boundary: Boundary,
     /// What is open for `boundary`.
     building: Option<Building>,
@@ -55,6 +54,7 @@ impl Assembler {
     pub fn new(spill_bytes: u64) -> Self {
         Self {
             spill_bytes,
+            event_bytes_max: binlog::MAX_EVENT_LEN as u64,
             boundary: Boundary::default(),
             building: None,
             tables: Tables::new(Selection::default()),
@@ -64,6 +64,18 @@ impl Assembler {
             source_starts: 0,
             row_sessions: RowSessions::default(),
         }
+    }
+
+    /// What is compressed is taken in up to so many bytes at once: its size is not that of the log.
+    #[must_use]
+    pub fn inflating_at_most(mut self, event_bytes_max: u64) -> Self {
+        self.event_bytes_max = event_bytes_max;
+        self
+    }
+
+    /// Bytes of the changes that [`Assembler::take_items`] would take, as they are held.
+    pub fn held_bytes(&self) -> u64 {
+        self.building.as_ref().map_or(0, Building::held_bytes)
     }
 
     /// Whether the events so far end between two transactions.
@@ -132,7 +144,10 @@ impl Assembler {
                     self.opens(event, at, session)?;
                     return Ok(false);
                 }
-                let query = Query::decode(event, format).map_err(corrupt)?;
+                let query = Query::decode_within(event, format, self.event_bytes_max).map_err(corrupt)?;
+                if let Some(building) = &mut self.building {
+                    building.add_bytes((query.sql.len() as u64).saturating_sub(event.bytes().len() as u64));
+                }
                 return self.query(event, query, format, at);
             }
             Kind::INTVAR | Kind::RAND | Kind::USER_VAR => {
@@ -294,7 +309,7 @@ impl Assembler {
         if matches!(lookup, Lookup::LeftOut) {
             return Ok(());
         }
-        let rows = RowsEvent::decode(event, format).map_err(corrupt)?;
+        let rows = RowsEvent::decode_within(event, format, self.event_bytes_max).map_err(corrupt)?;
         let map = match lookup {
             Lookup::Table(Mapped { map, .. }) => map,
             Lookup::Dummy(_) if rows.rows.is_empty() => return Ok(()),
@@ -320,15 +335,23 @@ impl Assembler {
         let corrupt = |source| AssembleError::corrupt(event, at, source);
         let payload = TransactionPayload::decode(event, format).map_err(corrupt)?;
         if let Some(building) = &mut self.building {
-            building.add_bytes(payload.uncompressed_len.saturating_sub(event.bytes().len() as u64));
+            // It counts as what it was before it was compressed.
+            building.leave_out_bytes(event.bytes().len() as u64);
         }
         let mut ended = false;
-        for inner in payload.events(PAYLOAD_BYTES_MAX).map_err(corrupt)? {
+        for inner in payload.events(self.event_bytes_max).map_err(corrupt)? {
             let inner = inner.map_err(corrupt)?;
             if ended {
                 return Err(AssembleError::unexpected(at, "events after the end of a compressed transaction"));
             }
+            if let Some(building) = &mut self.building {
+                building.add_bytes(inner.bytes().len() as u64);
+            }
             ended = self.take(&inner, format, at)?;
+            // Before the next one is there.
+            if let Some(building) = &mut self.building {
+                building.spill_above(self.spill_bytes);
+            }
         }
         Ok(ended)
     }

@@ -299,6 +299,46 @@ fn compressed_transactions_spill_by_what_they_hold() {
     check_with(&mut Assembler::new(5000), &compressed, &["1 [huge] spilled"]);
 }
 
+/// Of a large one only an event at a time is there: it is let go of, and read again in pieces, as other transactions are.
+#[test]
+fn a_compressed_transaction_is_many_pieces() {
+    use crate::intake::{Pieces, Placed};
+    let t = table();
+    let mut log = Log::mysql();
+    log.gtid();
+    payload(&mut log, |inner| {
+        inner.query("BEGIN");
+        (0..4).for_each(|_| _ = inner.rows(&t, &vec![one(); 200_000]));
+        inner.xid();
+    });
+    let packed = payload_of_zstd(&log);
+    let mut compressed = Log::mysql();
+    compressed.gtid();
+    compressed.push(packed);
+    let pieces = |limit: u64| {
+        let (mut pieces, mut found) = (Pieces::inflating_at_most(limit), Vec::new());
+        for (event, start, end) in compressed.events.iter().skip(1) {
+            let placed = Placed { event, format: &compressed.format, start, end };
+            pieces.event(placed, |error| error, &mut |items| {
+                found.push(items.len());
+                Ok(())
+            })?;
+        }
+        Ok::<_, AssembleError>(found)
+    };
+    assert_eq!(pieces(64 << 20).unwrap(), [3, 1]);
+    check_with(&mut Assembler::new(1 << 20), &compressed, &["1 [huge] spilled"]);
+    // What does not fit at once is a clear error, before it is there.
+    let too_large = |error: &AssembleError| {
+        matches!(error, AssembleError::TooLarge { bytes: 1_800_000..2_000_000, limit: 1_048_576, .. })
+            && error.to_string().contains("at most 1048576 are held at once")
+    };
+    let error = pieces(1 << 20).unwrap_err();
+    assert!(too_large(&error), "{error}");
+    let error = compressed.assemble_with(&mut Assembler::new(1 << 30).inflating_at_most(1 << 20)).unwrap_err();
+    assert!(too_large(&error), "{error}");
+}
+
 /// The payload event of the log again, compressed.
 fn payload_of_zstd(log: &Log) -> Vec<u8> {
     let event = &log.events.last().unwrap().0;

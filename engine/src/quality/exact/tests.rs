@@ -92,6 +92,18 @@ fn tables_barriers_and_references() {
     assert_eq!((writer.level, writer.parent, writer.link), (7, 8, Link::Key(50)));
 }
 
+/// Also where nothing is before it in its window.
+#[test]
+fn a_barrier_holds_up_by_itself() {
+    let mut exact = Exact::default();
+    let barrier = exact.place(&Touched { barrier: Some(3), cost_us: LARGE_MIN_US, ..Touched::default() });
+    assert_eq!((barrier.level, barrier.parent, barrier.link), (1, 0, Link::Barrier(3)));
+    let uses = by_key();
+    (0..9).for_each(|n| _ = exact.place(&keys(&[n], &uses)));
+    let by = &exact.totals().critical_by;
+    assert_eq!(by, &BTreeMap::from([(Link::Barrier(3), LARGE_MIN_US + 10)]));
+}
+
 #[test]
 fn windows_are_apart() {
     let mut exact = Exact::new(2, 100);

@@ -56,6 +56,30 @@ fn what_an_isolated_run_has_committed_does_not_run_again() {
     }
 }
 
+/// What an isolated run has committed before it met a divergence counts: transactions, rows and target transactions.
+#[test]
+fn what_was_committed_before_a_stop_is_counted() {
+    let specs = [simple(&[(1, 1, 0), (2, 2, 0)]), simple(&[(3, 3, 0)]), simple(&[(4, 4, 0)])];
+    let counted = |world: &World| {
+        let counters = world.scheduler.counters();
+        (counters.transactions, counters.rows, counters.groups)
+    };
+    let mut world = scheduler(&specs, CommitOrder::Preserve, Grouping::Auto, 1);
+    world.poll();
+    world.fail(0, FailureKind::Divergence);
+    world.poll();
+    world.step(0, 0);
+    world.step(0, 0);
+    world.fail(0, FailureKind::Divergence);
+    assert_eq!(counted(&world), (2, 3, 2));
+    // The same, and the rest goes through.
+    let mut world = scheduler(&specs, CommitOrder::Preserve, Grouping::Auto, 1);
+    world.poll();
+    world.fail(0, FailureKind::Divergence);
+    world.heal();
+    assert_eq!(counted(&world), (3, 4, 1));
+}
+
 /// Nothing is dispatched once the channel has to stop, whatever the other workers report.
 #[test]
 fn failures_after_the_stop_change_nothing() {

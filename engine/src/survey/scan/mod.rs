@@ -100,6 +100,8 @@ impl Scan<'_> {
                 }
             }
         }
+        self.out.begun_us = u64::from(self.piece.written_by.time) * 1_000_000;
+        self.out.started_us = u64::from(self.piece.format.created) * 1_000_000;
         let mut offset = self.piece.offset;
         for bytes in events(&self.piece.bytes) {
             let length = bytes.len() as u64;
@@ -220,6 +222,8 @@ impl Scan<'_> {
             unpacked_bytes: bytes,
             ..Record::default()
         };
+        let (own, writer) = (event.header().server_id, self.piece.written_by.server_id);
+        record.replicated = own != 0 && writer != 0 && own != writer;
         self.begin_lists(&mut record);
         self.current.insert(Current { record, began: time, tables: SmallVec::new() })
     }
@@ -233,8 +237,12 @@ impl Scan<'_> {
         record.reads.end = self.out.reads.len() as u32;
         record.uses.end = self.out.uses.len() as u32;
         record.server.end = self.out.server.len() as u32;
-        let committed = (record.commit_time_us / 1_000_000) as u32;
-        record.duration_seconds = committed.saturating_sub(current.began);
+        let committed_us =
+            if record.original_commit_us > 0 { record.original_commit_us } else { record.commit_time_us };
+        record.began = current.began;
+        record.duration_seconds = ((committed_us / 1_000_000) as u32).saturating_sub(current.began);
+        // What a file has was committed after it was begun, whatever time the session had.
+        record.commit_time_us = record.commit_time_us.max(self.out.begun_us);
         for &slot in &current.tables {
             if let Some(slot) = self.slots.get_mut(slot) {
                 slot.seen.transactions += 1;
@@ -342,6 +350,8 @@ impl Scan<'_> {
         {
             record.commit_time_us = us;
         }
+        let original = gtid.original_commit_timestamp_us.or(gtid.immediate_commit_timestamp_us);
+        record.original_commit_us = original.unwrap_or(0);
         Ok(())
     }
 

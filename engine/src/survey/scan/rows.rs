@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use binlog::{Event, RowsEvent, RowsKind};
 
-use super::{Failed, Scan};
+use super::{Failed, PAYLOAD_BYTES_MAX, Scan};
 use crate::intake::{Lookup, Mapped};
 use crate::schema::Catalogue;
 use crate::survey::keys::note_uses;
@@ -29,7 +29,7 @@ impl Scan<'_> {
             Lookup::LeftOut | Lookup::Dummy(_) => return Ok(()),
             Lookup::Missing(id) => return Err(format!("rows for table id {id}, whose table map is missing")),
         };
-        let rows = RowsEvent::decode(event, format).map_err(|corrupt| corrupt.to_string())?;
+        let rows = RowsEvent::decode_within(event, format, PAYLOAD_BYTES_MAX).map_err(|corrupt| corrupt.to_string())?;
         let length = event.bytes().len() as u64;
         let unpacked = (rows.rows.len() as u64).saturating_sub(length);
         current.record.unpacked_bytes += unpacked;
@@ -38,7 +38,7 @@ impl Scan<'_> {
             RowsItem { map, event: rows, timestamp: event.header().timestamp, session: None, table: None, rows: 0..0 };
         let count = self.key(&mut item)?;
         let Some(current) = &mut self.current else { return Ok(()) };
-        let minute = current.record.commit_time_us / 60_000_000;
+        let minute = current.record.commit_time_us.max(self.out.begun_us) / 60_000_000;
         let mut traffic = Traffic { bytes: length, ..Traffic::default() };
         match kind {
             RowsKind::Write => (traffic.inserts, current.record.inserts) = (count, current.record.inserts + count),

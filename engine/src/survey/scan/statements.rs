@@ -4,7 +4,7 @@ use binlog::boundary::{Step, Verb};
 use binlog::load_data::ExecuteLoadQuery;
 use binlog::{Event, Kind, Query, query};
 
-use super::{Failed, Scan};
+use super::{Failed, PAYLOAD_BYTES_MAX, Scan};
 use crate::sql::{self, Class, DdlKind, SqlMode};
 use crate::survey::Cause;
 
@@ -25,7 +25,7 @@ impl Scan<'_> {
             let load = ExecuteLoadQuery::decode(event, format).map_err(|corrupt| corrupt.to_string())?;
             (load.query, true)
         } else {
-            (Query::decode(event, format).map_err(|corrupt| corrupt.to_string())?, false)
+            (Query::decode_within(event, format, PAYLOAD_BYTES_MAX).map_err(|corrupt| corrupt.to_string())?, false)
         };
         let verb = if load { Verb::Other } else { Verb::of(&query.sql) };
         if verb == Verb::Begin {
@@ -45,7 +45,11 @@ impl Scan<'_> {
         if record.tags.session == 0 {
             record.tags.session = query.thread_id;
         }
-        record.exec_seconds = record.exec_seconds.max(query.exec_time);
+        let began = event.header().timestamp;
+        record.ended_us = record.ended_us.max(ended_us(began, query.exec_time));
+        if query.exec_time >= record.exec_seconds {
+            (record.exec_seconds, record.exec_began) = (query.exec_time, began);
+        }
         if is_end {
             record.no_branch();
             self.end(offset + length, false);
@@ -78,8 +82,7 @@ impl Scan<'_> {
         if let Some(cause) = cause {
             record.statements += 1;
             if record.text.is_none() && cause != Cause::Account {
-                let text: String = String::from_utf8_lossy(&query.sql).chars().take(TEXT_CHARS_MAX).collect();
-                record.text = Some(text.split_whitespace().collect::<Vec<_>>().join(" ").into());
+                record.text = Some(sql::shown(&query.sql, mode, TEXT_CHARS_MAX).into());
             }
             record.barrier = Some(record.barrier.map_or(cause, |known| known.min(cause)));
         }
@@ -94,10 +97,17 @@ impl Scan<'_> {
         if matches!(self.boundary.query(Verb::Begin), Step::Begins { .. }) {
             self.begin(event, offset);
         }
-        if let (Some(current), Some(thread)) = (&mut self.current, event.body().first_chunk::<4>()) {
-            current.record.tags.session = u32::from_le_bytes(*thread);
+        // The session, and how long after its own time the event was logged.
+        if let (Some(current), Some(&[a, b, c, d, e, f, g, h])) = (&mut self.current, event.body().first_chunk::<8>()) {
+            current.record.tags.session = u32::from_le_bytes([a, b, c, d]);
+            current.record.ended_us = ended_us(event.header().timestamp, u32::from_le_bytes([e, f, g, h]));
         }
     }
+}
+
+/// The clock of the server when it logged a statement with this time.
+fn ended_us(time: u32, exec_time: u32) -> u64 {
+    (u64::from(time) + u64::from(exec_time)) * 1_000_000
 }
 
 /// As in [`crate::tags::Subject::blocking`].

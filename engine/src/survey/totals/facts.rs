@@ -9,7 +9,7 @@ use hashbrown::HashMap;
 
 use crate::quality::exact::Placed;
 use crate::schema::{TableId, TableOrderCause};
-use crate::survey::{Cause, Record, Traffic};
+use crate::survey::{Cause, Measured, Record, Traffic};
 use crate::tags::Tagged;
 use crate::transaction::TableUse;
 
@@ -33,10 +33,11 @@ impl Default for Costs {
 }
 
 impl Costs {
-    pub fn of(&self, record: &Record) -> u64 {
+    /// `exec_us`: that its statements are believed to have run on the source.
+    pub fn of(&self, record: &Record, exec_us: u64) -> u64 {
         let rows = self.transaction_us + self.row_us * record.rows() as f64;
         let ddl = if record.barrier.is_some_and(Cause::is_ddl) { self.ddl_us } else { 0.0 };
-        rows.max(ddl).max(f64::from(record.exec_seconds) * 1e6) as u64
+        rows.max(ddl).max(exec_us as f64) as u64
     }
 }
 
@@ -54,11 +55,20 @@ pub struct Example {
 #[derive(Clone, Debug, Default)]
 pub struct Blocker {
     pub count: u64,
-    /// Seconds that the statements ran on the source.
-    pub seconds: u64,
+    /// Microseconds that the statements ran on the source.
+    pub exec_us: u64,
     /// The one that ran longest; of several the first.
     pub example: Example,
-    longest: u32,
+    longest_us: u64,
+}
+
+/// Statements whose time is not when they began: how long the log says that they ran is impossible.
+#[derive(Clone, Debug, Default)]
+pub struct OtherClock {
+    pub count: u64,
+    /// The most seconds that one of them states, and which that is.
+    pub seconds: u32,
+    pub example: Example,
 }
 
 /// A transaction with its size.
@@ -138,6 +148,7 @@ pub struct Seen<'a> {
     pub writes: &'a [u64],
     pub reads: &'a [u64],
     pub server: &'a [u64],
+    pub measured: Measured,
     pub uses: &'a [TableUse],
     /// The tables so far.
     pub tables: &'a HashMap<TableId, TableTotal, FixedState>,
@@ -163,24 +174,24 @@ impl Example {
 }
 
 impl Sized {
-    pub(super) fn of(record: &Record, file: &Arc<str>) -> Self {
+    pub(super) fn of(record: &Record, measured: Measured, file: &Arc<str>) -> Self {
         Self {
             example: Example::of(record, file),
             commit_time_us: record.commit_time_us,
             rows: record.rows(),
             bytes: record.bytes,
-            duration_seconds: record.duration_seconds,
+            duration_seconds: measured.open_seconds,
         }
     }
 }
 
 impl Blocker {
-    pub(super) fn add(&mut self, record: &Record, file: &Arc<str>) {
-        if self.count == 0 || record.exec_seconds > self.longest {
+    pub(super) fn add(&mut self, record: &Record, measured: Measured, file: &Arc<str>) {
+        if self.count == 0 || measured.exec_us > self.longest_us {
             self.example = Example::of(record, file);
-            self.longest = record.exec_seconds;
+            self.longest_us = measured.exec_us;
         }
         self.count += 1;
-        self.seconds += u64::from(record.exec_seconds);
+        self.exec_us += measured.exec_us;
     }
 }

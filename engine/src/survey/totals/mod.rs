@@ -5,7 +5,7 @@
 mod facts;
 mod pending;
 
-pub use facts::{Blocker, ByTable, Costs, Example, Minute, OTHER_TABLES, Seen, Sink, Sized, TableTotal};
+pub use facts::{Blocker, ByTable, Costs, Example, Minute, OTHER_TABLES, OtherClock, Seen, Sink, Sized, TableTotal};
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use binlog::gtids::Gtid;
 use foldhash::fast::FixedState;
 use hashbrown::HashMap;
 
-use super::{Cause, Depth, KeyName, Record, Scanned, Traffic};
+use super::{Cause, Depth, Durations, KeyName, Measured, Record, Scanned, Traffic};
 use crate::quality::exact::{Exact, Link, Placed, Touched};
 use crate::quality::{GroupSizes, Histogram, Intervals, Series};
 use crate::schema::{Table, TableId};
@@ -55,6 +55,7 @@ pub struct Totals {
     pub groups: GroupSizes,
     pub exact: Exact,
     pub barriers: BTreeMap<Cause, Blocker>,
+    pub other_clock: OtherClock,
     pub fallbacks: BTreeMap<Fallback, Blocker>,
     pub tables: HashMap<TableId, TableTotal, FixedState>,
     pub names: HashMap<u64, KeyName, FixedState>,
@@ -65,6 +66,8 @@ pub struct Totals {
     pub bytes_histogram: Histogram,
     pub largest: Vec<Sized>,
     pub longest: Vec<Sized>,
+    /// The one that takes longest to apply of those that may run beside others.
+    pub slowest: Option<Sized>,
     pub minutes: Series<Minute>,
     pub table_minutes: Series<ByTable>,
     /// Transactions whose session the log names.
@@ -81,6 +84,9 @@ pub struct Totals {
     group: Option<(u32, u64)>,
     pending: Option<Pending>,
     follows: Vec<u32>,
+    durations: Durations,
+    /// What [`Totals::slowest`] takes.
+    slowest_us: u64,
 }
 
 impl Totals {
@@ -111,6 +117,7 @@ impl Totals {
             groups: GroupSizes::default(),
             exact,
             barriers: BTreeMap::new(),
+            other_clock: OtherClock::default(),
             fallbacks: BTreeMap::new(),
             tables: HashMap::default(),
             names: HashMap::default(),
@@ -120,6 +127,9 @@ impl Totals {
             bytes_histogram: Histogram::default(),
             largest: Vec::new(),
             longest: Vec::new(),
+            slowest: None,
+            slowest_us: 0,
+            durations: Durations::default(),
             minutes: Series::new(60),
             table_minutes: Series::with_buckets(60, 2_000),
             with_session: 0,
@@ -164,6 +174,7 @@ impl Totals {
     pub fn add<'s>(&mut self, scanned: &Scanned, mut sink: Option<&mut (dyn Sink + 's)>) {
         self.events += scanned.events;
         self.bytes += scanned.bytes;
+        self.durations.file(scanned.begun_us, scanned.started_us);
         for seen in scanned.tables.values() {
             self.table(&seen.table, seen.traffic, seen.transactions);
         }
@@ -239,6 +250,14 @@ impl Totals {
     ) {
         let number = self.transactions + 1;
         let (rows, time) = (record.rows(), record.commit_time_us);
+        let measured = self.durations.measure(record);
+        let cost_us = self.costs.of(record, measured.exec_us);
+        if let Some(seconds) = measured.stated {
+            self.other_clock.count += 1;
+            if seconds > self.other_clock.seconds {
+                (self.other_clock.seconds, self.other_clock.example) = (seconds, Example::of(record, &self.file_name));
+            }
+        }
         let mut minute = Minute { transactions: 1, bytes: record.bytes, ..Minute::default() };
         minute.traffic =
             Traffic { inserts: record.inserts, updates: record.updates, deletes: record.deletes, bytes: 0 };
@@ -267,16 +286,10 @@ impl Totals {
             minute.intervals[1] = note(&mut self.writeset, &by_rows);
             minute.intervals[2] = note(&mut self.session, &by_session);
             if let Some(fallback) = by_rows.fallback {
-                self.fallbacks.entry(fallback).or_default().add(record, &self.file_name);
+                self.fallbacks.entry(fallback).or_default().add(record, measured, &self.file_name);
             }
             (writeset, session) = (Some(by_rows), Some(by_session));
-            let touched = Touched {
-                writes,
-                reads,
-                tables: uses,
-                barrier: record.barrier.map(Cause::number),
-                cost_us: self.costs.of(record),
-            };
+            let touched = Touched { writes, reads, tables: uses, barrier: record.barrier.map(Cause::number), cost_us };
             let follows = &mut self.follows;
             placed = match &sink {
                 Some(_) => self.exact.place_and_tell(&touched, |number| follows.push(number)),
@@ -290,10 +303,10 @@ impl Totals {
             minute.intervals[3] = length.map_or((0, 0), |length| (1, length));
         }
         if let Some(cause) = record.barrier {
-            self.barriers.entry(cause).or_default().add(record, &self.file_name);
+            self.barriers.entry(cause).or_default().add(record, measured, &self.file_name);
         }
         *self.minutes.at(time) += minute;
-        self.keep_if_large(record);
+        self.keep_if_large(record, measured, cost_us);
         if let Some(sink) = sink {
             let (file, follows, tables, file_name) =
                 (self.file, self.follows.as_slice(), &self.tables, &self.file_name);
@@ -305,6 +318,7 @@ impl Totals {
                 writes,
                 reads,
                 server,
+                measured,
                 uses,
                 tables,
                 placed,
@@ -317,13 +331,16 @@ impl Totals {
     }
 
     /// Keeps the transaction if it is one of the largest, or of the longest.
-    fn keep_if_large(&mut self, record: &Record) {
-        let sized = || Sized::of(record, &self.file_name);
-        let by_bytes = |sized: &Sized| (sized.bytes, sized.rows);
-        keep(&mut self.largest, by_bytes, (record.bytes, record.rows()), sized);
-        if record.duration_seconds > 0 {
-            let by_duration = |sized: &Sized| (sized.duration_seconds.into(), 0);
-            keep(&mut self.longest, by_duration, (record.duration_seconds.into(), 0), sized);
+    fn keep_if_large(&mut self, record: &Record, measured: Measured, cost_us: u64) {
+        let file_name = &self.file_name;
+        let make = || Sized::of(record, measured, file_name);
+        keep(&mut self.largest, |sized| (sized.bytes, sized.rows), (record.bytes, record.rows()), make);
+        if measured.open_seconds > 0 {
+            let duration = (u64::from(measured.open_seconds), 0);
+            keep(&mut self.longest, |sized| (sized.duration_seconds.into(), 0), duration, make);
+        }
+        if record.barrier.is_none() && cost_us > self.slowest_us {
+            (self.slowest, self.slowest_us) = (Some(make()), cost_us);
         }
     }
 

@@ -29,7 +29,10 @@ impl Record {
         self.statements += next.statements;
         self.barrier = self.barrier.or(next.barrier);
         self.duration_seconds = self.duration_seconds.max(next.duration_seconds);
-        self.exec_seconds = self.exec_seconds.max(next.exec_seconds);
+        self.ended_us = self.ended_us.max(next.ended_us);
+        if next.exec_seconds > self.exec_seconds {
+            (self.exec_seconds, self.exec_began) = (next.exec_seconds, next.exec_began);
+        }
         self.keys_left_out |= next.keys_left_out;
         self.missing_keys |= next.missing_keys;
         self.referenced |= next.referenced;

@@ -6,7 +6,7 @@ use engine::quality::exact::Link;
 use engine::quality::intervals::pseudo_group_size;
 use engine::quality::{Histogram, Intervals};
 use engine::schema::{TableId, TableOrderCause};
-use engine::survey::totals::{Blocker, Example, OTHER_TABLES, Sized, TableTotal};
+use engine::survey::totals::{Blocker, Example, OTHER_TABLES, OtherClock, Sized, TableTotal};
 use engine::survey::{Cause, Depth};
 
 use super::advice;
@@ -16,7 +16,7 @@ use super::model::{
     MinuteReport, ProblemReport, SeriesReport, TableMinuteReport, TableReport, TableSeriesReport, TransactionReport,
 };
 use crate::inspect::Found;
-use crate::report::numbers::utc;
+use crate::report::numbers::{duration, thousands, utc};
 
 /// Rows of a table that are named together.
 const ROWS_NAMED: usize = 5;
@@ -79,6 +79,7 @@ impl InspectReport {
             last_time: totals.last_time_us.map(utc),
             seconds,
             transactions_per_second: (seconds > 0.0).then(|| totals.transactions as f64 / seconds),
+            notes: other_clock(&totals.other_clock).into_iter().collect(),
             flavour: if totals.mariadb { "mariadb" } else { "mysql" },
             amil: totals.source.amil(),
             amil_unmodified: totals.source.unmodified(),
@@ -102,6 +103,7 @@ impl InspectReport {
             hot_keys_missed_max: 0,
             largest_transactions: totals.largest.iter().map(transaction).collect(),
             longest_transactions: totals.longest.iter().map(transaction).collect(),
+            slowest_transaction: totals.slowest.as_ref().map(transaction),
             rows_histogram: histogram(&totals.rows_histogram),
             bytes_histogram: histogram(&totals.bytes_histogram),
             series: series(&mut found),
@@ -277,6 +279,24 @@ impl InspectReport {
     }
 }
 
+/// Statements that can not have run for as long as they state.
+fn other_clock(found: &OtherClock) -> Option<String> {
+    (found.count > 0).then(|| {
+        format!(
+            "{} longer than {} can have run (up to {}, at {}:{}): after SET TIMESTAMP, in a replica's own log, or in a log that was fed through mysqlbinlog, \
+             what the log states is no duration. Each counts with what is possible.",
+            match found.count {
+                1 => "one statement states that it ran".to_owned(),
+                count => format!("{} statements state that they ran", thousands(count)),
+            },
+            if found.count == 1 { "it" } else { "they" },
+            duration(found.seconds.into()),
+            found.example.file,
+            found.example.position,
+        )
+    })
+}
+
 fn busiest_schema(totals: &engine::survey::Totals) -> Option<(String, f64)> {
     let mut rows: BTreeMap<&str, u64> = BTreeMap::new();
     for table in totals.tables.values() {
@@ -352,7 +372,7 @@ fn barrier(cause: &'static str, title: String, blocker: &Blocker, critical_share
         cause,
         title,
         count: blocker.count,
-        seconds: blocker.seconds,
+        seconds: blocker.exec_us / 1_000_000,
         critical_share,
         example: example(&blocker.example),
         advice: advice::of(cause),

@@ -172,7 +172,7 @@ fn foreign_keys(report: &InspectReport, findings: &mut Vec<Finding>) {
 
 fn large(report: &InspectReport, findings: &mut Vec<Finding>) {
     let share = share_of(report, "large_transaction");
-    let Some(largest) = report.largest_transactions.first().filter(|_| share >= SHARE_MIN) else { return };
+    let Some(largest) = report.slowest_transaction.as_ref().filter(|_| share >= SHARE_MIN) else { return };
     findings.push(Finding {
         kind: "large_transaction".to_owned(),
         title: "large transactions".to_owned(),

@@ -51,6 +51,9 @@ fn heading(out: &mut String, report: &InspectReport) {
         escape(version),
         escape(&span)
     );
+    for note in &report.notes {
+        let _ = write!(out, "<p>Note: {}</p>", escape(note));
+    }
     let exact = report.exact.as_ref();
     tiles(
         out,

@@ -22,6 +22,8 @@ pub struct InspectReport {
     /// Between the first and the last commit.
     pub seconds: f64,
     pub transactions_per_second: Option<f64>,
+    /// What is to be known about the figures.
+    pub notes: Vec<String>,
     /// `mysql` or `mariadb`.
     pub flavour: &'static str,
 
@@ -57,6 +59,9 @@ pub struct InspectReport {
     pub hot_keys_missed_max: u64,
     pub largest_transactions: Vec<TransactionReport>,
     pub longest_transactions: Vec<TransactionReport>,
+    /// The one that takes longest to apply of those that may run beside others.
+    #[serde(skip)]
+    pub slowest_transaction: Option<TransactionReport>,
     pub rows_histogram: Vec<BucketReport>,
     pub bytes_histogram: Vec<BucketReport>,
     pub series: SeriesReport,

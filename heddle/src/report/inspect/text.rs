@@ -2,6 +2,8 @@
 
 use std::fmt::Write as _;
 
+use binlog::text::escape;
+
 use super::model::{ExampleReport, Finding, HotKeyReport, InspectReport};
 use crate::report::numbers::{bytes, duration, per_second, percent, thousands};
 
@@ -56,6 +58,7 @@ fn traffic(out: &mut String, report: &InspectReport) {
             .map_or_else(String::new, |rate| format!(": {} transactions/s on average", per_second(rate)));
         let _ = writeln!(out, "{first} to {last} ({}){rate}", duration(report.seconds));
     }
+    report.notes.iter().for_each(|note| wrapped(out, note, "Note: "));
 }
 
 /// In one or two sentences.
@@ -80,7 +83,8 @@ fn verdict(out: &mut String, report: &InspectReport) {
 }
 
 fn one(out: &mut String, number: usize, finding: &Finding, colour: bool) {
-    let title = if colour { format!("\x1b[1;33m{}\x1b[0m", finding.title) } else { finding.title.clone() };
+    let title = escape(&finding.title);
+    let title = if colour { format!("\x1b[1;33m{title}\x1b[0m") } else { title.into_owned() };
     let _ = writeln!(out, "  {number}. {title}");
     wrapped(out, &finding.evidence, "     ");
     wrapped(out, &finding.advice, "     → ");
@@ -98,7 +102,7 @@ pub fn place(example: &ExampleReport) -> String {
     if let Some(statement) = &example.statement {
         let _ = write!(text, ": {statement}");
     }
-    text
+    escape(&text).into_owned()
 }
 
 /// Lines of up to 110 characters, those after the first indented by as much as `first` is long.
@@ -176,7 +180,7 @@ fn tables(out: &mut String, report: &InspectReport, head: &str) {
         let _ = writeln!(
             out,
             "  {:<width$}{:>12}{:>12}{:>12}{:>10}  {}",
-            format!("{}.{}", table.schema, table.table),
+            escape(&format!("{}.{}", table.schema, table.table)),
             thousands(table.inserts),
             thousands(table.updates),
             thousands(table.deletes),
@@ -207,7 +211,7 @@ fn hot_keys(out: &mut String, report: &InspectReport, head: &str) {
         let values = key.values.as_deref().unwrap_or("not decoded");
         let index =
             key.index.as_deref().filter(|index| *index != "PRIMARY").map_or_else(String::new, |i| format!(" {i}"));
-        format!("{table}{index} {values}")
+        escape(&format!("{table}{index} {values}")).into_owned()
     };
     let width = keys.iter().map(|key| name(key).chars().count()).max().unwrap_or(0).max(60);
     let _ = writeln!(out, "\n{head}\n  {:<width$}{:>14}{:>16}", "", "transactions", "critical path");
@@ -247,7 +251,7 @@ fn problems(out: &mut String, report: &InspectReport, head: &str) {
     for problem in report.problems.iter().take(PROBLEMS_TOLD) {
         let place =
             if problem.file.is_empty() { String::new() } else { format!("{} at {}: ", problem.file, problem.offset) };
-        let _ = writeln!(out, "  {place}{}", problem.problem);
+        let _ = writeln!(out, "  {}", escape(&format!("{place}{}", problem.problem)));
     }
     let more = report.problems.len().saturating_sub(PROBLEMS_TOLD) as u64 + report.problems_not_listed;
     if more > 0 {
