@@ -1,4 +1,4 @@
-//! Where transactions are applied. One trait for all targets; one folder for each.
+//! Where transactions are applied: two traits, `Target` and `Session`, and one folder for each target.
 //!
 //! A [`Target`] is the shared side (what is applied already, table definitions, the lease), a [`Session`] one worker's
 //! own connection. Progress is written in the same target transaction as the rows: after any crash it says exactly
