@@ -27,7 +27,7 @@ e2e:
 lint: structure
 	cargo fmt --all --check
 	cargo clippy --workspace --all-targets -- -D warnings
-	shellcheck scripts/servers scripts/scratch scripts/test scripts/nightly bench/catch-up bench/policies bench/rescue bench/simulation bench/inspect .ci/run
+	shellcheck scripts/servers scripts/scratch scripts/test scripts/nightly scripts/suites/hook bench/catch-up bench/policies bench/rescue bench/simulation bench/inspect .ci/run
 
 structure:
 	scripts/structure --check
