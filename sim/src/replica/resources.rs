@@ -57,9 +57,7 @@ pub(super) struct Pool {
     free_us: Vec<f64>,
     busy_us: Vec<f64>,
     shares: Vec<u64>,
-    /// Idle, as far as was asked, by number; the others by when they are free.
-    idle: BinaryHeap<Reverse<u32>>,
-    busy: BinaryHeap<Reverse<(u64, u32)>>,
+    free: Earliest,
 }
 
 impl Pool {
@@ -68,8 +66,7 @@ impl Pool {
             free_us: vec![0.0; workers],
             busy_us: vec![0.0; workers],
             shares: vec![0; workers],
-            idle: (0..workers as u32).map(Reverse).collect(),
-            busy: BinaryHeap::new(),
+            free: Earliest::new(workers),
         }
     }
 
@@ -78,21 +75,8 @@ impl Pool {
     }
 
     /// The idle worker of the lowest number at `at`, else the one that is free first: (worker, when). Times may go back and forth.
-    pub fn next_idle(&mut self, at: f64) -> (usize, f64) {
-        let now = ticks(at);
-        while let Some(&Reverse((_, worker))) = self.busy.peek().filter(|Reverse((free, _))| *free <= now) {
-            self.busy.pop();
-            self.idle.push(Reverse(worker));
-        }
-        while let Some(Reverse(worker)) = self.idle.pop() {
-            let free = ticks(self.free_of(worker as usize));
-            if free <= now {
-                return (worker as usize, at.max(self.free_of(worker as usize)));
-            }
-            // Somebody later has asked for it, and did not take it.
-            self.busy.push(Reverse((free, worker)));
-        }
-        let worker = self.busy.pop().map_or(0, |Reverse((_, worker))| worker as usize);
+    pub fn next_idle(&self, at: f64) -> (usize, f64) {
+        let worker = self.free.first(ticks(at));
         (worker, at.max(self.free_of(worker)))
     }
 
@@ -104,7 +88,6 @@ impl Pool {
     /// A worker taken by [`Pool::next_idle`] has one transaction from `from` to `to`.
     pub fn occupy(&mut self, worker: usize, from: f64, to: f64) {
         self.note(worker, from, to);
-        self.busy.push(Reverse((ticks(to), worker as u32)));
     }
 
     /// The same for workers that have queues and are not taken when idle.
@@ -115,6 +98,7 @@ impl Pool {
             *free = free.max(to);
             *busy += to - from;
             *share += 1;
+            self.free.set(worker, ticks(*free));
         }
     }
 
@@ -124,5 +108,73 @@ impl Pool {
 
     pub fn shares(&self) -> &[u64] {
         &self.shares
+    }
+}
+
+/// When each worker is free, as a tree of minima: the leaves are the workers, each node above has the least of its two. A question
+/// and a change cost as many steps as the tree is high, whatever times were asked before.
+#[derive(Debug)]
+struct Earliest {
+    /// The root is at 1; the children of `n` are at `2n` and `2n + 1`.
+    least: Vec<u64>,
+    leaves: usize,
+}
+
+impl Earliest {
+    fn new(workers: usize) -> Self {
+        let leaves = workers.max(1).next_power_of_two();
+        let mut tree = Self { least: vec![u64::MAX; 2 * leaves], leaves };
+        (0..workers.max(1)).for_each(|worker| tree.set(worker, 0));
+        tree
+    }
+
+    fn at(&self, node: usize) -> u64 {
+        self.least.get(node).copied().unwrap_or(u64::MAX)
+    }
+
+    fn set(&mut self, worker: usize, free: u64) {
+        let mut node = self.leaves + worker;
+        if let Some(leaf) = self.least.get_mut(node) {
+            *leaf = free;
+        }
+        while node > 1 {
+            node /= 2;
+            let least = self.at(2 * node).min(self.at(2 * node + 1));
+            if let Some(here) = self.least.get_mut(node) {
+                *here = least;
+            }
+        }
+    }
+
+    /// The lowest number of those that are free at `now`; if none is, of those that are free first.
+    fn first(&self, now: u64) -> usize {
+        let by = now.max(self.at(1));
+        let mut node = 1;
+        while node < self.leaves {
+            node = if self.at(2 * node) <= by { 2 * node } else { 2 * node + 1 };
+        }
+        node - self.leaves
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_idle_worker_of_the_lowest_number_else_the_one_that_is_free_first() {
+        for workers in [1, 2, 3, 5, 8, 13] {
+            let mut pool = Pool::new(workers);
+            let mut seed = workers as u64;
+            for _ in 0..500 {
+                seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+                let at = (seed >> 54) as f64;
+                let frees: Vec<u64> = (0..workers).map(|worker| ticks(pool.free_of(worker))).collect();
+                let by = ticks(at).max(*frees.iter().min().unwrap());
+                let expected = frees.iter().position(|free| *free <= by).unwrap();
+                assert_eq!(pool.next_idle(at), (expected, at.max(pool.free_of(expected))), "{workers} workers at {at}: {frees:?}");
+                pool.occupy(expected, at, at.max(pool.free_of(expected)) + (seed >> 40 & 255) as f64);
+            }
+        }
     }
 }
