@@ -1,8 +1,11 @@
 //! How long to try to get a lost target back, and how often.
 
+use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
 use engine::failure::{Failure, FailureKind};
+
+use crate::lock::locked;
 
 /// After this the channel stops: a person has to look.
 const RECONNECT_FOR: Duration = Duration::from_secs(600);
@@ -10,11 +13,51 @@ const BACK_OFF_FIRST: Duration = Duration::from_millis(50);
 const BACK_OFF_MAX: Duration = Duration::from_secs(5);
 /// The attempt itself says when the process is to end, so it is never long until the next one.
 const STEP: Duration = Duration::from_secs(1);
-const WARN_EVERY: Duration = BACK_OFF_MAX;
 
 /// Pause before try `attempt` (from 1) to do again what has failed.
 pub fn back_off(attempt: u32) -> Duration {
     (BACK_OFF_FIRST * 2u32.saturating_pow(attempt.saturating_sub(1).min(16))).min(BACK_OFF_MAX)
+}
+
+/// Says when a server cannot be reached, and when it is reached again: one line for each change, however often it was tried in between.
+#[derive(Debug)]
+pub struct Reachability {
+    server: &'static str,
+    lost: Mutex<Option<Instant>>,
+}
+
+impl Reachability {
+    pub const fn new(server: &'static str) -> Self {
+        Self { server, lost: Mutex::new(None) }
+    }
+
+    /// True: it was not known before.
+    pub fn lost(&self, why: &str) -> bool {
+        let mut lost = locked(&self.lost);
+        let is_news = lost.is_none();
+        lost.get_or_insert_with(Instant::now);
+        if is_news {
+            tracing::warn!("the {} can not be reached, trying again: {why}", self.server);
+        } else {
+            tracing::debug!("the {} can still not be reached: {why}", self.server);
+        }
+        is_news
+    }
+
+    /// For how long it could not be, if so.
+    pub fn reached(&self) -> Option<Duration> {
+        let lost = locked(&self.lost).take()?.elapsed();
+        tracing::info!("the {} is reachable again, after {:.1} s", self.server, lost.as_secs_f64());
+        Some(lost)
+    }
+}
+
+/// All connections of this process to its target meet the same loss.
+static TARGET: Reachability = Reachability::new("target");
+
+/// A connection to the target is lost: [`until_reached`] says when there is one again.
+pub fn target_is_lost(why: &str) {
+    TARGET.lost(why);
 }
 
 /// Tries until it succeeds, fails for another reason than that the target can not be reached or is full, or took too long.
@@ -24,21 +67,21 @@ pub fn back_off(attempt: u32) -> Duration {
 pub fn until_reached<T>(mut attempt: impl FnMut() -> Result<T, Failure>) -> Result<T, Failure> {
     let since = Instant::now();
     let mut attempts = 0_u32;
-    let mut warned = None;
     loop {
         match attempt() {
             Err(again)
                 if matches!(again.kind, FailureKind::ConnectionLost | FailureKind::Exhausted)
                     && since.elapsed() <= RECONNECT_FOR =>
             {
-                if warned.is_none_or(|at: Instant| at.elapsed() >= WARN_EVERY) {
-                    tracing::warn!("target not reachable: {}", again.message);
-                    warned = Some(Instant::now());
-                }
+                TARGET.lost(&again.message);
                 attempts = attempts.saturating_add(1);
                 std::thread::sleep(back_off(attempts).min(STEP));
             }
-            done => return done,
+            Ok(done) => {
+                TARGET.reached();
+                return Ok(done);
+            }
+            failed => return failed,
         }
     }
 }
@@ -46,6 +89,17 @@ pub fn until_reached<T>(mut attempt: impl FnMut() -> Result<T, Failure>) -> Resu
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn each_change_is_said_once() {
+        let server = Reachability::new("source");
+        assert_eq!(server.reached(), None);
+        assert!(server.lost("refused"));
+        assert!(!server.lost("refused"));
+        assert!(server.reached().is_some());
+        assert_eq!(server.reached(), None);
+        assert!(server.lost("refused"));
+    }
 
     #[test]
     fn the_back_off_grows_and_is_bounded() {

@@ -88,7 +88,10 @@ impl Snapshot {
         if let Some(lost) = self.received.as_ref().and_then(|received| received.source_lost) {
             return Lag::SourceLost(lost);
         }
+        // Times say nothing where nothing was read in this run, or where sessions of the source commit at the same time.
+        let has_all = self.read.position.is_some() && self.read.seq <= self.committed.seq;
         match self.committed.commit_time_us {
+            _ if has_all => Lag::CaughtUp,
             0 => Lag::Unknown,
             applied if self.read.commit_time_us <= applied => Lag::CaughtUp,
             applied => Lag::Behind(Duration::from_micros(self.clock_us.saturating_sub(applied))),
@@ -125,6 +128,11 @@ mod tests {
         (seen.committed.commit_time_us, seen.read.commit_time_us) = (7_000_000, 8_000_000);
         assert_eq!(seen.lag(), Lag::Behind(Duration::from_secs(3)));
         seen.committed.commit_time_us = 8_000_000;
+        assert_eq!(seen.lag(), Lag::CaughtUp);
+        // Of two transactions the later one of the log has the earlier time: both are applied, so nothing is behind.
+        (seen.committed.commit_time_us, seen.committed.seq) = (7_000_000, 5);
+        assert_eq!(seen.lag(), Lag::Behind(Duration::from_secs(3)));
+        seen.read = Read { position: Some(LogPosition::new("b.000001", 500)), seq: 5, ..seen.read };
         assert_eq!(seen.lag(), Lag::CaughtUp);
         let lost = Some(Duration::from_secs(5));
         seen.received =

@@ -257,7 +257,7 @@ fn source_frozen(kind: Kind) -> Result<()> {
     pair.target.wait_until("SELECT COUNT(*) FROM information_schema.TABLES WHERE TABLE_SCHEMA = 'd'")?;
     proxy.freeze();
     end_dumps(&pair.source)?;
-    running.wait_for_log("connection to the source lost")?;
+    running.wait_for_log("the source can not be reached")?;
     thread::sleep(Duration::from_secs(2));
     ensure!(!running.has_ended()?, "nobody has told it to end");
     running.terminate()?;

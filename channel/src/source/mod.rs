@@ -5,6 +5,7 @@ pub mod open;
 pub(crate) mod purge;
 pub(crate) mod receiver;
 pub mod relay_sync;
+mod remedies;
 mod socket;
 pub mod state;
 mod stream_end;

@@ -11,6 +11,7 @@ use relay::{FileOptions, FilesReader, LogReader, RealFs, RelayLog};
 use crate::monitor::Monitor;
 use crate::source::purge::RelayPurger;
 use crate::source::receiver::Receiver;
+use crate::source::remedies;
 use crate::source::state::SourceState;
 use crate::source::upstream::Upstream;
 use crate::spec::{End, Spec};
@@ -65,10 +66,13 @@ pub fn files(spec: &Spec, files: &[PathBuf], opened: &Opened) -> Result<OpenSour
 }
 
 pub fn read_state(options: &wire::ConnectOptions) -> Result<SourceState> {
-    let mut connection = wire::Connection::connect(options).context("source")?;
-    let source = SourceState::read(&mut connection).context("source")?;
-    connection.close();
-    Ok(source)
+    let read = || {
+        let mut connection = wire::Connection::connect(options).context("source")?;
+        let source = SourceState::read(&mut connection).context("source")?;
+        connection.close();
+        Ok(source)
+    };
+    read().map_err(remedies::failure)
 }
 
 pub fn server(

@@ -23,6 +23,7 @@ use crate::flow::budget::Budget;
 use crate::flow::handoff::{Handoff, Wake};
 use crate::flow::measures::Measures;
 use crate::flow::signals::Signals;
+use apply::retry::Reachability;
 
 /// Batches between the two threads, and bytes in them; a larger event is alone in the queue.
 const QUEUE_BATCHES: usize = 256;
@@ -40,6 +41,7 @@ pub struct Receiver {
     signals: Arc<Signals>,
     measures: Arc<Measures>,
     stop: Arc<AtomicBool>,
+    told: Reachability,
 }
 
 impl Receiver {
@@ -51,7 +53,16 @@ impl Receiver {
         signals: Arc<Signals>,
         measures: Arc<Measures>,
     ) -> Self {
-        Self { upstream, writer, relay_sync, retry_for, signals, measures, stop: Arc::default() }
+        Self {
+            upstream,
+            writer,
+            relay_sync,
+            retry_for,
+            signals,
+            measures,
+            stop: Arc::default(),
+            told: Reachability::new("source"),
+        }
     }
 
     /// Set it to end the receiver.
@@ -89,7 +100,7 @@ impl Receiver {
                         )
                         .remedy("when it is back, run the same command again"));
                     }
-                    tracing::warn!("connection to the source lost, trying again: {why}");
+                    self.told.lost(&why);
                     self.signals.source_is_lost();
                     if self.pause(back_off) {
                         break;
@@ -120,6 +131,7 @@ impl Receiver {
             Err(ended) => return (ended, 0),
         };
         self.signals.source_is_back();
+        self.told.reached();
         let shutdown = stream.shutdown_handle();
         let (send, received) = bounded(QUEUE_BATCHES);
         let room = Budget::new(QUEUE_BYTES);

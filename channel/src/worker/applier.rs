@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use apply::retry::until_reached;
+use apply::retry::{target_is_lost, until_reached};
 use apply::{Commit, Range, RecordedAs, Session, Single};
 use engine::Seq;
 use engine::compact::{Batch, Plan, plan};
@@ -128,7 +128,7 @@ impl Applier {
 
     /// After a lost connection: connects again, and says up to where the group is committed.
     pub fn reconnect(&mut self, group: &Group, failure: &Failure) -> Result<Seq, Failure> {
-        tracing::warn!(worker = self.number, "connection to the target lost: {}", failure.message);
+        target_is_lost(&failure.message);
         let range = self.range(group);
         until_reached(|| self.session.recover(&group.transactions, range))
     }

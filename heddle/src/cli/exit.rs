@@ -1,9 +1,24 @@
-//! What the process ends with, for scripts.
+//! What the process ends with, for scripts and for systemd.
+//!
+//! Two kinds of failure are told apart. [`EXIT_TRY_AGAIN`]: a server or the network is away, so the same command may succeed later. [`EXIT_FAILED`]: a person has to
+//! change something first. A systemd unit restarts after the one and not after the other:
+//!
+//! ```text
+//! Restart=on-failure
+//! RestartSec=10
+//! RestartPreventExitStatus=1 2 3
+//! ```
+//!
+//! A signal and a panic (101) are in neither list, so systemd restarts after them.
+
+use engine::failure::{Failure, FailureKind};
 
 /// The channel went on to where it was told to.
 pub const EXIT_OK: u8 = 0;
-/// A failure: the message says what happened, where, and what to do.
+/// A failure that needs a person: the message says what happened, where, and what to do.
 pub const EXIT_FAILED: u8 = 1;
+/// A server or the network is away, or a disk is full: the same command may succeed later. `EX_TEMPFAIL` of sysexits.h.
+pub const EXIT_TRY_AGAIN: u8 = 75;
 /// `rescue`: stopped before the hand-back; the replica does not replicate by itself.
 pub const EXIT_UNFINISHED: u8 = 3;
 /// The command line was not understood (clap's own code).
@@ -25,8 +40,26 @@ impl std::error::Error for Usage {}
 
 /// Of an error that nobody handled.
 pub fn exit_code(error: &anyhow::Error) -> u8 {
-    let is_usage = error.chain().any(|cause| cause.is::<Usage>() || cause.is::<wire::UrlError>());
-    if is_usage { EXIT_USAGE } else { EXIT_FAILED }
+    if error.chain().any(|cause| cause.is::<Usage>() || cause.is::<wire::UrlError>()) {
+        return EXIT_USAGE;
+    }
+    let passes =
+        error.chain().any(|cause| match (cause.downcast_ref::<Failure>(), cause.downcast_ref::<wire::Error>()) {
+            (Some(failure), _) => of_failure(failure.kind) == EXIT_TRY_AGAIN,
+            (None, Some(error)) => error.is_transient_network(),
+            (None, None) => false,
+        });
+    if passes { EXIT_TRY_AGAIN } else { EXIT_FAILED }
+}
+
+/// Of a channel that has stopped with a failure of this kind.
+pub fn of_failure(kind: FailureKind) -> u8 {
+    match kind {
+        FailureKind::ConnectionLost | FailureKind::Exhausted | FailureKind::Conflict | FailureKind::Stopped => {
+            EXIT_TRY_AGAIN
+        }
+        FailureKind::Divergence | FailureKind::Refused | FailureKind::Fenced => EXIT_FAILED,
+    }
 }
 
 #[cfg(test)]
@@ -41,5 +74,26 @@ mod tests {
         assert_eq!(exit_code(&url().unwrap_err()), EXIT_USAGE);
         assert_eq!(exit_code(&anyhow::Error::new(Usage("--channel".to_owned()))), EXIT_USAGE);
         assert_eq!(exit_code(&anyhow::anyhow!("no answer").context("target")), EXIT_FAILED);
+    }
+
+    #[test]
+    fn who_starts_it_again_knows_whether_that_is_of_use() {
+        let failure = |kind| exit_code(&anyhow::Error::new(Failure::new(kind, "x")).context("target"));
+        for (kind, code) in [
+            (FailureKind::ConnectionLost, EXIT_TRY_AGAIN),
+            (FailureKind::Exhausted, EXIT_TRY_AGAIN),
+            (FailureKind::Conflict, EXIT_TRY_AGAIN),
+            (FailureKind::Stopped, EXIT_TRY_AGAIN),
+            (FailureKind::Divergence, EXIT_FAILED),
+            (FailureKind::Refused, EXIT_FAILED),
+            (FailureKind::Fenced, EXIT_FAILED),
+        ] {
+            assert_eq!(failure(kind), code, "{kind:?}");
+        }
+        let source = std::io::Error::from(std::io::ErrorKind::ConnectionRefused);
+        let away = wire::Error::Connect { to: "db:3306".to_owned(), source };
+        assert_eq!(exit_code(&anyhow::Error::new(away).context("source")), EXIT_TRY_AGAIN);
+        let denied = wire::Error::Auth { code: 1045, message: String::new(), hint: String::new() };
+        assert_eq!(exit_code(&anyhow::Error::new(denied).context("source")), EXIT_FAILED);
     }
 }

@@ -21,6 +21,7 @@ use tracing_subscriber::EnvFilter;
 use tracing_subscriber::filter::ParseError;
 
 use self::exit::{EXIT_FAILED, EXIT_USAGE, exit_code};
+use crate::observe::log::{self, LogFormat};
 use crate::report::out::{chain, complain, is_whole};
 
 #[derive(Debug, Parser)]
@@ -30,13 +31,16 @@ use crate::report::out::{chain, complain, is_whole};
     about = "Parallel replication for MySQL and MariaDB",
     long_about = "Heddle takes binary logs, live or from files, finds out which transactions can run in parallel, groups them, and \
                   applies them with many workers, exactly once through any crash.",
-    after_help = "Exit codes: 0 done · 1 failed, the message says why and what to do · 2 the command line was not understood · 3 a rescue is not finished · 4 inspect, simulate: a part could not be read",
+    after_help = "Exit codes: 0 done · 1 failed and needs a person, the message says why and what to do · 2 the command line was not understood · 3 a rescue is not finished · 4 inspect, simulate: a part could not be read · 75 a server or the network is away: try again",
     propagate_version = true
 )]
 struct Cli {
     /// Log level: error, warn, info, debug, trace; or a filter as in RUST_LOG [default: info; of demo: warn]
     #[arg(long, global = true, value_parser = log_filter)]
     log: Option<String>,
+    /// What is written to standard error: text for people, or one JSON object a line
+    #[arg(long, global = true, value_enum, default_value = "text", value_name = "FORMAT")]
+    log_format: LogFormat,
     #[command(subcommand)]
     command: Command,
 }
@@ -60,7 +64,7 @@ pub fn run() -> ExitCode {
     };
     // The demo's channels have nothing to say that its table does not.
     let usual = if matches!(cli.command, Command::Demo(_)) { "warn" } else { "info" };
-    start_log(cli.log.as_deref().unwrap_or(usual));
+    log::start(cli.log.as_deref().unwrap_or(usual), cli.log_format);
     let done = match cli.command {
         Command::Demo(args) => demo::run(&args),
         Command::Inspect(args) => inspect::run(&args),
@@ -101,14 +105,4 @@ fn misunderstood(error: &clap::Error) -> ExitCode {
 
 fn log_filter(text: &str) -> Result<String, ParseError> {
     EnvFilter::try_new(text).map(|_| text.to_owned())
-}
-
-/// Log lines go to standard error: standard output is for results.
-fn start_log(filter: &str) {
-    tracing_subscriber::fmt()
-        .with_env_filter(EnvFilter::new(filter))
-        .with_writer(crate::observe::progress::writer)
-        .with_ansi(crate::report::out::may_colour(&std::io::stderr()))
-        .with_target(false)
-        .init();
 }

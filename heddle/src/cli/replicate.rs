@@ -349,5 +349,5 @@ fn finish(summary: &Summary, json: bool) -> Result<ExitCode> {
     if !error.remedy.is_empty() {
         complain!("  what to do: {}", error.remedy);
     }
-    Ok(ExitCode::from(super::exit::EXIT_FAILED))
+    Ok(ExitCode::from(super::exit::of_failure(error.failure_kind)))
 }

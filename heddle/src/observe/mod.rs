@@ -1,4 +1,5 @@
 //! What is seen while a channel runs.
 
+pub mod log;
 pub mod progress;
 pub mod usage;

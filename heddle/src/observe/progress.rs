@@ -111,21 +111,22 @@ fn line(before: &Snapshot, now: &Snapshot, source: Kind) -> String {
         Kind::Live => lag(before, now),
         Kind::Files => String::new(),
     };
+    // What matters comes first: a terminal of 80 columns cuts the rest.
     format!(
-        "{} transactions, {rate:.0}/s, {} target transactions, {} retries, {}{full} at {}{lag}",
+        "{lag}{rate:.0}/s, {}{full}, at {}, {} transactions in {} target transactions, {} retries",
+        words::waits_for(&now.scheduled),
+        words::position(now.committed.position.as_ref()),
         counters.transactions,
         counters.groups,
         counters.retries,
-        words::waits_for(now.scheduled.idle_because),
-        words::position(now.committed.position.as_ref())
     )
 }
 
 fn lag(before: &Snapshot, now: &Snapshot) -> String {
     let lag = match now.lag() {
         Lag::Unknown => return String::new(),
-        Lag::SourceLost(lost) => return format!(", the source {}", words::source_lost(Some(lost))),
-        Lag::CaughtUp => return ", caught up".to_owned(),
+        Lag::SourceLost(lost) => return format!("source {}, ", words::source_lost(Some(lost))),
+        Lag::CaughtUp => return "caught up, ".to_owned(),
         Lag::Behind(lag) => lag,
     };
     let applied_us = match before.committed.commit_time_us {
@@ -134,8 +135,8 @@ fn lag(before: &Snapshot, now: &Snapshot) -> String {
     };
     let speed = applied_us as f64 / 1e6 / (now.taken - before.taken).as_secs_f64().max(1e-9);
     match seconds_left(lag.as_secs_f64(), speed) {
-        Some(left) => format!(", lag {}, caught up in about {left:.0} s", words::lag(lag)),
-        None => format!(", lag {}", words::lag(lag)),
+        Some(left) => format!("lag {} (caught up in about {left:.0} s), ", words::lag(lag)),
+        None => format!("lag {}, ", words::lag(lag)),
     }
 }
 

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
+use engine::failure::FailureKind;
 use serde::Serialize;
 
 use super::words;
@@ -56,6 +57,9 @@ pub struct Summary {
 #[derive(Debug, Serialize)]
 pub struct ErrorReport {
     pub kind: &'static str,
+    /// The same, for the exit code.
+    #[serde(skip)]
+    pub failure_kind: FailureKind,
     pub message: String,
     pub code: Option<u16>,
     pub place: String,
@@ -105,6 +109,7 @@ impl Summary {
             stopped: outcome.stopped,
             error: outcome.failure.map(|failure| ErrorReport {
                 kind: failure.kind.as_str(),
+                failure_kind: failure.kind,
                 message: failure.message,
                 code: failure.code,
                 place: failure.place,

@@ -3,6 +3,7 @@
 use std::fmt::Display;
 use std::time::Duration;
 
+use channel::snapshot::Scheduled;
 use engine::schedule::IdleCause;
 
 /// Up to where a channel has applied, or read.
@@ -22,12 +23,13 @@ pub fn lag(lag: Duration) -> String {
 }
 
 /// Why nothing more is dispatched.
-pub fn waits_for(cause: IdleCause) -> &'static str {
-    match cause {
-        IdleCause::NothingQueued => "no work",
-        IdleCause::AllWorkersBusy => "all workers busy",
-        IdleCause::Barrier(_) => "waits for a barrier",
-        IdleCause::Dependency => "waits for dependencies",
+pub fn waits_for(scheduled: &Scheduled) -> &'static str {
+    match scheduled.idle_because {
+        IdleCause::NothingQueued if scheduled.groups_in_flight == 0 => "no work",
+        IdleCause::NothingQueued => "waiting for the target",
+        IdleCause::AllWorkersBusy => "waiting for the target (all workers busy)",
+        IdleCause::Barrier(_) => "waiting for the target (a transaction that runs alone)",
+        IdleCause::Dependency => "waiting for the target (the next transactions depend on these)",
         IdleCause::Gathering => "gathers a group",
         IdleCause::Stopping => "stopping",
     }
@@ -41,6 +43,19 @@ pub const WAITS_FOR_LOCK: &str = "waits for a lock";
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn who_waits_for_the_target_says_so() {
+        let check = |idle_because, groups_in_flight, said: &str| {
+            let scheduled = Scheduled { idle_because, groups_in_flight, ..Scheduled::default() };
+            assert!(waits_for(&scheduled).starts_with(said), "{}", waits_for(&scheduled));
+        };
+        check(IdleCause::NothingQueued, 0, "no work");
+        check(IdleCause::NothingQueued, 1, "waiting for the target");
+        check(IdleCause::AllWorkersBusy, 4, "waiting for the target");
+        check(IdleCause::Dependency, 1, "waiting for the target");
+        check(IdleCause::Gathering, 1, "gathers a group");
+    }
 
     #[test]
     fn a_source_that_is_lost() {

@@ -2,15 +2,20 @@
 
 use engine::failure::{Failure, FailureKind};
 
+use super::remedies::{End, of_connecting, of_privilege};
+
 /// Name of the column that the fence sets to NULL, which its definition forbids: see `progress/statements.rs`.
 pub const FENCE_COLUMN: &str = "lease_epoch";
 
 /// Error numbers: MySQL's and MariaDB's `errmsg` files agree on all of these.
 pub(in crate::mysql) mod code {
-    pub const CON_COUNT: u16 = 1040;
     pub const ACCESS_DENIED_DB: u16 = 1044;
     pub const ACCESS_DENIED: u16 = 1045;
     pub const NO_DB: u16 = 1046;
+    /// The binary log is on, and who creates the routine has no SUPER.
+    pub const LOGGED_ROUTINES: u16 = 1419;
+    /// CREATE, ALTER, DROP or RENAME USER.
+    pub const ACCOUNT_OPERATION: u16 = 1396;
     pub const BAD_NULL: u16 = 1048;
     pub const BAD_DB: u16 = 1049;
     pub const BAD_TABLE: u16 = 1051;
@@ -37,7 +42,6 @@ pub(in crate::mysql) mod code {
     pub const SPECIFIC_ACCESS_DENIED: u16 = 1227;
     pub const ACCESS_DENIED_NO_PASSWORD: u16 = 1698;
     pub const OPTION_PREVENTS_STATEMENT: u16 = 1290;
-    pub const TOO_MANY_USER_CONNECTIONS: u16 = 1203;
     pub const USER_LIMIT_REACHED: u16 = 1226;
     pub const SERVER_OFFLINE_MODE: u16 = 3032;
     pub const QUERY_INTERRUPTED: u16 = 1317;
@@ -64,24 +68,12 @@ pub(in crate::mysql) mod code {
 pub const NOT_THERE: [u16; 2] = [code::BAD_DB, code::NO_SUCH_TABLE];
 
 /// What helps if connecting again and again does not.
-fn lost_remedy(error: &wire::Error) -> &'static str {
-    match error {
-        wire::Error::Connect { source, .. } if matches!(source.raw_os_error(), Some(libc::EMFILE | libc::ENFILE)) => {
-            "raise the limit of open files for heddle (ulimit -n, or LimitNOFILE= of its service), or use fewer --workers"
-        }
-        wire::Error::Connect { .. } => {
-            "see that the target runs and can be reached from here, then run the same command again"
-        }
-        _ if error.code().is_some_and(|number| matches!(number, code::CON_COUNT | code::TOO_MANY_USER_CONNECTIONS)) => {
-            TOO_MANY
-        }
-        _ => {
-            "the target's error log says why, unless the network did it; when that is over, run the same command again"
-        }
-    }
+fn lost_remedy(error: &wire::Error) -> String {
+    of_connecting(End::Target, error).unwrap_or_else(|| {
+        "the target's error log says why, unless the network did it; when that is over, run the same command again"
+            .to_owned()
+    })
 }
-
-const TOO_MANY: &str = "use fewer --workers, or raise the target's max_connections (max_user_connections)";
 
 /// The failure that an error of a target connection means for the group under way.
 pub fn failure(error: &wire::Error) -> Failure {
@@ -106,6 +98,10 @@ pub fn failure(error: &wire::Error) -> Failure {
     if refused_login && number == code::ACCESS_DENIED {
         // Its text says what to check.
         return Failure::new(FailureKind::Refused, text).code(number);
+    }
+    let stated = of_privilege(number, &text).or_else(|| of_connecting(End::Target, error));
+    if let Some(remedy) = stated.filter(|_| passing(number, &text).is_none()) {
+        return Failure::new(FailureKind::Refused, text).code(number).remedy(remedy);
     }
     let (kind, remedy) = passing(number, &text)
         .or_else(|| divergence(number, &text))
@@ -185,17 +181,31 @@ fn refusal(number: u16, text: &str) -> Option<Meaning> {
             "statements of a log have the source's times: start the target with secure_timestamp=NO (its own applier may set them, a client may not), and run the \
              same command again",
         ),
+        code::OPTION_PREVENTS_STATEMENT if text.contains("skip-grant-tables") => (
+            FailureKind::Refused,
+            "the target runs without accounts: restart it without skip_grant_tables, and run the same command again",
+        ),
+        code::OPTION_PREVENTS_STATEMENT if text.contains("super-read-only") => (
+            FailureKind::Refused,
+            "the target is read-only for everybody: SET GLOBAL super_read_only=OFF there (read_only may stay ON, with GRANT CONNECTION_ADMIN ON *.* TO heddle's \
+             account), and run the same command again",
+        ),
         code::OPTION_PREVENTS_STATEMENT if !text.contains("read-only") => {
             (FailureKind::Refused, "the target is started with an option, or set, to refuse this: the message names it")
         }
         code::OPTION_PREVENTS_STATEMENT | code::SUPER_READ_ONLY | code::READ_ONLY_TRANSACTION => (
             FailureKind::Refused,
-            "the target is read-only: SET GLOBAL read_only=OFF (super_read_only=OFF and transaction_read_only=OFF, too), or grant the account the \
-             privilege to write to a read-only server",
+            "the target is read-only: SET GLOBAL read_only=OFF (super_read_only=OFF and transaction_read_only=OFF, too), or GRANT CONNECTION_ADMIN ON *.* \
+             (MariaDB: READ ONLY ADMIN) TO heddle's account, the privilege to write to a read-only server",
         ),
         code::ACCESS_DENIED | code::ACCESS_DENIED_DB | code::TABLEACCESS_DENIED | code::SPECIFIC_ACCESS_DENIED => {
             (FailureKind::Refused, "grant the privilege named in the message to heddle's account (docs/privileges.md)")
         }
+        code::LOGGED_ROUTINES => (
+            FailureKind::Refused,
+            "the target logs, and wants SUPER of who creates a function or a trigger: SET GLOBAL log_bin_trust_function_creators=ON there (its own applier does \
+             not ask), or GRANT SUPER ON *.* TO heddle's account, and run the same command again",
+        ),
         code::ACCESS_DENIED_NO_PASSWORD => (
             FailureKind::Refused,
             "at an account statement: heddle's account may not hand on a role (GRANT it TO the account WITH ADMIN OPTION), or the right of proxies \
@@ -247,6 +257,10 @@ fn other_state(number: u16) -> Option<Meaning> {
             "the target does not understand the statement, which the source did: it is of another version or vendor, or has other plugins. Execute what it means \
              on the target by hand, and go on behind it with a new --channel and --start"
         }
+        code::ACCOUNT_OPERATION => {
+            "the account is on the target already (CREATE USER: compare SHOW CREATE USER on both ends; where it may go, DROP USER there), or is not there (ALTER, DROP, \
+             RENAME: CREATE USER it as the source had it); then run the same command again"
+        }
         _ if code::OTHER_ACCOUNTS.contains(&number) => {
             "accounts and their rights on the target are not those that the source had before this statement: give the account that the message names what it \
              had there (SHOW GRANTS), and run the same command again"
@@ -286,6 +300,30 @@ mod tests {
             (1147, "There is no such grant defined for user 'u' on host '%' on table 't'", "SHOW GRANTS"),
             (1403, "There is no such grant defined for user 'u' on host '%' on routine 'p'", "SHOW GRANTS"),
             (6125, "Failed to add the foreign key constraint", "restrict_fk_on_non_standard_key=OFF"),
+            (1396, "Operation CREATE USER failed for 'a'@'%'", "DROP USER"),
+            (
+                1419,
+                "You do not have the SUPER privilege and binary logging is enabled",
+                "log_bin_trust_function_creators=ON",
+            ),
+            (1044, "Access denied for user 'h'@'%' to database 'shop'", "GRANT ALL PRIVILEGES ON `shop`.*"),
+            (1142, "INSERT command denied to user 'h'@'%' for table `d`.`t`", "GRANT INSERT ON `d`.`t`"),
+            (
+                1227,
+                "Access denied; you need (at least one of) the SUPER privilege(s) for this operation",
+                "GRANT SUPER ON *.*",
+            ),
+            (
+                1290,
+                "The MySQL server is running with the --super-read-only option so it cannot execute this statement",
+                "super_read_only=OFF",
+            ),
+            (
+                1290,
+                "The MariaDB server is running with the --read-only option so it cannot execute this statement",
+                "READ ONLY ADMIN",
+            ),
+            (1290, "The MySQL server is running with the --skip-grant-tables option", "skip_grant_tables"),
             (1146, "Table 'heddle.progress' doesn't exist", "schema heddle"),
             (1049, "Unknown database 'heddle'", "schema heddle"),
             (1146, "Table 'shop.heddle' doesn't exist", "the target lacks a table"),

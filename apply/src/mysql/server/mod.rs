@@ -3,5 +3,6 @@
 pub mod errors;
 pub mod info;
 pub(in crate::mysql) mod privileges;
+pub mod remedies;
 pub mod sql;
 pub mod unsafe_settings;
