@@ -1,8 +1,11 @@
 # What people and machines run here. `make` alone lists it.
-.PHONY: help demo test unit e2e lint structure bench nightly servers
+.PHONY: help demo test unit e2e lint structure bench nightly servers install deb static
 
 help:
 	@echo 'make demo     build heddle and show it on a generated workload: no server, no set-up'
+	@echo 'make install  program, man pages, completions, systemd unit, below PREFIX=/usr/local (and DESTDIR)'
+	@echo 'make deb      a Debian package of the same, in target/package'
+	@echo 'make static   one file that needs no libraries (musl), in target/package'
 	@echo 'make test     everything: unit tests, then real servers (fetched into ~/.cache/heddle)'
 	@echo 'make unit     the unit tests alone'
 	@echo 'make e2e      the tests against real servers alone'
@@ -14,6 +17,15 @@ help:
 demo:
 	cargo build --release -p heddle
 	$${CARGO_TARGET_DIR:-target}/release/heddle demo
+
+install:
+	scripts/package install
+
+deb:
+	scripts/package deb
+
+static:
+	scripts/package static
 
 test:
 	scripts/test
@@ -27,7 +39,7 @@ e2e:
 lint: structure
 	cargo fmt --all --check
 	cargo clippy --workspace --all-targets -- -D warnings
-	shellcheck scripts/servers scripts/scratch scripts/test scripts/nightly scripts/suites/hook bench/catch-up bench/policies bench/rescue bench/simulation bench/inspect .ci/run
+	shellcheck scripts/servers scripts/scratch scripts/test scripts/nightly scripts/suites/hook bench/catch-up bench/policies bench/rescue bench/simulation bench/inspect .ci/run scripts/package packaging/try-in-bare-root packaging/deb/postinst packaging/deb/prerm packaging/deb/postrm
 
 structure:
 	scripts/structure --check

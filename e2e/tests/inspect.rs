@@ -123,6 +123,11 @@ fn check(kind: Kind) -> Result<()> {
         let first = &report["findings"][0];
         let title = first["title"].as_str().unwrap_or_default();
         ensure!(first["kind"] == *kind && title.contains(says), "{name}: the first finding is {first:#}");
+        let verdict = &report["verdict"];
+        ensure!(
+            verdict["limit"] == *kind && verdict["change"] == first["change"],
+            "{name}: {verdict:#} beside {first:#}"
+        );
         ensure!(report["transactions"].as_u64() >= Some(400), "{name}: {report:#}");
         ensure!(report["problems"].as_array().is_some_and(Vec::is_empty), "{name}: {report:#}");
     }
@@ -187,6 +192,9 @@ fn live(server: &Server, url: &str) -> Result<()> {
     let simulated = Heddle::start(&["simulate", &index, "--schema", url, "--workers", "1,8", "--json"])?.wait()?;
     ensure!(simulated.status.success(), "{simulated}");
     let report: Value = serde_json::from_str(&simulated.stdout)?;
+    ensure!(report["verdict"]["sentence"].as_str().is_some_and(|text| !text.is_empty()), "{report:#}");
+    let defaults = report["policies"].as_array().into_iter().flatten().filter(|line| line["is_heddle_default"] == true);
+    ensure!(defaults.map(|line| &line["policy"]).eq([&Value::from("heddle-grouping")]), "{report:#}");
     for policy in report["policies"].as_array().context("policies")? {
         let speed = |run: usize| policy["runs"][run]["transactions_per_second"].as_f64().unwrap_or(0.0);
         ensure!(speed(0) > 0.0 && speed(1) >= 0.9 * speed(0), "{policy:#}");

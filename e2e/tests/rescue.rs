@@ -189,6 +189,27 @@ fn outcome(run: &Run) -> Result<String> {
     Ok(run.summary()?.get("outcome").and_then(serde_json::Value::as_str).unwrap_or_default().to_owned())
 }
 
+/// Why it lags, what to set (`set`: for its one worker), and how long it takes, or why that is not known.
+fn says_why(look: &Run, set: Option<&str>) -> Result<()> {
+    let summary = look.summary()?;
+    let field = |name: &str| summary.get(name).cloned().unwrap_or_default();
+    let reasons: Vec<String> = field("reasons")
+        .as_array()
+        .into_iter()
+        .flatten()
+        .map(|reason| reason["reason"].as_str().unwrap_or_default().to_owned())
+        .collect();
+    ensure!(reasons.first().is_some_and(|reason| reason == "applier_stopped"), "{reasons:?}: {look}");
+    ensure!(reasons.iter().any(|reason| reason == "one_worker") == set.is_some(), "{reasons:?}: {look}");
+    let verdict = field("verdict").as_str().unwrap_or_default().to_owned();
+    ensure!(verdict.contains("applier is stopped") && verdict.ends_with('.'), "{verdict:?}");
+    ensure!(set.is_none_or(|set| verdict.contains(set)), "{verdict:?}");
+    let backlog = field("backlog");
+    let [rate, missing] = ["heddle_bytes_per_second", "heddle_estimate_missing"].map(|name| backlog[name].is_null());
+    ensure!(rate != missing, "an estimate, or why there is none: {backlog}");
+    Ok(())
+}
+
 /// Looks, then rescues under load, with native replication running when it begins.
 fn rescued(kind: Kind, by: By, options: &[&str]) -> Result<()> {
     let lagging = Lagging::start(kind, by, options)?;
@@ -197,6 +218,9 @@ fn rescued(kind: Kind, by: By, options: &[&str]) -> Result<()> {
     let before = gtids(&lagging.replica, true)?;
     let look = lagging.rescue(&["--dry-run"])?.successful()?;
     ensure!(outcome(&look)? == "looked" && gtids(&lagging.replica, true)? == before, "--dry-run did something: {look}");
+    // MariaDB, and MySQL before 8.0.27, have one worker unless somebody sets more.
+    let one_worker = kind != MYSQL_9_7 && !options.iter().any(|option| option.contains("parallel"));
+    says_why(&look, one_worker.then_some("SET GLOBAL slave_parallel_"))?;
     start_native(&lagging.replica)?;
     let load = sysbench::start(&lagging.source, "oltp_write_only", MEANWHILE)?;
     let run = lagging.rescue(&[])?.successful()?;

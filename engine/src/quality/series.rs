@@ -1,10 +1,15 @@
-//! Values over time in a bounded number of buckets, whose width doubles when they do not suffice.
+//! Values over time in a bounded number of buckets, whose width grows until the time fits: seconds for a log of minutes, minutes for weeks.
 
 use std::collections::BTreeMap;
 use std::ops::AddAssign;
 
 /// Buckets at the most: a minute each for four weeks.
 const BUCKETS_MAX: usize = 40_320;
+/// Widths below a minute, in seconds. Each is a multiple of the one before.
+const SHORT: [u64; 3] = [1, 5, 15];
+const MINUTE: u64 = 60;
+/// So much time fits into buckets below a minute, counted in buckets.
+const SHORT_SPAN_MAX: u64 = 600;
 
 #[derive(Clone, Debug)]
 pub struct Series<V> {
@@ -17,9 +22,9 @@ pub struct Series<V> {
 }
 
 impl<V: Default + Clone + AddAssign> Series<V> {
-    /// `seconds`: the width to begin with.
-    pub fn new(seconds: u64) -> Self {
-        Self::with_buckets(seconds, BUCKETS_MAX)
+    /// Begins with seconds.
+    pub fn fitting() -> Self {
+        Self::with_buckets(1, BUCKETS_MAX)
     }
 
     /// With another bound of the number of buckets.
@@ -48,12 +53,22 @@ impl<V: Default + Clone + AddAssign> Series<V> {
         if let Some((start, value)) = self.last.take() {
             *self.buckets.entry(start / self.seconds * self.seconds).or_default() += value;
         }
-        while self.buckets.len() > self.buckets_max {
-            self.seconds *= 2;
+        while self.is_too_narrow() {
+            self.seconds = match SHORT.iter().find(|&&width| width > self.seconds) {
+                Some(&width) => width,
+                None if self.seconds < MINUTE => MINUTE,
+                None => self.seconds * 2,
+            };
             for (start, value) in std::mem::take(&mut self.buckets) {
                 *self.buckets.entry(start / self.seconds * self.seconds).or_default() += value;
             }
         }
+    }
+
+    fn is_too_narrow(&self) -> bool {
+        let ends = self.buckets.first_key_value().zip(self.buckets.last_key_value());
+        let span = ends.map_or(0, |((first, _), (last, _))| last - first);
+        self.buckets.len() > self.buckets_max || (self.seconds < MINUTE && span >= SHORT_SPAN_MAX * self.seconds)
     }
 
     /// (seconds since 1970 at the bucket's start, what was counted), by time; empty buckets are left out.
@@ -66,6 +81,20 @@ impl<V: Default + Clone + AddAssign> Series<V> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_width_fits_the_time() {
+        for (minutes, width) in
+            [(0, 1), (9, 1), (10, 5), (49, 5), (50, 15), (149, 15), (150, 60), (40_000, 60), (41_000, 120)]
+        {
+            let mut series = Series::<u64>::fitting();
+            for minute in 0..=minutes {
+                *series.at(1_000_000_000_000_000 + minute * 60_000_000) += 1;
+            }
+            assert_eq!(series.width_seconds(), width, "{minutes} minutes");
+            assert_eq!(series.buckets().map(|(_, count)| count).sum::<u64>(), minutes + 1);
+        }
+    }
 
     #[test]
     fn minutes_become_wider_when_there_are_too_many() {

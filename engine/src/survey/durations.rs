@@ -73,7 +73,7 @@ impl Durations {
             most_us = 0;
         }
         let stated_us = u64::from(record.exec_seconds) * SECOND_US;
-        let possible_us = self.possible(record, end_us).min(if most_us == LONGEST_US { u64::MAX } else { most_us });
+        let possible_us = Self::possible(record, end_us).min(if most_us == LONGEST_US { u64::MAX } else { most_us });
         let exec_us = if possible_us >= LONGEST_US { 0 } else { possible_us.min(stated_us) };
         let open_us = u64::from(record.duration_seconds) * SECOND_US;
         let open_us = if open_us >= LONGEST_US { 0 } else { open_us.min(most_us) };
@@ -87,7 +87,7 @@ impl Durations {
     }
 
     /// How long its longest statement can have run, by its own times.
-    fn possible(&self, record: &Record, end_us: u64) -> u64 {
+    fn possible(record: &Record, end_us: u64) -> u64 {
         let began_us = u64::from(record.exec_began) * SECOND_US;
         match (record.exec_seconds, record.original_commit_us) {
             (0, _) => 0,

@@ -28,8 +28,8 @@ pub struct Scanned {
     /// Hashes as a MySQL server would make them.
     pub server: Vec<u64>,
     pub tables: BTreeMap<TableId, TableSeen>,
-    /// By minute since 1970 and table.
-    pub minutes: BTreeMap<(u64, TableId), Traffic>,
+    /// By second since 1970 and table.
+    pub seconds: BTreeMap<(u64, TableId), Traffic>,
     pub names: Vec<KeyName>,
     pub problems: Vec<Problem>,
     /// Problems that were not kept.

@@ -6,7 +6,7 @@
 //! ```text
 //! Restart=on-failure
 //! RestartSec=10
-//! RestartPreventExitStatus=1 2 3
+//! RestartPreventExitStatus=1 2 3 4
 //! ```
 //!
 //! A signal and a panic (101) are in neither list, so systemd restarts after them.
@@ -67,6 +67,15 @@ mod tests {
     use anyhow::Context;
 
     use super::*;
+
+    #[test]
+    fn the_systemd_unit_restarts_where_trying_again_can_help() {
+        let unit = include_str!("../../../packaging/heddle@.service");
+        let codes = unit.lines().find_map(|line| line.strip_prefix("RestartPreventExitStatus=")).unwrap();
+        let codes: Vec<u8> = codes.split(' ').map(|code| code.parse().unwrap()).collect();
+        assert_eq!(codes, [EXIT_FAILED, EXIT_USAGE, EXIT_UNFINISHED, EXIT_PARTIAL]);
+        assert!(!codes.contains(&EXIT_TRY_AGAIN));
+    }
 
     #[test]
     fn a_command_line_that_was_not_understood_has_its_own_exit_code() {

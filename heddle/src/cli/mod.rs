@@ -2,6 +2,7 @@
 
 mod connect;
 mod demo;
+mod derived;
 mod exit;
 mod feed;
 mod inspect;
@@ -16,7 +17,7 @@ mod time;
 
 use std::process::ExitCode;
 
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory, Parser, Subcommand};
 use tracing_subscriber::EnvFilter;
 use tracing_subscriber::filter::ParseError;
 
@@ -55,6 +56,9 @@ enum Command {
     Status(status::StatusArgs),
     Policies(policies::PoliciesArgs),
     Store(store::StoreArgs),
+    Completions(derived::CompletionsArgs),
+    #[command(hide = true)]
+    Man(derived::ManArgs),
 }
 
 pub fn run() -> ExitCode {
@@ -74,6 +78,8 @@ pub fn run() -> ExitCode {
         Command::Status(args) => status::run(&args),
         Command::Policies(args) => policies::run(&args),
         Command::Store(args) => store::run(&args),
+        Command::Completions(args) => derived::completions(&args, &mut Cli::command()),
+        Command::Man(args) => derived::man(&args, Cli::command()),
     };
     match done {
         // What was done is done; whoever reads the report must not take it for one.

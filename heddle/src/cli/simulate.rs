@@ -18,7 +18,7 @@ use crate::inspect::pipeline::Found;
 use crate::report::inspect::InspectReport;
 use crate::report::inspect::build::Limits;
 use crate::report::out::say;
-use crate::report::simulate::{PolicyReport, SimulateReport, page, text};
+use crate::report::simulate::{PolicyReport, SimulateReport, SourceRate, Verdict, page, text, verdict};
 use crate::simulate::trace::Collector;
 use crate::simulate::{calibrate, run as runs};
 
@@ -131,8 +131,9 @@ pub fn run(args: &SimulateArgs) -> Result<ExitCode> {
     let serial = Model::Serial.run(&trace, &costs, 1).seconds;
     let outcomes = runs::all(&trace, &costs, &models, &workers, threads(args.threads));
     let problems = problems(&found);
-    let notes = notes(found);
-    let report = SimulateReport {
+    let (notes, source) = of_source(found);
+    let mut report = SimulateReport {
+        verdict: Verdict::default(),
         transactions: trace.transactions.len() as u64,
         rows: trace.transactions.iter().map(|applied| u64::from(applied.rows)).sum(),
         serial_transactions_per_second: if serial > 0.0 { trace.transactions.len() as f64 / serial } else { 0.0 },
@@ -147,9 +148,14 @@ pub fn run(args: &SimulateArgs) -> Result<ExitCode> {
         calibration,
         assumptions: Model::ASSUMPTIONS.to_vec(),
         notes,
-        policies: outcomes.iter().map(|(model, outcomes)| PolicyReport::new(*model, outcomes, serial)).collect(),
+        policies: outcomes
+            .iter()
+            .map(|(model, outcomes)| PolicyReport::new(*model, outcomes, serial, &source))
+            .collect(),
+        source,
         problems,
     };
+    report.verdict = verdict(&report);
     if let Some(path) = &args.html {
         std::fs::write(path, page(&report)).with_context(|| format!("--html {}", path.display()))?;
     }
@@ -171,10 +177,10 @@ fn problems(found: &Found) -> Vec<String> {
     problems
 }
 
-/// What makes the predictions worse than they need be, and what the log's times are worth.
-fn notes(found: Found) -> Vec<String> {
+/// What makes the predictions worse than they need be, and what the log's times are worth; and how fast the source was.
+fn of_source(found: Found) -> (Vec<String>, SourceRate) {
     let report = InspectReport::new(found, Limits { hot_keys: 0, tables: usize::MAX });
-    report.notes.iter().cloned().chain(unknown_keys(&report)).collect()
+    (report.notes.iter().cloned().chain(unknown_keys(&report)).collect(), SourceRate::new(&report))
 }
 
 /// Tables whose keys are not known are taken as one row each.

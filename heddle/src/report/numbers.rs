@@ -40,6 +40,15 @@ pub fn duration(seconds: f64) -> String {
     }
 }
 
+/// Of an estimate: `7 s`, `12 min`, `20 h`.
+pub fn about(seconds: u64) -> String {
+    match seconds {
+        0..120 => format!("{seconds} s"),
+        120..7200 => format!("{} min", seconds / 60),
+        _ => format!("{} h", seconds / 3600),
+    }
+}
+
 /// `2026-11-20T03:14:00Z`, of microseconds since 1970; beyond the year 9999 the number.
 pub fn utc(time_us: u64) -> String {
     let time = i64::try_from(time_us / 1_000_000).ok().and_then(|seconds| jiff::Timestamp::from_second(seconds).ok());

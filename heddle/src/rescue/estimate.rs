@@ -7,9 +7,10 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, anyhow};
 use engine::survey::totals::Costs;
-use engine::survey::{Definitions, Depth, Totals};
+use engine::survey::{Cause, Definitions, Depth, Totals};
 use wire::{ConnectOptions, Connection};
 
+use super::judge::LogSample;
 use crate::inspect::live::{self, Live};
 
 /// How much of the source's log is looked at, at most.
@@ -22,9 +23,34 @@ const REPEAT: usize = 3;
 /// rows takes. Measured with `bench/rescue`, see docs/benchmarks.md.
 const HEDDLE_FACTOR: f64 = 2.1;
 
-/// Bytes of the source's log that Heddle would apply in a second. `file`: of that log, in which the replica is; `None`: the oldest that the source has.
-pub fn measure(replica: &ConnectOptions, source: &ConnectOptions, file: Option<String>, server_id: u32) -> Result<u64> {
+/// What a sample of the source's log says, and how fast Heddle would apply it.
+pub struct Estimate {
+    pub log: LogSample,
+    /// Bytes of the source's log in a second.
+    pub bytes_per_second: Result<u64>,
+}
+
+/// `file`: of the source's log, in which the replica is; `None`: the oldest that the source has.
+pub fn measure(
+    replica: &ConnectOptions,
+    source: &ConnectOptions,
+    file: Option<String>,
+    server_id: u32,
+) -> Result<Estimate> {
     let log = sample_log(source, file, server_id)?;
+    let statements: u64 = [Cause::Statement, Cause::LoadData]
+        .iter()
+        .filter_map(|cause| log.barriers.get(cause).map(|blocker| blocker.count))
+        .sum();
+    let sample = LogSample {
+        transactions: log.transactions,
+        parallel: log.source.pseudo_group_size().or_else(|| log.groups.mean()),
+        statement_share: statements as f64 / log.transactions.max(1) as f64,
+    };
+    Ok(Estimate { log: sample, bytes_per_second: rate(replica, &log) })
+}
+
+fn rate(replica: &ConnectOptions, log: &Totals) -> Result<u64> {
     let rows = log.traffic.rows().max(log.transactions);
     if rows == 0 {
         return Err(anyhow!("the source's log has no transactions yet"));

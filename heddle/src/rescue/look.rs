@@ -49,10 +49,11 @@ pub struct Server {
     pub speed: Vec<(String, String)>,
 }
 
-const SPEED: [&str; 10] = [
+const SPEED: [&str; 11] = [
     "replica_parallel_workers",
     "slave_parallel_workers",
     "slave_parallel_threads",
+    "replica_parallel_type",
     "slave_parallel_type",
     "slave_parallel_mode",
     "replica_preserve_commit_order",
@@ -65,6 +66,12 @@ const SPEED: [&str; 10] = [
 impl Server {
     pub fn flavour(&self) -> Flavour {
         if self.flavour_is_mariadb { Flavour::MariaDb } else { Flavour::MySql }
+    }
+
+    /// The first of these that the server has among what decides its speed, with its value.
+    pub fn speed_setting(&self, names: &[&str]) -> Option<(&str, &str)> {
+        let find = |name: &&str| self.speed.iter().find(|(own, _)| own == *name);
+        names.iter().find_map(find).map(|(name, value)| (name.as_str(), value.as_str()))
     }
 
     pub fn describe(&self) -> String {
@@ -223,22 +230,46 @@ pub struct Backlog {
     pub source_bytes_per_second: Option<u64>,
     /// What Heddle is expected to apply, of the source's binary log.
     pub heddle_bytes_per_second: Option<u64>,
+    /// Why `heddle_bytes_per_second` is not there, if it is not.
+    pub heddle_estimate_missing: Option<String>,
+}
+
+/// How long an applier needs until it has caught up.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Left {
+    /// Seconds.
+    In(u64),
+    /// At this speed.
+    Never,
+    /// Why.
+    Unknown(String),
 }
 
 impl Backlog {
-    /// Seconds until the native applier has caught up at this speed; `None`: never, or not known.
-    pub fn native_seconds_left(&self) -> Option<u64> {
-        self.seconds_left(self.native_bytes_per_second)
+    pub fn native_left(&self) -> Left {
+        self.left(self.native_bytes_per_second, "the native applier was not seen to move")
     }
 
-    /// The same of Heddle.
-    pub fn heddle_seconds_left(&self) -> Option<u64> {
-        self.seconds_left(self.heddle_bytes_per_second)
+    pub fn heddle_left(&self) -> Left {
+        self.left(
+            self.heddle_bytes_per_second,
+            self.heddle_estimate_missing.as_deref().unwrap_or("it was not measured"),
+        )
     }
 
-    fn seconds_left(&self, bytes_per_second: Option<u64>) -> Option<u64> {
-        let gain = bytes_per_second?.checked_sub(self.source_bytes_per_second?)?;
-        self.behind_bytes?.checked_div(gain)
+    /// `missing`: why the rate is not there, if it is not.
+    fn left(&self, bytes_per_second: Option<u64>, missing: &str) -> Left {
+        let unknown = |why: &str| Left::Unknown(why.to_owned());
+        let Some(rate) = bytes_per_second else { return unknown(missing) };
+        let Some(behind) = self.behind_bytes else {
+            return unknown("the source has purged what comes next, so how much is left cannot be counted");
+        };
+        let Some(source) = self.source_bytes_per_second else { return unknown("the source's rate was not seen") };
+        match (behind, rate.saturating_sub(source)) {
+            (0, _) => Left::In(0),
+            (_, 0) => Left::Never,
+            (behind, gain) => Left::In(behind / gain),
+        }
     }
 }
 
@@ -301,6 +332,7 @@ pub fn backlog(
         native_bytes_per_second: moved.map(per_second),
         source_bytes_per_second: written.map(per_second),
         heddle_bytes_per_second: None,
+        heddle_estimate_missing: None,
     })
 }
 
@@ -365,11 +397,18 @@ mod tests {
                 source_bytes_per_second: source,
                 ..Backlog::default()
             };
-            assert_eq!(backlog.native_seconds_left(), expected);
+            assert_eq!(backlog.native_left(), expected);
         };
-        check(Some(20), Some(10), Some(100));
-        check(Some(10), Some(10), None);
-        check(Some(5), Some(10), None);
-        check(None, Some(10), None);
+        let unknown = |why: &str| Left::Unknown(why.to_owned());
+        check(Some(20), Some(10), Left::In(100));
+        check(Some(10), Some(10), Left::Never);
+        check(Some(5), Some(10), Left::Never);
+        check(None, Some(10), unknown("the native applier was not seen to move"));
+        check(Some(5), None, unknown("the source's rate was not seen"));
+        let purged =
+            Backlog { heddle_bytes_per_second: Some(5), source_bytes_per_second: Some(1), ..Backlog::default() };
+        assert!(matches!(purged.heddle_left(), Left::Unknown(why) if why.contains("purged")));
+        let missing = Backlog { heddle_estimate_missing: Some("no privilege".to_owned()), ..Backlog::default() };
+        assert_eq!(missing.heddle_left(), unknown("no privilege"));
     }
 }

@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use super::judge::Findings;
+use super::judge::{Findings, Reason};
 use super::look::Backlog;
 use crate::report::summary::Summary;
 
@@ -25,6 +25,10 @@ pub enum Outcome {
 #[derive(Debug, Default, Serialize)]
 pub struct Report {
     pub outcome: Outcome,
+    /// How far behind, why, how long heddle needs, what to set on which server: in one sentence. Empty: it did not look.
+    pub verdict: String,
+    /// Why the native applier lags, the first to act on first.
+    pub reasons: Vec<Reason>,
     pub replica: String,
     pub channel: String,
     /// Where an earlier run had come to.
@@ -41,13 +45,4 @@ pub struct Report {
     pub changed_settings: Vec<String>,
     pub seconds: f64,
     pub error: Option<String>,
-}
-
-/// For people: 7 s, 12 min, 20 h.
-pub fn duration(seconds: u64) -> String {
-    match seconds {
-        0..120 => format!("{seconds} s"),
-        120..7200 => format!("{} min", seconds / 60),
-        _ => format!("{} h", seconds / 3600),
-    }
 }

@@ -10,6 +10,7 @@ use anyhow::{Context, Result, bail};
 use wire::{ConnectOptions, Connection};
 
 use super::handback::{self, Applied, Noting};
+use super::judge;
 use super::look::{self, Server};
 use super::native::Native;
 use super::relay_logs;
@@ -289,6 +290,7 @@ impl<'a> Rescue<'a> {
         self.report.outcome = Outcome::HandedBack;
         let behind = status.behind_s.map_or_else(|| "?".to_owned(), |seconds| seconds.to_string());
         self.say(&format!("native replication runs, {behind} s behind; heddle's bookkeeping is removed"));
+        self.will_it_lag_again(&status);
         let dir = (self.request.relay_dir)(&self.progress)?;
         if dir.is_dir()
             && let Err(error) = relay::RelayLog::clear(&relay::RealFs, &dir)
@@ -299,6 +301,23 @@ impl<'a> Rescue<'a> {
             );
         }
         Ok(())
+    }
+}
+
+impl Rescue<'_> {
+    /// What made the native applier lag and is still so. The rescue is over: what cannot be asked is not worth an error.
+    fn will_it_lag_again(&mut self, status: &super::status::ReplicaStatus) {
+        let server = match Server::read(&mut self.control) {
+            Ok(server) => server,
+            Err(error) => return tracing::debug!("looking at the replica: {}", chain(&error)),
+        };
+        let reasons = judge::reasons(&server, status, None);
+        if let Some(reason) = reasons.first().filter(|reason| reason.server == "replica") {
+            self.say(&format!(
+                "note      it may fall behind again: {}; on the replica, while its applier is stopped: {}",
+                reason.what, reason.change
+            ));
+        }
     }
 }
 

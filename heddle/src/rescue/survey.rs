@@ -4,14 +4,15 @@ use anyhow::{Context, Result, anyhow, bail};
 use wire::{ConnectOptions, Connection};
 
 use super::estimate;
-use super::judge::{self, Findings};
-use super::look::{self, Backlog};
+use super::judge::{self, Findings, LogSample};
+use super::look::{self, Backlog, Left};
 use super::native::Native;
 use super::relay_logs;
-use super::report::{Outcome, duration};
+use super::report::Outcome;
 use super::run::Rescue;
 use super::state::{self, Place, Record, Saved};
 use super::status::{Positioning, Receiver, ReplicaStatus};
+use crate::report::numbers::about;
 use crate::report::out::chain;
 use apply::Target;
 use apply::checks::Checks;
@@ -102,8 +103,10 @@ impl Rescue<'_> {
         }
         let here = status.applied.as_ref().map(|position| position.file.to_string());
         let file = here.filter(|file| state.logs.contains(file));
-        let backlog = self.measure_backlog(options, file)?;
+        let (backlog, sample) = self.measure_backlog(options, file)?;
         self.check_room(&backlog, findings)?;
+        self.report.reasons = judge::reasons(&self.server, status, sample.as_ref());
+        self.report.verdict = judge::verdict(&backlog, &self.report.reasons);
         self.report.backlog = Some(backlog);
         Ok(())
     }
@@ -157,8 +160,13 @@ impl Rescue<'_> {
         Ok(())
     }
 
-    /// How far the replica is behind, and how long both appliers may take. `file`: the source's log that comes next, if it has it.
-    fn measure_backlog(&mut self, options: &ConnectOptions, file: Option<String>) -> Result<Backlog> {
+    /// How far the replica is behind, how long both appliers may take, and what the log is like. `file`: the source's log that comes next,
+    /// if it has it.
+    fn measure_backlog(
+        &mut self,
+        options: &ConnectOptions,
+        file: Option<String>,
+    ) -> Result<(Backlog, Option<LogSample>)> {
         let (replica, server_id) = (&self.request.replica, (self.request.server_id)(&self.progress));
         let (control, native, gtids) = (&mut self.control, &self.native, &self.server.gtids);
         let (backlog, estimate) = std::thread::scope(|scope| {
@@ -167,11 +175,15 @@ impl Rescue<'_> {
             (backlog, estimate.join().unwrap_or_else(|_| Err(anyhow!("it has panicked: this is a bug in heddle"))))
         });
         let mut backlog = backlog?;
-        match estimate {
+        let (sample, rate) = match estimate {
+            Ok(estimate) => (Some(estimate.log), estimate.bytes_per_second),
+            Err(error) => (None, Err(error)),
+        };
+        match rate {
             Ok(bytes) => backlog.heddle_bytes_per_second = Some(bytes),
-            Err(error) => tracing::debug!("no estimate: {}", chain(&error)),
+            Err(error) => backlog.heddle_estimate_missing = Some(chain(&error)),
         }
-        Ok(backlog)
+        Ok((backlog, sample))
     }
 
     /// On the disk of heddle's relay log.
@@ -217,6 +229,7 @@ impl Rescue<'_> {
     }
 
     fn tell(&self, status: &ReplicaStatus) {
+        self.say(&format!("verdict   {}", self.report.verdict));
         let by = match status.positioning {
             Positioning::File => "file and position",
             Positioning::Gtid | Positioning::CurrentPos => "GTIDs",
@@ -239,29 +252,43 @@ impl Rescue<'_> {
             ));
             let rate =
                 |bytes: Option<u64>| bytes.map_or_else(|| "?".to_owned(), |bytes| format!("{:.2}", bytes as f64 / 1e6));
-            let left = |seconds: Option<u64>| match seconds {
-                Some(seconds) => format!("caught up in about {}", duration(seconds)),
-                None => "does not catch up at this rate".to_owned(),
+            let left = |left: Left| match left {
+                Left::In(seconds) => format!("caught up in about {}", about(seconds)),
+                Left::Never => "does not catch up at this rate".to_owned(),
+                Left::Unknown(why) => format!("when it has caught up is not known: {why}"),
             };
             if status.applier_runs {
                 self.say(&format!(
                     "native    applies {} MB/s, the source writes {} MB/s: {}",
                     rate(backlog.native_bytes_per_second),
                     rate(backlog.source_bytes_per_second),
-                    left(backlog.native_seconds_left())
+                    left(backlog.native_left())
                 ));
             } else {
                 self.say("native    the applier is stopped");
             }
-            if backlog.heddle_bytes_per_second.is_some() {
-                self.say(&format!(
+            match &backlog.heddle_estimate_missing {
+                Some(why) => self.say(&format!("heddle    no estimate: {why}")),
+                None => self.say(&format!(
                     "heddle    would apply roughly {} MB/s (from a sample of the log, and of rows in a temporary table): {}",
                     rate(backlog.heddle_bytes_per_second),
-                    left(backlog.heddle_seconds_left())
-                ));
+                    left(backlog.heddle_left())
+                )),
             }
         }
+        self.tell_reasons();
         self.tell_findings();
+    }
+
+    /// Beside the first, which is in the verdict.
+    fn tell_reasons(&self) {
+        for reason in &self.report.reasons {
+            let change = match reason.change.as_str() {
+                "" => String::new(),
+                change => format!("; on the {}: {change}", reason.server),
+            };
+            self.say(&format!("why       {}{change}", reason.what));
+        }
     }
 
     fn tell_findings(&self) {

@@ -62,6 +62,11 @@ impl Model {
         }
     }
 
+    /// What `heddle replicate` does without options.
+    pub fn is_default(self) -> bool {
+        matches!(self, Self::Heddle { policy, grouping: true, ordered: true } if policy == policy::DEFAULT)
+    }
+
     /// As in `--policy`: stable.
     pub fn name(self) -> String {
         match self {

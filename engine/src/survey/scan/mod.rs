@@ -56,11 +56,11 @@ struct Scan<'a> {
     counts: Counts,
 }
 
-/// What goes into a table, summed up before it goes into the lists: most of it comes in the same minute as what was before.
+/// What goes into a table, summed up before it goes into the lists: most of it comes in the same second as what was before.
 struct Slot {
     seen: TableSeen,
-    minute: u64,
-    in_minute: Traffic,
+    second: u64,
+    in_second: Traffic,
 }
 
 /// Reads a piece.
@@ -129,22 +129,22 @@ impl Scan<'_> {
             }
         }
         for slot in std::mem::take(&mut self.slots) {
-            self.minute(slot.minute, slot.seen.table.id, slot.in_minute);
+            self.second(slot.second, slot.seen.table.id, slot.in_second);
             self.out.tables.insert(slot.seen.table.id, slot.seen);
         }
     }
 
-    fn minute(&mut self, minute: u64, table: TableId, traffic: Traffic) {
-        *self.out.minutes.entry((minute, table)).or_default() += traffic;
+    fn second(&mut self, second: u64, table: TableId, traffic: Traffic) {
+        *self.out.seconds.entry((second, table)).or_default() += traffic;
     }
 
     /// The slot of a table, whatever its maps are.
-    fn slot(&mut self, table: Arc<Table>, minute: u64) -> usize {
+    fn slot(&mut self, table: Arc<Table>, second: u64) -> usize {
         let next = self.slots.len();
         let place = *self.slot_of.entry(table.id).or_insert(next);
         if place == next {
             let seen = TableSeen { table, traffic: Traffic::default(), transactions: 0 };
-            self.slots.push(Slot { seen, minute, in_minute: Traffic::default() });
+            self.slots.push(Slot { seen, second, in_second: Traffic::default() });
         }
         place
     }

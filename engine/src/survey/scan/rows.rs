@@ -38,7 +38,7 @@ impl Scan<'_> {
             RowsItem { map, event: rows, timestamp: event.header().timestamp, session: None, table: None, rows: 0..0 };
         let count = self.key(&mut item)?;
         let Some(current) = &mut self.current else { return Ok(()) };
-        let minute = current.record.commit_time_us.max(self.out.begun_us) / 60_000_000;
+        let second = current.record.commit_time_us.max(self.out.begun_us) / 1_000_000;
         let mut traffic = Traffic { bytes: length, ..Traffic::default() };
         match kind {
             RowsKind::Write => (traffic.inserts, current.record.inserts) = (count, current.record.inserts + count),
@@ -52,14 +52,14 @@ impl Scan<'_> {
                     Some(table) => Arc::clone(table),
                     None => self.catalogue.table(&item.map).map_err(|error| error.to_string())?,
                 };
-                let place = self.slot(table, minute);
+                let place = self.slot(table, second);
                 if let Ok(Lookup::Table(mapped)) = self.tables.of_rows(event, format) {
                     mapped.beside = Some(place);
                 }
                 place
             }
         };
-        self.add(place, minute, traffic);
+        self.add(place, second, traffic);
         Ok(())
     }
 
@@ -107,19 +107,19 @@ impl Scan<'_> {
         }
     }
 
-    /// What goes into a table in a minute.
-    fn add(&mut self, place: usize, minute: u64, traffic: Traffic) {
+    /// What goes into a table in a second.
+    fn add(&mut self, place: usize, second: u64, traffic: Traffic) {
         let (Some(current), Some(slot)) = (&mut self.current, self.slots.get_mut(place)) else { return };
         if !current.tables.contains(&place) {
             current.tables.push(place);
         }
         slot.seen.traffic += traffic;
-        if slot.minute == minute {
-            slot.in_minute += traffic;
+        if slot.second == second {
+            slot.in_second += traffic;
             return;
         }
-        let before = (slot.minute, slot.seen.table.id, std::mem::replace(&mut slot.in_minute, traffic));
-        slot.minute = minute;
-        self.minute(before.0, before.1, before.2);
+        let before = (slot.second, slot.seen.table.id, std::mem::replace(&mut slot.in_second, traffic));
+        slot.second = second;
+        self.second(before.0, before.1, before.2);
     }
 }

@@ -59,7 +59,8 @@ pub struct Blocker {
     pub exec_us: u64,
     /// The one that ran longest; of several the first.
     pub example: Example,
-    longest_us: u64,
+    /// Of the one that ran longest.
+    pub longest_us: u64,
 }
 
 /// Statements whose time is not when they began: how long the log says that they ran is impossible.

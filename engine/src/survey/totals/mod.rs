@@ -130,8 +130,8 @@ impl Totals {
             slowest: None,
             slowest_us: 0,
             durations: Durations::default(),
-            minutes: Series::new(60),
-            table_minutes: Series::with_buckets(60, 2_000),
+            minutes: Series::fitting(),
+            table_minutes: Series::with_buckets(1, 2_000),
             with_session: 0,
             writeset_tracker: tracker(Tracking::Writeset),
             session_tracker: tracker(Tracking::WritesetSession),
@@ -178,8 +178,8 @@ impl Totals {
         for seen in scanned.tables.values() {
             self.table(&seen.table, seen.traffic, seen.transactions);
         }
-        for (&(minute, table), &traffic) in &scanned.minutes {
-            *self.table_minutes.at(minute * 60_000_000) += ByTable(BTreeMap::from([(table, traffic)]));
+        for (&(second, table), &traffic) in &scanned.seconds {
+            *self.table_minutes.at(second * 1_000_000) += ByTable(BTreeMap::from([(table, traffic)]));
         }
         if self.names.len() + scanned.names.len() > NAMES_MAX {
             // Those of hot keys come again, should their window be the one under way.

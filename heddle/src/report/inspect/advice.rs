@@ -1,4 +1,4 @@
-//! What to do about each kind of barrier, and where MySQL's WRITESET does without write sets.
+//! What to do about each kind of finding, and where; about each kind of barrier, and where MySQL's WRITESET does without write sets.
 
 /// By the cause's name in JSON.
 pub fn of(cause: &str) -> &'static str {
@@ -51,6 +51,38 @@ pub fn of(cause: &str) -> &'static str {
     }
 }
 
+/// Of a finding's kind: where to change something, and what, in the words of a sentence.
+pub fn remedy(kind: &str) -> (&'static str, &'static str) {
+    match kind {
+        "hot_key" => ("application", "spread the row over several, or collect its changes before they are written"),
+        "table_without_key" | "writeset_no_key" => ("source", "give the table a primary key"),
+        "non_transactional" => ("source", "convert the table to InnoDB"),
+        "key_of_unknown_collation" | "keys_unknown" | "writeset_keys_unknown" => {
+            ("heddle", "look again with --schema before anything else")
+        }
+        "table_as_a_whole" | "large_transaction" | "writeset_large_write_set" | "writeset_history_full" => {
+            ("application", "write in chunks of a few hundred rows, with a commit after each")
+        }
+        "foreign_key" => ("application", "move what changes often out of the parent's row"),
+        "writeset_foreign_key" => ("source", "drop the foreign keys that the application does not need"),
+        "statement" | "load_data" | "temporary_table" => ("source", "set binlog_format=ROW"),
+        "tags_commit_order" => ("source", "set binlog_transaction_dependency_tracking=WRITESET"),
+        "small_groups" => ("replica", "set slave_parallel_mode=optimistic"),
+        "one_schema" => ("replica", "set the parallel type to LOGICAL_CLOCK"),
+        "rotation" => ("source", "raise max_binlog_size"),
+        "long_transaction" => ("application", "commit earlier"),
+        "xa" => ("application", "use plain transactions where one server takes part"),
+        "account" => ("application", "change accounts and privileges while the load is low"),
+        "compressed_too_large" => ("application", "write in smaller transactions"),
+        "ddl_create_table" | "ddl_drop_table" | "ddl_truncate" => {
+            ("application", "keep tables instead of making, emptying and dropping them all the time")
+        }
+        "ddl_maintenance" => ("source", "run it with NO_WRITE_TO_BINLOG"),
+        "unknown" => ("heddle", "report these statements"),
+        _ => ("source", "use an online schema change (gh-ost, pt-online-schema-change, ALGORITHM=INSTANT)"),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::of;
@@ -61,6 +93,7 @@ mod tests {
         let online = of("ddl_alter_table");
         for cause in Cause::ALL {
             assert!(cause.is_ddl() || of(cause.as_str()) != online, "{cause:?}");
+            assert!(cause.is_ddl() || super::remedy(cause.as_str()) != super::remedy("ddl_alter_table"), "{cause:?}");
         }
     }
 }

@@ -1,6 +1,6 @@
 //! Makes the report of what was found: numbers into fields, nothing is worded here but names that are stable.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 
 use engine::quality::exact::Link;
 use engine::quality::intervals::pseudo_group_size;
@@ -14,7 +14,9 @@ use super::findings;
 use super::model::{
     BarrierReport, BucketReport, ExactReport, ExampleReport, FileReport, HotKeyReport, HotTable, InspectReport,
     MinuteReport, ProblemReport, SeriesReport, TableMinuteReport, TableReport, TableSeriesReport, TransactionReport,
+    Verdict,
 };
+use super::verdict;
 use crate::inspect::Found;
 use crate::report::numbers::{duration, thousands, utc};
 
@@ -66,6 +68,7 @@ impl InspectReport {
         let group = |intervals: &Intervals| intervals.pseudo_group_size().filter(|_| keys);
         let session = Some(totals.session).filter(|_| totals.has_sessions());
         let mut report = InspectReport {
+            verdict: Verdict::default(),
             transactions: totals.transactions,
             rows: totals.traffic.rows(),
             inserts: totals.traffic.inserts,
@@ -107,7 +110,7 @@ impl InspectReport {
             rows_histogram: histogram(&totals.rows_histogram),
             bytes_histogram: histogram(&totals.bytes_histogram),
             series: series(&mut found),
-            table_series: TableSeriesReport { seconds: 60, buckets: Vec::new() },
+            table_series: TableSeriesReport { seconds: 1, buckets: Vec::new() },
             findings: Vec::new(),
             problems: Vec::new(),
             problems_not_listed: found.more_troubles,
@@ -118,6 +121,7 @@ impl InspectReport {
         report.add_hot_keys(&mut found, limits.hot_keys);
         report.add_table_series(&mut found);
         report.findings = findings::find(&report);
+        report.verdict = verdict::verdict(&report);
         report
     }
 
@@ -154,9 +158,8 @@ impl InspectReport {
             self.barriers.insert("rotation", found.totals.rotations);
             let file = found.totals.first_rotation.clone().unwrap_or_default();
             let position = binlog::MAGIC.len() as u64;
-            let mut blocker = Blocker::default();
-            blocker.count = found.totals.rotations;
-            blocker.example = Example { file, position, ..Example::default() };
+            let example = Example { file, position, ..Example::default() };
+            let blocker = Blocker { count: found.totals.rotations, example, ..Blocker::default() };
             self.barrier_details.push(barrier("rotation", "new binary log files".to_owned(), &blocker, None));
         }
         self.barrier_details.sort_by_key(|barrier| std::cmp::Reverse(barrier.count));
@@ -221,10 +224,13 @@ impl InspectReport {
         let sums = totals.exact.totals();
         let whole = sums.critical_us.max(1) as f64;
         let mut all = sums.hot.top(usize::MAX);
+        // Those that many change are told beside those that the critical path waits for.
+        let frequent: HashSet<u64> = all.iter().take(keys_max).map(|(hash, _)| *hash).collect();
         all.sort_by_key(|(hash, counter)| (std::cmp::Reverse((counter.value.critical_us, counter.count)), *hash));
         for (at, (hash, counter)) in all.into_iter().enumerate() {
-            if at >= keys_max && counter.value.critical_us == 0 {
-                break;
+            let is_told = at < keys_max || frequent.contains(&hash);
+            if !is_told && counter.value.critical_us == 0 {
+                continue;
             }
             let name = names.get(&hash);
             let table = name.and_then(|name| tables.get(&name.table));
@@ -242,7 +248,7 @@ impl InspectReport {
             if key.critical_share > 0.0 {
                 note_hot_table(&mut self.hot_tables, &key);
             }
-            if at < keys_max {
+            if is_told {
                 self.hot_keys.push(key);
             }
         }
@@ -373,6 +379,7 @@ fn barrier(cause: &'static str, title: String, blocker: &Blocker, critical_share
         title,
         count: blocker.count,
         seconds: blocker.exec_us / 1_000_000,
+        longest_seconds: blocker.longest_us / 1_000_000,
         critical_share,
         example: example(&blocker.example),
         advice: advice::of(cause),

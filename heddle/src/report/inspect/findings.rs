@@ -1,9 +1,14 @@
-//! From measures to advice: what holds a replica back, the worst first, and what to do about it.
+//! From measures to advice: what holds a replica back, the worst first, and what to do about it. What a replica would gain less than
+//! [`WEIGHT_MIN`] without is not told.
 
+use super::advice;
 use super::model::{BarrierReport, Finding, HotTable, InspectReport};
+use crate::report::native::WORKERS;
 use crate::report::numbers::{bytes, counted, duration, percent, thousands};
 
-/// Shares of the critical path below this are not told.
+/// What a finding has to weigh.
+const WEIGHT_MIN: f64 = 0.05;
+/// Of all transactions, where nothing else is measured.
 const SHARE_MIN: f64 = 0.05;
 /// Tables that are named in one line.
 const TABLES_TOLD: usize = 3;
@@ -19,6 +24,9 @@ pub fn find(report: &InspectReport) -> Vec<Finding> {
         barriers(report, barrier, &mut findings);
     }
     unknown_keys(report, &mut findings);
+    for finding in &mut findings {
+        finding.weight = finding.critical_share.map(|share| weight(report, share));
+    }
     findings.sort_by(|a, b| b.critical_share.unwrap_or(0.0).total_cmp(&a.critical_share.unwrap_or(0.0)));
     // What happened goes before what is so all the time.
     long(report, &mut findings);
@@ -28,6 +36,15 @@ pub fn find(report: &InspectReport) -> Vec<Finding> {
         fallbacks(report, &mut findings);
         rotations(report, &mut findings);
     }
+    for finding in &mut findings {
+        let (server, change) = advice::remedy(&finding.kind);
+        if finding.change.is_empty() {
+            (finding.server, finding.change) = (server, change);
+        }
+        if finding.subject.is_empty() {
+            finding.subject.clone_from(&finding.title);
+        }
+    }
     findings
 }
 
@@ -35,23 +52,32 @@ fn share_of(report: &InspectReport, name: &str) -> f64 {
     report.exact.as_ref().and_then(|exact| exact.critical_path_by.get(name)).copied().unwrap_or(0.0)
 }
 
-/// With a critical path as short as this there is nothing to gain, whatever its shares.
-fn is_wide(report: &InspectReport) -> bool {
-    report.exact.as_ref().and_then(|exact| exact.speedup_max).is_some_and(|speedup| speedup >= 100.0)
+/// Which share of its time a replica with [`WORKERS`] would gain, were this share of the critical path gone. Its time is the critical
+/// path's, or that of the work among its workers, whichever is longer.
+fn weight(report: &InspectReport, critical_share: f64) -> f64 {
+    let Some(speedup) = report.exact.as_ref().and_then(|exact| exact.speedup_max) else { return 0.0 };
+    let (path, shared) = (1.0 / speedup.max(1.0), 1.0 / WORKERS as f64);
+    1.0 - (path * (1.0 - critical_share)).max(shared) / path.max(shared)
+}
+
+fn matters(report: &InspectReport, critical_share: f64) -> bool {
+    weight(report, critical_share) >= WEIGHT_MIN
+}
+
+/// As far as [`WORKERS`] can use it.
+fn usable(parallel: f64) -> f64 {
+    parallel.clamp(1.0, WORKERS as f64)
 }
 
 /// Rows of one table have one cause: they are told together.
 fn hot_keys(report: &InspectReport, findings: &mut Vec<Finding>) {
-    if is_wide(report) {
-        return;
-    }
     let told = findings.len();
-    for table in report.hot_tables.iter().filter(|table| table.critical_share >= SHARE_MIN) {
+    for table in report.hot_tables.iter().filter(|table| matters(report, table.critical_share)) {
         findings.push(hot_rows(table, report.transactions));
     }
     // Many tables, none of which stands out.
     let share = share_of(report, "key");
-    if findings.len() == told && share >= SPREAD_SHARE_MIN {
+    if findings.len() == told && share >= SPREAD_SHARE_MIN && matters(report, share) {
         let names: Vec<&str> =
             report.hot_tables.iter().filter_map(|table| table.name.as_deref()).take(TABLES_TOLD).collect();
         let most = if names.is_empty() { String::new() } else { format!(", most of them in {}", names.join(", ")) };
@@ -64,6 +90,9 @@ fn hot_keys(report: &InspectReport, findings: &mut Vec<Finding>) {
                 .to_owned(),
             critical_share: Some(share),
             example: report.hot_tables.first().and_then(|table| table.example.clone()),
+            server: "application",
+            change: "write fewer rows in each transaction",
+            ..Finding::default()
         });
     }
 }
@@ -86,6 +115,7 @@ fn hot_rows(table: &HotTable, transactions: u64) -> Finding {
     let values = if values.is_empty() { String::new() } else { format!(", {}", values.join(" · ")) };
     Finding {
         kind: "hot_key".to_owned(),
+        subject: format!("the {rows} {name}{values}"),
         title: format!("{rows}: {name}{values}"),
         // One transaction may change several of the rows.
         evidence: format!(
@@ -98,35 +128,42 @@ fn hot_rows(table: &HotTable, transactions: u64) -> Finding {
         advice: HOT_ROWS.to_owned(),
         critical_share: Some(table.critical_share),
         example: table.example.clone(),
+        ..Finding::default()
     }
 }
 
 fn tables(report: &InspectReport, findings: &mut Vec<Finding>) {
     for table in &report.tables {
-        let Some(share) = table.critical_share.filter(|&share| share >= SHARE_MIN) else { continue };
+        let Some(share) = table.critical_share.filter(|&share| matters(report, share)) else { continue };
         let name = format!("{}.{}", table.schema, table.table);
-        let (kind, title, advice) = match table.ordered_as_a_whole {
+        let (kind, title, subject, advice) = match table.ordered_as_a_whole {
             Some("no_key") => (
                 "table_without_key",
                 format!("{name} has no primary key"),
+                format!("the table {name}, which has no primary key"),
                 "Give it a primary key (an invisible AUTO_INCREMENT column will do). Without one its changes run one after \
                  the other, MySQL's WRITESET falls back to the commit order, and a replica has to look for each row in the \
                  whole table.",
             ),
             // All of them together: `unknown_keys`.
             Some("keys_unknown" | "definition_differs") => continue,
-            Some("non_transactional") => {
-                ("non_transactional", format!("{name} has an engine without transactions"), "Convert it to InnoDB.")
-            }
+            Some("non_transactional") => (
+                "non_transactional",
+                format!("{name} has an engine without transactions"),
+                format!("the table {name}, whose engine has no transactions"),
+                "Convert it to InnoDB.",
+            ),
             Some("key_of_unknown_collation") => (
                 "key_of_unknown_collation",
                 format!("{name} has a key whose collation is not known here"),
+                format!("the table {name}, which has a key of an unknown collation"),
                 "What the log says about its text columns is not enough to tell which values are equal; --schema DUMP.sql \
                  may say it. The servers themselves can.",
             ),
             _ => (
                 "table_as_a_whole",
                 format!("{name} is ordered as a whole"),
+                format!("the table {name}, which is ordered as a whole"),
                 "Changes of it that its keys do not describe (cascading foreign keys, minimal row images, very large \
                  transactions) hold back all others of the table.",
             ),
@@ -134,6 +171,7 @@ fn tables(report: &InspectReport, findings: &mut Vec<Finding>) {
         findings.push(Finding {
             kind: kind.to_owned(),
             title,
+            subject,
             evidence: format!(
                 "{} transactions with {} rows; {} of the critical path waits for it",
                 thousands(table.transactions),
@@ -143,13 +181,14 @@ fn tables(report: &InspectReport, findings: &mut Vec<Finding>) {
             advice: advice.to_owned(),
             critical_share: Some(share),
             example: table.example.clone(),
+            ..Finding::default()
         });
     }
 }
 
 fn foreign_keys(report: &InspectReport, findings: &mut Vec<Finding>) {
     let share = share_of(report, "foreign_key");
-    if share < SHARE_MIN || is_wide(report) {
+    if !matters(report, share) {
         return;
     }
     // Parents that change only once in a while are not among those that are counted.
@@ -160,6 +199,7 @@ fn foreign_keys(report: &InspectReport, findings: &mut Vec<Finding>) {
     findings.push(Finding {
         kind: "foreign_key".to_owned(),
         title: format!("rows wait for the parents that they refer to{of}"),
+        subject: format!("rows that wait for the parents that they refer to{of}"),
         evidence: format!("{} of the critical path follows a change of a parent row", percent(share)),
         advice:
             "Parents that change as often as their children are written (a counter in the parent row) are the usual \
@@ -167,12 +207,13 @@ fn foreign_keys(report: &InspectReport, findings: &mut Vec<Finding>) {
                 .to_owned(),
         critical_share: Some(share),
         example: worst.and_then(|table| table.example.clone()),
+        ..Finding::default()
     });
 }
 
 fn large(report: &InspectReport, findings: &mut Vec<Finding>) {
     let share = share_of(report, "large_transaction");
-    let Some(largest) = report.slowest_transaction.as_ref().filter(|_| share >= SHARE_MIN) else { return };
+    let Some(largest) = report.slowest_transaction.as_ref().filter(|_| matters(report, share)) else { return };
     findings.push(Finding {
         kind: "large_transaction".to_owned(),
         title: "large transactions".to_owned(),
@@ -187,13 +228,15 @@ fn large(report: &InspectReport, findings: &mut Vec<Finding>) {
             .to_owned(),
         critical_share: Some(share),
         example: Some(largest.example.clone()),
+        ..Finding::default()
     });
 }
 
 fn barriers(report: &InspectReport, barrier: &BarrierReport, findings: &mut Vec<Finding>) {
     let share = barrier.critical_share.unwrap_or(0.0);
+    let stalls = barrier.longest_seconds >= STALL_SECONDS;
     // New files are told by their size: `rotations`.
-    if (share < SHARE_MIN && barrier.seconds == 0) || barrier.cause == "rotation" {
+    if (!matters(report, share) && !stalls) || barrier.cause == "rotation" {
         return;
     }
     let tables = match barrier.cause {
@@ -204,11 +247,17 @@ fn barriers(report: &InspectReport, barrier: &BarrierReport, findings: &mut Vec<
     let of = percent(barrier.count as f64 / report.transactions.max(1) as f64);
     let ran = match barrier.seconds {
         0 => String::new(),
+        seconds if stalls => format!(
+            ", ran {} on the source, the longest {}: a replica falls behind by as much",
+            duration(seconds as f64),
+            duration(barrier.longest_seconds as f64)
+        ),
         seconds => format!(", ran {} on the source", duration(seconds as f64)),
     };
     findings.push(Finding {
         kind: barrier.cause.to_owned(),
         title: format!("barriers: {}{tables}", barrier.title),
+        subject: format!("{}{tables}", barrier.title),
         evidence: format!(
             "{}, {of} of all{ran}; {} of the critical path",
             counted(barrier.count, "transaction"),
@@ -217,8 +266,12 @@ fn barriers(report: &InspectReport, barrier: &BarrierReport, findings: &mut Vec<
         advice: barrier.advice.to_owned(),
         critical_share: Some(share),
         example: Some(barrier.example.clone()),
+        ..Finding::default()
     });
 }
+
+/// A statement that runs so long by itself holds a replica up, however little of the log it is.
+const STALL_SECONDS: u64 = 30;
 
 /// The tables that are ordered as a whole for one of these reasons, the busiest first.
 fn named(report: &InspectReport, reasons: &[&str]) -> String {
@@ -236,7 +289,7 @@ fn named(report: &InspectReport, reasons: &[&str]) -> String {
     names.join(", ")
 }
 
-/// What is not known may hide more than it shows. Ordered as whole tables they count with the critical path; else they come behind.
+/// They are ordered as whole tables: where that holds nobody up, knowing more would change nothing.
 fn unknown_keys(report: &InspectReport, findings: &mut Vec<Finding>) {
     let unknown: Vec<_> = report
         .tables
@@ -247,22 +300,26 @@ fn unknown_keys(report: &InspectReport, findings: &mut Vec<Finding>) {
         return;
     }
     let share: f64 = unknown.iter().filter_map(|table| table.critical_share).sum();
+    if !matters(report, share) {
+        return;
+    }
     let rows: u64 = unknown.iter().map(|table| table.rows).sum();
-    let waits = if share >= SHARE_MIN {
-        format!("; {} of the critical path waits for these tables", percent(share))
-    } else {
-        String::new()
-    };
     findings.push(Finding {
         kind: "keys_unknown".to_owned(),
         title: format!("key columns are not known here: {}", named(report, &["keys_unknown", "definition_differs"])),
-        evidence: format!("{} of {} rows{waits}", thousands(rows), thousands(report.rows)),
+        subject: format!("tables whose keys are not known here: {}", named(report, &["keys_unknown", "definition_differs"])),
+        evidence: format!(
+            "{} of {} rows; {} of the critical path waits for these tables",
+            thousands(rows),
+            thousands(report.rows),
+            percent(share)
+        ),
         advice: "Look again with --schema DUMP.sql (mysqldump --no-data --databases …) or --schema mysql://… before anything else: until \
                  then changes of these tables count as one after the other, and hot rows are not seen. The log does not \
                  have the keys (binlog_row_metadata=MINIMAL, no CREATE TABLE in it)."
             .to_owned(),
-        critical_share: (share >= SHARE_MIN).then_some(share),
-        example: None,
+        critical_share: Some(share),
+        ..Finding::default()
     });
 }
 
@@ -270,7 +327,7 @@ fn unknown_keys(report: &InspectReport, findings: &mut Vec<Finding>) {
 fn tags(report: &InspectReport, findings: &mut Vec<Finding>) {
     let width = report.exact.as_ref().and_then(|exact| exact.width_average);
     if let (Some(source), Some(writeset)) = (report.pseudo_group_size, report.pseudo_group_size_writeset)
-        && writeset > 1.5 * source
+        && usable(writeset) > 1.5 * usable(source)
     {
         findings.push(Finding {
             kind: "tags_commit_order".to_owned(),
@@ -279,13 +336,12 @@ fn tags(report: &InspectReport, findings: &mut Vec<Finding>) {
             advice: "MySQL 5.7.22 to 8.3: binlog_transaction_dependency_tracking=WRITESET (8.4 has nothing else). Without a change \
                      of the source: an intermediate server of 8.0 or later, even single-threaded, tags anew."
                 .to_owned(),
-            critical_share: None,
-            example: None,
+            ..Finding::default()
         });
     }
     if let (Some(group), Some(width)) = (report.mariadb_group_size, width)
         && report.flavour == "mariadb"
-        && width > 2.0 * group
+        && usable(width) > 2.0 * usable(group)
     {
         findings.push(Finding {
             kind: "small_groups".to_owned(),
@@ -295,8 +351,7 @@ fn tags(report: &InspectReport, findings: &mut Vec<Finding>) {
                      binlog_commit_wait_count and binlog_commit_wait_usec on the source make groups larger, at the price of its \
                      commits' latency."
                 .to_owned(),
-            critical_share: None,
-            example: None,
+            ..Finding::default()
         });
     }
 }
@@ -311,8 +366,9 @@ fn one_schema(report: &InspectReport, findings: &mut Vec<Finding>) {
     let Some((schema, share)) = report.busiest_schema.as_ref().filter(|(_, share)| *share >= BUSY_SHARE_MIN) else {
         return;
     };
-    // Who has but one, and tags, does without workers by schema.
-    if *share >= 1.0 && report.amil.is_some() {
+    // Who has but one, and tags, does without workers by schema; and where nothing could run in parallel they change nothing.
+    let speedup = report.exact.as_ref().and_then(|exact| exact.speedup_max);
+    if (*share >= 1.0 && report.amil.is_some()) || speedup.is_some_and(|speedup| speedup < 1.5) {
         return;
     }
     findings.push(Finding {
@@ -324,12 +380,17 @@ fn one_schema(report: &InspectReport, findings: &mut Vec<Finding>) {
             1.0 / share
         ),
         advice: "replica_parallel_type=LOGICAL_CLOCK (MySQL 5.7 and later) does not go by schemas.".to_owned(),
-        critical_share: None,
-        example: None,
+        ..Finding::default()
     });
 }
 
+/// Only where they cost parallelism that is there.
 fn fallbacks(report: &InspectReport, findings: &mut Vec<Finding>) {
+    if let (Some(writeset), Some(exact)) = (report.pseudo_group_size_writeset, report.pseudo_group_size_exact)
+        && usable(exact) <= 1.25 * usable(writeset)
+    {
+        return;
+    }
     for fallback in &report.writeset_fallbacks {
         let of = fallback.count as f64 / report.transactions.max(1) as f64;
         let told = match fallback.cause {
@@ -346,8 +407,8 @@ fn fallbacks(report: &InspectReport, findings: &mut Vec<Finding>) {
             title: format!("MySQL's WRITESET falls back: {}", fallback.title),
             evidence: format!("{}, {} of all", counted(fallback.count, "transaction"), percent(of)),
             advice: fallback.advice.to_owned(),
-            critical_share: None,
             example: Some(fallback.example.clone()),
+            ..Finding::default()
         });
     }
 }
@@ -355,7 +416,8 @@ fn fallbacks(report: &InspectReport, findings: &mut Vec<Finding>) {
 fn rotations(report: &InspectReport, findings: &mut Vec<Finding>) {
     let rotations = report.barriers.get("rotation").copied().unwrap_or(0);
     let each = report.transactions / (rotations + 1);
-    if rotations < 3 || each >= 10_000 {
+    // At each of them all workers wait until the last is done: about one round of theirs is lost.
+    if rotations < 3 || WORKERS as f64 / each.max(1) as f64 <= WEIGHT_MIN {
         return;
     }
     let details = report.barrier_details.iter().find(|barrier| barrier.cause == "rotation");
@@ -367,8 +429,8 @@ fn rotations(report: &InspectReport, findings: &mut Vec<Finding>) {
             counted(each, "transaction")
         ),
         advice: "Raise max_binlog_size, and do not FLUSH LOGS often.".to_owned(),
-        critical_share: None,
         example: details.map(|barrier| barrier.example.clone()),
+        ..Finding::default()
     });
 }
 
@@ -387,7 +449,7 @@ fn long(report: &InspectReport, findings: &mut Vec<Finding>) {
         advice: "Its statements are that old when they come, so a replica's lag by timestamps jumps by as much, however few rows it has, \
                  and its locks were held for so long. Commit earlier; wait for people and other services outside of transactions."
             .to_owned(),
-        critical_share: None,
         example: Some(longest.example.clone()),
+        ..Finding::default()
     });
 }

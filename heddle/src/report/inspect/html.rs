@@ -7,7 +7,7 @@ use pages::{Axis, Line, escape, lines};
 
 use super::model::{InspectReport, MinuteReport};
 use super::text::place;
-use crate::report::numbers::{bytes, duration, per_second, percent, thousands};
+use crate::report::numbers::{bytes, counted, duration, per_second, percent, thousands};
 
 /// Tables whose traffic is drawn.
 const TABLES_DRAWN: usize = 8;
@@ -51,6 +51,7 @@ fn heading(out: &mut String, report: &InspectReport) {
         escape(version),
         escape(&span)
     );
+    verdict(out, report);
     for note in &report.notes {
         let _ = write!(out, "<p>Note: {}</p>", escape(note));
     }
@@ -72,6 +73,18 @@ fn heading(out: &mut String, report: &InspectReport) {
             ),
         ],
     );
+}
+
+fn verdict(out: &mut String, report: &InspectReport) {
+    let _ = write!(out, "<article class=\"verdict\"><p>{}</p>", escape(&report.verdict.sentence));
+    if !report.verdict.settings.is_empty() {
+        out.push_str("<p class=\"advice\">Settings for a native replica, the first one first:");
+        for setting in &report.verdict.settings {
+            let _ = write!(out, " <code>{}</code> on the {}.", escape(&setting.setting), escape(setting.server));
+        }
+        out.push_str("</p>");
+    }
+    out.push_str("</article>");
 }
 
 fn findings(out: &mut String, report: &InspectReport) {
@@ -149,8 +162,9 @@ fn over_time(out: &mut String, report: &InspectReport) {
     };
     let _ = write!(
         out,
-        "<section><h2>Over time</h2><p>By {width} seconds. Of the first and the last the log has a part: rates are over that part, and one of \
-         less than a tenth is not drawn.</p><h3>Transactions a second</h3>"
+        "<section><h2>Over time</h2><p>By {}. Of the first and the last the log has a part: rates are over that part, and one of \
+         less than a tenth is not drawn.</p><h3>Transactions a second</h3>",
+        counted(width, "second")
     );
     out.push_str(&lines(&[rate("transactions/s", &|minute| minute.transactions)], &Axis::Time, ""));
     out.push_str("<h3>Rows a second</h3>");

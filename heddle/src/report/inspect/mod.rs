@@ -6,5 +6,6 @@ pub mod findings;
 pub mod html;
 pub mod model;
 pub mod text;
+pub mod verdict;
 
 pub use model::InspectReport;

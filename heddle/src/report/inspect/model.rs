@@ -4,9 +4,12 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
+use crate::report::native::Setting;
+
 /// All that was found out about a log.
 #[derive(Debug, Serialize)]
 pub struct InspectReport {
+    pub verdict: Verdict,
     pub transactions: u64,
     pub rows: u64,
     pub inserts: u64,
@@ -107,6 +110,8 @@ pub struct BarrierReport {
     pub count: u64,
     /// That the statements ran on the source, all together.
     pub seconds: u64,
+    /// That the longest one ran.
+    pub longest_seconds: u64,
     pub critical_share: Option<f64>,
     pub example: ExampleReport,
     pub advice: &'static str,
@@ -248,8 +253,26 @@ pub struct ProblemReport {
     pub problem: String,
 }
 
+/// The report in one sentence, and what that sentence is made of.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct Verdict {
+    pub sentence: String,
+    /// A finding's kind, or `nothing`, `too_short`, `keys_not_read`.
+    pub limit: String,
+    /// Of the critical path.
+    pub critical_share: Option<f64>,
+    /// How many times as fast as with one worker a replica can be.
+    pub speedup_max: Option<f64>,
+    /// What to change first; empty: nothing.
+    pub change: String,
+    /// Where: `source`, `replica`, `application`, `heddle`; empty: nowhere.
+    pub server: &'static str,
+    /// What to set so that a replica uses the parallelism that is there, the first one first.
+    pub settings: Vec<Setting>,
+}
+
 /// One thing that holds a replica back.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Default, Serialize)]
 pub struct Finding {
     /// Stable: `hot_key`, `table_without_key`, `keys_unknown`, a barrier's cause, and so on.
     pub kind: String,
@@ -259,4 +282,13 @@ pub struct Finding {
     /// Of the critical path; null where it is not measured by that.
     pub critical_share: Option<f64>,
     pub example: Option<ExampleReport>,
+    /// The share of its time that a replica with 16 workers would gain without this; null where it is not measured by that.
+    pub weight: Option<f64>,
+    /// Where to change something: `source`, `replica`, `application`, `heddle`.
+    pub server: &'static str,
+    /// What to change, in a few words.
+    pub change: &'static str,
+    /// The title in the words of a sentence: "due to …".
+    #[serde(skip)]
+    pub subject: String,
 }

@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 use binlog::text::escape;
 
 use super::model::{ExampleReport, Finding, HotKeyReport, InspectReport};
+use crate::report::native::Setting;
 use crate::report::numbers::{bytes, duration, per_second, percent, thousands};
 
 /// Problems that are told one by one.
@@ -16,9 +17,14 @@ const LINES: usize = 8;
 pub fn summary(report: &InspectReport, colour: bool) -> String {
     let mut out = String::new();
     let head = |text: &str| if colour { format!("\x1b[1m{text}\x1b[0m") } else { text.to_owned() };
+    let _ = writeln!(out, "{}", head("Verdict"));
+    verdict(&mut out, report);
+    out.push('\n');
     traffic(&mut out, report);
     let _ = writeln!(out, "\n{}", head("What holds a replica back"));
-    verdict(&mut out, report);
+    if report.findings.is_empty() {
+        let _ = writeln!(out, "  Nothing in the log stands out.");
+    }
     for (number, finding) in report.findings.iter().enumerate() {
         one(&mut out, number + 1, finding, colour);
     }
@@ -33,6 +39,7 @@ pub fn summary(report: &InspectReport, colour: bool) -> String {
     tables(&mut out, report, &head("Tables"));
     hot_keys(&mut out, report, &head("Hot rows"));
     transactions(&mut out, report, &head("Largest transactions"));
+    open(&mut out, report, &head("Transactions that were open for longest"));
     problems(&mut out, report, &head("Not read"));
     out
 }
@@ -61,24 +68,12 @@ fn traffic(out: &mut String, report: &InspectReport) {
     report.notes.iter().for_each(|note| wrapped(out, note, "Note: "));
 }
 
-/// In one or two sentences.
 fn verdict(out: &mut String, report: &InspectReport) {
-    let Some(exact) = &report.exact else {
-        let _ = writeln!(out, "  Keys were not looked at (--quick).");
-        return;
-    };
-    let Some(speedup) = exact.speedup_max else {
-        let _ = writeln!(out, "  Nothing: there are no transactions.");
-        return;
-    };
-    let _ = writeln!(
-        out,
-        "  With exact dependencies {:.1} transactions can run beside each other on average; with any number of workers a\n  \
-         replica would be at most {speedup:.1} times as fast as one after the other.",
-        exact.width_average.unwrap_or(1.0)
-    );
-    if report.findings.is_empty() {
-        let _ = writeln!(out, "  Nothing in the log stands out.");
+    wrapped(out, &escape(&report.verdict.sentence), "  ");
+    if !report.verdict.settings.is_empty() {
+        let set = |setting: &Setting| format!("{} (on the {})", setting.setting, setting.server);
+        let settings: Vec<String> = report.verdict.settings.iter().map(set).collect();
+        wrapped(out, &settings.join(", then "), "  Settings for a native replica, the first one first: ");
     }
 }
 
@@ -197,9 +192,24 @@ fn tables(out: &mut String, report: &InspectReport, head: &str) {
     }
 }
 
+/// Those that the critical path waits for, and those that most transactions change; by the number of changes.
+fn hot_keys_shown(report: &InspectReport) -> Vec<&HotKeyReport> {
+    const SHARE_MIN: f64 = 0.01;
+    const TRANSACTIONS_MIN: u64 = 10;
+    let mut keys: Vec<&HotKeyReport> =
+        report.hot_keys.iter().filter(|key| key.transactions >= TRANSACTIONS_MIN).collect();
+    keys.sort_by(|a, b| b.critical_share.total_cmp(&a.critical_share));
+    let (waited, others) =
+        keys.split_at(keys.iter().take(LINES / 2).filter(|key| key.critical_share >= SHARE_MIN).count());
+    let (mut waited, mut others) = (waited.to_vec(), others.to_vec());
+    others.sort_by_key(|key| std::cmp::Reverse(key.transactions));
+    waited.extend(others.into_iter().take(LINES - waited.len()));
+    waited.sort_by_key(|key| std::cmp::Reverse(key.transactions));
+    waited
+}
+
 fn hot_keys(out: &mut String, report: &InspectReport, head: &str) {
-    let worth = report.hot_keys.iter().filter(|key| key.transactions >= 10);
-    let keys: Vec<_> = worth.take(LINES).collect();
+    let keys = hot_keys_shown(report);
     if keys.is_empty() {
         return;
     }
@@ -237,6 +247,27 @@ fn transactions(out: &mut String, report: &InspectReport, head: &str) {
             "  {:>12} rows {:>10}  {}  {}",
             thousands(transaction.rows),
             bytes(transaction.bytes),
+            transaction.time,
+            place(&transaction.example)
+        );
+    }
+}
+
+/// A replica sees them only at their end.
+fn open(out: &mut String, report: &InspectReport, head: &str) {
+    const SECONDS_MIN: u32 = 5;
+    let worth = report.longest_transactions.iter().filter(|transaction| transaction.seconds >= SECONDS_MIN);
+    let list: Vec<_> = worth.take(3).collect();
+    if list.is_empty() {
+        return;
+    }
+    let _ = writeln!(out, "\n{head}");
+    for transaction in list {
+        let _ = writeln!(
+            out,
+            "  {:>12} {:>12} rows  {}  {}",
+            duration(transaction.seconds.into()),
+            thousands(transaction.rows),
             transaction.time,
             place(&transaction.example)
         );

@@ -1,103 +1,17 @@
 //! What `heddle simulate` predicts: as data, for people, as a page.
 
+mod model;
+mod verdict;
+
 use std::fmt::Write as _;
 
-use engine::quality::jain_index;
+pub use model::{PolicyReport, SimulateReport, SourceRate, Verdict};
+pub use verdict::verdict;
+
 use pages::html::{document, grid, tiles};
 use pages::{Axis, Line, escape, lines};
-use serde::Serialize;
-use sim::replica::{Costs, Knee, Model, Outcome, knee};
 
-use crate::report::numbers::{percent, thousands};
-use crate::simulate::calibrate::Measured;
-
-/// `--json`: names and units are stable; fields may be added.
-#[derive(Debug, Serialize)]
-pub struct SimulateReport {
-    pub transactions: u64,
-    pub rows: u64,
-    /// One after the other.
-    pub serial_transactions_per_second: f64,
-    pub workers: Vec<usize>,
-    /// The log has more than were simulated.
-    pub truncated: bool,
-    /// `--costs` reads them.
-    pub costs: Costs,
-    /// `defaults`, `calibration` or `file`; single ones may have been set beside.
-    pub costs_from: &'static str,
-    pub calibration: Option<Measured>,
-    pub assumptions: Vec<&'static str>,
-    /// What makes the predictions worse than they need be.
-    pub notes: Vec<String>,
-    pub policies: Vec<PolicyReport>,
-    /// Files or parts of them that could not be read.
-    pub problems: Vec<String>,
-}
-
-#[derive(Debug, Serialize)]
-pub struct PolicyReport {
-    pub policy: String,
-    pub runs: Vec<RunReport>,
-    pub recommended_workers: Option<usize>,
-    /// What further workers would mostly wait for.
-    pub limited_by: Option<&'static str>,
-}
-
-#[derive(Debug, Serialize)]
-pub struct RunReport {
-    pub workers: usize,
-    pub seconds: f64,
-    pub transactions_per_second: f64,
-    /// Against one after the other.
-    pub speedup: f64,
-    /// Of the workers' time, with a transaction.
-    pub utilisation: f64,
-    /// Of the processors' time.
-    pub processors: f64,
-    /// Of transactions among workers: 1 is even.
-    pub jain: Option<f64>,
-    /// Shares of the workers' time.
-    pub idle: f64,
-    pub commit_order: f64,
-    pub commits: f64,
-    pub machine: f64,
-    pub work: f64,
-    /// MariaDB: transactions that met an earlier one's row.
-    pub conflicts: u64,
-}
-
-impl PolicyReport {
-    /// `serial_seconds`: what one after the other takes.
-    pub fn new(model: Model, outcomes: &[Outcome], serial_seconds: f64) -> Self {
-        let knee: Option<Knee> = knee(outcomes);
-        Self {
-            policy: model.name(),
-            runs: outcomes.iter().map(|outcome| run(outcome, serial_seconds)).collect(),
-            recommended_workers: knee.as_ref().map(|knee| knee.workers),
-            limited_by: knee.map(|knee| knee.limited_by),
-        }
-    }
-}
-
-fn run(outcome: &Outcome, serial_seconds: f64) -> RunReport {
-    let whole = (outcome.seconds * 1e6 * outcome.shares.len() as f64).max(1e-9);
-    let share = |us: f64| us / whole;
-    RunReport {
-        workers: outcome.workers,
-        seconds: outcome.seconds,
-        transactions_per_second: outcome.transactions_per_second(),
-        speedup: if outcome.seconds > 0.0 { serial_seconds / outcome.seconds } else { 0.0 },
-        utilisation: outcome.utilisation,
-        processors: outcome.processors,
-        jain: jain_index(outcome.shares.iter().map(|&share| share as f64)),
-        idle: share(outcome.waits.dependency_us),
-        commit_order: share(outcome.waits.order_us),
-        commits: share(outcome.waits.commit_us),
-        machine: share(outcome.waits.machine_us),
-        work: share(outcome.waits.work_us),
-        conflicts: outcome.conflicts,
-    }
-}
+use crate::report::numbers::{duration, per_second, percent, thousands};
 
 /// Why more workers do not help, in words.
 fn because(limited_by: &str) -> &'static str {
@@ -112,27 +26,28 @@ fn because(limited_by: &str) -> &'static str {
 
 /// For people.
 pub fn text(report: &SimulateReport) -> String {
-    let mut out = String::new();
+    let mut out = format!("Verdict: {}\n\n", report.verdict.sentence);
     let _ = writeln!(
         out,
-        "{} transactions with {} rows{}; transactions/s and, in brackets, speedup over one after the other:\n",
+        "{} transactions with {} rows{}{}; transactions/s and, in brackets, speedup over one after the other:\n",
         thousands(report.transactions),
         thousands(report.rows),
-        if report.truncated { " (the log has more: --transactions)" } else { "" }
+        if report.truncated { " (the log has more: --transactions)" } else { "" },
+        of_source(&report.source)
     );
-    let width = report.policies.iter().map(|policy| policy.policy.len() + 2).max().unwrap_or(0).max(30);
+    let width = report.policies.iter().map(|policy| policy.label().chars().count() + 2).max().unwrap_or(0).max(30);
     let _ = write!(out, "{:<width$}", "workers");
     report.workers.iter().for_each(|number| {
         let _ = write!(out, "{number:>16}");
     });
-    out.push('\n');
+    out.push_str("  beside the source\n");
     for policy in &report.policies {
-        let _ = write!(out, "{:<width$}", policy.policy);
+        let _ = write!(out, "{:<width$}", policy.label());
         for run in &policy.runs {
             let cell = format!("{} ({:.1}x)", thousands(run.transactions_per_second.round() as u64), run.speedup);
             let _ = write!(out, "{cell:>16}");
         }
-        out.push('\n');
+        let _ = writeln!(out, "  {}", policy.beside_source());
     }
     for note in &report.notes {
         let _ = writeln!(out, "\nNote: {note}");
@@ -140,11 +55,11 @@ pub fn text(report: &SimulateReport) -> String {
     let _ = writeln!(out, "\nWorkers that are worth it (95 % of the best), and what limits there:");
     for policy in report.policies.iter().filter(|policy| policy.policy != "serial") {
         let (Some(workers), Some(limit)) = (policy.recommended_workers, policy.limited_by) else { continue };
-        let run = policy.runs.iter().find(|run| run.workers == workers);
+        let run = policy.recommended();
         let _ = writeln!(
             out,
             "{:<width$}{workers:>5}  {}; utilisation {}, Jain's index {}",
-            policy.policy,
+            policy.label(),
             because(limit),
             run.map_or_else(String::new, |run| percent(run.utilisation)),
             run.and_then(|run| run.jain).map_or_else(|| "–".to_owned(), |jain| format!("{jain:.2}"))
@@ -189,6 +104,19 @@ pub fn text(report: &SimulateReport) -> String {
     out
 }
 
+/// The source's own rate, in brackets.
+fn of_source(source: &SourceRate) -> String {
+    match (source.transactions_per_second, source.busiest_transactions_per_second) {
+        (Some(mean), Some(most)) => format!(
+            " (the source wrote {} transactions/s on average, {} in its busiest {})",
+            per_second(mean),
+            per_second(most),
+            duration(source.busiest_seconds as f64)
+        ),
+        _ => String::new(),
+    }
+}
+
 /// Problems that are told one by one.
 const PROBLEMS_TOLD: usize = 20;
 
@@ -211,10 +139,9 @@ pub fn page(report: &SimulateReport) -> String {
 
 /// The best of all, in large; what to know before the figures.
 fn heading(body: &mut String, report: &SimulateReport) {
-    let recommended = |policy: &PolicyReport| {
-        let run = policy.runs.iter().find(|run| Some(run.workers) == policy.recommended_workers);
-        run.map(|run| (policy.policy.clone(), run.workers, run.speedup))
-    };
+    let _ = write!(body, "<article class=\"verdict\"><p>{}</p></article>", escape(&report.verdict.sentence));
+    let recommended =
+        |policy: &PolicyReport| policy.recommended().map(|run| (policy.policy.clone(), run.workers, run.speedup));
     // Of equals the first: policies come in the order in which people choose.
     let best = report.policies.iter().filter_map(recommended).rev().max_by(|a, b| a.2.total_cmp(&b.2));
     tiles(
@@ -237,15 +164,16 @@ fn heading(body: &mut String, report: &SimulateReport) {
 fn rates(body: &mut String, report: &SimulateReport) {
     let mut heads = vec![String::new()];
     heads.extend(report.workers.iter().map(ToString::to_string));
-    heads.push("worth it".to_owned());
+    heads.extend(["worth it".to_owned(), "beside the source".to_owned()]);
     let heads: Vec<&str> = heads.iter().map(String::as_str).collect();
     let rows: Vec<Vec<String>> = report
         .policies
         .iter()
         .map(|policy| {
-            let mut row = vec![policy.policy.clone()];
+            let mut row = vec![policy.label()];
             row.extend(policy.runs.iter().map(|run| thousands(run.transactions_per_second.round() as u64)));
             row.push(policy.recommended_workers.map_or_else(String::new, |workers| workers.to_string()));
+            row.push(policy.beside_source());
             row
         })
         .collect();
@@ -258,9 +186,9 @@ fn shares(body: &mut String, report: &SimulateReport) {
         .policies
         .iter()
         .filter_map(|policy| {
-            let run = policy.runs.iter().find(|run| Some(run.workers) == policy.recommended_workers)?;
+            let run = policy.recommended()?;
             Some(vec![
-                policy.policy.clone(),
+                policy.label(),
                 run.workers.to_string(),
                 percent(run.utilisation),
                 percent(run.work),
@@ -295,11 +223,27 @@ fn assumptions(body: &mut String, report: &SimulateReport) {
     for assumption in &report.assumptions {
         let _ = write!(body, "<li>{}</li>", escape(assumption));
     }
-    let _ = write!(
-        body,
-        "</ul><p><code>{}</code></p></section>",
-        escape(&serde_json::to_string(&report.costs).unwrap_or_default())
-    );
+    body.push_str("</ul><h3>Costs</h3>");
+    let costs = &report.costs;
+    let us = |value: f64| format!("{value:.1} µs");
+    let rows = [
+        ("a transaction", us(costs.transaction_us)),
+        ("a row", us(costs.row_us)),
+        ("handing out", us(costs.dispatch_us)),
+        ("a commit", us(costs.commit_us)),
+        ("a sync of the engine's log", us(costs.sync_us)),
+        ("a sync of the binary log", us(costs.log_sync_us)),
+        ("rows that are not cached", percent(costs.miss_share)),
+        ("reading the page of such a row", us(costs.miss_us)),
+        ("processors", costs.cores.to_string()),
+        ("Heddle: a transaction by itself, more", us(costs.heddle_us)),
+        ("Heddle: an answer", us(costs.round_trip_us)),
+        ("Heddle: a group", us(costs.group_us)),
+        ("Heddle: a row in a group", us(costs.group_row_us)),
+    ];
+    let rows: Vec<Vec<String>> = rows.into_iter().map(|(name, value)| vec![name.to_owned(), value]).collect();
+    grid(body, &["", "takes"], &rows, 1);
+    body.push_str("</section>");
     if !report.problems.is_empty() {
         body.push_str("<section class=\"bad\"><h2>Not read</h2><ul>");
         for problem in &report.problems {

@@ -9,14 +9,14 @@ use crate::rescue::look::Server;
 use crate::rescue::request::LogBin;
 use crate::rescue::status::{Columns, ReplicaStatus};
 
-fn status(change: (&str, &str)) -> ReplicaStatus {
+pub(super) fn status(change: (&str, &str)) -> ReplicaStatus {
     let text = include_str!("../recorded/mysql-9.7.txt").replace(change.0, change.1);
     let columns = text.lines().filter_map(|line| line.trim_start().split_once(':'));
     let columns = columns.map(|(name, value)| (name.to_owned(), value.trim().to_owned()));
     ReplicaStatus::parse(&Columns::new(columns), Flavour::MySql).unwrap()
 }
 
-fn server() -> Server {
+pub(super) fn server() -> Server {
     Server { version: (9, 7, 0), gtid_mode: "ON".to_owned(), server_id: 2, ..Server::default() }
 }
 
