@@ -202,6 +202,7 @@ fn says_why(look: &Run, set: Option<&str>) -> Result<()> {
     ensure!(reasons.first().is_some_and(|reason| reason == "applier_stopped"), "{reasons:?}: {look}");
     ensure!(reasons.iter().any(|reason| reason == "one_worker") == set.is_some(), "{reasons:?}: {look}");
     let verdict = field("verdict").as_str().unwrap_or_default().to_owned();
+    eprintln!("  {verdict}");
     ensure!(verdict.contains("applier is stopped") && verdict.ends_with('.'), "{verdict:?}");
     ensure!(set.is_none_or(|set| verdict.contains(set)), "{verdict:?}");
     let backlog = field("backlog");

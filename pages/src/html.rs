@@ -26,6 +26,9 @@ pub fn tiles(out: &mut String, tiles: &[(&str, String)]) {
     out.push_str("</div>");
 }
 
+/// A cell with more characters is given room on narrow screens.
+const LONG: usize = 40;
+
 /// A table: heads, rows; columns from `numbers` on are aligned right.
 pub fn grid(out: &mut String, heads: &[&str], rows: &[Vec<String>], numbers: usize) {
     out.push_str("<div class=\"scroll\"><table><thead><tr>");
@@ -37,7 +40,8 @@ pub fn grid(out: &mut String, heads: &[&str], rows: &[Vec<String>], numbers: usi
     for row in rows {
         out.push_str("<tr>");
         for (at, cell) in row.iter().enumerate() {
-            let _ = write!(out, "<td{}>{}</td>", class(at), escape(cell));
+            let class = if at < numbers && cell.chars().count() > LONG { " class=\"long\"" } else { class(at) };
+            let _ = write!(out, "<td{class}>{}</td>", escape(cell));
         }
         out.push_str("</tr>");
     }

@@ -85,7 +85,7 @@ pub fn lines(lines: &[Line], x: &Axis, unit: &str) -> String {
             }
         }
     }
-    out.push_str("</svg>");
+    out.push_str("</svg></div>");
     if lines.len() > 1 {
         out.push_str("<div class=\"legend\">");
         for (number, line) in lines.iter().enumerate() {
@@ -129,7 +129,9 @@ fn dashes(lines: &[Line], y_axis: &YAxis) -> Vec<String> {
 }
 
 fn frame(ticks: &[f64], unit: &str, py: impl Fn(f64) -> f64) -> String {
-    let mut out = format!("<svg viewBox=\"0 0 {WIDTH} {HEIGHT}\" role=\"img\" preserveAspectRatio=\"xMidYMid meet\">");
+    let mut out = format!(
+        "<div class=\"scroll\"><svg viewBox=\"0 0 {WIDTH} {HEIGHT}\" role=\"img\" preserveAspectRatio=\"xMidYMid meet\">"
+    );
     for &y in ticks {
         let _ = write!(
             out,

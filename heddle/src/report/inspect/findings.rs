@@ -199,7 +199,7 @@ fn foreign_keys(report: &InspectReport, findings: &mut Vec<Finding>) {
     findings.push(Finding {
         kind: "foreign_key".to_owned(),
         title: format!("rows wait for the parents that they refer to{of}"),
-        subject: format!("rows that wait for the parents that they refer to{of}"),
+        subject: format!("the parents that rows refer to{of}"),
         evidence: format!("{} of the critical path follows a change of a parent row", percent(share)),
         advice:
             "Parents that change as often as their children are written (a counter in the parent row) are the usual \

@@ -288,7 +288,7 @@ pub struct Finding {
     pub server: &'static str,
     /// What to change, in a few words.
     pub change: &'static str,
-    /// The title in the words of a sentence: "due to …".
+    /// The title in the words of a sentence: "waits for …".
     #[serde(skip)]
     pub subject: String,
 }

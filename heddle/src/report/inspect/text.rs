@@ -73,7 +73,11 @@ fn verdict(out: &mut String, report: &InspectReport) {
     if !report.verdict.settings.is_empty() {
         let set = |setting: &Setting| format!("{} (on the {})", setting.setting, setting.server);
         let settings: Vec<String> = report.verdict.settings.iter().map(set).collect();
-        wrapped(out, &settings.join(", then "), "  Settings for a native replica, the first one first: ");
+        wrapped(
+            out,
+            &format!("Settings for a native replica, the first one first: {}", settings.join(", then ")),
+            "  ",
+        );
     }
 }
 

@@ -22,9 +22,8 @@ pub fn verdict(report: &InspectReport) -> Verdict {
         );
         return Verdict { sentence, limit: "too_short".to_owned(), ..base };
     }
-    let weighed = report.findings.iter().filter(|finding| finding.weight.is_some_and(|weight| weight > 0.0));
-    match weighed.max_by(|a, b| a.weight.unwrap_or(0.0).total_cmp(&b.weight.unwrap_or(0.0))) {
-        Some(finding) => limited(finding, speedup, base),
+    match worst(report) {
+        Some(cause) => limited(&cause, speedup, base),
         None if speedup < SPEEDUP_MIN => Verdict {
             sentence: format!(
                 "A replica can be at most {speedup:.1} times as fast as with one worker, and no cause stands out."
@@ -58,18 +57,55 @@ fn unread(report: &InspectReport, base: Verdict) -> Verdict {
     }
 }
 
-fn limited(finding: &Finding, speedup: f64, base: Verdict) -> Verdict {
-    let share = finding.critical_share.unwrap_or(0.0);
+/// Findings of one kind: what is changed for one of them helps little while the others stay.
+struct Cause<'a> {
+    first: &'a Finding,
+    critical_share: f64,
+    weight: f64,
+    subject: String,
+}
+
+/// The kind of findings that weighs most; of equals the first.
+fn worst(report: &InspectReport) -> Option<Cause<'_>> {
+    let mut causes: Vec<Cause<'_>> = Vec::new();
+    for finding in &report.findings {
+        let (weight, share) = (finding.weight.unwrap_or(0.0), finding.critical_share.unwrap_or(0.0));
+        match causes.iter_mut().find(|cause| cause.first.kind == finding.kind) {
+            _ if weight <= 0.0 => {}
+            Some(cause) => {
+                (cause.critical_share, cause.weight) = (cause.critical_share + share, cause.weight + weight);
+                cause.subject = several(report, &cause.first.kind);
+            }
+            None => {
+                let subject = finding.subject.clone();
+                causes.push(Cause { first: finding, critical_share: share, weight, subject });
+            }
+        }
+    }
+    causes.into_iter().rev().max_by(|a, b| a.weight.total_cmp(&b.weight))
+}
+
+fn several(report: &InspectReport, kind: &str) -> String {
+    let own = report.findings.iter().filter(|finding| finding.kind == kind);
+    let tables: Vec<&str> = match kind {
+        "hot_key" => report.hot_tables.iter().filter_map(|table| table.name.as_deref()).take(own.count()).collect(),
+        _ => own.map(|finding| finding.subject.as_str()).collect(),
+    };
+    format!("{}{}", if kind == "hot_key" { "hot rows of " } else { "" }, tables.join(", "))
+}
+
+fn limited(cause: &Cause<'_>, speedup: f64, base: Verdict) -> Verdict {
+    let finding = cause.first;
     Verdict {
         sentence: format!(
-            "A replica can be at most {speedup:.1} times as fast as with one worker, and {} of that limit is due to {}; {}: {}.",
-            percent(share),
-            finding.subject,
+            "A replica can be at most {speedup:.1} times as fast as with one worker: {} of the critical path waits for {}; {}: {}.",
+            percent(cause.critical_share),
+            cause.subject,
             place(finding.server),
             finding.change
         ),
         limit: finding.kind.clone(),
-        critical_share: finding.critical_share,
+        critical_share: Some(cause.critical_share),
         change: finding.change.to_owned(),
         server: finding.server,
         ..base
@@ -219,8 +255,18 @@ mod tests {
             judged(report("9.7.4", 2.0), &hot_row(0.9)),
             "hot_key",
             "application",
-            &["at most 2.0 times", "90.0 % of that limit is due to the hot row shop.counter, id=1", "spread the row"],
+            &[
+                "at most 2.0 times",
+                "90.0 % of the critical path waits for the hot row shop.counter, id=1",
+                "spread the row",
+            ],
         );
+        let tables = |report: &mut InspectReport| {
+            let other = HotTable { name: Some("shop.item".to_owned()), ..hot(0.3) };
+            report.hot_tables = vec![hot(0.4), other];
+        };
+        let says = ["70.0 % of the critical path waits for hot rows of shop.counter, shop.item; in the application"];
+        check(judged(report("9.7.4", 2.0), &tables), "hot_key", "application", &says);
         // With 16 workers nobody would notice it.
         check(
             judged(report("9.7.4", 38.0), &hot_row(0.2)),

@@ -11,7 +11,7 @@ pub use verdict::verdict;
 use pages::html::{document, grid, tiles};
 use pages::{Axis, Line, escape, lines};
 
-use crate::report::numbers::{duration, per_second, percent, thousands};
+use crate::report::numbers::{per_second, percent, thousands};
 
 /// Why more workers do not help, in words.
 fn because(limited_by: &str) -> &'static str {
@@ -111,7 +111,11 @@ fn of_source(source: &SourceRate) -> String {
             " (the source wrote {} transactions/s on average, {} in its busiest {})",
             per_second(mean),
             per_second(most),
-            duration(source.busiest_seconds as f64)
+            match source.busiest_seconds {
+                1 => "second".to_owned(),
+                60 => "minute".to_owned(),
+                seconds => format!("{} s", thousands(seconds)),
+            }
         ),
         _ => String::new(),
     }
@@ -162,22 +166,21 @@ fn heading(body: &mut String, report: &SimulateReport) {
 }
 
 fn rates(body: &mut String, report: &SimulateReport) {
-    let mut heads = vec![String::new()];
+    let mut heads = vec![String::new(), "beside the source".to_owned()];
     heads.extend(report.workers.iter().map(ToString::to_string));
-    heads.extend(["worth it".to_owned(), "beside the source".to_owned()]);
+    heads.push("worth it".to_owned());
     let heads: Vec<&str> = heads.iter().map(String::as_str).collect();
     let rows: Vec<Vec<String>> = report
         .policies
         .iter()
         .map(|policy| {
-            let mut row = vec![policy.label()];
+            let mut row = vec![policy.label(), policy.beside_source()];
             row.extend(policy.runs.iter().map(|run| thousands(run.transactions_per_second.round() as u64)));
             row.push(policy.recommended_workers.map_or_else(String::new, |workers| workers.to_string()));
-            row.push(policy.beside_source());
             row
         })
         .collect();
-    grid(body, &heads, &rows, 1);
+    grid(body, &heads, &rows, 2);
 }
 
 /// At the recommended number of workers.

@@ -45,7 +45,7 @@ pub fn reasons(server: &Server, status: &ReplicaStatus, sample: Option<&LogSampl
     if !status.applier_runs {
         reasons.push(Reason {
             reason: "applier_stopped",
-            what: "its applier is stopped".to_owned(),
+            what: "its applier is stopped, until heddle starts it at the hand-back".to_owned(),
             server: "",
             change: String::new(),
         });
@@ -153,7 +153,11 @@ pub fn verdict(backlog: &Backlog, reasons: &[Reason]) -> String {
         || "nothing in its settings explains it, so look at the log with heddle inspect".to_owned(),
         |reason| reason.what.clone(),
     );
-    let change = reasons.iter().find(|reason| !reason.change.is_empty()).map_or_else(String::new, |reason| {
+    // Too small a pool is a suspicion: advice only where nothing else explains the lag.
+    let acts = |(at, reason): &(usize, &Reason)| {
+        !reason.change.is_empty() && (*at == 0 || reason.reason != "small_buffer_pool")
+    };
+    let change = reasons.iter().enumerate().find(acts).map_or_else(String::new, |(_, reason)| {
         format!("; before the hand-back, on the {}: {}", reason.server, reason.change)
     });
     format!("The replica is {behind} behind{stands}: {why}; {}{change}.", heddle(backlog))
@@ -248,7 +252,7 @@ mod tests {
         let said = verdict(&unknown, &stopped);
         assert!(
             said.starts_with(
-                "The replica is 1 transaction behind: its applier is stopped; heddle needs about 100 s; before"
+                "The replica is 1 transaction behind: its applier is stopped, until heddle starts it at the hand-back; heddle needs about 100 s; before"
             ),
             "{said}"
         );
