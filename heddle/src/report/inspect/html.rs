@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use pages::html::{bars, document, grid, tiles};
 use pages::{Axis, Line, escape, lines};
 
-use super::model::{InspectReport, MinuteReport};
+use super::model::{HotKeyReport, InspectReport, MinuteReport};
 use super::text::place;
 use crate::report::numbers::{bytes, counted, duration, per_second, percent, thousands};
 
@@ -293,9 +293,10 @@ fn hot_keys(out: &mut String, report: &InspectReport) {
         return;
     }
     out.push_str("<section><h2>Hot rows</h2>");
-    let rows: Vec<Vec<String>> = report
-        .hot_keys
-        .iter()
+    let mut keys: Vec<&HotKeyReport> = report.hot_keys.iter().collect();
+    keys.sort_by_key(|key| std::cmp::Reverse(key.transactions));
+    let rows: Vec<Vec<String>> = keys
+        .into_iter()
         .map(|key| {
             let table = match (&key.schema, &key.table) {
                 (Some(schema), Some(table)) => format!("{schema}.{table}"),
