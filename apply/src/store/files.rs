@@ -210,7 +210,8 @@ fn unmake(path: &Path) {
 fn make_private(path: &Path) {
     let mend = |path: &Path, mode: u32| -> std::io::Result<()> {
         let now = std::fs::metadata(path)?.permissions().mode();
-        if now & !mode & 0o777 == 0 { Ok(()) } else { std::fs::set_permissions(path, Permissions::from_mode(mode)) }
+        let others = now & 0o777 & !mode;
+        if others == 0 { Ok(()) } else { std::fs::set_permissions(path, Permissions::from_mode(mode)) }
     };
     for (path, mode) in [(path.to_owned(), DIR_MODE), (path.join(MARKER), FILE_MODE)] {
         if let Err(error) = mend(&path, mode) {

@@ -1,7 +1,6 @@
 //! The log on standard error: lines for people, or one JSON object a line (`--log-format json`). It filters nothing and never writes to standard output.
 
 use std::fmt;
-use std::sync::atomic::{AtomicBool, Ordering};
 
 use clap::ValueEnum;
 use serde_json::{Map, Value};
@@ -11,6 +10,8 @@ use tracing_subscriber::EnvFilter;
 use tracing_subscriber::fmt::format::Writer;
 use tracing_subscriber::fmt::{FmtContext, FormatEvent, FormatFields};
 use tracing_subscriber::registry::LookupSpan;
+
+use crate::report::json_log;
 
 /// `--log-format`
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
@@ -22,13 +23,6 @@ pub enum LogFormat {
     Json,
 }
 
-/// All that goes to standard error is JSON: errors at the end, too.
-static JSON: AtomicBool = AtomicBool::new(false);
-
-pub fn is_json() -> bool {
-    JSON.load(Ordering::Relaxed)
-}
-
 pub fn start(filter: &str, format: LogFormat) {
     let log = tracing_subscriber::fmt()
         .with_env_filter(EnvFilter::new(filter))
@@ -38,20 +32,10 @@ pub fn start(filter: &str, format: LogFormat) {
     match format {
         LogFormat::Text => log.init(),
         LogFormat::Json => {
-            JSON.store(true, Ordering::Relaxed);
+            json_log::switch_on();
             log.event_format(Json).init();
         }
     }
-}
-
-/// One line of the log.
-pub fn json_line(level: &str, message: &str, mut fields: Map<String, Value>) -> String {
-    let mut line = Map::new();
-    line.insert("timestamp".to_owned(), jiff::Timestamp::now().to_string().into());
-    line.insert("level".to_owned(), level.to_ascii_lowercase().into());
-    line.insert("message".to_owned(), message.into());
-    line.append(&mut fields);
-    Value::Object(line).to_string()
 }
 
 struct Json;
@@ -64,7 +48,7 @@ where
     fn format_event(&self, _: &FmtContext<'_, S, N>, mut writer: Writer<'_>, event: &Event<'_>) -> fmt::Result {
         let mut fields = Fields::default();
         event.record(&mut fields);
-        writeln!(writer, "{}", json_line(event.metadata().level().as_str(), &fields.message, fields.others))
+        writeln!(writer, "{}", json_log::json_line(event.metadata().level().as_str(), &fields.message, fields.others))
     }
 }
 

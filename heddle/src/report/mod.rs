@@ -2,6 +2,7 @@
 
 pub mod demo;
 pub mod inspect;
+pub mod json_log;
 pub mod native;
 pub mod numbers;
 pub mod out;

@@ -5,8 +5,8 @@ use std::fmt::Arguments;
 use std::io::{ErrorKind, IsTerminal, Write};
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use super::json_log;
 use super::shown::{in_json, on_screen};
-use crate::observe::log;
 
 /// Something was said that could not be written, and not because nobody reads it.
 static LOST: AtomicBool = AtomicBool::new(false);
@@ -89,8 +89,8 @@ pub fn may_colour(stream: &impl IsTerminal) -> bool {
 pub fn complaint(text: Arguments<'_>) {
     // If nobody reads it there is nowhere else to say it; the exit code remains.
     let text = text.to_string();
-    let _ = if log::is_json() {
-        let line = log::json_line("error", &text, serde_json::Map::new());
+    let _ = if json_log::is_json() {
+        let line = json_log::json_line("error", &text, serde_json::Map::new());
         writeln!(std::io::stderr().lock(), "{}", in_json(&line))
     } else {
         writeln!(std::io::stderr().lock(), "{}", on_screen(&text))

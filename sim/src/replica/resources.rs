@@ -172,7 +172,11 @@ mod tests {
                 let frees: Vec<u64> = (0..workers).map(|worker| ticks(pool.free_of(worker))).collect();
                 let by = ticks(at).max(*frees.iter().min().unwrap());
                 let expected = frees.iter().position(|free| *free <= by).unwrap();
-                assert_eq!(pool.next_idle(at), (expected, at.max(pool.free_of(expected))), "{workers} workers at {at}: {frees:?}");
+                assert_eq!(
+                    pool.next_idle(at),
+                    (expected, at.max(pool.free_of(expected))),
+                    "{workers} workers at {at}: {frees:?}"
+                );
                 pool.occupy(expected, at, at.max(pool.free_of(expected)) + (seed >> 40 & 255) as f64);
             }
         }

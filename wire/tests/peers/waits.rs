@@ -161,9 +161,9 @@ fn how_much_may_be_sent_ahead() {
     });
     let mut connection = Connection::connect(&options).unwrap();
     assert!(connection.takes_ahead(1 << 30));
-    connection.send_query(&[b' '; 100_000]).unwrap();
+    connection.send_query(&vec![b' '; 100_000]).unwrap();
     assert!(connection.takes_ahead(20_000) && !connection.takes_ahead(100_000));
-    connection.send_query(&[b' '; 20_000]).unwrap();
+    connection.send_query(&vec![b' '; 20_000]).unwrap();
     connection.send_query(&[b' '; 10_000]).unwrap();
     assert!(!connection.takes_ahead(20_000));
     connection.read_result().unwrap();
