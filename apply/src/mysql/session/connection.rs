@@ -27,7 +27,7 @@ use crate::mysql::rows::writer::RowWriter;
 use crate::mysql::script::Script;
 use crate::mysql::server::errors::{code, failed};
 use crate::mysql::server::info::TargetInfo;
-use crate::mysql::statements::context;
+use crate::mysql::statements::execute::context;
 
 /// A `KILL QUERY` hits one statement, and few are under way at once.
 const INTERRUPTIONS_MAX: usize = 20;

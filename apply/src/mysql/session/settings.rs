@@ -34,7 +34,7 @@ pub fn set_up(connection: &mut Connection, info: &TargetInfo, logged: Logged) ->
     connection.execute(format!("{};{once}", settings(info))).map(|_| ()).map_err(failed)
 }
 
-/// Takes back what the session state of rows changes ([`crate::mysql::statements::context::for_rows`]).
+/// Takes back what the session state of rows changes ([`crate::mysql::statements::execute::context::for_rows`]).
 pub fn after_rows() -> String {
     format!("SET SESSION sql_mode='{SQL_MODE}', time_zone=DEFAULT, lc_time_names=DEFAULT")
 }

@@ -13,12 +13,12 @@ use engine::sql::{Class, Xid};
 use engine::transaction::{BarrierCause, Body, Item, Transaction};
 
 use super::exactly_once::Once;
-use super::nontransactional;
-use super::outcome;
+use super::execute::nontransactional;
+use super::execute::outcome;
+use super::execute::text::{commits_by_itself, is_temporary_ddl, starts_transaction};
+use super::execute::{at_statement, at_transaction, execute};
 use super::own_commit;
 use super::sequences;
-use super::statement::{at_statement, at_transaction, execute};
-use super::text::{commits_by_itself, is_temporary_ddl, starts_transaction};
 use super::unfinished::Unfinished;
 use crate::Range;
 use crate::mysql::catalogue::{self, MySqlCatalogue};

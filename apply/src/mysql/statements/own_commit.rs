@@ -9,10 +9,10 @@ use engine::sql::{Class, DdlKind};
 use engine::transaction::{Item, StatementItem, Transaction};
 
 use super::exactly_once::Once;
+use super::execute::routine_creator;
+use super::execute::text::{CreateTable, text};
+use super::execute::{execute, execute_text, reset_after};
 use super::fingerprint;
-use super::routine_creator;
-use super::statement::{execute, execute_text, reset_after};
-use super::text::{CreateTable, text};
 use crate::mysql::server::errors::code;
 use crate::mysql::server::info::TargetInfo;
 use crate::mysql::server::sql::{identifier, quote};

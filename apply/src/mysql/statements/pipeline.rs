@@ -15,9 +15,9 @@ use engine::failure::{Failure, FailureKind};
 use engine::sql::ObjectName;
 use engine::transaction::{Item, StatementItem};
 
-use super::context;
-use super::statement::at_statement;
-use super::text::{CreateTable, text, with_invoker};
+use super::execute::at_statement;
+use super::execute::context;
+use super::execute::text::{CreateTable, text, with_invoker};
 use crate::lock::locked;
 use crate::mysql::server::errors::failed;
 use crate::mysql::server::sql::quote;

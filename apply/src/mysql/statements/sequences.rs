@@ -8,7 +8,7 @@ use engine::failure::{Failure, FailureKind};
 use engine::schema::BarrierReason;
 use engine::transaction::{Item, Transaction};
 
-use super::statement::at_transaction;
+use super::execute::at_transaction;
 use crate::Range;
 use crate::mysql::rows::sequences::Completed;
 use crate::mysql::session::connection::ChannelConnection;

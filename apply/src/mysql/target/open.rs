@@ -16,7 +16,7 @@ use crate::mysql::server::unsafe_settings;
 use crate::mysql::session::channel::ChannelContext;
 use crate::mysql::session::gtids::OWN_DOMAIN;
 use crate::mysql::session::lease::{end_left_over_connections, lease_lock_name};
-use crate::mysql::statements::nontransactional;
+use crate::mysql::statements::execute::nontransactional;
 use crate::mysql::xa::{deferred, prepare};
 
 /// How long to wait for the lock of the channel, in seconds: a predecessor that was killed has a moment to disappear from the server.

@@ -10,7 +10,6 @@ use engine::progress::Mark;
 use engine::transaction::{BarrierCause, Item, Transaction};
 
 use super::text::is_temporary_ddl;
-use super::unfinished::Unfinished;
 use crate::Range;
 use crate::mysql::progress::executed;
 use crate::mysql::progress::intent::Intent;
@@ -18,6 +17,7 @@ use crate::mysql::server::errors::{code, failed};
 use crate::mysql::session::connection::ChannelConnection;
 use crate::mysql::session::gtids::GtidRules;
 use crate::mysql::session::one_statement;
+use crate::mysql::statements::unfinished::Unfinished;
 
 /// Whether the items have to be one statement. Items with statements among them do not: these are executed one by one.
 pub fn is_one_statement(gtids: &GtidRules, items: &[Item]) -> bool {

@@ -1,14 +1,20 @@
 //! Executes one statement of the source, and says what its errors mean.
 
+pub(in crate::mysql) mod context;
+pub(in crate::mysql) mod nontransactional;
+pub(super) mod outcome;
+pub(super) mod routine_creator;
+pub(super) mod text;
+
+mod as_admin;
+mod load_data;
+
 use engine::failure::{Failure, FailureKind};
 use engine::sql::Class;
 use engine::transaction::{Item, StatementItem, Transaction};
 
-use super::outcome::Ending;
-use super::text::{
-    CreateTable, commits_by_itself, idempotent, may_do_without_schema, text, with_invoker, with_its_end,
-};
-use super::{as_admin, context, load_data, nontransactional};
+use self::outcome::Ending;
+use self::text::{CreateTable, commits_by_itself, idempotent, may_do_without_schema, text, with_invoker, with_its_end};
 use crate::mysql::Ddl;
 use crate::mysql::progress::tables::SCHEMA;
 use crate::mysql::server::errors::{code, failed, of_own_tables};
