@@ -88,9 +88,10 @@ impl Pool {
     /// A worker taken by [`Pool::next_idle`] has one transaction from `from` to `to`.
     pub fn occupy(&mut self, worker: usize, from: f64, to: f64) {
         self.note(worker, from, to);
+        self.free.set(worker, ticks(self.free_of(worker)));
     }
 
-    /// The same for workers that have queues and are not taken when idle.
+    /// The same for workers that are chosen in another way: [`Pool::next_idle`] does not see it.
     pub fn note(&mut self, worker: usize, from: f64, to: f64) {
         if let (Some(free), Some(busy), Some(share)) =
             (self.free_us.get_mut(worker), self.busy_us.get_mut(worker), self.shares.get_mut(worker))
@@ -98,7 +99,6 @@ impl Pool {
             *free = free.max(to);
             *busy += to - from;
             *share += 1;
-            self.free.set(worker, ticks(*free));
         }
     }
 

@@ -75,9 +75,8 @@ impl<'a> Rounds<'a> {
         self.cores.note(work + dispatch);
         let commit = costs.syncs_us() + costs.commit_us * self.round.len() as f64;
         let done = self.begin + executed + commit;
-        for (processor, _) in std::mem::take(&mut self.round) {
-            let (worker, _) = self.pool.next_idle(self.begin);
-            self.pool.occupy(worker, self.begin, done);
+        for (worker, (processor, _)) in std::mem::take(&mut self.round).into_iter().enumerate() {
+            self.pool.note(worker, self.begin, done);
             self.waits.work_us += processor;
             self.waits.machine_us += (executed - processor).max(0.0);
             self.waits.commit_us += commit;
