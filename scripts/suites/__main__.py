@@ -78,6 +78,13 @@ class Work:
         self.lock = threading.Lock()
         self.file = Path(out) / "results.jsonl"
         self.records = [json.loads(line) for line in self.file.read_text().splitlines()] if self.file.exists() else []
+        # The list of explanations may have grown since.
+        tests = {(run[0].name, run[1].name): run[1] for run in chosen}
+        for r in self.records:
+            test = tests.get((r["flavour"], r["test"]))
+            why = r["result"] in ("STOPS", "DIFFERS") and test and catalogue.explanation(r["flavour"], test, r["format"], r["mode"], r["why"])
+            if why:
+                r["result"], r["explained"] = "explained", why
         done = {(r["flavour"], r["test"], r["format"], r["mode"]) for r in self.records}
         self.left = [run for run in chosen if (run[0].name, run[1].name, run[2], run[3]) not in done]
         self.total = len(self.left)

@@ -16,6 +16,7 @@ FORMATS = {
     "have_binlog_format_row_or_statement.inc": ["ROW", "STATEMENT"], "have_binlog_format_statement_or_row.inc": ["ROW", "STATEMENT"],
 }
 TOPOLOGY = re.compile(r"^\s*(?:--\s*)?let\s+\$rpl_topology\s*=\s*(?!1\s*->\s*2\s*;?\s*$)", re.MULTILINE)
+FILTERS = re.compile(r"global[ .]+replicate_(?:do|ignore|wild|rewrite)|change\s+replication\s+filter", re.IGNORECASE)
 # Includes that make a test one that replicates.
 REPLICATES = {"master-slave.inc", "rpl_init.inc", "init_source_replica.inc", "init.inc"}
 # The runner decides these itself.
@@ -31,6 +32,7 @@ class Test:
     formats: list
     skip: str  # why it is not run, or ""
     without_gtids: bool
+    filters: bool  # the target's own applier is set to leave out or rename something
 
     def options(self, role, root):
         """Options for the server in that role ("master" or "slave")."""
@@ -106,14 +108,19 @@ def catalogue(flavour, root):
         skip = next((why for _, pattern, why in skipped if fnmatch(name, pattern) or (pattern.endswith(".inc") and pattern in files)), "")
         if not skip and any(TOPOLOGY.search(text) for p, text in known.items() if p.suffix == ".test"):
             skip = "another topology than one source and one target"
-        tests.append(Test(name, path, formats, skip, "nogtid" in folder))
+        test = Test(name, path, formats, skip, "nogtid" in folder, False)
+        test.filters = any(re.match(r"--replicate[-_](?!same)", option) for option in test.options("slave", root)) or any(
+            FILTERS.search(text) for p, text in known.items() if p.suffix == ".test")
+        tests.append(test)
     return tests
 
 
 def explanation(flavour, test, fmt, mode, message):
     """Why a difference or a stop is by design, or ""."""
+    if test.filters:
+        return "the native applier's own filters (replicate_*), which heddle has not"
     for vendor, pattern, formats, modes, words, why in table("explained.txt", 6):
-        if (vendor in (flavour.name, "both") and fnmatch(test.name, pattern) and (formats == "*" or fmt in formats.split(","))
+        if (vendor in (flavour, "both") and fnmatch(test.name, pattern) and (formats == "*" or fmt in formats.split(","))
                 and (modes == "*" or mode in modes.split(",")) and (words == "-" or words in message)):
             return why
     return ""

@@ -55,7 +55,7 @@ class Runner:
                 not against or (ours.result == "DIFFERS" and same_keys)) and ours.result != "CRASHED":
             record["result"] = "as-native"
             return
-        why = explanation(self.flavour, test, fmt, mode, ours.why)
+        why = explanation(self.flavour.name, test, fmt, mode, ours.why)
         if why:
             record["result"], record["explained"] = "explained", why
 
