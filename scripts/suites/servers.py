@@ -22,6 +22,8 @@ SETUP = [
     "CREATE DATABASE IF NOT EXISTS mtr",
     "CREATE PROCEDURE mtr.add_suppression(x TEXT) BEGIN END",
     "CREATE TABLE mtr.test_suppressions(pattern VARCHAR(255))",
+    # What docs/privileges.md asks for beside ALL.
+    *[f"GRANT PROXY ON ''@'' TO heddle@'{host}' WITH GRANT OPTION" for host in ("%", "localhost", "127.0.0.1")],
 ]
 COMMON = [
     "--bind-address=127.0.0.1", "--secure-file-priv=", "--local-infile", "--log-bin-trust-function-creators=1",

@@ -58,6 +58,8 @@ pub(in crate::mysql) mod code {
         [1007, 1050, 1054, 1060, 1061, 1068, 1072, 1091, 1304, 1359, 1360, 1537, 1539, 1822, 1826];
     /// MySQL from 8.4 on: the parent's columns are no unique key.
     pub const FK_ON_OTHER_KEY: u16 = 6125;
+    /// MySQL 8: the schema was altered to READ ONLY=1, which stops every client, and not the server's own applier.
+    pub const SCHEMA_READ_ONLY: u16 = 3989;
     pub const TABLE_DEF_INCOMPATIBLE: u16 = 1535;
     pub const CONVERSION_FAILED: u16 = 1677;
     pub const READ_ONLY_TRANSACTION: u16 = 1792;
@@ -253,6 +255,9 @@ fn other_state(number: u16) -> Option<Meaning> {
         code::FK_ON_OTHER_KEY => {
             "SET GLOBAL restrict_fk_on_non_standard_key=OFF on the target, as on the source, and run the same command again"
         }
+        code::SCHEMA_READ_ONLY => {
+            "the target's schema is read-only to clients (its own applier may write to it): ALTER SCHEMA … READ ONLY = 0 there, and run the same command again"
+        }
         code::PARSE_ERROR => {
             "the target does not understand the statement, which the source did: it is of another version or vendor, or has other plugins. Execute what it means \
              on the target by hand, and go on behind it with a new --channel and --start"
@@ -299,6 +304,7 @@ mod tests {
             (1141, "There is no such grant defined for user 'u' on host '%'", "SHOW GRANTS"),
             (1147, "There is no such grant defined for user 'u' on host '%' on table 't'", "SHOW GRANTS"),
             (1403, "There is no such grant defined for user 'u' on host '%' on routine 'p'", "SHOW GRANTS"),
+            (3989, "Schema 's' is in read only mode.", "READ ONLY = 0"),
             (6125, "Failed to add the foreign key constraint", "restrict_fk_on_non_standard_key=OFF"),
             (1396, "Operation CREATE USER failed for 'a'@'%'", "DROP USER"),
             (
