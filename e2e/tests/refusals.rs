@@ -433,6 +433,9 @@ fn two_on_one_channel(kind: Kind) -> Result<()> {
     let second =
         heddle(&["replicate", "--from", &pair.from, "--to", &pair.target.url(), "--until-end", "--relay-dir", &relay])?;
     refused_with_remedy(&second, &["in use"])?;
+    let dry = pair.begin(&["--dry-run"])?.wait()?;
+    ensure!(!dry.status.success() && dry.stdout.contains("is in use"), "{dry}");
+    ensure!(!dry.stdout.contains("does not have what the channel has applied"), "{dry}");
     pair.source.execute("INSERT INTO d.t VALUES (10, 'z')")?;
     ensure!(!first.has_ended()?, "the first ended: {}", first.wait()?);
     first.terminate()?;

@@ -81,7 +81,9 @@ fn where_from(spec: &Spec, live: Option<&SourceState>) -> Result<Option<String>>
     let opened = spec.target.peek().map_err(anyhow::Error::new)?;
     let start = match (&spec.source, live) {
         (Source::Live(_), None) => return Ok(None),
-        (Source::Live(_), Some(state)) => {
+        (Source::Live(options), Some(_)) => {
+            // Read after the channel's progress, as a run does: the other way round a running channel has applied more than the source seems to have.
+            let state = &SourceState::read(&mut wire::Connection::connect(options)?)?;
             start::two_servers(state, spec.target.machine().map_err(anyhow::Error::new)?.as_deref())?;
             start::live(&opened, state, &spec.span.start, &spec.on_target, spec.relay.contents)?
         }

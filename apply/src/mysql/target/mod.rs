@@ -236,6 +236,7 @@ impl Target for MySqlTarget {
     fn check(&self, source: Option<&SourceFacts>, report: &mut Checks) {
         let channel = &self.shared.channel;
         let user = channel.connector.user();
+        open::check_free(channel, &mut locked(&self.control), report);
         privileges::check(channel.info(), user, &channel.gtids, &mut locked(&self.control), report);
         check_definitions::check(&channel.connector, source, report);
     }

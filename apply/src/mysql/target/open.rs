@@ -6,6 +6,7 @@ use wire::Connection;
 
 use super::shared::Shared;
 use crate::Opened;
+use crate::checks::Checks;
 use crate::mysql::progress::as_row::ProgressTable;
 use crate::mysql::progress::executed;
 use crate::mysql::progress::load::{self, Found};
@@ -46,16 +47,33 @@ fn take_lock(channel: &ChannelContext, control: &mut Connection) -> Result<(), F
     if got.as_deref() == Some("1") {
         return Ok(());
     }
-    let holder = control.scalar(format!("SELECT IS_USED_LOCK({name})")).map_err(failed)?;
-    Err(Failure::new(
+    Err(in_use(channel, holder(channel, control)?))
+}
+
+/// The connection that holds the channel's lock.
+fn holder(channel: &ChannelContext, control: &mut Connection) -> Result<Option<String>, Failure> {
+    let name = quote(&lease_lock_name(channel.lease.channel()));
+    control.scalar(format!("SELECT IS_USED_LOCK({name})")).map_err(failed)
+}
+
+fn in_use(channel: &ChannelContext, holder: Option<String>) -> Failure {
+    let holder = holder.unwrap_or_else(|| "(unknown)".to_owned());
+    let channel = quote(channel.lease.channel());
+    Failure::new(
         FailureKind::Fenced,
-        format!(
-            "channel {} is in use: connection {} on the target holds its lock",
-            quote(channel.lease.channel()),
-            holder.unwrap_or_else(|| "(unknown)".to_owned())
-        ),
+        format!("channel {channel} is in use: connection {holder} on the target holds its lock"),
     )
-    .remedy("only one heddle can feed a channel; stop the other one, or use another --channel"))
+    .remedy("only one heddle can feed a channel; stop the other one, or use another --channel")
+}
+
+/// For `--dry-run`: what [`take_lock`] would say. Takes nothing.
+pub fn check_free(channel: &ChannelContext, control: &mut Connection, report: &mut Checks) {
+    let found = match holder(channel, control) {
+        Ok(None) => return,
+        Ok(holder) => in_use(channel, holder),
+        Err(failure) => failure,
+    };
+    report.problems.push(format!("target: {found}; {}", found.remedy));
 }
 
 /// Makes the tables and the channel's row where they are not there, and gives tables of earlier versions what they lack.
