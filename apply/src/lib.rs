@@ -19,7 +19,7 @@ use std::sync::Arc;
 use binlog::gtids::GtidState;
 use engine::Seq;
 use engine::compact::Batch;
-use engine::failure::{Failure, FailureKind};
+use engine::failure::{Culprit, Failure, FailureKind};
 use engine::progress::Mark;
 use engine::schedule::CommitOrder;
 use engine::schema::Catalogue;
@@ -53,6 +53,8 @@ pub struct Opened {
     pub keeps_branches: bool,
     /// A statement that can not be rolled back was under way; the target finds out what became of it.
     pub intent: Option<String>,
+    /// Transactions that an operator wants left out: each by its number, and by its GTID or position.
+    pub skips: Vec<Culprit>,
 }
 
 pub trait Target: Send + Sync {
@@ -101,6 +103,12 @@ pub trait Target: Send + Sync {
 
     /// Lets `heddle status` say that the source can not be reached, or is reached again.
     fn show_source_lost(&self, _: bool) {}
+
+    /// Lets `heddle status` say that the channel is paused, or goes on.
+    fn show_paused(&self, _: bool) {}
+
+    /// Remembers why the channel stops, so that `heddle status` can say it later. If that fails, only the log says it.
+    fn record_stop(&self, _: &Failure) {}
 
     /// Gives the channel back.
     fn close(&self);

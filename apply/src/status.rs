@@ -1,6 +1,7 @@
 //! Where a channel is: what `heddle status` shows. All of it is read from the target.
 
-use serde::Serialize;
+use engine::failure::Culprit;
+use serde::{Serialize, Serializer};
 
 /// `heddle status --json`: one a channel.
 #[derive(Clone, Debug, Default, Serialize)]
@@ -29,9 +30,94 @@ pub struct ChannelStatus {
     pub intent: Option<String>,
     /// What the channel's connections do on the target now; null where that can not be seen.
     pub in_flight: Option<Vec<InFlight>>,
+    /// What the channel does.
+    pub state: State,
+    /// Why it stopped the last time that it did so with an error; null: it never did, or the target could not be reached.
+    pub last_error: Option<LastError>,
+    /// How far it is behind its source; null: the source was not asked.
+    pub lag: Option<Behind>,
+}
+
+/// What a channel does.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum State {
+    /// No process holds it.
+    #[default]
+    Stopped,
+    /// The same, after an error.
+    Failed,
+    Paused,
+    /// Its source can not be reached.
+    WaitsForSource,
+    /// A connection of it waits for a lock on the target.
+    WaitsForLock,
+    Applying,
+    /// It runs, and nothing is under way.
+    Idle,
+}
+
+/// One stop of a channel.
+#[derive(Clone, Debug, Serialize)]
+pub struct LastError {
+    /// Microseconds since 1970.
+    pub time_us: u64,
+    pub kind: String,
+    pub code: Option<u16>,
+    pub message: String,
+    pub place: String,
+    pub remedy: String,
+    /// The transaction that failed, where it is known to be one.
+    #[serde(serialize_with = "culprit")]
+    pub transaction: Option<Culprit>,
+}
+
+/// Its number in the channel, GTID (empty: none), and FILE:POS where it begins.
+fn culprit<S: Serializer>(culprit: &Option<Culprit>, serializer: S) -> Result<S::Ok, S::Error> {
+    #[derive(Serialize)]
+    struct Named<'a> {
+        seq: u64,
+        gtid: &'a str,
+        position: &'a str,
+    }
+    let named = culprit.as_ref().map(|one| Named { seq: one.seq, gtid: &one.gtid, position: &one.position });
+    named.serialize(serializer)
+}
+
+/// What the source has and the channel has not applied; null where it can not be told.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Behind {
+    /// Age of the last transaction that is applied, by the source's clock; 0: nothing is left to apply.
+    pub seconds: Option<f64>,
+    pub transactions: Option<u64>,
+    /// Bytes of the source's log.
+    pub bytes: Option<u64>,
 }
 
 impl ChannelStatus {
+    /// What it does, from all else; `paused`: it says so.
+    pub fn set_state(&mut self, paused: bool) {
+        let connections = self.in_flight.as_deref().unwrap_or_default();
+        // A channel that went on behind its error has left it behind.
+        let failed_here = self
+            .last_error
+            .as_ref()
+            .is_some_and(|error| self.last.applied_time_us.is_none_or(|applied| applied <= error.time_us));
+        self.state = if !self.running {
+            if failed_here { State::Failed } else { State::Stopped }
+        } else if paused {
+            State::Paused
+        } else if connections.iter().any(|one| one.waits_for_lock) {
+            State::WaitsForLock
+        } else if !connections.is_empty() {
+            State::Applying
+        } else if self.source_reached == Some(false) {
+            State::WaitsForSource
+        } else {
+            State::Idle
+        };
+    }
+
     /// Of a channel that has applied everything up to the low water, and these ranges above it. All else is as if nothing were known.
     pub fn new(channel: String, low_water: u64, committed_ranges: Vec<(u64, u64)>) -> Self {
         let gaps = gaps(low_water, &committed_ranges);
@@ -108,6 +194,44 @@ mod tests {
             assert!(some[field].is_number(), "{some}");
         }
         assert_eq!((&some["delay_seconds"], &some["idle_seconds"]), (&2.5.into(), &0.5.into()));
+    }
+
+    #[test]
+    fn what_a_channel_does() {
+        let error = LastError {
+            time_us: 5,
+            kind: "Divergence".to_owned(),
+            code: Some(1062),
+            message: "x".to_owned(),
+            place: String::new(),
+            remedy: String::new(),
+            transaction: None,
+        };
+        let check = |mut status: ChannelStatus, paused, state| {
+            status.set_state(paused);
+            assert_eq!(status.state, state);
+        };
+        check(ChannelStatus::default(), false, State::Stopped);
+        let failed = ChannelStatus { last_error: Some(error), ..ChannelStatus::default() };
+        check(failed.clone(), false, State::Failed);
+        let last = LastApplied { applied_time_us: Some(6), ..LastApplied::default() };
+        check(ChannelStatus { last, ..failed.clone() }, false, State::Stopped);
+        let running = ChannelStatus { running: true, source_reached: Some(true), ..failed };
+        check(running.clone(), false, State::Idle);
+        check(running.clone(), true, State::Paused);
+        check(ChannelStatus { source_reached: Some(false), ..running.clone() }, false, State::WaitsForSource);
+        let one = InFlight {
+            worker: None,
+            connection: 1,
+            seconds: None,
+            rows: 0,
+            statement: String::new(),
+            waits_for_lock: false,
+        };
+        let applying = ChannelStatus { in_flight: Some(vec![one.clone()]), ..running.clone() };
+        check(applying, false, State::Applying);
+        let one = InFlight { waits_for_lock: true, ..one };
+        check(ChannelStatus { in_flight: Some(vec![one]), ..running }, false, State::WaitsForLock);
     }
 
     #[test]

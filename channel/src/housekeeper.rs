@@ -102,6 +102,7 @@ impl Housekeeper {
             if held.elapsed() >= HELD_EVERY {
                 in_vain = self.check_held(in_vain)?;
                 self.target.show_source_lost(self.shared.signals.is_source_lost());
+                self.target.show_paused(self.shared.signals.is_paused());
                 held = Instant::now();
             }
         }

@@ -1,5 +1,6 @@
 //! What the caller of a run holds to see where the channel is, while it runs and afterwards. One for each run.
 
+use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, OnceLock};
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
@@ -36,6 +37,7 @@ impl Monitor {
                 source_lost: seen.source_lost,
             }),
             read: Read { bytes: measured.read_bytes, position, seq, commit_time_us: measured.read_time_us },
+            paused: seen.paused,
             scheduled: measured.scheduled,
             committed: seen.mark,
             waits: Waits { to_commit: measured.commit_wait, for_memory: measured.memory_wait },
@@ -45,6 +47,11 @@ impl Monitor {
                 full: measured.memory_full,
             }),
         }
+    }
+
+    /// Set, nothing more is read from the log, and so nothing applied after what is under way; the source's log is received all the same.
+    pub fn pause_flag(&self) -> Arc<AtomicBool> {
+        self.signals.pause_flag()
     }
 
     /// The last transaction before which everything is committed; cheaper than a snapshot.

@@ -5,12 +5,17 @@ use std::sync::atomic::AtomicBool;
 use std::time::Instant;
 
 use anyhow::{Result, bail};
+use apply::Opened;
+use engine::Seq;
+use engine::failure::{Failure, FailureKind};
 use engine::policy;
 
+use crate::errors::chain;
 use crate::monitor::Monitor;
-use crate::outcome::Finished;
+use crate::outcome::{Finished, Outcome};
 use crate::source::Source;
 use crate::source::open;
+use crate::source::state::SourceState;
 use crate::spec::Spec;
 use crate::{start, threads};
 
@@ -32,6 +37,33 @@ pub fn run(spec: &Spec, monitor: &Monitor, stop: &Arc<AtomicBool>) -> Result<Fin
     policy::ALL.check(spec.applying.policy, &spec.setting())?;
     target.takes_order(spec.applying.order).map_err(anyhow::Error::new)?;
     let opened = target.open().map_err(anyhow::Error::new)?;
+    let done = run_opened(spec, &opened, live, monitor, stop);
+    let stops = match &done {
+        Ok((_, outcome)) => outcome.failure.clone(),
+        Err(error) => Some(
+            error
+                .downcast_ref::<Failure>()
+                .cloned()
+                .unwrap_or_else(|| Failure::new(FailureKind::Refused, chain(error))),
+        ),
+    };
+    if let Some(failure) = &stops {
+        target.record_stop(failure);
+    }
+    let (first_seq, outcome) = done?;
+    target.close();
+    Ok(Finished { first_seq, time: began.elapsed(), outcome })
+}
+
+/// From where the target says that the channel is. Returns the last transaction that was applied before, too.
+fn run_opened(
+    spec: &Spec,
+    opened: &Opened,
+    live: Option<SourceState>,
+    monitor: &Monitor,
+    stop: &Arc<AtomicBool>,
+) -> Result<(Seq, Outcome)> {
+    let target = &spec.target;
     if let Some(intent) = &opened.intent {
         tracing::info!(
             "the last run ended while a statement that commits by itself was under way ({intent}): finding out what became of it"
@@ -41,10 +73,10 @@ pub fn run(spec: &Spec, monitor: &Monitor, stop: &Arc<AtomicBool>) -> Result<Fin
         (Source::Live(options), Some(_)) => {
             // Read again: until it gave the channel up, another process may have applied more.
             let source = open::read_state(options)?;
-            open::server(spec, options, source, &opened, monitor)?
+            open::server(spec, options, source, opened, monitor)?
         }
         (Source::Live(_), None) => bail!("the state of the live source was not read"),
-        (Source::Files(files), _) => open::files(spec, files, &opened)?,
+        (Source::Files(files), _) => open::files(spec, files, opened)?,
     };
     if opened_source.start.is_new {
         tracing::info!("a new channel: it begins {}", start::described(&opened_source.start.mark));
@@ -55,7 +87,6 @@ pub fn run(spec: &Spec, monitor: &Monitor, stop: &Arc<AtomicBool>) -> Result<Fin
     }
     monitor.signals().advance(opened_source.start.mark.clone());
     let first_seq = opened_source.start.mark.seq;
-    let outcome = threads::run(spec, opened_source, &opened, monitor, stop)?;
-    target.close();
-    Ok(Finished { first_seq, time: began.elapsed(), outcome })
+    let outcome = threads::run(spec, opened_source, opened, monitor, stop)?;
+    Ok((first_seq, outcome))
 }

@@ -18,6 +18,8 @@ pub struct Snapshot {
     /// `None`: the source is files, or has not been opened yet.
     pub received: Option<Received>,
     pub read: Read,
+    /// An operator has paused the channel.
+    pub paused: bool,
     pub scheduled: Scheduled,
     /// The low water: everything up to it is committed on the target.
     pub committed: Mark,
@@ -114,6 +116,7 @@ mod tests {
             clock_us: 10_000_000,
             received: None,
             read: Read::default(),
+            paused: false,
             scheduled: Scheduled::default(),
             committed: Mark::default(),
             waits: Waits::default(),

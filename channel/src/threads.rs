@@ -83,7 +83,8 @@ pub fn run(
         tracing::info!("the target has executed {executed}, ahead of the channel: not applied again");
     }
     let known = Known { applied: start.mark, committed_ranges: opened.committed_ranges.clone(), executed };
-    let feeder = common.feeder(Extent::new(until, known, spec.replica.not_from), send_fed.clone())?;
+    let feeder = common
+        .feeder(Extent::new(until, known, spec.replica.not_from).without(opened.skips.clone()), send_fed.clone())?;
 
     let mut threads = Threads::default();
     let handles = common.workers(sessions, config.commits, &send_reports, &mut threads)?;

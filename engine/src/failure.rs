@@ -69,11 +69,24 @@ pub struct Failure {
     pub place: String,
     /// What the operator can do.
     pub remedy: String,
+    /// The transaction that failed, where it is known to be this one.
+    pub culprit: Option<Box<Culprit>>,
+}
+
+/// What names a transaction for good.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Culprit {
+    /// Its number in the channel.
+    pub seq: u64,
+    /// Empty: it has none.
+    pub gtid: String,
+    /// FILE:POS where it begins in the source's log.
+    pub position: String,
 }
 
 impl Failure {
     pub fn new(kind: FailureKind, message: impl Into<String>) -> Self {
-        Self { kind, message: message.into(), code: None, place: String::new(), remedy: String::new() }
+        Self { kind, message: message.into(), code: None, place: String::new(), remedy: String::new(), culprit: None }
     }
 
     pub fn code(mut self, code: u16) -> Self {
@@ -83,6 +96,12 @@ impl Failure {
 
     pub fn at(mut self, place: impl Into<String>) -> Self {
         self.place = place.into();
+        self
+    }
+
+    /// This transaction failed.
+    pub fn of(mut self, culprit: Culprit) -> Self {
+        self.culprit = Some(Box::new(culprit));
         self
     }
 

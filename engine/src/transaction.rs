@@ -7,6 +7,7 @@ use binlog::{Query, RowsEvent, TableMap};
 use smallvec::SmallVec;
 
 use crate::Seq;
+use crate::failure::Culprit;
 use crate::row_session::RowSession;
 use crate::schema::{Table, TableId};
 use crate::sql::{self, Class, DmlKind, Xid};
@@ -104,6 +105,14 @@ impl Transaction {
     /// Only row changes, whose write set says all that they touch.
     pub fn is_rows(&self) -> bool {
         self.barrier.is_none()
+    }
+
+    pub fn culprit(&self) -> Culprit {
+        Culprit {
+            seq: self.seq,
+            gtid: self.gtid.as_ref().map(ToString::to_string).unwrap_or_default(),
+            position: self.start.to_string(),
+        }
     }
 
     /// GTID, file and position: how an operator finds it.

@@ -38,6 +38,7 @@ pub fn known(files: &Files, channel: &str) -> Result<Opened, Failure> {
     let source = files.data.get(keys::source(channel)).map_err(|error| failure(&files.path, &error))?;
     let low_water = mark.as_ref().map_or(0, |mark| mark.seq);
     Ok(Opened {
+        skips: Vec::new(),
         prepared: Vec::new(),
         committed_ranges: read_committed_ranges(files, channel)?
             .into_iter()

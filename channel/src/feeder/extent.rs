@@ -4,7 +4,7 @@
 use binlog::LogPosition;
 use binlog::gtids::{Gtid, GtidSet, GtidState};
 use engine::Seq;
-use engine::failure::{Failure, FailureKind};
+use engine::failure::{Culprit, Failure, FailureKind};
 use engine::progress::Mark;
 use engine::transaction::Transaction;
 
@@ -21,6 +21,7 @@ pub struct Extent {
     last_seq: Option<Seq>,
     /// A transaction that this server logged first stops the channel.
     not_from: Option<u32>,
+    skips: Vec<Culprit>,
 }
 
 /// What the target has already when the run begins.
@@ -35,7 +36,26 @@ pub struct Known {
 impl Extent {
     pub fn new(until: Until, known: Known, not_from: Option<u32>) -> Self {
         let Known { applied, committed_ranges, executed } = known;
-        Self { until, applied, committed_ranges, executed, last_seq: None, not_from }
+        Self { until, applied, committed_ranges, executed, last_seq: None, not_from, skips: Vec::new() }
+    }
+
+    /// These are left out, as an operator wants it.
+    pub fn without(mut self, skips: Vec<Culprit>) -> Self {
+        self.skips = skips;
+        self
+    }
+
+    /// Whether it is to be left out: it has the number, and the GTID, or without one the position.
+    pub fn is_skipped(&self, transaction: &Transaction) -> bool {
+        self.skips.iter().any(|skip| skip.seq == transaction.seq) && {
+            let this = transaction.culprit();
+            let is_this = |skip: &&Culprit| {
+                skip.seq == this.seq
+                    && skip.gtid == this.gtid
+                    && (!this.gtid.is_empty() || skip.position == this.position)
+            };
+            self.skips.iter().any(|skip| is_this(&skip))
+        }
     }
 
     /// Ends once nothing is missing below what an earlier run has committed.

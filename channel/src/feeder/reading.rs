@@ -61,6 +61,10 @@ impl Reading {
             if feeder.is_stopping() {
                 return Err(Ended::Abandoned);
             }
+            if feeder.is_paused() {
+                feeder.hand_over()?;
+                return Ok(Then::Sleep);
+            }
             match reader.next() {
                 Ok(Read::Event(located)) => feeder.take(located, thread)?,
                 Ok(Read::CaughtUp) => {

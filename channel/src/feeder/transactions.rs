@@ -5,7 +5,7 @@ use engine::branches::{First, Lookahead, Rest};
 use engine::failure::{Failure, FailureKind};
 use engine::policy::Policy;
 use engine::redefined::Redefined;
-use engine::transaction::{BarrierCause, Item, Transaction};
+use engine::transaction::{BarrierCause, Body, Item, Transaction};
 use relay::{Located, Place};
 
 use super::event_intake::{EventIntake, ReadTransaction};
@@ -71,6 +71,10 @@ impl Feeder {
 
     pub fn is_stopping(&self) -> bool {
         self.shared.is_stopping()
+    }
+
+    pub fn is_paused(&self) -> bool {
+        self.shared.signals.is_paused()
     }
 
     pub fn end(&mut self, message: Fed) {
@@ -201,6 +205,9 @@ impl Feeder {
             return Ok(());
         }
         self.extent.accept(&mut transaction)?;
+        if self.extent.is_skipped(&transaction) {
+            leave_out(&mut transaction)?;
+        }
         transaction.beside_prepared = self.prepared.is_any();
         self.prepared.record(&transaction);
         self.shared.measures.read_transaction(transaction.commit_time_us);
@@ -208,7 +215,7 @@ impl Feeder {
         let is_executed = self.extent.is_executed(&transaction);
         // What is committed already needs no keys, and the definitions of its time may be gone.
         if !is_executed && !self.extent.is_committed(seq) {
-            self.intake.key(&mut transaction)?;
+            self.intake.key(&mut transaction).map_err(|failure| failure.of(transaction.culprit()))?;
         }
         if let Some(spill) = self.intake.spill(&transaction, last) {
             self.shared.spilled.remember(seq, spill);
@@ -238,6 +245,22 @@ impl Feeder {
         self.intake.invalidate(redefined);
         Ok(())
     }
+}
+
+/// Nothing of it is applied. It keeps its number and its GTID, so its progress is recorded as any other's, exactly once.
+fn leave_out(transaction: &mut Transaction) -> Result<(), Failure> {
+    if transaction.barrier == Some(BarrierCause::Xa) || transaction.branch.is_some() {
+        return Err(Failure::new(
+            FailureKind::Refused,
+            "a part of an XA transaction is to be skipped (heddle.skips on the target)",
+        )
+        .at(transaction.place())
+        .remedy("delete its row there; repair the target by hand instead"));
+    }
+    tracing::warn!("skipped, as an operator has asked for (heddle.skips on the target): {}", transaction.place());
+    transaction.body = Body::Items(Vec::new());
+    transaction.barrier = None;
+    Ok(())
 }
 
 /// Rows of a table that can be changed again as they are, in any session, and rolled back.

@@ -2,7 +2,7 @@
 //! cannot go on. Threads decide by them. Numbers that nobody decides by are in [`super::measures`].
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use binlog::LogPosition;
@@ -15,6 +15,8 @@ pub struct Signals {
     low_water: AtomicU64,
     /// The relay log is as large as it may be: nothing is received.
     relay_full: AtomicBool,
+    /// Nothing more is read from the log until it is resumed.
+    paused: Arc<AtomicBool>,
     state: Mutex<State>,
     /// The low water has moved, or nothing more will be committed.
     moved: Condvar,
@@ -37,9 +39,19 @@ pub struct Seen {
     pub read_to: Option<(LogPosition, Seq)>,
     pub source_lost: Option<Duration>,
     pub relay_full: bool,
+    pub paused: bool,
 }
 
 impl Signals {
+    /// Set, the channel is paused. Who holds it may do so from a signal handler.
+    pub fn pause_flag(&self) -> Arc<AtomicBool> {
+        Arc::clone(&self.paused)
+    }
+
+    pub fn is_paused(&self) -> bool {
+        self.paused.load(Ordering::Relaxed)
+    }
+
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -119,6 +131,7 @@ impl Signals {
             read_to: state.read_to.clone(),
             source_lost: state.source_lost.map(|since| since.elapsed()),
             relay_full: self.is_relay_full(),
+            paused: self.is_paused(),
         }
     }
 }

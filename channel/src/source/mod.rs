@@ -1,6 +1,7 @@
 //! Where transactions come from: a live server through the relay log, or binary log files in place.
 
 mod append;
+pub mod backlog;
 pub mod open;
 pub(crate) mod purge;
 pub(crate) mod receiver;

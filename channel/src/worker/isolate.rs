@@ -51,7 +51,7 @@ fn one_by_one(applier: &mut Applier, group: &Group, committed_to: &mut Seq) -> R
             let (failure, repeats) = name_the_row(applier, &single, failure);
             let is_answer = transaction.barrier.is_some() || failure.kind.directive() != Directive::Isolate;
             if repeats || is_answer || tries == TRIES_MAX {
-                return Err(failure);
+                return Err(failure.of(transaction.culprit()));
             }
             // Such as MySQL's answer to a BINLOG statement that was killed: "unknown error".
             tracing::warn!(worker = applier.number, "tried again, as no row of it fails by itself: {failure}");

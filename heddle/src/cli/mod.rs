@@ -1,5 +1,6 @@
 //! What people type. One file a subcommand: parse → validate → act.
 
+mod channel;
 mod connect;
 mod demo;
 mod derived;
@@ -54,6 +55,7 @@ enum Command {
     Replicate(Box<replicate::ReplicateArgs>),
     Rescue(Box<rescue::RescueArgs>),
     Status(status::StatusArgs),
+    Channel(channel::ChannelArgs),
     Policies(policies::PoliciesArgs),
     Store(store::StoreArgs),
     Completions(derived::CompletionsArgs),
@@ -76,6 +78,7 @@ pub fn run() -> ExitCode {
         Command::Replicate(args) => replicate::run(&args),
         Command::Rescue(args) => rescue::run(&args),
         Command::Status(args) => status::run(&args),
+        Command::Channel(args) => channel::run(&args),
         Command::Policies(args) => policies::run(&args),
         Command::Store(args) => store::run(&args),
         Command::Completions(args) => derived::completions(&args, &mut Cli::command()),

@@ -197,6 +197,7 @@ pub fn run(args: &ReplicateArgs) -> Result<ExitCode> {
     }
     let monitor = Arc::new(Monitor::default());
     ending.watch()?;
+    Ending::watch_pause(&monitor.pause_flag())?;
     tracing::info!(
         "target: {}; {} workers, policy {}",
         spec.target.describe(),

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result};
 use signal_hook::SigId;
-use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGUSR1, SIGUSR2};
 use wire::Interrupt;
 
 use crate::report::out::complain;
@@ -94,6 +94,14 @@ impl Ending {
         Ok(())
     }
 
+    /// SIGUSR1 pauses, SIGUSR2 resumes.
+    pub fn watch_pause(flag: &Arc<AtomicBool>) -> Result<()> {
+        signal_hook::flag::register(SIGUSR1, Arc::clone(flag)).context("signal handlers")?;
+        let resumed = Arc::clone(flag);
+        let resume = move || resumed.store(false, std::sync::atomic::Ordering::Relaxed);
+        register(SIGUSR2, resume)
+    }
+
     /// `patient`: the signal that never ends the process at once.
     fn stop_at(&self, signals: &[i32], patient: i32) -> Result<()> {
         for &signal in signals {
@@ -113,11 +121,16 @@ impl Ending {
     }
 }
 
+/// Runs `act` in the handler of the signal: it may only do what is safe there, such as setting a flag.
+#[expect(unsafe_code, reason = "signal_hook has a safe function for setting a flag, and none for clearing it")]
+fn register(signal: i32, act: impl Fn() + Send + Sync + 'static) -> Result<()> {
+    // SAFETY: storing to an atomic is async-signal-safe.
+    unsafe { signal_hook::low_level::register(signal, act) }.context("signal handlers").map(|_| ())
+}
+
 #[cfg(test)]
 mod tests {
     use std::sync::atomic::Ordering;
-
-    use signal_hook::consts::{SIGUSR1, SIGUSR2};
 
     use super::*;
 

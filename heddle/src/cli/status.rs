@@ -4,10 +4,13 @@ use crate::report::out::say;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use anyhow::Result;
+use anyhow::{Context, Result};
 use clap::Args;
 
 use super::connect::{self, End};
+use apply::status::{Behind, ChannelStatus};
+use channel::source::backlog::Backlog;
+use channel::source::{open, state::SourceState};
 
 /// Show the progress and the lag of the channels of a target
 #[derive(Debug, Args)]
@@ -15,6 +18,12 @@ pub struct StatusArgs {
     /// mysql://user@host:port[?…], or store:PATH
     #[arg(long, value_name = "TARGET")]
     to: String,
+    /// The source, mysql://user@host:port[?…]: it is asked how far the channels that it feeds are behind
+    #[arg(long, value_name = "SOURCE")]
+    from: Option<String>,
+    /// Option file for the source
+    #[arg(long, value_name = "FILE")]
+    source_defaults_file: Option<PathBuf>,
     /// Only this channel
     #[arg(long)]
     channel: Option<String>,
@@ -40,6 +49,10 @@ pub fn run(args: &StatusArgs) -> Result<ExitCode> {
             anyhow::bail!("there is no channel {name} on this target");
         }
     }
+    if let Some(url) = &args.from {
+        let options = connect::options(End::Source, url, args.source_defaults_file.as_deref())?;
+        ask_source(&options, &mut channels)?;
+    }
     if args.json {
         crate::report::out::json(&serde_json::to_string_pretty(&channels)?);
     } else if channels.is_empty() {
@@ -50,4 +63,29 @@ pub fn run(args: &StatusArgs) -> Result<ExitCode> {
         }
     }
     Ok(ExitCode::from(super::exit::EXIT_OK))
+}
+
+/// How far the channels that this source feeds are behind it. Of others nothing is said.
+fn ask_source(options: &wire::ConnectOptions, channels: &mut [ChannelStatus]) -> Result<()> {
+    let state = open::read_state(options)?;
+    let mut connection = wire::Connection::connect(options).context("source")?;
+    for channel in channels {
+        let identity = channel.source.rsplit_once(" by ").map_or(channel.source.as_str(), |(identity, _)| identity);
+        if identity == state.identity {
+            channel.lag = Some(behind(&mut connection, &state, channel)?);
+        }
+    }
+    Ok(())
+}
+
+fn behind(connection: &mut wire::Connection, state: &SourceState, channel: &ChannelStatus) -> Result<Behind> {
+    let applied = channel.source_position.as_deref().map(str::parse).transpose().context("the channel's position")?;
+    let gtids = channel.gtid_set.parse().context("the channel's GTIDs")?;
+    let left = Backlog::read(connection, state, applied.as_ref(), &gtids)?;
+    let seconds = if left.is_empty() {
+        Some(0.0)
+    } else {
+        channel.last.commit_time_us.map(|time| state.now_us.saturating_sub(time) as f64 / 1e6)
+    };
+    Ok(Behind { seconds, transactions: left.transactions, bytes: left.bytes })
 }

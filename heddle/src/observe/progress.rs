@@ -114,7 +114,7 @@ fn line(before: &Snapshot, now: &Snapshot, source: Kind) -> String {
     // What matters comes first: a terminal of 80 columns cuts the rest.
     format!(
         "{lag}{rate:.0}/s, {}{full}, at {}, {} transactions in {} target transactions, {} retries",
-        words::waits_for(&now.scheduled),
+        if now.paused { "paused (SIGUSR2 resumes)" } else { words::waits_for(&now.scheduled) },
         words::position(now.committed.position.as_ref()),
         counters.transactions,
         counters.groups,

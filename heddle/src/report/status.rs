@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use apply::status::{ChannelStatus, InFlight};
+use apply::status::{Behind, ChannelStatus, InFlight, LastError, State};
 use binlog::text::escape;
 
 use super::words;
@@ -18,12 +18,74 @@ fn in_flight(one: &InFlight) -> String {
     format!("{who} (connection {}): {doing}, {} rows{seconds}", one.connection, one.rows)
 }
 
-pub fn text(status: &ChannelStatus) -> String {
-    let mut lines = vec![format!(
-        "channel {}: {}",
+/// What it does.
+fn doing(status: &ChannelStatus) -> &'static str {
+    match status.state {
+        State::Stopped => "not running",
+        State::Failed => "not running: stopped with an error",
+        State::Paused => "paused",
+        State::WaitsForSource => "waiting for the source",
+        State::WaitsForLock => "waiting for a lock on the target",
+        State::Applying => "applying",
+        State::Idle => "nothing to do",
+    }
+}
+
+/// One line, for a list.
+pub fn line(status: &ChannelStatus) -> String {
+    let error = match (&status.last_error, status.state) {
+        (Some(error), State::Failed) => format!(": {}", error.message),
+        _ => String::new(),
+    };
+    let at = words::position(status.source_position.as_deref());
+    escape(&format!(
+        "{}  {}, applied up to {at} (transaction {}){error}",
         status.channel,
-        if status.running { format!("running ({})", status.owner) } else { "not running".to_owned() }
-    )];
+        doing(status),
+        status.low_water
+    ))
+    .into_owned()
+}
+
+/// Why a channel stopped.
+pub fn error(error: &LastError) -> String {
+    let mut lines = vec![format!("  last error      {}: {}", time(error.time_us), error.message)];
+    if let Some(culprit) = &error.transaction {
+        let gtid = if culprit.gtid.is_empty() { String::new() } else { format!("GTID {}, ", culprit.gtid) };
+        lines.push(format!("  at              {gtid}{} (transaction {})", culprit.position, culprit.seq));
+    }
+    if !error.place.is_empty() {
+        lines.push(format!("  where           {}", error.place));
+    }
+    if !error.remedy.is_empty() {
+        lines.push(format!("  what to do      {}", error.remedy));
+    }
+    lines.iter().map(|line| escape(line)).collect::<Vec<_>>().join("\n")
+}
+
+fn time(us: u64) -> String {
+    let second = i64::try_from(us / 1_000_000).ok().and_then(|seconds| jiff::Timestamp::from_second(seconds).ok());
+    second.map_or_else(|| "at an unknown time".to_owned(), |time| time.to_string())
+}
+
+fn behind(lag: &Behind) -> String {
+    let part = |known: Option<String>, unit: &str| {
+        known.map_or_else(|| format!("unknown {unit}"), |known| format!("{known} {unit}"))
+    };
+    if lag.seconds == Some(0.0) && lag.transactions.is_none_or(|left| left == 0) {
+        return "none: everything that the source has is applied".to_owned();
+    }
+    [
+        part(lag.seconds.map(|seconds| format!("{seconds:.1}")), "s"),
+        part(lag.transactions.map(|number| number.to_string()), "transactions"),
+        part(lag.bytes.map(|bytes| bytes.to_string()), "bytes of the source's log"),
+    ]
+    .join(", ")
+}
+
+pub fn text(status: &ChannelStatus) -> String {
+    let owner = if status.running { format!(" ({})", status.owner) } else { String::new() };
+    let mut lines = vec![format!("channel {}: {}{owner}", status.channel, doing(status))];
     lines.push(format!(
         "  applied up to   {} (transaction {})",
         words::position(status.source_position.as_deref()),
@@ -40,6 +102,10 @@ pub fn text(status: &ChannelStatus) -> String {
     if let (Some(idle), Some(delay)) = (status.last.idle_seconds, status.last.delay_seconds) {
         let ago = words::lag(Duration::from_secs_f64(idle.max(0.0)));
         lines.push(format!("  last applied    {ago} ago, {delay:.3} s after its commit on the source"));
+    }
+    match &status.lag {
+        Some(lag) => lines.push(format!("  lag             {}", behind(lag))),
+        None => lines.push("  lag             name the source with --from to see it".to_owned()),
     }
     if !status.islands.is_empty() {
         lines.push(format!("  above it        {}", ranges(&status.islands)));
@@ -58,7 +124,12 @@ pub fn text(status: &ChannelStatus) -> String {
         lines.push(format!("  under way       a statement that commits by itself: {intent}"));
     }
     // Names are others' text.
-    lines.iter().map(|line| escape(line)).collect::<Vec<_>>().join("\n")
+    let mut text = lines.iter().map(|line| escape(line)).collect::<Vec<_>>().join("\n");
+    if let Some(last) = &status.last_error {
+        text += "\n";
+        text += &error(last);
+    }
+    text
 }
 
 /// Ranges that are shown one by one.
@@ -76,6 +147,16 @@ fn ranges(all: &[(u64, u64)]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_lag_of_nothing_is_none() {
+        let check = |seconds, transactions, bytes, text: &str| {
+            assert_eq!(behind(&Behind { seconds, transactions, bytes }), text);
+        };
+        check(Some(0.0), Some(0), Some(0), "none: everything that the source has is applied");
+        check(Some(1.25), Some(7), Some(900), "1.2 s, 7 transactions, 900 bytes of the source's log");
+        check(Some(1.0), None, None, "1.0 s, unknown transactions, unknown bytes of the source's log");
+    }
 
     #[test]
     fn what_is_in_flight_is_named() {

@@ -5,6 +5,7 @@ use wire::{Connection, Row};
 
 use super::intent::Intent;
 use super::statements::{MARK_COLUMNS, read_mark};
+use super::stops;
 use super::tables::SCHEMA;
 use crate::Opened;
 use crate::mysql::server::errors::{FENCE_COLUMN, NOT_THERE, failed};
@@ -19,6 +20,7 @@ pub struct Found {
 
 /// `None`: the target has never heard of the channel.
 pub fn read(connection: &mut Connection, channel: &str) -> Result<Option<Found>, Failure> {
+    let skips = stops::skips(connection, channel)?;
     let channel = quote(channel);
     let row = connection.row(format!(
         "SELECT {MARK_COLUMNS},{FENCE_COLUMN},intent,source,started FROM {SCHEMA}.progress WHERE channel={channel}"
@@ -36,7 +38,7 @@ pub fn read(connection: &mut Connection, channel: &str) -> Result<Option<Found>,
     let mark = read_mark(&row).map_err(bad)?;
     let text = row.text(6).map_err(failed)?;
     let intent = text.map(Intent::required).transpose()?;
-    let mut opened = Opened { intent: text.map(str::to_owned), ..Opened::default() };
+    let mut opened = Opened { intent: text.map(str::to_owned), skips, ..Opened::default() };
     for range in &ranges {
         let (first, last) = (number(range, 0)?, number(range, 1)?);
         if last > mark.seq {

@@ -5,10 +5,11 @@ use std::collections::HashMap;
 use engine::failure::Failure;
 use wire::{ConnectOptions, Connection};
 
+use super::stops;
 use super::tables::SCHEMA;
 use crate::mysql::server::errors::{NOT_THERE, code, failed};
 use crate::mysql::server::sql::quote;
-use crate::mysql::session::lease::{SOURCE_LOST, STATEMENTS, holders, lease_lock_name};
+use crate::mysql::session::lease::{PAUSED, SOURCE_LOST, STATEMENTS, holders, lease_lock_name};
 use crate::status::{ChannelStatus, InFlight, LastApplied};
 use crate::{CHANNEL_BYTES_MAX, WORKERS_MAX};
 
@@ -49,7 +50,9 @@ pub fn read(options: &ConnectOptions) -> Result<Vec<ChannelStatus>, Failure> {
             }
         }
         let source_lost = source_lost(&mut connection, &channel)?;
-        channels.push(ChannelStatus {
+        let paused = channel.len() <= CHANNEL_BYTES_MAX && !holders(&mut connection, &channel, [PAUSED])?.is_empty();
+        let last_error = stops::read(&mut connection, &channel)?;
+        let mut status = ChannelStatus {
             source: text(7)?,
             source_position: (!file.is_empty()).then(|| format!("{file}:{offset}")),
             gtid_set: text(4)?,
@@ -60,8 +63,11 @@ pub fn read(options: &ConnectOptions) -> Result<Vec<ChannelStatus>, Failure> {
             owner: text(8)?,
             intent: row.text(9).map_err(failed)?.map(str::to_owned),
             in_flight: in_flight(&mut connection, &channel)?,
+            last_error,
             ..ChannelStatus::new(channel, low_water, ranges)
-        });
+        };
+        status.set_state(paused);
+        channels.push(status);
     }
     Ok(channels)
 }

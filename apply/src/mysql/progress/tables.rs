@@ -1,16 +1,18 @@
 //! The tables in which the target remembers a channel. Their names and columns are a format: other versions of Heddle read them.
 //!
 //! `progress` the low water, one row a channel · `islands` committed ranges above it · `leases` who has the channel · `branches` marks of XA
-//! branches · `kept_branches` rows of deferred XA branches.
+//! branches · `kept_branches` rows of deferred XA branches · `stops` why a channel stopped last · `skips` transactions that an operator had left out.
 
+use super::stops;
 use crate::mysql::server::errors::FENCE_COLUMN;
 
 pub const SCHEMA: &str = "heddle";
 /// The tables that [`create`] makes; each has a column `channel`.
-pub const TABLES: [&str; 5] = ["progress", "islands", "leases", "branches", "kept_branches"];
+pub const TABLES: [&str; 7] = ["progress", "islands", "leases", "branches", "kept_branches", "stops", "skips"];
 
 /// Statements that make the bookkeeping tables. They name columns, so that a later version can add some.
 pub fn create() -> Vec<String> {
+    let [stops, skips] = stops::create();
     vec![
         format!("CREATE DATABASE IF NOT EXISTS {SCHEMA}"),
         format!(
@@ -47,6 +49,8 @@ pub fn create() -> Vec<String> {
         ),
         create_branches(),
         create_deferred_branches(),
+        stops,
+        skips,
     ]
 }
 

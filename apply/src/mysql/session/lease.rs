@@ -21,6 +21,8 @@ pub const STATEMENTS: usize = 4096;
 pub const XA: usize = 4097;
 /// The number of the connection that lives while the source can not be reached.
 pub const SOURCE_LOST: usize = 5000;
+/// The number of the connection that lives while the channel is paused.
+pub const PAUSED: usize = 5001;
 
 /// How long one try to get a connection's lock waits, in seconds: connections that were closed disappear meanwhile.
 const TAKE_OVER_S: u32 = 2;

@@ -6,7 +6,7 @@ mod check_definitions;
 mod locks;
 mod open;
 mod shared;
-mod source_lost;
+mod shown;
 mod worker;
 
 use std::sync::{Arc, Mutex};
@@ -21,10 +21,10 @@ use wire::{ConnectOptions, Connection};
 
 use self::locks::LockWaits;
 use self::shared::Shared;
-use self::source_lost::SourceLost;
+use self::shown::Shown;
 use self::worker::WorkerSession;
 use super::catalogue;
-use super::progress::{executed, load};
+use super::progress::{executed, load, stops};
 use super::rows;
 use super::server::errors::failed;
 use super::server::info::{TargetInfo, machine};
@@ -33,7 +33,7 @@ use super::server::sql::quote;
 use super::session::channel::{ChannelContext, Ddl};
 use super::session::connect::Connector;
 use super::session::gtids::Gtids;
-use super::session::lease::lease_lock_name;
+use super::session::lease::{PAUSED, SOURCE_LOST, lease_lock_name};
 use super::session::settings::{self, Logged};
 use super::xa::deferred;
 use crate::checks::{Checks, SourceFacts};
@@ -44,7 +44,8 @@ pub struct MySqlTarget {
     shared: Arc<Shared>,
     control: Mutex<Connection>,
     lock_waits: LockWaits,
-    source_lost: SourceLost,
+    source_lost: Shown,
+    paused: Shown,
 }
 
 impl MySqlTarget {
@@ -67,7 +68,8 @@ impl MySqlTarget {
             shared: Arc::new(Shared::new(channel)),
             control: Mutex::new(control),
             lock_waits: LockWaits::default(),
-            source_lost: SourceLost::default(),
+            source_lost: Shown::new(SOURCE_LOST),
+            paused: Shown::new(PAUSED),
         })
     }
 
@@ -246,8 +248,31 @@ impl Target for MySqlTarget {
         self.source_lost.show(channel, lost, |question| self.with_control(|control| control.scalar(question)));
     }
 
+    fn show_paused(&self, paused: bool) {
+        let channel = &self.shared.channel;
+        self.paused.show(channel, paused, |question| self.with_control(|control| control.scalar(question)));
+    }
+
+    fn record_stop(&self, failure: &Failure) {
+        // Who has lost the channel says nothing about it any more.
+        if matches!(failure.kind, FailureKind::Fenced | FailureKind::Stopped) {
+            return;
+        }
+        let channel = &self.shared.channel;
+        let statement = stops::record(channel.lease.channel(), channel.lease.epoch(), failure);
+        let own = open::own_domain(channel);
+        let recorded = self.with_control(|control| {
+            own.iter().try_for_each(|statement| control.execute(statement).map(|_| ()))?;
+            control.execute(&statement).map(|_| ())
+        });
+        if let Err(error) = recorded {
+            tracing::debug!("the target does not remember why the channel stops: {error}");
+        }
+    }
+
     fn close(&self) {
         self.source_lost.clear();
+        self.paused.clear();
         let mut control = locked(&self.control);
         self.shared.statements.close();
         match deferred::prepare_all(&self.shared.channel, &self.shared.branches, &mut control) {

@@ -10,6 +10,7 @@ use crate::checks::Checks;
 use crate::mysql::progress::as_row::ProgressTable;
 use crate::mysql::progress::executed;
 use crate::mysql::progress::load::{self, Found};
+use crate::mysql::progress::stops;
 use crate::mysql::progress::tables::{self, SCHEMA};
 use crate::mysql::server::errors::{FENCE_COLUMN, failed};
 use crate::mysql::server::sql::quote;
@@ -101,16 +102,28 @@ fn make_tables(channel: &ChannelContext, control: &mut Connection) -> Result<(),
         log_under_own_gtids(channel, control)?;
         control.execute(tables::create_deferred_branches()).map_err(failed)?;
     }
+    if control.scalar(stops::are_there()).map_err(failed)?.as_deref() == Some("0") {
+        log_under_own_gtids(channel, control)?;
+        for statement in stops::create() {
+            control.execute(&statement).map_err(failed)?;
+        }
+    }
     Ok(())
 }
 
 /// The progress is changed in the source's transactions, so the target's own replicas need its tables. They are made under GTIDs of the target's
 /// own, whatever the others are. Where MariaDB wants numbers that only grow, these come in a domain of their own.
 fn log_under_own_gtids(channel: &ChannelContext, control: &mut Connection) -> Result<(), Failure> {
-    if !channel.gtids.are_logged() || channel.info().flavour != Flavour::MariaDb {
-        return Ok(());
+    match own_domain(channel) {
+        Some(statement) => control.execute(statement).map_err(failed).map(|_| ()),
+        None => Ok(()),
     }
-    control.execute(format!("SET SESSION gtid_domain_id={OWN_DOMAIN}")).map_err(failed).map(|_| ())
+}
+
+/// The statement that does so, where it takes one.
+pub fn own_domain(channel: &ChannelContext) -> Option<String> {
+    let needs_it = channel.gtids.are_logged() && channel.info().flavour == Flavour::MariaDb;
+    needs_it.then(|| format!("SET SESSION gtid_domain_id={OWN_DOMAIN}"))
 }
 
 /// Fences off what is left of an earlier process: it has the number of an earlier lease.

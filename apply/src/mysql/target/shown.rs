@@ -1,4 +1,4 @@
-//! Shows on the target that the source can not be reached: a lock that a connection of its own holds. No table is written for that.
+//! Shows on the target what a running channel waits for (its source, or to be resumed): a lock that a connection of its own holds. No table is written for that.
 
 use std::sync::Mutex;
 
@@ -9,25 +9,32 @@ use crate::lock::locked;
 use crate::mysql::server::errors::failed;
 use crate::mysql::server::sql::quote;
 use crate::mysql::session::channel::ChannelContext;
-use crate::mysql::session::lease::{SOURCE_LOST, lock_name};
+use crate::mysql::session::lease::lock_name;
 
-#[derive(Default)]
-pub struct SourceLost(Mutex<Option<Connection>>);
+pub struct Shown {
+    /// Of the lock.
+    number: usize,
+    connection: Mutex<Option<Connection>>,
+}
 
-impl SourceLost {
+impl Shown {
+    pub fn new(number: usize) -> Self {
+        Self { number, connection: Mutex::default() }
+    }
+
     /// `scalar`: asks on the control connection.
     pub fn show(
         &self,
         channel: &ChannelContext,
-        lost: bool,
+        is_so: bool,
         scalar: impl FnOnce(&str) -> Result<Option<String>, Failure>,
     ) {
-        let mut shown = locked(&self.0);
-        if !lost {
+        let mut shown = locked(&self.connection);
+        if !is_so {
             *shown = None;
             return;
         }
-        let name = quote(&lock_name(channel.lease.channel(), SOURCE_LOST));
+        let name = quote(&lock_name(channel.lease.channel(), self.number));
         let show = || -> Result<(), Failure> {
             // The idle time of the connection tells for how long, so it is left alone.
             if scalar(&format!("SELECT IS_USED_LOCK({name})"))?.is_none() {
@@ -37,11 +44,11 @@ impl SourceLost {
             Ok(())
         };
         if let Err(failure) = show() {
-            tracing::debug!("showing that the source can not be reached: {failure}");
+            tracing::debug!("showing what the channel waits for: {failure}");
         }
     }
 
     pub fn clear(&self) {
-        *locked(&self.0) = None;
+        *locked(&self.connection) = None;
     }
 }

@@ -1,0 +1,86 @@
+//! What an operator does to a channel that does not run: forget it, or have it leave one transaction out. It holds the channel's lock meanwhile, so no heddle can
+//! start. It never changes the user's own tables.
+
+use engine::failure::{Culprit, Failure, FailureKind};
+use wire::{ConnectOptions, Connection};
+
+use super::stops;
+use super::tables::{SCHEMA, TABLES};
+use crate::mysql::server::errors::{NOT_THERE, failed};
+use crate::mysql::server::sql::quote;
+use crate::mysql::session::gtids::OWN_DOMAIN;
+use crate::mysql::session::lease::lease_lock_name;
+use crate::status::LastError;
+
+/// A channel that stands still for as long as this lives.
+pub struct Held {
+    connection: Connection,
+    channel: String,
+}
+
+impl Held {
+    /// Refuses a channel that runs.
+    pub fn take(options: &ConnectOptions, channel: &str) -> Result<Self, Failure> {
+        let mut connection = Connection::connect(options).map_err(failed)?;
+        let lock = quote(&lease_lock_name(channel));
+        let got = connection.scalar(format!("SELECT GET_LOCK({lock}, 0)")).map_err(failed)?;
+        if got.as_deref() != Some("1") {
+            return Err(Failure::new(FailureKind::Fenced, format!("channel {} is running", quote(channel)))
+                .remedy("stop its heddle first, and run the same command again"));
+        }
+        if connection.server().is_mariadb() {
+            // As its tables are made; an account that may not set it logs under the server's own domain.
+            let set = connection.execute(format!("SET SESSION gtid_domain_id={OWN_DOMAIN}"));
+            if let Err(error) = set {
+                tracing::debug!("gtid_domain_id: {error}");
+            }
+        }
+        Ok(Self { connection, channel: channel.to_owned() })
+    }
+
+    /// Why it stopped last, if it ever did.
+    pub fn last_error(&mut self) -> Result<Option<LastError>, Failure> {
+        stops::read(&mut self.connection, &self.channel)
+    }
+
+    /// Its next run leaves the transaction out. It stays recorded for good.
+    pub fn skip(&mut self, culprit: &Culprit, error: &LastError) -> Result<(), Failure> {
+        let is_recorded = stops::skips(&mut self.connection, &self.channel)?.contains(culprit);
+        if is_recorded {
+            return Ok(());
+        }
+        self.connection.execute(stops::skip(&self.channel, culprit, error)).map(|_| ()).map_err(failed)
+    }
+
+    /// All that the target remembers of it goes, in one transaction.
+    pub fn forget(&mut self) -> Result<(), Failure> {
+        let name = quote(&self.channel);
+        for table in ["branches", "kept_branches"] {
+            let count = self.connection.scalar(format!("SELECT COUNT(*) FROM {SCHEMA}.{table} WHERE channel={name}"));
+            let count = match count {
+                Err(error) if error.code().is_some_and(|code| NOT_THERE.contains(&code)) => None,
+                count => count.map_err(failed)?,
+            };
+            if count.is_some_and(|count| count != "0") {
+                return Err(Failure::new(
+                    FailureKind::Refused,
+                    format!("channel {name} has XA branches that were not ended ({SCHEMA}.{table})"),
+                )
+                .remedy("run the channel until they have ended; or end them by hand (XA RECOVER, XA ROLLBACK), and delete their rows there"));
+            }
+        }
+        let known = self
+            .connection
+            .rows(format!("SELECT TABLE_NAME FROM information_schema.TABLES WHERE TABLE_SCHEMA='{SCHEMA}'"))
+            .map_err(failed)?;
+        let known: Vec<&str> = known.iter().filter_map(|row| row.text(0).ok().flatten()).collect();
+        let mut statements = vec!["BEGIN".to_owned()];
+        let there = TABLES.iter().filter(|table| known.contains(table));
+        statements.extend(there.map(|table| format!("DELETE FROM {SCHEMA}.{table} WHERE channel={name}")));
+        statements.push("COMMIT".to_owned());
+        for statement in statements {
+            self.connection.execute(statement).map_err(failed)?;
+        }
+        Ok(())
+    }
+}
