@@ -16,6 +16,7 @@
 //! - `value` and `json`: a JSON document may hold any value, and a value may be a JSON document.
 
 pub mod boundary;
+mod charset;
 pub mod column;
 pub mod compressed;
 pub mod corrupt;

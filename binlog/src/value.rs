@@ -3,8 +3,10 @@
 //! Values in row images are little-endian, except decimals and the second generation of time types (big-endian, with
 //! the sign in the highest bit, so that they sort as bytes). Timestamps are printed in UTC: no time zone is known here.
 
+use std::borrow::Cow;
 use std::fmt::Write as _;
 
+use crate::charset;
 use crate::column::{Column, ColumnKind};
 use crate::image::decimal_len;
 use crate::json;
@@ -68,8 +70,16 @@ fn text(column: &Column, raw: &[u8], unsigned: bool) -> Option<String> {
         ColumnKind::NULL => "NULL".to_owned(),
         ColumnKind::VECTOR => vector_text(raw)?,
         _ if column.collation == Some(63) && raw.iter().any(|byte| *byte < b' ') => return None,
-        _ => std::str::from_utf8(raw).ok()?.to_owned(),
+        _ => string(column, raw)?.into_owned(),
     })
+}
+
+/// In the column's character set; without one that is known, UTF-8.
+fn string<'a>(column: &Column, raw: &'a [u8]) -> Option<Cow<'a, str>> {
+    match column.collation {
+        Some(collation) => charset::decode(collation, raw),
+        None => std::str::from_utf8(raw).ok().map(Cow::Borrowed),
+    }
 }
 
 /// Little-endian, `len` bytes (at most 8) and no more.
@@ -205,8 +215,8 @@ fn enum_text(column: &Column, index: u64) -> String {
     let value = usize::try_from(index).ok().and_then(|index| index.checked_sub(1));
     match (&column.values, value) {
         (Some(_), None) => String::new(),
-        (Some(values), Some(at)) => match values.get(at).and_then(|value| std::str::from_utf8(value).ok()) {
-            Some(text) => text.to_owned(),
+        (Some(values), Some(at)) => match values.get(at).and_then(|value| string(column, value)) {
+            Some(text) => text.into_owned(),
             None => index.to_string(),
         },
         (None, _) => index.to_string(),
@@ -219,9 +229,9 @@ fn set_text(column: &Column, bits: u64) -> String {
     };
     let mut out = Vec::new();
     for index in (0..64).filter(|index| bits >> index & 1 != 0) {
-        match values.get(index).map(|value| std::str::from_utf8(value)) {
-            Some(Ok(text)) => out.push(text),
-            _ => return bits.to_string(),
+        match values.get(index).and_then(|value| string(column, value)) {
+            Some(text) => out.push(text),
+            None => return bits.to_string(),
         }
     }
     out.join(",")

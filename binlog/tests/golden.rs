@@ -213,6 +213,18 @@ fn values_are_the_clients() {
                 if table == "strings" && matches!(index, 16..=18) && ours.starts_with(|c: char| c.is_ascii_digit()) {
                     continue;
                 }
+                // Printed as a number (`el+0`): with the metadata it is text, also in latin1.
+                if table == "strings" && index == 22 && !ours.starts_with(|c: char| c.is_ascii_digit()) {
+                    let text = theirs.parse::<usize>().ok().and_then(|number| LATIN_1_ENUM.get(number - 1));
+                    assert_eq!(
+                        ours.split('\u{1f}').next(),
+                        text.copied().or(Some("NULL")),
+                        "{} {table} row {}",
+                        log.display(),
+                        fields[0]
+                    );
+                    continue;
+                }
                 // MySQL 5.7 prints a whole DOUBLE in JSON as if it were an integer.
                 let whole = |ours: &str| server.starts_with("mysql-5.7") && ours.strip_suffix(".0") == Some(theirs);
                 if !ours.split('\u{1f}').any(|ours| same_value(ours, theirs) || whole(ours)) {
@@ -226,6 +238,9 @@ fn values_are_the_clients() {
 }
 
 /// Strings that this crate prints as hexadecimal because they are binary or in another character set are compared so.
+/// Of `strings.el`
+const LATIN_1_ENUM: [&str; 2] = ["é", "ü"];
+
 fn same_value(ours: &str, theirs: &str) -> bool {
     if ours == theirs {
         return true;

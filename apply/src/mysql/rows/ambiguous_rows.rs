@@ -6,7 +6,9 @@
 //! columns are not NULL in the first row that the index leads to, this row is taken. With a primary key, or a unique key without NULLs, it is the index
 //! that is used. With NULLs it need not be:
 //!
-//!     t (a INT NULL UNIQUE, b INT, KEY (b)): (1, 9), (2, 9)     DELETE of (2, 9) by index b: (1, 9) is gone
+//! ```text
+//! t (a INT NULL UNIQUE, b INT, KEY (b)): (1, 9), (2, 9)     DELETE of (2, 9) by index b: (1, 9) is gone
+//! ```
 //!
 //! Never changes anything, and never decides which row it was: where there is another one that an index could lead to, that is an error.
 

@@ -6,7 +6,6 @@
 use std::sync::Mutex;
 
 use binlog::Flavour;
-use engine::compact::whole_event;
 use engine::failure::{Failure, FailureKind};
 use engine::schema::{BarrierReason, Catalogue};
 use engine::sql::{Class, Xid};
@@ -166,7 +165,7 @@ fn run_items(
 fn apply_in_branch(branch: &mut ChannelConnection, transaction: &Transaction) -> Result<(), Failure> {
     for item in transaction.items() {
         match item {
-            Item::Rows(rows) => branch.write_rows(&[whole_event(rows)])?,
+            Item::Rows(rows) => branch.write_event(rows)?,
             Item::Statement(statement) => match statement.class.class {
                 Class::XaStart { .. } | Class::XaEnd => {}
                 _ => {
