@@ -50,6 +50,25 @@ fn purged(kind: Kind) -> Result<()> {
     Ok(())
 }
 
+/// An event that is damaged in the source's file: asked for again a few times, not for ever.
+fn damaged_for_good(kind: Kind) -> Result<()> {
+    let pair = begun(kind, &[])?;
+    pair.source.execute("INSERT INTO d.t VALUES (3, 'a needle in a haystack')")?;
+    let log = pair.source.current_log()?;
+    pair.source.rotate()?;
+    let mut bytes = std::fs::read(&log)?;
+    let needle = b"a needle in a haystack";
+    // In the rows, not in a text that MariaDB logs before them.
+    let at = bytes.windows(needle.len()).rposition(|window| window == needle).context("no such row in the log")?;
+    bytes[at] ^= 1;
+    std::fs::write(&log, bytes)?;
+    let name = log.file_name().context("a log has a name")?.to_string_lossy().into_owned();
+    refused_with_remedy(&until_end(&pair)?, &["broken event", &name, "verify-binlog-checksum"])?;
+    let rows = pair.target.scalar("SELECT COUNT(*) FROM d.t")?;
+    ensure!(rows == "2", "{rows} rows on the target");
+    Ok(())
+}
+
 /// What MariaDB has not is refused there; `behind` leaves out what comes before.
 fn not_in_mariadb(behind: &str, sql: &str, texts: &[&str]) -> Result<()> {
     let pair = Pair::start_two((MYSQL_9_7, &[]), (MARIADB_10_11, &[]))?;
@@ -651,6 +670,8 @@ e2e::tests! {
     mysql_wrong_start_in_files: wrong_start(MYSQL_9_7, true);
     mariadb_strict_gtids_in_relaxed_order: strict_gtids_in_relaxed_order();
     mariadb_preserving_gtids_of_the_targets_number: preserving_gtids_of_the_targets_number();
+    mariadb_damaged_for_good: damaged_for_good(MARIADB_10_11);
+    mysql_damaged_for_good: damaged_for_good(MYSQL_9_7);
     mysql_same_server_id: same_server_id(MYSQL_9_7);
     mariadb_same_server_id: same_server_id(MARIADB_10_11);
 }

@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use binlog::Event;
+use binlog::{Event, Kind};
 use crossbeam_channel::{Receiver, TryRecvError};
 use relay::RelayWriter;
 
@@ -63,8 +63,8 @@ pub struct Appending<'a> {
     stop: &'a AtomicBool,
     /// The relay log, as seen last.
     is_full: bool,
-    /// Of events that are appended and published.
-    bytes: u64,
+    /// Events of the source's log that are appended and published.
+    events: u64,
     ended: Option<StreamEnd>,
 }
 
@@ -106,12 +106,12 @@ impl<'a> Appending<'a> {
         stop: &'a AtomicBool,
     ) -> Self {
         let stream = StreamWriter::default();
-        Self { received, room, relay, stream, signals, measures, stop, is_full: false, bytes: 0, ended: None }
+        Self { received, room, relay, stream, signals, measures, stop, is_full: false, events: 0, ended: None }
     }
 
-    /// Why the stream ended, if it has, and how many bytes of events have come through it.
+    /// Why the stream ended, if it has, and how many events of the source's log have come through it.
     pub fn end(self) -> Option<(StreamEnd, u64)> {
-        self.ended.map(|ended| (ended, self.bytes))
+        self.ended.map(|ended| (ended, self.events))
     }
 
     /// Appends what has come, and publishes it when nothing more is there or enough has gathered.
@@ -123,7 +123,7 @@ impl<'a> Appending<'a> {
         } else {
             self.signals.relay_has_room();
         }
-        let (mut bytes, mut memory, mut count) = (0, 0, 0);
+        let (mut bytes, mut memory, mut count, mut events) = (0, 0, 0, 0);
         let mut appended = Ok(());
         while !self.is_full && bytes < BATCH_BYTES && appended.is_ok() {
             let received = match self.received.try_recv() {
@@ -137,6 +137,7 @@ impl<'a> Appending<'a> {
             bytes += received.bytes;
             memory += received.memory();
             count += 1;
+            events += received.events.iter().filter(|event| is_of_the_log(event)).count() as u64;
             let all = received.events.iter().try_for_each(|event| self.stream.append(self.relay.writer, event));
             appended = all.map_err(StreamEnd::Failed).and_then(|()| received.ended.map_or(Ok(()), Err));
         }
@@ -146,8 +147,16 @@ impl<'a> Appending<'a> {
         }
         self.relay.publisher.publish(self.relay.writer, bytes).map_err(relay)?;
         self.room.release(memory, count);
-        self.bytes += bytes as u64;
+        self.events += events;
         self.measures.received(bytes as u64);
         appended
     }
+}
+
+/// Not what each connection begins with: a rotation and a description of the format that the source makes up. Nor a heartbeat.
+fn is_of_the_log(event: &Event) -> bool {
+    const ARTIFICIAL: u8 = 0x20;
+    const FLAGS: usize = 17;
+    let is_artificial = event.bytes().get(FLAGS).is_some_and(|flags| flags & ARTIFICIAL != 0);
+    !is_artificial && !matches!(event.kind(), Kind::FORMAT_DESCRIPTION | Kind::HEARTBEAT)
 }

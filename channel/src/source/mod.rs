@@ -2,6 +2,7 @@
 
 mod append;
 pub mod backlog;
+mod damage;
 pub mod open;
 pub(crate) mod purge;
 pub(crate) mod receiver;

@@ -13,6 +13,7 @@ use engine::failure::{Failure, FailureKind};
 use relay::RelayWriter;
 
 use super::append::{Appending, RelayEnd};
+use super::damage::Damage;
 use super::relay_sync::{Publisher, RelaySync};
 use super::socket::{self, Stages};
 use super::stream_end::StreamEnd;
@@ -82,16 +83,24 @@ impl Receiver {
     fn receive(mut self, mut publisher: Publisher, reading: &dyn Wake) -> Result<(), Failure> {
         let mut back_off = BACK_OFF_FIRST;
         let mut lost_since: Option<Instant> = None;
+        let mut damage = Damage::default();
         loop {
-            let (ended, received_bytes) = self.stream(&mut publisher, reading);
-            if received_bytes > 0 {
+            let (ended, events) = self.stream(&mut publisher, reading);
+            if events > 0 && !matches!(ended, StreamEnd::Damaged(_)) {
                 back_off = BACK_OFF_FIRST;
                 lost_since = None;
             }
+            let ended = match ended {
+                StreamEnd::Damaged(why) => {
+                    let behind = self.writer.resume_position().map(|point| point.position);
+                    damage.seen(behind, why)
+                }
+                ended => ended,
+            };
             match ended {
                 StreamEnd::Stopped => break,
                 StreamEnd::Failed(failure) => return Err(failure),
-                StreamEnd::Lost(why) => {
+                StreamEnd::Lost(why) | StreamEnd::Damaged(why) => {
                     let since = *lost_since.get_or_insert_with(Instant::now);
                     if since.elapsed() > self.retry_for {
                         return Err(Failure::new(
@@ -124,7 +133,7 @@ impl Receiver {
         self.stop.load(Ordering::Relaxed)
     }
 
-    /// One connection: why it ended, and how many bytes of events have come through it.
+    /// One connection: why it ended, and how many events of the source's log have come through it.
     fn stream(&mut self, publisher: &mut Publisher, reading: &dyn Wake) -> (StreamEnd, u64) {
         let (stream, checksum) = match self.upstream.open(&mut self.writer, &self.stop) {
             Ok(opened) => opened,

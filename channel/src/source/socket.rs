@@ -65,8 +65,7 @@ pub fn read(
 
 /// Each format description in the stream says which checksums the events after it have.
 fn parse(bytes: bytes::Bytes, checksum: &mut Checksum) -> Result<Event, StreamEnd> {
-    // The bytes changed on the way: asking again may help.
-    let corrupt = |error: binlog::Corrupt| StreamEnd::Lost(format!("a broken event from the source: {error}"));
+    let corrupt = |error: binlog::Corrupt| StreamEnd::Damaged(format!("a broken event from the source: {error}"));
     match bytes.get(4).copied().map(Kind) {
         Some(Kind::FORMAT_DESCRIPTION) => {
             let (event, format) = FormatDescription::decode(&bytes).map_err(corrupt)?;

@@ -10,6 +10,8 @@ pub enum StreamEnd {
     Stopped,
     /// Worth another try.
     Lost(String),
+    /// An event came damaged. On the way: asking again helps. In the source's log: it comes damaged each time.
+    Damaged(String),
     Failed(Failure),
 }
 
