@@ -101,11 +101,8 @@ pub trait Target: Send + Sync {
     /// Whether this process still has the channel: [`engine::failure::FailureKind::Fenced`] if another Heddle has taken it over.
     fn still_held(&self) -> Result<(), Failure>;
 
-    /// Lets `heddle status` say that the source can not be reached, or is reached again.
-    fn show_source_lost(&self, _: bool) {}
-
-    /// Lets `heddle status` say that the channel is paused, or goes on.
-    fn show_paused(&self, _: bool) {}
+    /// Lets `heddle status` say what the channel waits for, or that it goes on.
+    fn show_waits(&self, _: status::Waits) {}
 
     /// Remembers why the channel stops, so that `heddle status` can say it later. If that fails, only the log says it.
     fn record_stop(&self, _: &Failure) {}

@@ -73,6 +73,7 @@ pub struct LastError {
 }
 
 /// Its number in the channel, GTID (empty: none), and FILE:POS where it begins.
+#[expect(clippy::ref_option, reason = "serde gives the field as it is")]
 fn culprit<S: Serializer>(culprit: &Option<Culprit>, serializer: S) -> Result<S::Ok, S::Error> {
     #[derive(Serialize)]
     struct Named<'a> {
@@ -82,6 +83,15 @@ fn culprit<S: Serializer>(culprit: &Option<Culprit>, serializer: S) -> Result<S:
     }
     let named = culprit.as_ref().map(|one| Named { seq: one.seq, gtid: &one.gtid, position: &one.position });
     named.serialize(serializer)
+}
+
+/// What a running channel says that it waits for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Waits {
+    /// The source cannot be reached.
+    pub source_lost: bool,
+    /// To be resumed.
+    pub paused: bool,
 }
 
 /// What the source has and the channel has not applied; null where it can not be told.
@@ -95,8 +105,8 @@ pub struct Behind {
 }
 
 impl ChannelStatus {
-    /// What it does, from all else; `paused`: it says so.
-    pub fn set_state(&mut self, paused: bool) {
+    /// What it does, from what it says that it waits for, and all else.
+    pub fn set_state(&mut self, waits: Waits) {
         let connections = self.in_flight.as_deref().unwrap_or_default();
         // A channel that went on behind its error has left it behind.
         let failed_here = self
@@ -105,13 +115,13 @@ impl ChannelStatus {
             .is_some_and(|error| self.last.applied_time_us.is_none_or(|applied| applied <= error.time_us));
         self.state = if !self.running {
             if failed_here { State::Failed } else { State::Stopped }
-        } else if paused {
+        } else if waits.paused {
             State::Paused
         } else if connections.iter().any(|one| one.waits_for_lock) {
             State::WaitsForLock
         } else if !connections.is_empty() {
             State::Applying
-        } else if self.source_reached == Some(false) {
+        } else if self.source_reached == Some(false) || waits.source_lost {
             State::WaitsForSource
         } else {
             State::Idle
@@ -208,7 +218,7 @@ mod tests {
             transaction: None,
         };
         let check = |mut status: ChannelStatus, paused, state| {
-            status.set_state(paused);
+            status.set_state(Waits { paused, ..Waits::default() });
             assert_eq!(status.state, state);
         };
         check(ChannelStatus::default(), false, State::Stopped);

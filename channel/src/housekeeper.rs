@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use apply::Target;
+use apply::status::Waits;
 use crossbeam_channel::Sender;
 use engine::failure::{Failure, FailureKind};
 use engine::progress::Mark;
@@ -101,8 +102,8 @@ impl Housekeeper {
             }
             if held.elapsed() >= HELD_EVERY {
                 in_vain = self.check_held(in_vain)?;
-                self.target.show_source_lost(self.shared.signals.is_source_lost());
-                self.target.show_paused(self.shared.signals.is_paused());
+                let signals = &self.shared.signals;
+                self.target.show_waits(Waits { source_lost: signals.is_source_lost(), paused: signals.is_paused() });
                 held = Instant::now();
             }
         }

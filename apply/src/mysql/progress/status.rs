@@ -10,7 +10,7 @@ use super::tables::SCHEMA;
 use crate::mysql::server::errors::{NOT_THERE, code, failed};
 use crate::mysql::server::sql::quote;
 use crate::mysql::session::lease::{PAUSED, SOURCE_LOST, STATEMENTS, holders, lease_lock_name};
-use crate::status::{ChannelStatus, InFlight, LastApplied};
+use crate::status::{ChannelStatus, InFlight, LastApplied, Waits};
 use crate::{CHANNEL_BYTES_MAX, WORKERS_MAX};
 
 pub fn read(options: &ConnectOptions) -> Result<Vec<ChannelStatus>, Failure> {
@@ -66,7 +66,7 @@ pub fn read(options: &ConnectOptions) -> Result<Vec<ChannelStatus>, Failure> {
             last_error,
             ..ChannelStatus::new(channel, low_water, ranges)
         };
-        status.set_state(paused);
+        status.set_state(Waits { source_lost: status.source_reached == Some(false), paused });
         channels.push(status);
     }
     Ok(channels)

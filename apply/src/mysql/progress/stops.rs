@@ -11,27 +11,6 @@ use crate::mysql::server::errors::{FENCE_COLUMN, NOT_THERE, failed};
 use crate::mysql::server::sql::quote;
 use crate::status::LastError;
 
-const CHANNEL_COLUMN: &str = "channel VARCHAR(64) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NOT NULL";
-const TEXT: &str = "LONGTEXT CHARACTER SET utf8mb4 NOT NULL";
-/// What names a transaction: its number in the channel, its GTID if it has one, FILE:POS where it begins.
-const NAMES: &str = "gtid VARCHAR(300) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NOT NULL, \
-                     position VARCHAR(600) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NOT NULL";
-
-pub fn create() -> [String; 2] {
-    [
-        format!(
-            "CREATE TABLE IF NOT EXISTS {SCHEMA}.stops ({CHANNEL_COLUMN} PRIMARY KEY, \
-             stopped_at TIMESTAMP(6) NOT NULL DEFAULT CURRENT_TIMESTAMP(6), kind VARCHAR(32) NOT NULL, code INT UNSIGNED NULL, \
-             message {TEXT}, place {TEXT}, remedy {TEXT}, seq BIGINT UNSIGNED NULL, {NAMES}) ENGINE=InnoDB"
-        ),
-        format!(
-            "CREATE TABLE IF NOT EXISTS {SCHEMA}.skips ({CHANNEL_COLUMN}, seq BIGINT UNSIGNED NOT NULL, {NAMES}, \
-             message {TEXT}, place {TEXT}, asked_by VARCHAR(300) CHARACTER SET utf8mb4 NOT NULL, \
-             asked_at TIMESTAMP(6) NOT NULL DEFAULT CURRENT_TIMESTAMP(6), PRIMARY KEY (channel, seq)) ENGINE=InnoDB"
-        ),
-    ]
-}
-
 /// Asks whether both are there: channels of the first versions do not have them. 1 or 0.
 pub fn are_there() -> String {
     format!(

@@ -3,7 +3,6 @@
 //! `progress` the low water, one row a channel · `islands` committed ranges above it · `leases` who has the channel · `branches` marks of XA
 //! branches · `kept_branches` rows of deferred XA branches · `stops` why a channel stopped last · `skips` transactions that an operator had left out.
 
-use super::stops;
 use crate::mysql::server::errors::FENCE_COLUMN;
 
 pub const SCHEMA: &str = "heddle";
@@ -12,7 +11,7 @@ pub const TABLES: [&str; 7] = ["progress", "islands", "leases", "branches", "kep
 
 /// Statements that make the bookkeeping tables. They name columns, so that a later version can add some.
 pub fn create() -> Vec<String> {
-    let [stops, skips] = stops::create();
+    let [stops, skips] = create_stops();
     vec![
         format!("CREATE DATABASE IF NOT EXISTS {SCHEMA}"),
         format!(
@@ -51,6 +50,28 @@ pub fn create() -> Vec<String> {
         create_deferred_branches(),
         stops,
         skips,
+    ]
+}
+
+const CHANNEL_COLUMN: &str = "channel VARCHAR(64) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NOT NULL";
+const TEXT: &str = "LONGTEXT CHARACTER SET utf8mb4 NOT NULL";
+/// What names a transaction: its number in the channel, its GTID if it has one, FILE:POS where it begins.
+const NAMES: &str = "gtid VARCHAR(300) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NOT NULL, \
+                     position VARCHAR(600) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NOT NULL";
+
+/// `stops` and `skips`: channels of the first versions do not have them.
+pub fn create_stops() -> [String; 2] {
+    [
+        format!(
+            "CREATE TABLE IF NOT EXISTS {SCHEMA}.stops ({CHANNEL_COLUMN} PRIMARY KEY, \
+             stopped_at TIMESTAMP(6) NOT NULL DEFAULT CURRENT_TIMESTAMP(6), kind VARCHAR(32) NOT NULL, code INT UNSIGNED NULL, \
+             message {TEXT}, place {TEXT}, remedy {TEXT}, seq BIGINT UNSIGNED NULL, {NAMES}) ENGINE=InnoDB"
+        ),
+        format!(
+            "CREATE TABLE IF NOT EXISTS {SCHEMA}.skips ({CHANNEL_COLUMN}, seq BIGINT UNSIGNED NOT NULL, {NAMES}, \
+             message {TEXT}, place {TEXT}, asked_by VARCHAR(300) CHARACTER SET utf8mb4 NOT NULL, \
+             asked_at TIMESTAMP(6) NOT NULL DEFAULT CURRENT_TIMESTAMP(6), PRIMARY KEY (channel, seq)) ENGINE=InnoDB"
+        ),
     ]
 }
 

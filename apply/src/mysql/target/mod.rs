@@ -38,6 +38,7 @@ use super::session::settings::{self, Logged};
 use super::xa::deferred;
 use crate::checks::{Checks, SourceFacts};
 use crate::lock::locked;
+use crate::status::Waits;
 use crate::{Opened, Session, Target};
 
 pub struct MySqlTarget {
@@ -243,14 +244,15 @@ impl Target for MySqlTarget {
         check_definitions::check(&channel.connector, source, report);
     }
 
-    fn show_source_lost(&self, lost: bool) {
-        let channel = &self.shared.channel;
-        self.source_lost.show(channel, lost, |question| self.with_control(|control| control.scalar(question)));
-    }
-
-    fn show_paused(&self, paused: bool) {
-        let channel = &self.shared.channel;
-        self.paused.show(channel, paused, |question| self.with_control(|control| control.scalar(question)));
+    fn show_waits(&self, waits: Waits) {
+        for (is_so, shown) in [(waits.source_lost, &self.source_lost), (waits.paused, &self.paused)] {
+            if is_so {
+                let ask = |question: &str| self.with_control(|control| control.scalar(question));
+                shown.show(&self.shared.channel, ask);
+            } else {
+                shown.clear();
+            }
+        }
     }
 
     fn record_stop(&self, failure: &Failure) {

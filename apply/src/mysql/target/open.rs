@@ -104,7 +104,7 @@ fn make_tables(channel: &ChannelContext, control: &mut Connection) -> Result<(),
     }
     if control.scalar(stops::are_there()).map_err(failed)?.as_deref() == Some("0") {
         log_under_own_gtids(channel, control)?;
-        for statement in stops::create() {
+        for statement in tables::create_stops() {
             control.execute(&statement).map_err(failed)?;
         }
     }

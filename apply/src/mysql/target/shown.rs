@@ -23,17 +23,8 @@ impl Shown {
     }
 
     /// `scalar`: asks on the control connection.
-    pub fn show(
-        &self,
-        channel: &ChannelContext,
-        is_so: bool,
-        scalar: impl FnOnce(&str) -> Result<Option<String>, Failure>,
-    ) {
+    pub fn show(&self, channel: &ChannelContext, scalar: impl FnOnce(&str) -> Result<Option<String>, Failure>) {
         let mut shown = locked(&self.connection);
-        if !is_so {
-            *shown = None;
-            return;
-        }
         let name = quote(&lock_name(channel.lease.channel(), self.number));
         let show = || -> Result<(), Failure> {
             // The idle time of the connection tells for how long, so it is left alone.
