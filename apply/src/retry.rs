@@ -19,11 +19,21 @@ pub fn back_off(attempt: u32) -> Duration {
     (BACK_OFF_FIRST * 2u32.saturating_pow(attempt.saturating_sub(1).min(16))).min(BACK_OFF_MAX)
 }
 
-/// Says when a server cannot be reached, and when it is reached again: one line for each change, however often it was tried in between.
+/// As many different reasons are said: their texts may hold numbers that change.
+const REASONS_MAX: usize = 5;
+
+/// Says when a server cannot be reached, and when it is reached again: one line for each change and each new reason, however often it was tried in
+/// between.
 #[derive(Debug)]
 pub struct Reachability {
     server: &'static str,
-    lost: Mutex<Option<Instant>>,
+    lost: Mutex<Option<Lost>>,
+}
+
+#[derive(Debug)]
+struct Lost {
+    since: Instant,
+    said: Vec<String>,
 }
 
 impl Reachability {
@@ -31,13 +41,15 @@ impl Reachability {
         Self { server, lost: Mutex::new(None) }
     }
 
-    /// True: it was not known before.
+    /// True: it was not known before, or not for this reason.
     pub fn lost(&self, why: &str) -> bool {
         let mut lost = locked(&self.lost);
-        let is_news = lost.is_none();
-        lost.get_or_insert_with(Instant::now);
+        let lost = lost.get_or_insert_with(|| Lost { since: Instant::now(), said: Vec::new() });
+        let is_news = lost.said.len() < REASONS_MAX && !lost.said.iter().any(|said| said == why);
         if is_news {
-            tracing::warn!("the {} can not be reached, trying again: {why}", self.server);
+            let still = if lost.said.is_empty() { "" } else { "still " };
+            tracing::warn!("the {} can {still}not be reached, trying again: {why}", self.server);
+            lost.said.push(why.to_owned());
         } else {
             tracing::debug!("the {} can still not be reached: {why}", self.server);
         }
@@ -46,7 +58,7 @@ impl Reachability {
 
     /// For how long it could not be, if so.
     pub fn reached(&self) -> Option<Duration> {
-        let lost = locked(&self.lost).take()?.elapsed();
+        let lost = locked(&self.lost).take()?.since.elapsed();
         tracing::info!("the {} is reachable again, after {:.1} s", self.server, lost.as_secs_f64());
         Some(lost)
     }
@@ -96,6 +108,8 @@ mod tests {
         assert_eq!(server.reached(), None);
         assert!(server.lost("refused"));
         assert!(!server.lost("refused"));
+        assert!(server.lost("login refused"));
+        assert!(!server.lost("login refused") && !server.lost("refused"));
         assert!(server.reached().is_some());
         assert_eq!(server.reached(), None);
         assert!(server.lost("refused"));
