@@ -121,7 +121,7 @@ impl ChannelStatus {
             State::WaitsForLock
         } else if !connections.is_empty() {
             State::Applying
-        } else if self.source_reached == Some(false) || waits.source_lost {
+        } else if waits.source_lost {
             State::WaitsForSource
         } else {
             State::Idle
@@ -218,7 +218,7 @@ mod tests {
             transaction: None,
         };
         let check = |mut status: ChannelStatus, paused, state| {
-            status.set_state(Waits { paused, ..Waits::default() });
+            status.set_state(Waits { source_lost: status.source_reached == Some(false), paused });
             assert_eq!(status.state, state);
         };
         check(ChannelStatus::default(), false, State::Stopped);

@@ -13,7 +13,7 @@ use wire::Connection;
 
 use super::status::Positioning;
 use apply::mysql::progress::{SCHEMA, TABLES};
-use apply::mysql::server::errors::NOT_THERE;
+use apply::mysql::server::errors::is_not_there;
 use apply::mysql::server::sql::quote;
 
 /// Who applies, and what comes next. Only ever goes forward.
@@ -158,7 +158,7 @@ pub fn read(connection: &mut Connection, channel: &str) -> Result<Option<Record>
         quote(channel)
     ));
     let row = match row {
-        Err(error) if error.code().is_some_and(|code| NOT_THERE.contains(&code)) => return Ok(None),
+        Err(error) if is_not_there(&error) => return Ok(None),
         row => row.with_context(|| format!("reading {SCHEMA}.rescue"))?,
     };
     let Some(row) = row else { return Ok(None) };
@@ -264,7 +264,7 @@ pub fn schema_in_use(connection: &mut Connection) -> Result<bool> {
         return Ok(true);
     }
     match connection.scalar(format!("SELECT COUNT(*) FROM {SCHEMA}.progress")) {
-        Err(error) if error.code().is_some_and(|code| NOT_THERE.contains(&code)) => Ok(false),
+        Err(error) if is_not_there(&error) => Ok(false),
         count => Ok(count?.is_none_or(|count| count != "0")),
     }
 }

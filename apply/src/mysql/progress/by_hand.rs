@@ -6,7 +6,7 @@ use wire::{ConnectOptions, Connection};
 
 use super::stops;
 use super::tables::{SCHEMA, TABLES};
-use crate::mysql::server::errors::{NOT_THERE, failed};
+use crate::mysql::server::errors::{failed, if_there};
 use crate::mysql::server::sql::quote;
 use crate::mysql::session::gtids::OWN_DOMAIN;
 use crate::mysql::session::lease::lease_lock_name;
@@ -57,11 +57,7 @@ impl Held {
         let name = quote(&self.channel);
         for table in ["branches", "kept_branches"] {
             let count = self.connection.scalar(format!("SELECT COUNT(*) FROM {SCHEMA}.{table} WHERE channel={name}"));
-            let count = match count {
-                Err(error) if error.code().is_some_and(|code| NOT_THERE.contains(&code)) => None,
-                count => count.map_err(failed)?,
-            };
-            if count.is_some_and(|count| count != "0") {
+            if if_there(count)?.flatten().is_some_and(|count| count != "0") {
                 return Err(Failure::new(
                     FailureKind::Refused,
                     format!("channel {name} has XA branches that were not ended ({SCHEMA}.{table})"),

@@ -8,7 +8,7 @@ use super::statements::{MARK_COLUMNS, read_mark};
 use super::stops;
 use super::tables::SCHEMA;
 use crate::Opened;
-use crate::mysql::server::errors::{FENCE_COLUMN, NOT_THERE, failed};
+use crate::mysql::server::errors::{FENCE_COLUMN, failed, if_there};
 use crate::mysql::server::sql::quote;
 
 pub struct Found {
@@ -25,11 +25,7 @@ pub fn read(connection: &mut Connection, channel: &str) -> Result<Option<Found>,
     let row = connection.row(format!(
         "SELECT {MARK_COLUMNS},{FENCE_COLUMN},intent,source,started FROM {SCHEMA}.progress WHERE channel={channel}"
     ));
-    let row = match row {
-        Err(error) if error.code().is_some_and(|code| NOT_THERE.contains(&code)) => return Ok(None),
-        row => row.map_err(failed)?,
-    };
-    let Some(row) = row else { return Ok(None) };
+    let Some(row) = if_there(row)?.flatten() else { return Ok(None) };
     let ranges = connection
         .rows(format!("SELECT first_seq,last_seq FROM {SCHEMA}.islands WHERE channel={channel} ORDER BY first_seq"))
         .map_err(failed)?;

@@ -7,7 +7,7 @@ use wire::{ConnectOptions, Connection};
 
 use super::stops;
 use super::tables::SCHEMA;
-use crate::mysql::server::errors::{NOT_THERE, code, failed};
+use crate::mysql::server::errors::{code, failed, if_there};
 use crate::mysql::server::sql::quote;
 use crate::mysql::session::lease::{PAUSED, SOURCE_LOST, STATEMENTS, holders, lease_lock_name};
 use crate::status::{ChannelStatus, InFlight, LastApplied, Waits};
@@ -20,10 +20,7 @@ pub fn read(options: &ConnectOptions) -> Result<Vec<ChannelStatus>, Failure> {
          CAST(UNIX_TIMESTAMP(applied_at)*1000000 AS UNSIGNED), source, owner, intent, \
          CAST(UNIX_TIMESTAMP(NOW(6))*1000000 AS UNSIGNED) FROM {SCHEMA}.progress ORDER BY channel"
     ));
-    let rows = match rows {
-        Err(error) if error.code().is_some_and(|code| NOT_THERE.contains(&code)) => return Ok(Vec::new()),
-        rows => rows.map_err(failed)?,
-    };
+    let rows = if_there(rows)?.unwrap_or_default();
     let mut channels = Vec::new();
     for row in &rows {
         let text = |index: usize| row.text(index).map(|text| text.unwrap_or_default().to_owned()).map_err(failed);

@@ -7,7 +7,7 @@ use engine::failure::{Culprit, Failure};
 use wire::Connection;
 
 use super::tables::SCHEMA;
-use crate::mysql::server::errors::{FENCE_COLUMN, NOT_THERE, failed};
+use crate::mysql::server::errors::{FENCE_COLUMN, failed, if_there};
 use crate::mysql::server::sql::quote;
 use crate::status::LastError;
 
@@ -44,11 +44,7 @@ pub fn read(connection: &mut Connection, channel: &str) -> Result<Option<LastErr
          FROM {SCHEMA}.stops WHERE channel={}",
         quote(channel)
     ));
-    let row = match row {
-        Err(error) if error.code().is_some_and(|code| NOT_THERE.contains(&code)) => return Ok(None),
-        row => row.map_err(failed)?,
-    };
-    let Some(row) = row else { return Ok(None) };
+    let Some(row) = if_there(row)?.flatten() else { return Ok(None) };
     let text = |at: usize| row.required_text(at).map(str::to_owned).map_err(failed);
     let seq: Option<u64> = row.parse(6).map_err(failed)?;
     let (gtid, position) = (text(7)?, text(8)?);
@@ -80,10 +76,7 @@ pub fn skip(channel: &str, culprit: &Culprit, error: &LastError) -> String {
 pub fn skips(connection: &mut Connection, channel: &str) -> Result<Vec<Culprit>, Failure> {
     let rows =
         connection.rows(format!("SELECT seq,gtid,position FROM {SCHEMA}.skips WHERE channel={}", quote(channel)));
-    let rows = match rows {
-        Err(error) if error.code().is_some_and(|code| NOT_THERE.contains(&code)) => return Ok(Vec::new()),
-        rows => rows.map_err(failed)?,
-    };
+    let rows = if_there(rows)?.unwrap_or_default();
     let one = |row: &wire::Row| {
         Ok(Culprit {
             seq: row.required(0)?,

@@ -66,8 +66,18 @@ pub(in crate::mysql) mod code {
     pub const SUPER_READ_ONLY: u16 = 1836;
 }
 
-/// Unknown database, no such table: what is asked of the bookkeeping tables where nothing has ever run.
-pub const NOT_THERE: [u16; 2] = [code::BAD_DB, code::NO_SUCH_TABLE];
+/// Unknown database, no such table: the answer about bookkeeping tables where nothing has ever run.
+pub fn is_not_there(error: &wire::Error) -> bool {
+    matches!(error.code(), Some(code::BAD_DB | code::NO_SUCH_TABLE))
+}
+
+/// An answer from the bookkeeping tables; `None`: they are not there.
+pub fn if_there<T>(answer: Result<T, wire::Error>) -> Result<Option<T>, Failure> {
+    match answer {
+        Err(error) if is_not_there(&error) => Ok(None),
+        answer => answer.map(Some).map_err(failed),
+    }
+}
 
 /// What helps if connecting again and again does not.
 fn lost_remedy(error: &wire::Error) -> String {

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use binlog::text::escape;
 
-use super::model::{ExampleReport, Finding, HotKeyReport, InspectReport};
+use super::model::{ExampleReport, Finding, HotKeyReport, InspectReport, TransactionReport};
 use crate::report::native::Setting;
 use crate::report::numbers::{bytes, duration, per_second, percent, thousands};
 
@@ -240,41 +240,28 @@ fn hot_keys(out: &mut String, report: &InspectReport, head: &str) {
 
 fn transactions(out: &mut String, report: &InspectReport, head: &str) {
     let worth = report.largest_transactions.iter().filter(|transaction| transaction.rows >= 1_000);
-    let list: Vec<_> = worth.take(3).collect();
-    if list.is_empty() {
-        return;
-    }
-    let _ = writeln!(out, "\n{head}");
-    for transaction in list {
-        let _ = writeln!(
-            out,
-            "  {:>12} rows {:>10}  {}  {}",
-            thousands(transaction.rows),
-            bytes(transaction.bytes),
-            transaction.time,
-            place(&transaction.example)
-        );
-    }
+    few(out, head, worth, |one| format!("{:>12} rows {:>10}", thousands(one.rows), bytes(one.bytes)));
 }
 
 /// A replica sees them only at their end.
 fn open(out: &mut String, report: &InspectReport, head: &str) {
     const SECONDS_MIN: u32 = 5;
     let worth = report.longest_transactions.iter().filter(|transaction| transaction.seconds >= SECONDS_MIN);
-    let list: Vec<_> = worth.take(3).collect();
-    if list.is_empty() {
-        return;
-    }
-    let _ = writeln!(out, "\n{head}");
-    for transaction in list {
-        let _ = writeln!(
-            out,
-            "  {:>12} {:>12} rows  {}  {}",
-            duration(transaction.seconds.into()),
-            thousands(transaction.rows),
-            transaction.time,
-            place(&transaction.example)
-        );
+    few(out, head, worth, |one| format!("{:>12} {:>12} rows", duration(one.seconds.into()), thousands(one.rows)));
+}
+
+/// The first three transactions, with what makes each worth a look, its time and its place; nothing where there is none.
+fn few<'a>(
+    out: &mut String,
+    head: &str,
+    worth: impl Iterator<Item = &'a TransactionReport>,
+    what: impl Fn(&TransactionReport) -> String,
+) {
+    for (index, one) in worth.take(3).enumerate() {
+        if index == 0 {
+            let _ = writeln!(out, "\n{head}");
+        }
+        let _ = writeln!(out, "  {}  {}  {}", what(one), one.time, place(&one.example));
     }
 }
 
