@@ -9,15 +9,16 @@ use std::process::Command;
 
 use anyhow::{Context, Result, ensure};
 
-const FILES: [&str; 8] = [
+const FILES: [&str; 9] = [
     "bin/heddle",
     "share/man/man1/heddle.1",
     "share/man/man1/heddle-replicate.1",
     "share/bash-completion/completions/heddle",
     "share/fish/vendor_completions.d/heddle.fish",
+    "lib/systemd/system/heddle.service",
     "lib/systemd/system/heddle@.service",
     "lib/sysusers.d/heddle.conf",
-    "share/doc/heddle/examples/channel.conf.example",
+    "share/doc/heddle/examples/channel.toml.example",
 ];
 
 fn repository() -> PathBuf {
@@ -42,7 +43,7 @@ fn make_install() -> Result<()> {
         ensure!(root.join(file).is_file(), "{file} is missing");
     }
     let unit = std::fs::read_to_string(root.join("lib/systemd/system/heddle@.service"))?;
-    for says in ["ExecStart=/opt/heddle/bin/heddle replicate", "User=heddle", "WantedBy=multi-user.target"] {
+    for says in ["ExecStart=/opt/heddle/bin/heddle replicate --config", "User=heddle", "WantedBy=multi-user.target"] {
         ensure!(unit.contains(says), "{says}: {unit}");
     }
     ensure!(!unit.contains('@') || !unit.contains("BINDIR"), "{unit}");

@@ -1,7 +1,7 @@
 //! Heddle: parallel replication for MySQL and MariaDB.
 //!
 //! `cli` what people type · `preflight` checks before a run · `rescue`, `inspect`, `simulate` the commands that are more than one channel's run ·
-//! `observe` what is seen while one runs · `report` results as text, JSON and HTML. Channels run in the crate `channel`, which applies through
+//! `supervisor` several channels, a process each · `observe` what is seen while one runs · `report` results as text, JSON and HTML. Channels run in the crate `channel`, which applies through
 //! `apply`; all decisions are in `engine`.
 
 mod cli;
@@ -11,6 +11,7 @@ mod preflight;
 mod report;
 mod rescue;
 mod simulate;
+mod supervisor;
 
 use std::process::ExitCode;
 

@@ -69,12 +69,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_systemd_unit_restarts_where_trying_again_can_help() {
-        let unit = include_str!("../../../packaging/heddle@.service");
-        let codes = unit.lines().find_map(|line| line.strip_prefix("RestartPreventExitStatus=")).unwrap();
-        let codes: Vec<u8> = codes.split(' ').map(|code| code.parse().unwrap()).collect();
-        assert_eq!(codes, [EXIT_FAILED, EXIT_USAGE, EXIT_UNFINISHED, EXIT_PARTIAL]);
-        assert!(!codes.contains(&EXIT_TRY_AGAIN));
+    fn the_systemd_units_restart_where_trying_again_can_help() {
+        let units =
+            [include_str!("../../../packaging/heddle@.service"), include_str!("../../../packaging/heddle.service")];
+        for unit in units {
+            let codes = unit.lines().find_map(|line| line.strip_prefix("RestartPreventExitStatus=")).unwrap();
+            let codes: Vec<u8> = codes.split(' ').map(|code| code.parse().unwrap()).collect();
+            assert_eq!(codes, [EXIT_FAILED, EXIT_USAGE, EXIT_UNFINISHED, EXIT_PARTIAL]);
+            assert!(!codes.contains(&EXIT_TRY_AGAIN));
+        }
     }
 
     #[test]

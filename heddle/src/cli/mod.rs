@@ -1,6 +1,7 @@
 //! What people type. One file a subcommand: parse → validate → act.
 
 mod channel;
+mod config;
 mod connect;
 mod demo;
 mod derived;
@@ -10,18 +11,22 @@ mod inspect;
 mod policies;
 mod replicate;
 mod rescue;
+mod run;
 mod signals;
 mod simulate;
 mod status;
 mod store;
 mod time;
 
+use std::ffi::OsString;
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::{CommandFactory, Parser, Subcommand};
 use tracing_subscriber::EnvFilter;
 use tracing_subscriber::filter::ParseError;
 
+use self::config::Expanded;
 use self::exit::{EXIT_FAILED, EXIT_USAGE, exit_code};
 use crate::observe::log::{self, LogFormat};
 use crate::report::out::{chain, complain, is_whole};
@@ -43,6 +48,9 @@ struct Cli {
     /// What is written to standard error: text for people, or one JSON object a line
     #[arg(long, global = true, value_enum, default_value = "text", value_name = "FORMAT")]
     log_format: LogFormat,
+    /// Flags from a TOML file, by their names without the dashes: workers = 8. What is typed wins
+    #[arg(long, global = true, value_name = "FILE")]
+    config: Option<PathBuf>,
     #[command(subcommand)]
     command: Command,
 }
@@ -53,6 +61,7 @@ enum Command {
     Inspect(inspect::InspectArgs),
     Simulate(Box<simulate::SimulateArgs>),
     Replicate(Box<replicate::ReplicateArgs>),
+    Run(run::RunArgs),
     Rescue(Box<rescue::RescueArgs>),
     Status(status::StatusArgs),
     Channel(channel::ChannelArgs),
@@ -64,9 +73,17 @@ enum Command {
 }
 
 pub fn run() -> ExitCode {
-    let cli = match Cli::try_parse() {
+    signals::end_with_parent();
+    let expanded = match config::expand(&Cli::command(), std::env::args_os().collect()) {
+        Ok(expanded) => expanded,
+        Err(error) => {
+            complain!("heddle: {error}");
+            return ExitCode::from(EXIT_USAGE);
+        }
+    };
+    let cli = match Cli::try_parse_from(&expanded.arguments) {
         Ok(cli) => cli,
-        Err(error) => return misunderstood(&error),
+        Err(error) => return misunderstood(&error, &expanded),
     };
     // The demo's channels have nothing to say that its table does not.
     let usual = if matches!(cli.command, Command::Demo(_)) { "warn" } else { "info" };
@@ -76,6 +93,7 @@ pub fn run() -> ExitCode {
         Command::Inspect(args) => inspect::run(&args),
         Command::Simulate(args) => simulate::run(&args),
         Command::Replicate(args) => replicate::run(&args),
+        Command::Run(args) => run::run(&args, &run::Log { filter: cli.log, format: cli.log_format }),
         Command::Rescue(args) => rescue::run(&args),
         Command::Status(args) => status::run(&args),
         Command::Channel(args) => channel::run(&args),
@@ -96,19 +114,24 @@ pub fn run() -> ExitCode {
 }
 
 /// Says what was not understood, as clap does, or shows what was asked for (help, the version). Passwords in URLs are not repeated.
-fn misunderstood(error: &clap::Error) -> ExitCode {
+fn misunderstood(error: &clap::Error, expanded: &Expanded) -> ExitCode {
     let shown = error.to_string();
-    let values = std::env::args().flat_map(|argument| {
+    let typed = expanded.arguments.iter().map(|argument: &OsString| argument.to_string_lossy().into_owned());
+    let values = typed.flat_map(|argument| {
         let value = argument.split_once('=').map(|(_, value)| value.to_owned());
         [Some(argument), value].into_iter().flatten()
     });
     let secret =
         |value: &String| wire::redacted(value) != binlog::text::escape(value) && shown.contains(value.as_str());
     let safe = values.filter(secret).fold(shown.clone(), |text, value| text.replace(&value, &wire::redacted(&value)));
-    if safe == shown {
+    let file = expanded.file.as_ref().filter(|_| error.use_stderr());
+    if safe == shown && file.is_none() {
         error.exit();
     }
     complain!("{}", safe.trim_end());
+    if let Some(file) = file {
+        complain!("\nA part of the flags is from the configuration file {}", file.display());
+    }
     ExitCode::from(EXIT_USAGE)
 }
 

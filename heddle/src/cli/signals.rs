@@ -12,6 +12,7 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGUSR1, SIGUSR2};
 use wire::Interrupt;
 
 use crate::report::out::complain;
+use crate::supervisor::PARENT;
 
 /// For as long as it lives, a signal sets the flag instead of ending the process.
 pub struct Signals(Vec<SigId>);
@@ -31,6 +32,16 @@ impl Drop for Signals {
         for id in self.0.drain(..) {
             signal_hook::low_level::unregister(id);
         }
+    }
+}
+
+/// A channel's process that `heddle run` started ends when that one is gone, as it would at SIGTERM.
+pub fn end_with_parent() {
+    let Some(parent) = std::env::var(PARENT).ok().and_then(|id| id.parse::<u32>().ok()) else { return };
+    let watched = rustix::process::set_parent_process_death_signal(Some(rustix::process::Signal::TERM));
+    // It may have gone before it was watched.
+    if watched.is_ok() && std::os::unix::process::parent_id() != parent {
+        signal_hook::low_level::exit(i32::from(super::exit::EXIT_TRY_AGAIN));
     }
 }
 

@@ -10,7 +10,7 @@ use clap::Args;
 use super::connect::{self, End};
 use apply::status::{Behind, ChannelStatus};
 use channel::source::backlog::Backlog;
-use channel::source::{open, state::SourceState};
+use channel::source::{Source, open, state::SourceState};
 
 /// Show the progress and the lag of the channels of a target
 #[derive(Debug, Args)]
@@ -18,9 +18,9 @@ pub struct StatusArgs {
     /// mysql://user@host:port[?…], or store:PATH
     #[arg(long, value_name = "TARGET")]
     to: String,
-    /// The source, mysql://user@host:port[?…]: it is asked how far the channels that it feeds are behind
-    #[arg(long, value_name = "SOURCE")]
-    from: Option<String>,
+    /// The source, mysql://user@host:port[?…]: it is asked how far the channels that it feeds are behind. Files are not asked
+    #[arg(long, num_args = 1.., value_name = "SOURCE")]
+    from: Vec<String>,
     /// Option file for the source
     #[arg(long, value_name = "FILE")]
     source_defaults_file: Option<PathBuf>,
@@ -49,7 +49,7 @@ pub fn run(args: &StatusArgs) -> Result<ExitCode> {
             anyhow::bail!("there is no channel {name} on this target");
         }
     }
-    if let Some(url) = &args.from {
+    if let Some(url) = source(&args.from)? {
         let options = connect::options(End::Source, url, args.source_defaults_file.as_deref())?;
         ask_source(&options, &mut channels)?;
     }
@@ -63,6 +63,15 @@ pub fn run(args: &StatusArgs) -> Result<ExitCode> {
         }
     }
     Ok(ExitCode::from(super::exit::EXIT_OK))
+}
+
+/// The server to ask. Files, as a channel's configuration file may name them, have no end that moves.
+fn source(from: &[String]) -> Result<Option<&String>> {
+    if from.is_empty() {
+        return Ok(None);
+    }
+    let (source, _) = Source::parse(from)?;
+    Ok(from.first().filter(|_| matches!(source, Source::Live(_))))
 }
 
 /// How far the channels that this source feeds are behind it. Of others nothing is said.

@@ -97,6 +97,11 @@ pub fn complaint(text: Arguments<'_>) {
     };
 }
 
+/// A line of another process's standard error, as it is.
+pub fn error_line(text: &str) {
+    let _ = writeln!(std::io::stderr().lock(), "{}", on_screen(text));
+}
+
 /// `eprintln!` that does not panic.
 macro_rules! complain {
     ($($text:tt)*) => { $crate::report::out::complaint(format_args!($($text)*)) };

@@ -1,0 +1,280 @@
+//! `--config FILE`: flags of a command from a TOML file. Keys are the flags' names without the dashes. The file becomes arguments before clap reads them,
+//! so that a value is checked as if it were typed; what is typed wins. It decides no default.
+
+use std::ffi::OsString;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+
+use clap::parser::ValueSource;
+use clap::{Arg, ArgAction, ArgMatches, Command};
+use toml::{Table, Value};
+
+/// A configuration file that is larger is something else.
+const BYTES_MAX: u64 = 1 << 20;
+const WRITABLE_BY_ALL: u32 = 0o002;
+const READABLE_BY_ALL: u32 = 0o004;
+/// How alike a key and a flag are when the one is taken for a slip of the other, from 0 to 1.
+const ALIKE: f64 = 0.75;
+
+/// Why a configuration file was refused. Values are never shown: one may be a URL with a password.
+#[derive(Debug, thiserror::Error)]
+pub enum ConfigError {
+    #[error("cannot read the configuration file {path}: {source}")]
+    Read { path: PathBuf, source: std::io::Error },
+    #[error(
+        "the configuration file {path} can be written by every user of this machine, who could send passwords elsewhere: chmod o-w {path}"
+    )]
+    WritableByAll { path: PathBuf },
+    #[error("the configuration file {path} is not TOML: {reason}")]
+    Toml { path: PathBuf, reason: String },
+    #[error("the configuration file {path}: {reason}")]
+    Key { path: PathBuf, reason: String },
+}
+
+/// What clap is to read.
+#[derive(Debug)]
+pub struct Expanded {
+    pub arguments: Vec<OsString>,
+    /// The file that some of them are from.
+    pub file: Option<PathBuf>,
+}
+
+/// The arguments of the process, with those of the file that `--config` names.
+pub fn expand(command: &Command, typed: Vec<OsString>) -> Result<Expanded, ConfigError> {
+    let as_typed = |typed| Expanded { arguments: typed, file: None };
+    // What is wrong with the command line is said when it is read in earnest.
+    let Ok(matches) = command.clone().ignore_errors(true).try_get_matches_from(&typed) else {
+        return Ok(as_typed(typed));
+    };
+    let (asked, given) = innermost(command, &matches);
+    let Some(path) = given.try_get_one::<PathBuf>("config").ok().flatten().cloned() else {
+        return Ok(as_typed(typed));
+    };
+    let table = read(&path)?;
+    let flags = Flags { root: command, asked, given, path: &path };
+    let mut from_file = Vec::new();
+    for (key, value) in &table {
+        from_file.extend(flags.arguments(key, value)?);
+    }
+    Ok(Expanded { arguments: joined(typed, from_file), file: Some(path) })
+}
+
+/// The file as it is, with what is said of who can read it.
+pub fn read(path: &Path) -> Result<Table, ConfigError> {
+    let failed = |source| ConfigError::Read { path: path.to_owned(), source };
+    let about = std::fs::metadata(path).map_err(failed)?;
+    let mode = about.permissions().mode();
+    if mode & WRITABLE_BY_ALL != 0 && about.is_file() {
+        return Err(ConfigError::WritableByAll { path: path.to_owned() });
+    }
+    if about.len() > BYTES_MAX {
+        let why = format!("more than {BYTES_MAX} bytes are too many for a configuration file");
+        return Err(failed(std::io::Error::other(why)));
+    }
+    let text = std::fs::read_to_string(path).map_err(failed)?;
+    let table: Table = text.parse().map_err(|error: toml::de::Error| not_toml(path, &text, &error))?;
+    if mode & READABLE_BY_ALL != 0 && has_password(&table) {
+        let path = path.display();
+        crate::report::out::complain!(
+            "heddle: warning: {path} holds a URL with a password, and every user of this machine can read it: chmod 600 {path}"
+        );
+    }
+    Ok(table)
+}
+
+/// clap's own message shows the line, which may hold a password: the place is enough.
+fn not_toml(path: &Path, text: &str, error: &toml::de::Error) -> ConfigError {
+    let before = error.span().and_then(|span| text.get(..span.start)).unwrap_or_default();
+    let line = before.matches('\n').count() + 1;
+    ConfigError::Toml { path: path.to_owned(), reason: format!("line {line}: {}", error.message()) }
+}
+
+fn has_password(table: &Table) -> bool {
+    let is_secret =
+        |value: &Value| value.as_str().is_some_and(|text| wire::redacted(text) != binlog::text::escape(text));
+    table.values().any(|value| is_secret(value) || value.as_array().is_some_and(|list| list.iter().any(is_secret)))
+}
+
+/// The command that was asked for, and what was given to it.
+fn innermost<'a>(command: &'a Command, matches: &'a ArgMatches) -> (&'a Command, &'a ArgMatches) {
+    match matches.subcommand() {
+        Some((name, inner)) => match command.find_subcommand(name) {
+            Some(next) => innermost(next, inner),
+            None => (command, matches),
+        },
+        None => (command, matches),
+    }
+}
+
+/// Behind what is typed: whole tokens, so that nothing typed takes one for its value; before `--`, behind which there are no flags.
+fn joined(mut typed: Vec<OsString>, from_file: Vec<OsString>) -> Vec<OsString> {
+    let end = typed.iter().position(|argument| argument == "--").unwrap_or(typed.len());
+    let rest = typed.split_off(end);
+    typed.extend(from_file);
+    typed.extend(rest);
+    typed
+}
+
+/// The flags that a file may set.
+struct Flags<'a> {
+    root: &'a Command,
+    asked: &'a Command,
+    given: &'a ArgMatches,
+    path: &'a Path,
+}
+
+impl Flags<'_> {
+    fn arguments(&self, key: &str, value: &Value) -> Result<Vec<OsString>, ConfigError> {
+        let Some(flag) = self.find(key) else {
+            // A channel's file serves every command about the channel.
+            return if self.is_for_replicate(key) { Ok(Vec::new()) } else { Err(self.wrong(&self.unknown(key))) };
+        };
+        if self.is_typed(flag) {
+            return Ok(Vec::new());
+        }
+        let takes_value = flag.get_action().takes_values();
+        let token = |text: String| vec![OsString::from(format!("--{key}={text}"))];
+        match value {
+            Value::Boolean(true) if !takes_value => Ok(vec![OsString::from(format!("--{key}"))]),
+            Value::Boolean(false) if !takes_value => Ok(Vec::new()),
+            _ if !takes_value => Err(self.wrong(&format!("{key} is true or false"))),
+            Value::Array(list) if matches!(flag.get_action(), ArgAction::Append) => {
+                let texts = list.iter().map(|value| scalar(value).ok_or_else(|| self.no_scalar(key)));
+                texts.map(|text| text.map(|text| OsString::from(format!("--{key}={text}")))).collect()
+            }
+            Value::Array(_) => Err(self.wrong(&format!("{key} takes one value, not a list"))),
+            value => scalar(value).map(token).ok_or_else(|| self.no_scalar(key)),
+        }
+    }
+
+    fn find(&self, key: &str) -> Option<&Arg> {
+        self.all().find(|flag| flag.get_long() == Some(key))
+    }
+
+    fn all(&self) -> impl Iterator<Item = &Arg> {
+        let of_root = self.root.get_arguments().filter(|flag| flag.is_global_set());
+        self.asked.get_arguments().chain(of_root).filter(|flag| flag.get_long().is_some_and(|name| name != "config"))
+    }
+
+    fn is_typed(&self, flag: &Arg) -> bool {
+        self.given.try_contains_id(flag.get_id().as_str()).unwrap_or(false)
+            && self.given.value_source(flag.get_id().as_str()) == Some(ValueSource::CommandLine)
+    }
+
+    fn is_for_replicate(&self, key: &str) -> bool {
+        self.root
+            .find_subcommand("replicate")
+            .is_some_and(|replicate| replicate.get_arguments().any(|flag| flag.get_long() == Some(key)))
+    }
+
+    fn unknown(&self, key: &str) -> String {
+        let names = self.all().filter_map(Arg::get_long);
+        let alike = |name: &str| strsim::jaro_winkler(key, name);
+        let nearest = names.max_by(|a, b| alike(a).total_cmp(&alike(b))).filter(|name| alike(name) >= ALIKE);
+        let hint = nearest.map_or_else(String::new, |name| format!("; did you mean {name:?}?"));
+        format!("unknown key {key:?}: `heddle {}` has no such flag{hint}", self.asked.get_name())
+    }
+
+    fn no_scalar(&self, key: &str) -> ConfigError {
+        self.wrong(&format!("{key} is a text, a number, or a list of them where the flag takes several"))
+    }
+
+    fn wrong(&self, reason: &str) -> ConfigError {
+        ConfigError::Key { path: self.path.to_owned(), reason: reason.to_owned() }
+    }
+}
+
+/// A value as it would be typed.
+fn scalar(value: &Value) -> Option<String> {
+    match value {
+        Value::String(text) => Some(text.clone()),
+        Value::Integer(number) => Some(number.to_string()),
+        Value::Float(number) => Some(number.to_string()),
+        Value::Datetime(time) => Some(time.to_string()),
+        Value::Boolean(_) | Value::Array(_) | Value::Table(_) => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::{CommandFactory, Parser};
+
+    use super::*;
+    use crate::cli::Cli;
+
+    fn file(text: &str) -> tempfile::NamedTempFile {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        std::fs::write(file.path(), text).unwrap();
+        file
+    }
+
+    fn expanded(text: &str, typed: &[&str]) -> Result<Vec<String>, String> {
+        let file = file(text);
+        let mut line = vec![OsString::from("heddle")];
+        line.extend(typed.iter().map(OsString::from));
+        line.insert(2, OsString::from("--config"));
+        line.insert(3, file.path().into());
+        let expanded = expand(&Cli::command(), line).map_err(|error| error.to_string())?;
+        let texts = expanded.arguments.into_iter().skip(4).map(|argument| argument.into_string().unwrap());
+        let texts: Vec<String> = texts.collect();
+        let mut whole = vec!["heddle".to_owned(), typed[0].to_owned()];
+        whole.extend(texts.iter().cloned());
+        Cli::try_parse_from(whole).map_err(|error| error.to_string())?;
+        Ok(texts)
+    }
+
+    #[test]
+    fn keys_are_flags_and_lists_are_repeated_ones() {
+        let text = "from = ['a.000001', 'a.000002']\nto = 'store:x'\nworkers = 8\nuntil-end = true\njson = false\nlog = 'warn'\n";
+        let typed = expanded(text, &["replicate"]).unwrap();
+        assert_eq!(
+            typed,
+            ["--from=a.000001", "--from=a.000002", "--log=warn", "--to=store:x", "--until-end", "--workers=8"]
+        );
+    }
+
+    #[test]
+    fn what_is_typed_wins() {
+        let text = "from = 'a'\nto = 'store:x'\nworkers = 8\ngrouping = 'off'\n";
+        let typed = expanded(text, &["replicate", "--workers", "2", "--from", "b", "c"]).unwrap();
+        assert_eq!(typed, ["--workers", "2", "--from", "b", "c", "--grouping=off", "--to=store:x"]);
+    }
+
+    #[test]
+    fn a_channels_file_serves_status_too() {
+        let typed =
+            expanded("from = 'mysql://a'\nto = 'mysql://b'\nchannel = 'c'\nworkers = 8\n", &["status"]).unwrap();
+        assert_eq!(typed, ["--channel=c", "--from=mysql://a", "--to=mysql://b"]);
+    }
+
+    #[test]
+    fn what_is_not_understood_is_an_error_without_values() {
+        for (text, said) in [
+            (
+                "wrokers = 8\n",
+                "unknown key \"wrokers\": `heddle replicate` has no such flag; did you mean \"workers\"?",
+            ),
+            ("config = 'x'\n", "unknown key \"config\""),
+            ("[channel]\nname = 'x'\n", "channel is a text"),
+            ("json = 'yes'\n", "json is true or false"),
+            ("to = ['a', 'b']\n", "to takes one value"),
+            ("to = 'a'\nfrom = \n", "is not TOML: line 2: "),
+            ("to = 'a'\nto = 'b'\n", "duplicate key"),
+        ] {
+            let said_now = expanded(text, &["replicate"]).unwrap_err();
+            assert!(said_now.contains(said), "{text}: {said_now}");
+        }
+        let secret = expanded("to = mysql://u:hidden@h\n", &["replicate"]).unwrap_err();
+        assert!(!secret.contains("hidden"), "{secret}");
+        let wrong_value = expanded("from = 'a'\nto = 'store:x'\nworkers = 'many'\n", &["replicate"]).unwrap_err();
+        assert!(wrong_value.contains("--workers"), "{wrong_value}");
+    }
+
+    #[test]
+    fn a_file_that_everybody_can_write_is_refused() {
+        let file = file("to = 'store:x'\n");
+        std::fs::set_permissions(file.path(), std::fs::Permissions::from_mode(0o666)).unwrap();
+        assert!(matches!(read(file.path()), Err(ConfigError::WritableByAll { .. })));
+        assert!(matches!(read(Path::new("/nonexistent.toml")), Err(ConfigError::Read { .. })));
+    }
+}
