@@ -117,6 +117,55 @@ fn a_source_that_drips() -> Result<()> {
     .map(drop)
 }
 
+/// `inspect` and `simulate` of a pipe that nobody has opened for writing, and of one whose writer says no more.
+#[test]
+fn a_pipe_that_is_silent() -> Result<()> {
+    let golden = std::fs::read(e2e::repository().join("binlog/tests/golden/mariadb-10.11").join("columns.binlog"))?;
+    for command in ["inspect", "simulate"] {
+        let folder = tempfile::tempdir()?;
+        let pipe = folder.path().join("binlog.000001");
+        let mode = rustix::fs::Mode::RUSR | rustix::fs::Mode::WUSR;
+        rustix::fs::mknodat(rustix::fs::CWD, &pipe, rustix::fs::FileType::Fifo, mode, 0)?;
+        for written in [None, Some(&binlog::MAGIC[..]), Some(&golden)] {
+            let heddle = Heddle::start(&[command, &pipe.display().to_string()])?;
+            // Opening it waits until heddle has.
+            let writer = written.map(|_| std::fs::OpenOptions::new().write(true).open(&pipe)).transpose()?;
+            if let (Some(mut writer), Some(written)) = (writer.as_ref(), written) {
+                writer.write_all(written)?;
+            }
+            thread::sleep(Duration::from_secs(1));
+            let run = ends_soon(heddle, command)?;
+            let said = format!("{}{}", run.stdout, run.stderr);
+            ensure!(run.status.code().is_some_and(|code| code != 0), "{command}: {run}");
+            ensure!(said.contains("stopped by a signal before the end"), "{command}: {run}");
+        }
+    }
+    Ok(())
+}
+
+/// `inspect` of a server that does not answer, before and behind the login.
+#[test]
+fn an_inspected_source_that_says_nothing() -> Result<()> {
+    let listener = TcpListener::bind("127.0.0.1:0")?;
+    let from = format!("mysql://u@{}?connect-timeout=600", listener.local_addr()?);
+    let heddle = Heddle::start(&["inspect", "--from", &from])?;
+    let (stream, _) = listener.accept()?;
+    thread::sleep(Duration::from_millis(500));
+    let run = ends_soon(heddle, "a source that says nothing")?;
+    ensure!(!run.status.success(), "{run}");
+    drop(stream);
+    let source = Server::start(MARIADB_10_11, &[])?;
+    let heddle = Heddle::start(&["inspect", "--from", &source.url(), "--follow"])?;
+    thread::sleep(Duration::from_secs(2));
+    signal(&source, Signal::STOP)?;
+    thread::sleep(Duration::from_secs(2));
+    let run = ends_soon(heddle, "a source that hangs");
+    signal(&source, Signal::CONT)?;
+    let run = run?;
+    ensure!(run.status.code().is_some() && !run.stderr.contains("Something did not end"), "{run}");
+    Ok(())
+}
+
 #[test]
 fn no_part_of_a_password_is_said() -> Result<()> {
     for arguments in [

@@ -385,7 +385,7 @@ fn an_event_that_reaches_beyond_the_end_is_torn() {
             }
         }
         let what = format!("the file ends inside an event: 19 of at least {length} bytes are there");
-        assert_eq!((events, problem), (whole.events, Some(Problem { offset: at as u64, what })));
+        assert_eq!((events, problem), (whole.events, Some(Problem::new(at as u64, what))));
     }
 }
 

@@ -255,7 +255,7 @@ impl Cutter {
     fn fail(&mut self, what: String) -> Cut {
         if self.failed || self.at == 0 {
             self.failed = true;
-            return Cut::Failed(Problem { offset: self.base + self.at as u64, what });
+            return Cut::Failed(Problem::new(self.base + self.at as u64, what));
         }
         Cut::Piece(self.piece(self.at, false))
     }
@@ -266,13 +266,13 @@ impl Cutter {
         let offset = self.base + self.at as u64;
         let problem = if self.base == 0 && self.at == 0 {
             let what = if self.buffer.is_empty() { "the file is empty" } else { "not a binary log: it is too short" };
-            Some(Problem { offset: 0, what: what.to_owned() })
+            Some(Problem::new(0, what))
         } else if torn > 0 {
             let want =
                 self.buffer.get(self.at..).and_then(Header::parse).map_or(binlog::HEADER_LEN, |h| h.event_len as usize);
-            Some(Problem { offset, what: self::torn(torn as u64, want) })
+            Some(Problem::new(offset, self::torn(torn as u64, want)))
         } else if self.format.is_none() {
-            Some(Problem { offset, what: "the file has no events".to_owned() })
+            Some(Problem::new(offset, "the file has no events"))
         } else {
             None
         };

@@ -43,6 +43,22 @@ pub struct Problem {
     /// Offset in the file, in bytes.
     pub offset: u64,
     pub what: String,
+    pub kind: ProblemKind,
+}
+
+/// What a problem means for who reads a log that still grows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ProblemKind {
+    /// The log is not as it should be.
+    Damage,
+    /// The last transaction has not ended: its rest may come.
+    Unfinished,
+}
+
+impl Problem {
+    pub fn new(offset: u64, what: impl Into<String>) -> Self {
+        Self { offset, what: what.into(), kind: ProblemKind::Damage }
+    }
 }
 
 /// One transaction, or one statement outside of any.

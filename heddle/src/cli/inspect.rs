@@ -20,6 +20,7 @@ use crate::report::inspect::build::Limits;
 use crate::report::inspect::{InspectReport, html, text};
 use crate::report::out::{may_colour, say};
 use channel::source::is_url;
+use wire::Interrupt;
 
 /// Show what holds a replica back: parallelism, barriers, hot rows, traffic
 ///
@@ -126,13 +127,14 @@ fn read_live<'s>(
     totals: Totals,
     sink: Option<&mut (dyn Sink + Send + 's)>,
 ) -> Result<pipeline::Found> {
-    let options = connect::options(End::Source, url, args.source_defaults_file.as_deref())?;
+    let mut options = connect::options(End::Source, url, args.source_defaults_file.as_deref())?;
     let definitions = match &args.schema {
         Some(_) => definitions(args.schema.as_deref())?,
         None => schema::read_server(&options).context("reading the server's table definitions")?,
     };
     let stop = Arc::new(AtomicBool::new(false));
     let signals = Signals::watch(&stop)?;
+    options.limits.interrupt = Interrupt::new(Arc::clone(&stop));
     let live = Live { options, start: args.start.clone(), follow: args.follow, server_id: args.server_id };
     let found = live::run(&live, definitions, totals, sink, &stop);
     drop(signals);

@@ -2,9 +2,9 @@
 //! removed; channels stop without gaps, within five seconds.
 
 use std::sync::atomic::AtomicBool;
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Weak};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
 use signal_hook::SigId;
@@ -14,22 +14,30 @@ use wire::Interrupt;
 use crate::report::out::complain;
 use crate::supervisor::PARENT;
 
-/// For as long as it lives, a signal sets the flag instead of ending the process.
-pub struct Signals(Vec<SigId>);
+/// For as long as it lives, a signal sets the flag, and ends the process only where what is under way does not end by itself.
+pub struct Signals {
+    ids: Vec<SigId>,
+    /// Tells the thread that would end the process.
+    _alive: Arc<()>,
+}
 
 impl Signals {
     pub fn watch(stop: &Arc<AtomicBool>) -> Result<Self> {
-        let mut signals = Self(Vec::new());
+        let (asked, alive) = (Interrupt::default(), Arc::new(()));
+        let mut signals = Self { ids: Vec::new(), _alive: Arc::clone(&alive) };
         for signal in ends() {
-            signals.0.push(signal_hook::flag::register(signal, Arc::clone(stop)).context("signal handlers")?);
+            for flag in [asked.flag(), Arc::clone(stop)] {
+                signals.ids.push(signal_hook::flag::register(signal, flag).context("signal handlers")?);
+            }
         }
+        end_in_time(asked, Arc::downgrade(&alive))?;
         Ok(signals)
     }
 }
 
 impl Drop for Signals {
     fn drop(&mut self) {
-        for id in self.0.drain(..) {
+        for id in self.ids.drain(..) {
             signal_hook::low_level::unregister(id);
         }
     }
@@ -75,34 +83,20 @@ pub struct Ending {
     /// Set by a signal, and by a run that has come to its end.
     pub stop: Arc<AtomicBool>,
     /// Set by a signal only.
-    asked: Arc<AtomicBool>,
-    interrupt: OnceLock<Interrupt>,
+    asked: Interrupt,
+    alive: Arc<()>,
 }
 
 impl Ending {
     /// What ends the waits of connections once there was a signal.
     pub fn interrupt(&self) -> Interrupt {
-        self.interrupt.get_or_init(|| Interrupt::new(Arc::clone(&self.asked))).clone()
+        self.asked.clone()
     }
 
     /// From here on signals end the run. Before, they end the process as they end any other.
     pub fn watch(&self) -> Result<()> {
         self.stop_at(&ends(), SIGHUP)?;
-        let interrupt = self.interrupt();
-        let watch = move || {
-            while !interrupt.is_asked() {
-                thread::sleep(POLL);
-            }
-            thread::sleep(END_AFTER);
-            complain!(
-                "heddle: stopped. Something did not end within {} s: a server, a disk or a pipe that does not answer. What was not committed yet is \
-                 applied when the same command is run again",
-                END_AFTER.as_secs_f32()
-            );
-            signal_hook::low_level::exit(i32::from(super::exit::EXIT_FAILED));
-        };
-        thread::Builder::new().name("ending".to_owned()).spawn(watch).context("a thread")?;
-        Ok(())
+        end_in_time(self.interrupt(), Arc::downgrade(&self.alive))
     }
 
     /// SIGUSR1 pauses, SIGUSR2 resumes.
@@ -120,11 +114,11 @@ impl Ending {
                 signal_hook::flag::register_conditional_shutdown(
                     signal,
                     i32::from(super::exit::EXIT_FAILED),
-                    Arc::clone(&self.asked),
+                    self.asked.flag(),
                 )
                 .context("signal handlers")?;
             }
-            signal_hook::flag::register(signal, Arc::clone(&self.asked))
+            signal_hook::flag::register(signal, self.asked.flag())
                 .and_then(|_| signal_hook::flag::register(signal, Arc::clone(&self.stop)))
                 .context("signal handlers")?;
         }
@@ -137,6 +131,30 @@ impl Ending {
 fn register(signal: i32, act: impl Fn() + Send + Sync + 'static) -> Result<()> {
     // SAFETY: storing to an atomic is async-signal-safe.
     unsafe { signal_hook::low_level::register(signal, act) }.context("signal handlers").map(|_| ())
+}
+
+/// Ends the process when it was asked to end and has not in time, for as long as somebody holds `alive`.
+fn end_in_time(asked: Interrupt, alive: Weak<()>) -> Result<()> {
+    let watch = move || {
+        let mut since = None;
+        while since.is_none_or(|since: Instant| since.elapsed() < END_AFTER) {
+            if alive.strong_count() == 0 {
+                return;
+            }
+            if asked.is_asked() {
+                since.get_or_insert_with(Instant::now);
+            }
+            thread::sleep(POLL);
+        }
+        complain!(
+            "heddle: stopped. Something did not end within {} s: a server, a disk or a pipe that does not answer. Nothing is lost by that: run the \
+             same command again",
+            END_AFTER.as_secs_f32()
+        );
+        signal_hook::low_level::exit(i32::from(super::exit::EXIT_FAILED));
+    };
+    thread::Builder::new().name("ending".to_owned()).spawn(watch).context("a thread")?;
+    Ok(())
 }
 
 #[cfg(test)]

@@ -10,6 +10,8 @@ use bytes::Bytes;
 use engine::survey::{Cut, Cutter, Definitions, PIECE_BYTES, Piece, Problem};
 use flate2::read::MultiGzDecoder;
 
+use super::pipe::Pipe;
+
 /// How much is read at once, in bytes.
 const READ_BYTES: usize = 128 << 10;
 /// Pieces whose memory is kept for later ones.
@@ -35,20 +37,24 @@ pub enum Work {
     EndOfFile(Place),
 }
 
-/// A file, in clear or through gzip.
-enum Input {
+/// A file, in clear or through gzip, or what is none.
+enum Input<'a> {
     Plain(File),
     Gzip(Box<MultiGzDecoder<File>>),
+    Pipe(Pipe<'a>),
 }
 
-impl Input {
+/// Whether it is time to end.
+type Stopped<'a> = &'a (dyn Fn() -> bool + Sync);
+
+impl<'a> Input<'a> {
     /// And how many bytes come, where that is known.
-    fn open(path: &Path) -> std::io::Result<(Self, Option<u64>)> {
+    fn open(path: &Path, stopped: Stopped<'a>) -> std::io::Result<(Self, Option<u64>)> {
+        if !std::fs::metadata(path)?.is_file() {
+            return Ok((Self::Pipe(Pipe::open(path, stopped)?), None));
+        }
         let mut file = File::open(path)?;
         let metadata = file.metadata()?;
-        if !metadata.is_file() {
-            return Ok((Self::Plain(file), None));
-        }
         let mut magic = Vec::new();
         file.by_ref().take(4).read_to_end(&mut magic)?;
         file.rewind()?;
@@ -60,18 +66,19 @@ impl Input {
     }
 }
 
-impl Read for Input {
+impl Read for Input<'_> {
     fn read(&mut self, bytes: &mut [u8]) -> std::io::Result<usize> {
         match self {
             Self::Plain(file) => file.read(bytes),
             Self::Gzip(decoder) => decoder.read(bytes),
+            Self::Pipe(pipe) => pipe.read(bytes),
         }
     }
 }
 
-struct Open {
+struct Open<'a> {
     place: Place,
-    input: Input,
+    input: Input<'a>,
     cutter: Cutter,
     /// Bytes of the file not yet read; of a pipe nobody knows.
     left: Option<u64>,
@@ -80,9 +87,10 @@ struct Open {
 }
 
 /// Cuts the files in their order; definitions are carried from one to the next.
-pub struct Feed {
+pub struct Feed<'a> {
     paths: std::vec::IntoIter<(Place, PathBuf)>,
-    open: Option<Open>,
+    open: Option<Open<'a>>,
+    stopped: Stopped<'a>,
     definitions: Arc<Definitions>,
     waiting: std::collections::VecDeque<Work>,
     /// Memory of pieces that are done.
@@ -90,12 +98,13 @@ pub struct Feed {
     pub seen: Vec<FileSeen>,
 }
 
-impl Feed {
-    pub fn new(paths: Vec<PathBuf>, definitions: Definitions) -> Self {
+impl<'a> Feed<'a> {
+    pub fn new(paths: Vec<PathBuf>, definitions: Definitions, stopped: Stopped<'a>) -> Self {
         let numbered: Vec<(Place, PathBuf)> = (0..).zip(paths).collect();
         Self {
             paths: numbered.into_iter(),
             open: None,
+            stopped,
             definitions: Arc::new(definitions),
             waiting: std::collections::VecDeque::new(),
             spare: Vec::new(),
@@ -130,11 +139,11 @@ impl Feed {
 
     fn open_next(&mut self) -> Option<()> {
         let (place, path) = self.paths.next()?;
-        let (input, left) = match Input::open(&path) {
+        let (input, left) = match Input::open(&path, self.stopped) {
             Ok(opened) => opened,
             Err(error) => {
                 self.seen.push(FileSeen { path, bytes: 0, server_version: None });
-                self.waiting.push_back(Work::Problem(place, Problem { offset: 0, what: error.to_string() }));
+                self.waiting.push_back(Work::Problem(place, Problem::new(0, error.to_string())));
                 self.waiting.push_back(Work::EndOfFile(place));
                 return Some(());
             }
@@ -151,7 +160,7 @@ impl Feed {
     }
 
     /// One step in the file; puts what comes of it among the waiting work.
-    fn go_on(&mut self, mut open: Open) {
+    fn go_on(&mut self, mut open: Open<'a>) {
         let place = open.place;
         open.cutter.reuse(&mut self.spare);
         match open.cutter.next() {
@@ -164,15 +173,17 @@ impl Feed {
                     self.waiting.extend(problem.map(|problem| Work::Problem(place, problem)));
                     return self.close(&open);
                 }
+                // By a signal: who waits for it says so.
+                Err(_) if (self.stopped)() => return self.close(&open),
                 Err(error) => {
                     let what = format!("reading it failed: {error}");
-                    self.waiting.push_back(Work::Problem(place, Problem { offset: 0, what }));
+                    self.waiting.push_back(Work::Problem(place, Problem::new(0, what)));
                     return self.close(&open);
                 }
             },
             Cut::Skip { bytes, offset } => {
                 if let Err(what) = open.skip(bytes) {
-                    self.waiting.push_back(Work::Problem(place, Problem { offset, what }));
+                    self.waiting.push_back(Work::Problem(place, Problem::new(offset, what)));
                     return self.close(&open);
                 }
             }
@@ -185,7 +196,7 @@ impl Feed {
         self.open = Some(open);
     }
 
-    fn close(&mut self, open: &Open) {
+    fn close(&mut self, open: &Open<'_>) {
         self.definitions = Arc::clone(open.cutter.definitions());
         if let Some(seen) = self.seen.get_mut(open.place as usize) {
             seen.server_version = open.cutter.format().map(|format| format.server_version.clone());
@@ -194,7 +205,7 @@ impl Feed {
     }
 }
 
-impl Open {
+impl Open<'_> {
     /// False at the end of the file.
     fn read(&mut self, at_least: usize) -> std::io::Result<bool> {
         let want = (at_least.max(READ_BYTES) as u64).min(self.left.unwrap_or(u64::MAX));
@@ -244,7 +255,7 @@ mod tests {
         encoder.write_all(&std::fs::read(&log).unwrap()).unwrap();
         encoder.finish().unwrap();
         let pieces = |path: PathBuf| {
-            let mut feed = Feed::new(vec![path], Definitions::default());
+            let mut feed = Feed::new(vec![path], Definitions::default(), &|| false);
             let mut found = Vec::new();
             while let Some(work) = feed.next() {
                 match work {

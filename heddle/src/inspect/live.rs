@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
 use binlog::{Event, Kind, MAGIC};
-use engine::survey::{Cut, Cutter, Definitions, Problem, Sink, Totals, scan};
+use engine::survey::{Cut, Cutter, Definitions, Problem, ProblemKind, Sink, Totals, scan};
 use wire::{ConnectOptions, Connection, DUMP_NON_BLOCK, DUMP_SEND_ANNOTATE_ROWS, DumpOptions, DumpRequest};
 
 use super::Found;
@@ -104,6 +104,9 @@ pub fn run<'a, 's>(
             }
         }
     }
+    if !live.follow && stop.load(Ordering::Relaxed) {
+        reader.trouble("stopped by a signal before the end".to_owned());
+    }
     reader.close_file(true);
     reader.totals.finish();
     Ok(Found {
@@ -180,6 +183,8 @@ impl Reader<'_, '_> {
                     }
                 }
                 Err(wire::Error::DumpEnded) if !live.follow => break,
+                // By a signal.
+                Err(wire::Error::Interrupted { .. }) => break,
                 Err(error) => return Ok(Ended::Lost(error)),
             }
             if self.logged.elapsed() >= LOG_EVERY {
@@ -254,7 +259,7 @@ impl Reader<'_, '_> {
         let mut scanned = scan(piece, self.totals.depth);
         if last {
             // A transaction that is still arriving is no problem of the log.
-            scanned.problems.retain(|problem| !problem.what.contains("does not end in its file"));
+            scanned.problems.retain(|problem| problem.kind != ProblemKind::Unfinished);
         }
         for problem in scanned.problems.drain(..) {
             self.problem(problem);
@@ -295,7 +300,7 @@ impl Reader<'_, '_> {
 
     fn trouble(&mut self, what: String) {
         let offset = self.file.as_ref().map_or(0, |file| file.bytes);
-        self.problem(Problem { offset, what });
+        self.problem(Problem::new(offset, what));
     }
 
     fn log(&self) {

@@ -5,6 +5,7 @@
 pub mod feed;
 pub mod live;
 pub mod parquet;
+mod pipe;
 pub mod pipeline;
 pub mod schema;
 

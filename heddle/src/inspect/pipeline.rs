@@ -95,7 +95,7 @@ pub fn run(
         ending: Ending::default(),
         paths: paths.clone(),
     });
-    let feed = Mutex::new((0_u64, Feed::new(paths, definitions)));
+    let feed = Mutex::new((0_u64, Feed::new(paths, definitions, &stopped)));
     let queue = Mutex::new(Queue::default());
     let moved = Condvar::new();
     let waiting_max = 2 * threads + 2;
@@ -239,7 +239,7 @@ impl Sums<'_> {
             && self.place.is_some()
         {
             let what = format!("the file before continues in {expected}, which is not the next one given");
-            self.problem(place, Problem { offset: 0, what });
+            self.problem(place, Problem::new(0, what));
         }
         self.totals.begin_file(place, &name.into(), self.place.is_some());
         self.place = Some(place);
@@ -267,7 +267,7 @@ impl Sums<'_> {
                 Followed::Whole => None,
             };
             if let Some(what) = what.filter(|_| !is_damaged) {
-                self.problem(place, Problem { offset: 0, what: format!("{what}: its copy is incomplete") });
+                self.problem(place, Problem::new(0, format!("{what}: its copy is incomplete")));
             }
         }
         self.ending = self.ending.and(scanned.ending);
@@ -277,7 +277,7 @@ impl Sums<'_> {
                 let what = format!(
                     "the file before ends before transactions that this one begins after ({missing}): its copy is incomplete"
                 );
-                self.problem(place, Problem { offset: 0, what });
+                self.problem(place, Problem::new(0, what));
             }
             self.logged = Some(list);
         }
@@ -307,7 +307,7 @@ pub fn total_bytes(paths: &[PathBuf]) -> u64 {
 
 /// Names that go with problems which no file is to blame for.
 pub fn trouble(path: PathBuf, what: String) -> Trouble {
-    Trouble { file: path, problem: Problem { offset: 0, what } }
+    Trouble { file: path, problem: Problem::new(0, what) }
 }
 
 /// Files of both vendors are no one server's log.

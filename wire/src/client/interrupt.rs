@@ -24,6 +24,11 @@ impl Interrupt {
         Interrupt(Arc::new(Shared { flag, noticed: OnceLock::new() }))
     }
 
+    /// What sets it.
+    pub fn flag(&self) -> Arc<AtomicBool> {
+        Arc::clone(&self.0.flag)
+    }
+
     /// The process is asked to end.
     pub fn is_asked(&self) -> bool {
         let asked = self.0.flag.load(Ordering::Relaxed);

@@ -17,7 +17,7 @@ use smallvec::SmallVec;
 
 use super::cut::events;
 use super::keys::{Counts, note_uses};
-use super::{Cause, Depth, LogCatalogue, Piece, Problem, Record, Scanned, TableSeen, Traffic, table_id};
+use super::{Cause, Depth, LogCatalogue, Piece, Problem, ProblemKind, Record, Scanned, TableSeen, Traffic, table_id};
 use crate::intake::{Keying, Selection, Tables};
 use crate::schema::{Table, TableId};
 use crate::tags::Generation;
@@ -150,8 +150,12 @@ impl Scan<'_> {
     }
 
     fn problem(&mut self, offset: u64, what: String) {
+        self.note(Problem::new(offset, what));
+    }
+
+    fn note(&mut self, problem: Problem) {
         if self.out.problems.len() < PROBLEMS_MAX {
-            self.out.problems.push(Problem { offset, what });
+            self.out.problems.push(problem);
         } else {
             self.out.more_problems += 1;
         }
@@ -167,7 +171,9 @@ impl Scan<'_> {
     /// The file, or the log of a server that died, ends in a transaction.
     fn drop_unfinished(&mut self) {
         if let Some(current) = self.current.take() {
-            self.problem(current.record.start, "a transaction that does not end in its file is not counted".to_owned());
+            let what = "a transaction that does not end in its file is not counted";
+            let problem = Problem::new(current.record.start, what);
+            self.note(Problem { kind: ProblemKind::Unfinished, ..problem });
         }
     }
 
