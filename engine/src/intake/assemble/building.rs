@@ -41,6 +41,7 @@ pub(super) struct Building {
 }
 
 impl Building {
+    #[inline]
     pub fn new(event: &Event, at: &LogPosition) -> Self {
         Self {
             gtid: None,
@@ -62,6 +63,7 @@ impl Building {
         }
     }
 
+    #[inline]
     pub fn of_mysql(event: &Event, gtid: &MySqlGtid, at: &LogPosition) -> Self {
         let mut building = Self::new(event, at);
         building.gtid = Gtid::of_mysql(gtid);
@@ -75,6 +77,7 @@ impl Building {
         building
     }
 
+    #[inline]
     pub fn of_mariadb(event: &Event, gtid: &MariaDbGtid, at: &LogPosition) -> Self {
         // MariaDB's `binlog_alter_two_phase`: an ALTER TABLE is logged when it starts, and again when it has succeeded or failed. What
         // other sessions logged in between has the table's old definition, so the ALTER belongs where it ends.
@@ -109,6 +112,7 @@ impl Building {
     }
 
     /// Adds the rows of an event, or counts them if nothing is held any more.
+    #[inline]
     pub fn push_rows(&mut self, event: &Event, rows: RowsEvent, map: &Arc<TableMap>) {
         let count = || rows.images(map).count() as u64;
         if self.spilled {
@@ -176,6 +180,7 @@ impl Building {
     }
 
     /// The whole transaction, which ends at `end`. The source has started `source_starts` times before it.
+    #[inline]
     pub fn finish(self, end: &LogPosition, source_starts: u32) -> Transaction {
         let mut items = self.items;
         let mut barrier = self.barrier;

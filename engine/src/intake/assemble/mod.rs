@@ -224,6 +224,7 @@ impl Assembler {
     }
 
     /// With a GTID.
+    #[inline]
     fn begin(&mut self, building: Building) -> Result<(), AssembleError> {
         if let Some(cut) = self.building.take() {
             // A source that resends after a lost connection starts the same transaction again.
@@ -356,6 +357,7 @@ impl Assembler {
         Ok(ended)
     }
 
+    #[inline]
     fn finish(&mut self, end: &LogPosition) -> Option<Transaction> {
         let building = self.building.take()?;
         debug_assert!(self.boundary.is_between());
