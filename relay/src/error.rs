@@ -21,7 +21,9 @@ pub enum Error {
         source: io::Error,
     },
     /// There is no space for more of the relay log. Nothing is lost: the same call may be made again once there is.
-    #[error("the disk is full, cannot write {path}: free some space, or lower the relay log's limit")]
+    #[error(
+        "the disk is full, cannot write {path}: free some space, or give the relay log a limit that fits (--relay-max-bytes) or another disk (--relay-dir)"
+    )]
     DiskFull {
         /// The segment.
         path: PathBuf,

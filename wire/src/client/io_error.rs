@@ -4,6 +4,7 @@ use std::io;
 use std::time::Duration;
 
 use super::socket::{gave_up, is_silence};
+use super::tls_errors;
 use crate::error::Error;
 
 /// `timeout`: what has passed if that is what happened.
@@ -17,10 +18,10 @@ pub(crate) fn classify(error: io::Error, during: &'static str, timeout: Option<D
             Error::Lost { during }
         }
         _ if is_silence(&error) => Error::Timeout { during, after: timeout.unwrap_or_default() },
-        Kind::InvalidData if error.get_ref().and_then(|inner| inner.downcast_ref::<rustls::Error>()).is_some() => {
-            Error::Tls { message: error.to_string() }
-        }
-        Kind::InvalidData => Error::protocol(format!("{error} while {during}")),
+        Kind::InvalidData => match error.get_ref().and_then(|inner| inner.downcast_ref::<rustls::Error>()) {
+            Some(tls) => Error::Tls { message: tls_errors::describe(tls) },
+            None => Error::protocol(format!("{error} while {during}")),
+        },
         _ => Error::Io { during, source: error },
     }
 }

@@ -15,4 +15,5 @@ pub(crate) mod query;
 mod socket;
 pub(crate) mod stream;
 mod tls;
+mod tls_errors;
 pub(crate) mod url;

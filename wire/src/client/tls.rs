@@ -1,4 +1,4 @@
-//! TLS by rustls: which certificates are accepted for each mode, and errors in words that help.
+//! TLS by rustls: which certificates are accepted for each mode. What is refused is said in words by `tls_errors`.
 
 use std::io::{self, Read, Write};
 use std::path::Path;
@@ -17,6 +17,7 @@ use super::io_error::classify;
 use super::options::{ConnectOptions, SslMode};
 use super::socket::Socket;
 use super::stream::Stream;
+use super::tls_errors::describe;
 use crate::codec::error_packet::parse_error;
 use crate::codec::server_info::ServerInfo;
 use crate::error::Error;
@@ -123,24 +124,6 @@ fn incompatible(reason: &str) -> Error {
              this client has TLS 1.2 and 1.3 with elliptic curves. Update the server, or use ssl-mode=disabled on a \
              trusted network"
         ),
-    }
-}
-
-fn describe(error: &rustls::Error) -> String {
-    match error {
-        rustls::Error::InvalidCertificate(CertificateError::UnknownIssuer) => {
-            "the server's certificate is not signed by an authority of ssl-ca".to_owned()
-        }
-        rustls::Error::InvalidCertificate(
-            CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. },
-        ) => format!(
-            "the server's certificate is for another host ({error}); only its subject alternative names count. \
-             ssl-mode=verify-ca does not check the name"
-        ),
-        rustls::Error::InvalidCertificate(CertificateError::Expired | CertificateError::ExpiredContext { .. }) => {
-            format!("the server's certificate has expired ({error})")
-        }
-        other => other.to_string(),
     }
 }
 
