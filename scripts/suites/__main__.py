@@ -21,6 +21,7 @@ status is 1 if anything was not explained."""
 import argparse
 import json
 import random
+import signal
 import sys
 import threading
 import time
@@ -31,7 +32,7 @@ from pathlib import Path
 import catalogue
 import layout
 from run import MODES, UNEXPLAINED, Runner
-from servers import Flavour
+from servers import PROCESSES, Flavour
 
 FORMATS = ("ROW", "MIXED", "STATEMENT")
 
@@ -91,7 +92,7 @@ class Work:
 
     def next(self):
         with self.lock:
-            return self.left.pop(0) if self.left else None
+            return self.left.pop(0) if self.left and not PROCESSES.ended else None
 
     def note(self, record):
         with self.lock:
@@ -117,6 +118,8 @@ def job(number, work, roots, given, deadline):
             except Exception as error:  # One test must not end the others.
                 record = {"flavour": flavour.name, "test": test.name, "format": fmt, "mode": mode, "result": "BROKEN",
                           "why": f"{type(error).__name__}: {error}"[:700], "comparisons": 0, "seconds": 0}
+            if PROCESSES.ended:
+                return  # A signal killed the servers: the result says nothing.
             work.note(record)
     finally:
         for runner in runners.values():
@@ -161,8 +164,17 @@ def summary(work, skipped):
 KINDS = ("equal", "equal-in-part", "as-native", "explained", "not-run", "not-started", "STOPS", "DIFFERS", "CRASHED", "BROKEN")
 
 
+def end(number, _frame):
+    """Ends all servers and programs; what has a result keeps it."""
+    PROCESSES.end()
+    print(f"suites: ended by signal {number}; the same command goes on", file=sys.stderr, flush=True)
+    raise SystemExit(128 + number)
+
+
 def main():
     given = options()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, end)
     Path(given.out).mkdir(parents=True, exist_ok=True)
     roots, runs, skipped = choose(given)
     if given.list:

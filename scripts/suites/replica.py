@@ -12,10 +12,12 @@ from pathlib import Path
 
 import pymysql
 
-from servers import connect, query, query_once
+from servers import PROCESSES, connect, query, query_once
 
 SYNC_S = 60
 URL = "ssl-mode=disabled&get-server-public-key=true"
+# What the target's locks hold up when heddle is asked to end; the same command goes on.
+ASKED_TO_END = "when heddle was asked to end"
 # After so long the rest of the log may hold no transaction: a run to the log's end says so.
 QUICKLY_S = 2.0
 
@@ -38,7 +40,7 @@ class Heddle:
     def launch(self, *options):
         self.begun_at = self.log.stat().st_size
         with open(self.log, "ab") as log:
-            self.process = subprocess.Popen(self.command + list(options), stdout=log, stderr=log, stdin=subprocess.DEVNULL, env=self.environment)
+            self.process = PROCESSES.start(self.command + list(options), stdout=log, stderr=log, env=self.environment)
 
     def start(self):
         self.check()
@@ -60,6 +62,8 @@ class Heddle:
         if self.process is not None:
             self.process.terminate()
             self.wait(40, "heddle did not end within 40 s of SIGTERM")
+            if self.ended and ASKED_TO_END in self.ended:
+                self.ended = None
 
     def wait(self, seconds, otherwise):
         try:

@@ -12,7 +12,7 @@ import pymysql
 
 from catalogue import explanation
 from replica import Heddle, Native
-from servers import Server, StartFailed, command_line
+from servers import PROCESSES, Server, StartFailed, command_line
 from session import Session
 from snapshot import differences
 
@@ -114,8 +114,7 @@ class Runner:
         if self.flavour.is_mariadb:
             command += [f"--suite-dir={test.path.parent.parent}", "--continue-on-error", "--skip-ssl"]
         with open(out, "wb") as file:
-            process = subprocess.Popen(command, stdout=file, stderr=file, stdin=subprocess.DEVNULL, cwd=self.root,
-                                       env=self.environment(session, scratch), start_new_session=True)
+            process = PROCESSES.start(command, stdout=file, stderr=file, cwd=self.root, env=self.environment(session, scratch))
             try:
                 return process.wait(self.test_s)
             except subprocess.TimeoutExpired:
@@ -149,8 +148,8 @@ class Runner:
             result.result, result.why = "BROKEN", f"the test client does not start: {why}"
         elif status == OWN_SKIP:
             result.result, result.why = "not-run", "the test asks for what this server, format or build has not"
-        elif replica.ended:
-            result.result, result.why = "STOPS", replica.ended
+        elif session.stopped or (replica.ended and replica.ended != session.expected):
+            result.result, result.why = "STOPS", session.stopped or replica.ended
         elif session.went_on:
             result.result, result.why = "DIFFERS", "goes on where the test expects a stop"
         elif session.differences:

@@ -2,11 +2,14 @@
 
 Programs and their libraries come from scripts/servers, which keeps them in its cache. Nothing here knows Heddle."""
 
+import contextlib
 import os
 import shlex
 import shutil
+import signal
 import socket
 import subprocess
+import threading
 import time
 from pathlib import Path
 
@@ -38,6 +41,40 @@ MYSQL = [
     "--skip-replica-start", "--mysqlx=OFF", "--innodb-buffer-pool-size=64M", "--innodb-redo-log-capacity=100M",
     "--gtid-mode=ON", "--enforce-gtid-consistency=ON", "--log-error-verbosity=2", "--innodb-doublewrite=0",
 ]
+
+
+class Processes:
+    """What runs for the jobs, so that a signal can end all of it."""
+
+    def __init__(self):
+        self.lock = threading.Lock()
+        self.running, self.ended = set(), False
+
+    def start(self, command, **how):
+        """As subprocess.Popen, in a process group of its own."""
+        with self.lock:
+            if self.ended:
+                raise Ended("the run was asked to end")
+            self.running = {process for process in self.running if process.poll() is None}
+            process = subprocess.Popen(command, stdin=subprocess.DEVNULL, start_new_session=True, **how)
+            self.running.add(process)
+            return process
+
+    def end(self):
+        """Kills what runs; nothing starts any more."""
+        with self.lock:
+            self.ended = True
+            for process in self.running:
+                if process.poll() is None:
+                    with contextlib.suppress(ProcessLookupError):
+                        os.killpg(process.pid, signal.SIGKILL)
+
+
+class Ended(Exception):
+    """A signal has ended the run."""
+
+
+PROCESSES = Processes()
 
 
 def script(*words):
@@ -131,9 +168,9 @@ class Server:
         own = [f"--datadir={self.folder}/data", f"--port={self.port}", f"--socket={self.socket}", f"--tmpdir={self.folder}/tmp",
                f"--pid-file={self.folder}/pid", f"--log-bin={self.role}-bin", f"--server-id={1 if self.role == 'master' else 2}"]
         with open(self.folder / "err", "wb") as log:
-            self.process = subprocess.Popen(
+            self.process = PROCESSES.start(
                 self.flavour.daemon + own + COMMON + (MARIADB if self.flavour.is_mariadb else MYSQL) + options,
-                stdout=log, stderr=log, stdin=subprocess.DEVNULL, cwd=self.folder, start_new_session=True)
+                stdout=log, stderr=log, cwd=self.folder)
 
     def wait_until_ready(self):
         deadline = time.monotonic() + START_S

@@ -15,6 +15,8 @@ class Session:
         self.flavour, self.source, self.target, self.replica = flavour, source, target, replica
         self.opened = self.started = self.reached_end = self.expected_stop = self.went_on = False
         self.unsupported, self.broken = "", ""
+        self.stopped = ""  # why it stopped where the test expects none: what follows in the test says nothing
+        self.expected = None  # the last stop that the test expected
         self.comparisons = 0
         self.differences = []  # (number of the comparison, key, lines)
         self.pictures = []  # of the target, one for each comparison
@@ -46,6 +48,8 @@ class Session:
     def command(self, line):
         """Exit status and answer of one `$HX …` of the test."""
         word, _, rest = line.partition(" ")
+        if self.stopped:
+            return 1, f"stopped: {self.stopped}"
         if word == "open":
             self.opened = True
         elif word == "start":
@@ -62,8 +66,8 @@ class Session:
         elif word == "expect-stop":
             return self.expect_stop()
         elif word == "wait-for-stop":
-            self.sync()
-            self.expected_stop = True
+            self.catch_up()
+            self.expected_stop, self.expected = True, self.replica.ended
             return 1, "the test waits for a stop that is not an error: it ends here"
         elif word == "unsupported":
             self.unsupported = self.unsupported or rest
@@ -76,22 +80,27 @@ class Session:
             self.replica.stop()
             self.started = False
 
-    def sync(self):
+    def catch_up(self):
         if self.started and not self.replica.ended:
             self.replica.sync()
             self.compare()
+
+    def sync(self):
+        self.catch_up()
         return self.answer()
 
     def expect_stop(self):
         """The test expects an error of the applier, and repairs its cause behind it."""
-        self.sync()
-        self.expected_stop = True
+        self.catch_up()
+        self.expected_stop, self.expected = True, self.replica.ended
         if self.replica.ended:
             return 0, ""
         self.went_on = True
         return 1, "the test expects a stop, and nothing stopped: it ends here"
 
     def answer(self):
+        if self.replica.ended != self.expected:
+            self.stopped = self.replica.ended or ""
         return (1, f"stopped: {self.replica.ended}") if self.replica.ended else (0, "")
 
     def compare(self):

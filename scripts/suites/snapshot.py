@@ -27,6 +27,11 @@ def quoted(name):
     return "`" + name.replace("`", "``") + "`"
 
 
+def as_read(column, kind):
+    """The client knows no vectors."""
+    return f"HEX({column})" if kind == "vector" else column
+
+
 def field(value):
     """One value of a row, one line; a long one is cut, with its checksum."""
     if value is None:
@@ -93,9 +98,9 @@ class Snapshot:
 
     def rows(self, schema, name, full, history):
         # By name: `*` leaves out invisible columns.
-        columns = self.ask("SELECT COLUMN_NAME FROM information_schema.COLUMNS WHERE TABLE_SCHEMA=%s AND TABLE_NAME=%s "
+        columns = self.ask("SELECT COLUMN_NAME, DATA_TYPE FROM information_schema.COLUMNS WHERE TABLE_SCHEMA=%s AND TABLE_NAME=%s "
                            "ORDER BY ORDINAL_POSITION", (schema, name))
-        chosen = ",".join(quoted(text(row[0])) for row in columns) or "*"
+        chosen = ",".join(as_read(quoted(text(row[0])), text(row[1])) for row in columns) or "*"
         rows = self.ask(f"SELECT {chosen} FROM {full}{history} LIMIT {MOST_ROWS}")
         return "\n".join(sorted("\t".join(field(value) for value in row) for row in rows))
 
