@@ -64,14 +64,14 @@ fn execute_once(
     if is_xa(&statement.class.class) {
         return end::end(connection, branches, transaction, &statement.class);
     }
-    let made = routine_creator::made_by(connection, statement)?;
+    let creator = routine_creator::of(connection, statement)?;
     set_gtid(connection, transaction)?;
     execute(connection, statement)?;
-    match made {
-        Some(routine) => {
+    match creator {
+        Some(creator) => {
             // It is committed, and its GTID used up.
             connection.after_own_commit()?;
-            routine_creator::give_rights(connection, &routine)
+            routine_creator::give_rights(connection, &creator)
         }
         None => Ok(()),
     }
@@ -98,8 +98,8 @@ fn complete(
             drop_the_rest(connection, &again)
         }
         Class::Ddl { kind: DdlKind::DropDatabase } => drop_the_rest(connection, &again),
-        Class::Ddl { kind: DdlKind::Routine } => match routine_creator::made_by(connection, statement)? {
-            Some(routine) => routine_creator::give_rights(connection, &routine),
+        Class::Ddl { kind: DdlKind::Routine } => match routine_creator::of(connection, statement)? {
+            Some(creator) => routine_creator::give_rights(connection, &creator),
             None => Ok(()),
         },
         // The table is there before its rows: MySQL before 8.0.21, MariaDB before 10.6.
