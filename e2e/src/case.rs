@@ -172,7 +172,7 @@ impl Case {
         if run == NATIVE {
             native::native_replica(source, &target)?;
             if self.native_stops {
-                return native::wait_stopped(source, &target);
+                return native::wait_stopped(&target);
             }
             native::wait_caught_up(source, &target)?;
             return if self.as_native { Ok(()) } else { checksum::assert_equal(source, &target) };
@@ -213,7 +213,7 @@ impl Case {
         let replica = Server::start(source.kind, &self.server_options("target", source.kind))?;
         native::native_replica(source, &replica)?;
         if self.native_stops {
-            native::wait_stopped(source, &replica)?;
+            native::wait_stopped(&replica)?;
         } else {
             native::wait_caught_up(source, &replica)?;
         }

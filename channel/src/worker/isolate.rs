@@ -5,7 +5,7 @@ use engine::Seq;
 use engine::compact::plan;
 use engine::failure::{Directive, Failure, FailureKind};
 use engine::group::Group;
-use engine::transaction::Transaction;
+use engine::transaction::{Item, Transaction};
 
 use super::applier::Applier;
 
@@ -76,11 +76,23 @@ fn single(applier: &mut Applier, transaction: &Transaction, single: &Group) -> R
     if transaction.barrier.is_some() { applier.barrier(transaction, single) } else { piece(applier, single) }
 }
 
+/// Rows of tables without transactions would stay.
+fn can_be_rolled_back(transaction: &Transaction) -> bool {
+    let is_transactional = |item: &Item| match item {
+        Item::Rows(rows) => rows.table.as_ref().is_none_or(|table| table.transactional),
+        Item::Statement(_) => true,
+    };
+    transaction.items().iter().all(is_transactional)
+}
+
 /// Applies the rows one by one, then rolls back, to find the first that fails. True: there is one, and the failure names it.
 fn name_the_row(applier: &mut Applier, single: &Group, failure: Failure) -> (Failure, bool) {
     let Some(transaction) = single.transactions.first() else { return (failure, false) };
     let mut place = transaction.place();
     let mut repeats = false;
+    if !can_be_rolled_back(transaction) {
+        return (if failure.place.is_empty() { failure.at(place) } else { failure }, repeats);
+    }
     'search: for batch in &plan(single, false).independent {
         for row in &batch.rows {
             let one = batch.with_row(*row);

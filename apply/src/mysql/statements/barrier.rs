@@ -136,6 +136,7 @@ fn run_items(
     items: &[Item],
     range: Range<'_>,
 ) -> Result<(), Failure> {
+    nontransactional::check_tables(connection, items).map_err(|failure| at_transaction(failure, transaction))?;
     if connection.gtids().are_logged() {
         executed::check_not_mixed(transaction, items)?;
     }

@@ -4,6 +4,8 @@
 //! executes it again. Where the source's GTIDs are kept the target logs such changes, under the source's GTID, when their statement ends, and takes
 //! that GTID once: so all of them are one statement.
 
+use std::collections::BTreeSet;
+
 use engine::compact::whole_events;
 use engine::failure::{Failure, FailureKind};
 use engine::progress::Mark;
@@ -14,6 +16,7 @@ use crate::Range;
 use crate::mysql::progress::executed;
 use crate::mysql::progress::intent::Intent;
 use crate::mysql::server::errors::{code, failed};
+use crate::mysql::server::sql::identifier;
 use crate::mysql::session::connection::ChannelConnection;
 use crate::mysql::session::gtids::GtidRules;
 use crate::mysql::session::one_statement;
@@ -32,6 +35,26 @@ pub fn write(connection: &mut ChannelConnection, transaction: &Transaction, item
     } else {
         Err(too_large(transaction))
     }
+}
+
+/// A table that the target lacks is noticed before anything is executed that would stay: as on a server, which opens all tables of a statement
+/// first. Definitions that were read before do not say whether somebody has renamed it since.
+pub fn check_tables(connection: &mut ChannelConnection, items: &[Item]) -> Result<(), Failure> {
+    // A statement among them may make the table.
+    if !executed::may_be_logged_early(items) || items.iter().any(|item| matches!(item, Item::Statement(_))) {
+        return Ok(());
+    }
+    let name = |item: &Item| match item {
+        Item::Rows(rows) => Some(format!("{}.{}", identifier(&rows.map.schema), identifier(&rows.map.table))),
+        Item::Statement(_) => None,
+    };
+    let names: BTreeSet<String> = items.iter().filter_map(name).collect();
+    if names.len() > 1 {
+        for name in names {
+            connection.scalar(format!("SELECT 1 FROM {name} LIMIT 0"))?;
+        }
+    }
+    Ok(())
 }
 
 pub fn too_large(transaction: &Transaction) -> Failure {
