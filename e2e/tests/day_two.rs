@@ -77,9 +77,30 @@ fn stops_skips_goes_on(kind: Kind) -> Result<()> {
     ensure!(!run.stderr.contains("skipped, as an operator"), "skipped again: {run}");
     ensure!(pair.target.scalar(rows)? == "1a,2b,3mine,4d,5e", "{run}");
     ensure!(pair.target.scalar("SELECT COUNT(*) FROM heddle.skips")? == "1", "it stays written down");
+    skips_by_gtid(&pair)?;
     let seen = status(&pair)?;
     ensure!(seen["state"] == "stopped" && seen["last_error"]["kind"] == "Divergence", "{seen}");
     pauses_and_forgets(&pair)
+}
+
+fn skips_by_gtid(pair: &Pair) -> Result<()> {
+    pair.target.execute("INSERT INTO d.t VALUES (7, 'mine')")?;
+    pair.source.execute("INSERT INTO d.t VALUES (7, 'g')")?;
+    pair.source.execute("INSERT INTO d.t VALUES (8, 'h')")?;
+    let run = pair.begin(&["--until-end"])?.wait()?;
+    ensure!(run.status.code() == Some(1), "{run}");
+    let gtid = status(pair)?["last_error"]["transaction"]["gtid"].as_str().context("no GTID")?.to_owned();
+    let (before, last) = gtid.rsplit_once([':', '-']).context("a GTID")?;
+    let next = format!("{before}{}{}", gtid.as_bytes()[before.len()] as char, last.parse::<u64>()? + 1);
+    channel(pair, &["skip", "default", "--gtid", &next, "--yes"])?.failed_with("another transaction")?;
+    channel(pair, &["skip", "default", "--gtid", &gtid, "--yes"])?.successful()?;
+    let run = pair.begin(&["--until-end"])?.wait()?.successful()?;
+    ensure!(run.stderr.contains("skipped, as an operator"), "{run}");
+    let rows = pair.target.scalar("SELECT GROUP_CONCAT(CONCAT(id, v) ORDER BY id) FROM d.t WHERE id > 6")?;
+    ensure!(rows == "7mine,8h", "{rows}: {run}");
+    let seen = status(pair)?;
+    ensure!(seen["lag"]["bytes"] == 0, "it counts as applied: {seen}");
+    Ok(())
 }
 
 fn pauses_and_forgets(pair: &Pair) -> Result<()> {
