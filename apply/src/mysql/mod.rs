@@ -37,7 +37,7 @@ mod statements;
 mod target;
 mod xa;
 
-pub use self::session::channel::Ddl;
+pub use self::session::channel::{AccountStatements, Ddl};
 pub use self::session::gtids::Gtids;
 pub use self::session::settings::Logged;
 pub use self::target::MySqlTarget;

@@ -1,3 +1,4 @@
+-- as boss
 CREATE ROLE r1;
 CREATE ROLE r2;
 CREATE USER 'some'@'%' IDENTIFIED BY 'secret';

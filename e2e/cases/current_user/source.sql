@@ -1,6 +1,9 @@
 -- CURRENT_USER is whoever ran the statement on the source, not the account that applies it.
 CREATE DATABASE d;
 CREATE TABLE d.t (id INT PRIMARY KEY, who VARCHAR(100));
+CREATE USER boss@'%' IDENTIFIED BY 'secret';
+GRANT ALL PRIVILEGES ON *.* TO boss@'%' WITH GRANT OPTION;
+-- as boss
 GRANT SELECT ON d.* TO CURRENT_USER;
 GRANT INSERT (id) ON d.t TO CURRENT_USER();
 REVOKE INSERT (id) ON d.t FROM CURRENT_USER;

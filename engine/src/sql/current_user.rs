@@ -52,7 +52,7 @@ pub fn ignored_passwords_at(sql: &[u8], mode: SqlMode) -> Vec<Range<usize>> {
 }
 
 /// `BY [PASSWORD] 'x'`, `VIA plugin [USING 'x' | USING PASSWORD('x')] [OR plugin …]`
-fn authentication(cursor: &mut Cursor<'_>) {
+pub(super) fn authentication(cursor: &mut Cursor<'_>) {
     if cursor.eat("BY") {
         cursor.eat("PASSWORD");
         cursor.ident_or_text();

@@ -3,6 +3,7 @@
 //! Reads the statements of both servers with a tokenizer of its own. Never checks grammar beyond that and never
 //! guesses: what is not surely understood is [`Class::Unknown`], which a caller has to treat as touching everything.
 
+mod account;
 pub mod alter_table;
 pub mod alterations;
 mod classify;
@@ -25,6 +26,7 @@ mod statement;
 mod who_runs;
 mod xa;
 
+pub use account::{Account, AccountStatement, Remaining, Verb, account_statement};
 pub use classify::classify;
 pub use current_user::{current_user_at, ignored_passwords_at};
 pub use ddl::start_transaction_at;

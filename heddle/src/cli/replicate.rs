@@ -70,6 +70,9 @@ pub struct ReplicateArgs {
     /// strict: a table that is there already stops the channel, as one that is gone · idempotent: it is replaced, or passed over (MariaDB)
     #[arg(long, value_enum, default_value = "strict")]
     ddl: DdlMode,
+    /// Statements about users, roles and privileges: apply (never to heddle's own account; an account that is there stays as it is) · skip: leave them out
+    #[arg(long, value_enum, default_value = "apply")]
+    account_statements: AccountMode,
     /// A new channel: start at this position of the source's binary log
     #[arg(long, value_name = "FILE:POS", conflicts_with = "start_gtid")]
     start: Option<LogPosition>,
@@ -113,6 +116,13 @@ enum Gtids {
 enum DdlMode {
     Strict,
     Idempotent,
+}
+
+/// What becomes of the source's statements about accounts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum AccountMode {
+    Apply,
+    Skip,
 }
 
 fn commit_order_parser() -> impl TypedValueParser<Value = CommitOrder> {
@@ -322,6 +332,10 @@ fn target(args: &ReplicateArgs, workers: usize, ending: &Ending) -> Result<(Arc<
         DdlMode::Idempotent => mysql::Ddl::Idempotent,
     };
     target.set_ddl(ddl).map_err(anyhow::Error::new)?;
+    target.set_account_statements(match args.account_statements {
+        AccountMode::Apply => mysql::AccountStatements::Apply,
+        AccountMode::Skip => mysql::AccountStatements::Skip,
+    });
     let known = target.executed_gtids().map_err(anyhow::Error::new)?;
     Ok((Arc::new(target), known, address))
 }

@@ -28,6 +28,7 @@ pub(in crate::mysql) mod code {
     pub const KEY_NOT_FOUND: u16 = 1032;
     pub const RECORD_FILE_FULL: u16 = 1114;
     pub const TABLEACCESS_DENIED: u16 = 1142;
+    pub const COLUMNACCESS_DENIED: u16 = 1143;
     pub const NO_SUCH_TABLE: u16 = 1146;
     pub const NO_SUCH_THREAD: u16 = 1094;
     /// What a server without `local_infile` says: MySQL before 8.0.19, MySQL, MariaDB since 10.5.

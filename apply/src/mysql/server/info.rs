@@ -7,6 +7,7 @@ use engine::failure::{Failure, FailureKind};
 use wire::Connection;
 
 use crate::mysql::server::errors::failed;
+use crate::mysql::server::sql::quote;
 
 #[derive(Clone, Debug)]
 pub struct TargetInfo {
@@ -32,6 +33,27 @@ pub struct TargetInfo {
     pub restricts_foreign_keys: bool,
     /// MySQL 8 and later: its performance schema is on, and shows who holds the lock that somebody waits for.
     pub shows_lock_holders: bool,
+    pub account: OwnAccount,
+}
+
+/// The account that heddle's sessions have on the target.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct OwnAccount {
+    pub user: String,
+    pub host: String,
+}
+
+impl OwnAccount {
+    /// `text`: as `CURRENT_USER()` gives it.
+    fn parse(text: &str) -> Self {
+        let (user, host) = text.rsplit_once('@').unwrap_or((text, ""));
+        Self { user: user.to_owned(), host: host.to_owned() }
+    }
+
+    /// As statements name it.
+    pub fn name(&self) -> String {
+        format!("{}@{}", quote(&self.user), quote(&self.host))
+    }
 }
 
 impl TargetInfo {
@@ -54,6 +76,7 @@ impl TargetInfo {
             adds_primary_keys: false,
             restricts_foreign_keys: false,
             shows_lock_holders: true,
+            account: OwnAccount::default(),
         }
     }
 
@@ -109,6 +132,9 @@ impl TargetInfo {
             adds_primary_keys,
             restricts_foreign_keys,
             shows_lock_holders: is_on((8, 0, 0), "performance_schema")?,
+            account: OwnAccount::parse(
+                &connection.scalar("SELECT CURRENT_USER()").map_err(failed)?.unwrap_or_default(),
+            ),
         })
     }
 

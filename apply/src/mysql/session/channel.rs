@@ -20,6 +20,14 @@ pub enum Ddl {
     Idempotent,
 }
 
+/// What becomes of the source's statements about users, roles and privileges.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AccountStatements {
+    /// They are executed, but for what they do to heddle's own account.
+    Apply,
+    Skip,
+}
+
 pub struct ChannelContext {
     pub connector: Connector,
     pub gtids: GtidRules,
@@ -30,6 +38,8 @@ pub struct ChannelContext {
     /// Connection ids by number; 0 where there is none.
     ids: Mutex<Vec<u64>>,
     is_ddl_idempotent: AtomicBool,
+    skips_account_statements: AtomicBool,
+    has_left_out_account_statement: AtomicBool,
 }
 
 impl ChannelContext {
@@ -42,6 +52,8 @@ impl ChannelContext {
             progress_table: Mutex::default(),
             ids: Mutex::default(),
             is_ddl_idempotent: AtomicBool::new(false),
+            skips_account_statements: AtomicBool::new(false),
+            has_left_out_account_statement: AtomicBool::new(false),
             connector,
         }
     }
@@ -56,6 +68,23 @@ impl ChannelContext {
 
     pub fn set_ddl(&self, ddl: Ddl) {
         self.is_ddl_idempotent.store(ddl == Ddl::Idempotent, Ordering::Relaxed);
+    }
+
+    pub fn account_statements(&self) -> AccountStatements {
+        if self.skips_account_statements.load(Ordering::Relaxed) {
+            AccountStatements::Skip
+        } else {
+            AccountStatements::Apply
+        }
+    }
+
+    pub fn set_account_statements(&self, what: AccountStatements) {
+        self.skips_account_statements.store(what == AccountStatements::Skip, Ordering::Relaxed);
+    }
+
+    /// True once: only the first is said.
+    pub fn is_first_account_statement_left_out(&self) -> bool {
+        !self.has_left_out_account_statement.swap(true, Ordering::Relaxed)
     }
 
     pub fn progress_table(&self) -> Option<Arc<ProgressTable>> {

@@ -11,6 +11,7 @@ use engine::schema::{BarrierReason, Catalogue};
 use engine::sql::{Class, Xid};
 use engine::transaction::{BarrierCause, Body, Item, Transaction};
 
+use super::accounts::{self, Kept, Tried};
 use super::exactly_once::Once;
 use super::execute::nontransactional;
 use super::execute::outcome;
@@ -378,8 +379,16 @@ impl<'a> Steps<'a> {
                 Ok(())
             }
             Item::Statement(statement) if commits_by_itself(statement) => {
+                let tried = if self.done_before.is_some() { Tried::Perhaps } else { Tried::No };
+                let kept = accounts::kept(connection, statement, self.transaction, tried)?;
+                let statement = match &kept {
+                    Kept::Nothing => return Ok(()),
+                    Kept::Whole => statement,
+                    Kept::Edited(edited) => edited,
+                };
                 self.commits_by_itself = true;
-                own_commit::run(connection, self.context.branches, &self.once(), statement)?;
+                own_commit::run(connection, self.context.branches, &self.once(), statement)
+                    .map_err(|failure| accounts::explained(failure, statement, connection.info()))?;
                 match &statement.class.xid {
                     Some(xid) if prepare::is_marked(connection, xid)? => {
                         let statement = connection.progress().forget_branch(&xid_text(xid));

@@ -1,5 +1,6 @@
 //! Statements of the source: one transaction at a time as barriers, or many that share a target transaction.
 
+mod accounts;
 pub(in crate::mysql) mod barrier;
 mod exactly_once;
 pub(in crate::mysql) mod execute;

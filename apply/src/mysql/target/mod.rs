@@ -30,7 +30,7 @@ use super::server::errors::failed;
 use super::server::info::{TargetInfo, machine};
 use super::server::privileges;
 use super::server::sql::quote;
-use super::session::channel::{ChannelContext, Ddl};
+use super::session::channel::{AccountStatements, ChannelContext, Ddl};
 use super::session::connect::Connector;
 use super::session::gtids::Gtids;
 use super::session::lease::{PAUSED, SOURCE_LOST, lease_lock_name};
@@ -83,6 +83,11 @@ impl MySqlTarget {
         }
         self.shared.channel.set_ddl(ddl);
         Ok(())
+    }
+
+    /// Before anything is applied.
+    pub fn set_account_statements(&self, what: AccountStatements) {
+        self.shared.channel.set_account_statements(what);
     }
 
     fn info(&self) -> &TargetInfo {
