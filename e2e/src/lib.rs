@@ -11,6 +11,7 @@ pub mod case;
 pub mod checksum;
 pub mod client;
 pub mod crash;
+pub mod docs;
 pub mod heddle;
 pub mod keys;
 pub mod logged;

@@ -37,6 +37,7 @@ enum ChannelCommand {
     /// Remove what the target remembers of a channel that does not run; a new run under its name begins anew
     Forget {
         /// The channel
+        #[arg(value_name = "NAME")]
         name: String,
         #[command(flatten)]
         target: TargetArgs,
@@ -47,6 +48,7 @@ enum ChannelCommand {
     /// Have the channel leave out the one transaction at which it has stopped with an error
     Skip {
         /// The channel
+        #[arg(value_name = "NAME")]
         name: String,
         #[command(flatten)]
         target: TargetArgs,
@@ -63,6 +65,7 @@ enum ChannelCommand {
     /// Have a running channel apply nothing more until it is resumed; the source's log is received all the same (SIGUSR1 does the same)
     Pause {
         /// The channel
+        #[arg(value_name = "NAME")]
         name: String,
         #[command(flatten)]
         target: TargetArgs,
@@ -70,6 +73,7 @@ enum ChannelCommand {
     /// Have a paused channel go on (SIGUSR2 does the same)
     Resume {
         /// The channel
+        #[arg(value_name = "NAME")]
         name: String,
         #[command(flatten)]
         target: TargetArgs,
@@ -81,7 +85,7 @@ struct TargetArgs {
     /// mysql://user@host:port[?…]
     #[arg(long, value_name = "TARGET")]
     to: String,
-    /// Option file for the target
+    /// Option file for the target, groups [client] and [heddle]
     #[arg(long, value_name = "FILE")]
     target_defaults_file: Option<PathBuf>,
 }

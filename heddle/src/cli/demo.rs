@@ -35,10 +35,10 @@ use engine::schedule::Grouping;
 #[derive(Debug, Args)]
 pub struct DemoArgs {
     /// Transactions to generate [default: what takes well below a minute here, by a short trial]
-    #[arg(long, value_parser = clap::value_parser!(u64).range(1..=10_000_000))]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=10_000_000))]
     transactions: Option<u64>,
     /// Concurrent sessions of the workload
-    #[arg(long, default_value_t = 32, value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    #[arg(long, value_name = "N", default_value_t = 32, value_parser = clap::value_parser!(u32).range(1..=10_000))]
     sessions: u32,
     /// Percent of the transactions that choose their rows among the hot ones
     #[arg(long, default_value_t = 20, value_name = "PERCENT", value_parser = clap::value_parser!(u8).range(0..=100))]
@@ -47,10 +47,10 @@ pub struct DemoArgs {
     #[arg(long, default_value_t = 1, value_name = "PERCENT", value_parser = clap::value_parser!(u8).range(0..=100))]
     long: u8,
     /// The same seed and numbers give the same workload
-    #[arg(long, default_value_t = 1)]
+    #[arg(long, value_name = "N", default_value_t = 1)]
     seed: u64,
     /// Numbers of workers to try
-    #[arg(long, default_value = "1,2,4,8", value_delimiter = ',', value_parser = clap::value_parser!(u16).range(1..=512))]
+    #[arg(long, value_name = "N,…", default_value = "1,2,4,8", value_delimiter = ',', value_parser = clap::value_parser!(u16).range(1..=512))]
     workers: Vec<u16>,
     /// Keep the log and the stores in this folder, which must be new or empty
     #[arg(long, value_name = "DIR")]

@@ -19,6 +19,7 @@ use crate::report::out::Pipe;
   heddle completions zsh > ~/.zfunc/_heddle
   heddle completions fish > ~/.config/fish/completions/heddle.fish")]
 pub struct CompletionsArgs {
+    /// Which shell
     #[arg(value_name = "SHELL")]
     shell: Shell,
 }

@@ -6,40 +6,43 @@ use anyhow::{Result, bail};
 use clap::Args;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 
+use super::headings::EXPERT;
 use apply::WORKERS_MAX;
 use channel::source::relay_sync::RelaySync;
 
 #[derive(Clone, Debug, Args)]
 pub struct FeedArgs {
-    /// Connections to the target that apply in parallel: a number or auto
-    #[arg(long, default_value = "auto", value_parser = parse_workers)]
+    /// Connections to the target that apply in parallel: 1 to 512, or auto
+    ///
+    /// auto is 4; with grouping off 16, with grouping off and relaxed order 32.
+    #[arg(long, value_name = "N", default_value = "auto", value_parser = parse_workers)]
     pub workers: Workers,
-    /// Option file ([client], [heddle]) for the source
+    /// Option file for the source, groups [client] and [heddle]
     #[arg(long, value_name = "FILE")]
     pub source_defaults_file: Option<PathBuf>,
-    /// Option file for the target
+    /// Option file for the target, groups [client] and [heddle]
     #[arg(long, value_name = "FILE")]
     pub target_defaults_file: Option<PathBuf>,
-    /// Where the relay log of a live source is kept
+    /// Where the relay log of a live source is kept; without it below $XDG_STATE_HOME/heddle or ~/.local/state/heddle
     #[arg(long, value_name = "DIR")]
     pub relay_dir: Option<PathBuf>,
     /// The relay log's most bytes: above it the source has to wait (K, M, G suffixes)
-    #[arg(long, default_value = "10G", value_parser = parse_bytes)]
+    #[arg(long, value_name = "BYTES", help_heading = EXPERT, default_value = "10G", value_parser = parse_bytes)]
     pub relay_max_bytes: u64,
     /// When what is received is made durable. Whatever it is, nothing is lost that the source still has, and nothing is applied twice
-    #[arg(long, value_name = "WHEN", default_value = "async", value_parser = relay_sync())]
+    #[arg(long, value_name = "WHEN", help_heading = EXPERT, default_value = "async", value_parser = relay_sync())]
     pub relay_sync: RelaySync,
     /// Memory for transactions that wait (K, M, G suffixes)
-    #[arg(long, default_value = "64M", value_parser = parse_bytes)]
+    #[arg(long, value_name = "BYTES", help_heading = EXPERT, default_value = "64M", value_parser = parse_bytes)]
     pub memory: u64,
-    /// This replica's number towards the source: must differ from every other replica's
-    #[arg(long)]
+    /// This replica's number towards the source: must differ from every other replica's; without it it follows from channel and target
+    #[arg(long, value_name = "N", help_heading = EXPERT)]
     server_id: Option<u32>,
     /// How often one group is retried before the channel stops
-    #[arg(long, default_value_t = 100)]
+    #[arg(long, value_name = "N", help_heading = EXPERT, default_value_t = 100)]
     pub retries: u32,
-    /// How long to try to reach a source that is gone, in seconds
-    #[arg(long, default_value_t = 3600)]
+    /// How long to try to reach a source that is gone, in seconds. A target that is gone: 600 s, fixed
+    #[arg(long, value_name = "S", help_heading = EXPERT, default_value_t = 3600)]
     pub source_retry_seconds: u64,
 }
 

@@ -13,6 +13,7 @@ use engine::survey::{Definitions, Depth, Sink, Totals};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use super::connect::{self, End};
+use super::headings::EXPERT;
 use super::signals::Signals;
 use crate::inspect::live::{self, Live};
 use crate::inspect::{parquet, pipeline, schema};
@@ -41,39 +42,39 @@ pub struct InspectArgs {
     /// A live server, read as a replica reads it: mysql://user@host:port[?…]
     #[arg(long, value_name = "URL")]
     from: Option<String>,
-    /// With --from: go on until a signal, then report
-    #[arg(long, requires = "from")]
-    follow: bool,
-    /// With --from: the first file to read; without it the oldest, or with --follow the one that is being written
-    #[arg(long, value_name = "NAME", requires = "from")]
-    start: Option<String>,
-    /// With --from: this reader's number, different from every replica's
-    #[arg(long, value_name = "N", requires = "from", default_value_t = 0x6865_6464)]
-    server_id: u32,
-    /// Option file for --from, groups [client] and [heddle]
-    #[arg(long, value_name = "FILE", requires = "from")]
-    source_defaults_file: Option<PathBuf>,
     /// Table definitions: the output of mysqldump --no-data --databases …, or mysql://… of a server that has them
     #[arg(long, value_name = "FILE|URL")]
     schema: Option<String>,
-    /// Machine-readable output
-    #[arg(long)]
-    json: bool,
     /// Also write the report with plots into this file
     #[arg(long, value_name = "FILE")]
     html: Option<PathBuf>,
-    /// Also write one row a transaction into Parquet files in this new or empty folder
-    #[arg(long, value_name = "DIR")]
-    parquet: Option<PathBuf>,
-    /// Tags and traffic only: no keys, no dependencies; several times as fast
+    /// Machine-readable output
     #[arg(long)]
-    quick: bool,
-    /// Threads that read; the result is the same with any number
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=256))]
-    threads: Option<u16>,
+    json: bool,
+    /// With --from: go on until a signal, then report
+    #[arg(long, requires = "from")]
+    follow: bool,
     /// Tables and hot rows to list
     #[arg(long, value_name = "N", default_value_t = 50)]
     top: usize,
+    /// Option file for --from, groups [client] and [heddle]
+    #[arg(long, value_name = "FILE", requires = "from")]
+    source_defaults_file: Option<PathBuf>,
+    /// Also write one row a transaction into Parquet files in this new or empty folder, for DuckDB, Spark, ClickHouse
+    #[arg(long, help_heading = EXPERT, value_name = "DIR")]
+    parquet: Option<PathBuf>,
+    /// Tags and traffic only: no keys, no dependencies; several times as fast
+    #[arg(long, help_heading = EXPERT)]
+    quick: bool,
+    /// With --from: the first file to read; without it the oldest, or with --follow the one that is being written
+    #[arg(long, help_heading = EXPERT, value_name = "NAME", requires = "from")]
+    start: Option<String>,
+    /// With --from: this reader's number, different from every replica's
+    #[arg(long, help_heading = EXPERT, value_name = "N", requires = "from", default_value_t = 0x6865_6464)]
+    server_id: u32,
+    /// Threads that read; the result is the same with any number
+    #[arg(long, help_heading = EXPERT, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=256))]
+    threads: Option<u16>,
 }
 
 /// Finds out before hours of reading, not after them.

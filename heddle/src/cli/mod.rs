@@ -7,8 +7,11 @@ mod demo;
 mod derived;
 mod exit;
 mod feed;
+mod headings;
 mod inspect;
 mod policies;
+#[cfg(test)]
+mod reference;
 mod replicate;
 mod rescue;
 mod run;

@@ -10,6 +10,7 @@ use wire::{ConnectOptions, Connection, Secret};
 
 use super::connect::{self, End};
 use super::feed::{FeedArgs, Workers};
+use super::headings::EXPERT;
 use super::signals::Ending;
 use crate::report::out::complain;
 use crate::rescue::report::{Outcome, Report};
@@ -37,37 +38,41 @@ pub struct RescueArgs {
     /// The replica: mysql://user@host:port[?…], an account that may steer replication
     #[arg(value_name = "REPLICA")]
     replica: String,
+    /// Look, and say what would happen; change nothing. Exit code 1 if something is refused
+    #[arg(long, conflicts_with = "abort")]
+    dry_run: bool,
+    /// Hand back where it is, without catching up; does nothing when no rescue is under way
+    #[arg(long)]
+    abort: bool,
+    /// Hand back when at most so far behind: 500ms, 1s, 2m; 300ms at least
+    ///
+    /// Measured against the source's log, not by the servers' clocks.
+    #[arg(long, value_name = "TIME", default_value = "1s", value_parser = parse_lag)]
+    until_lag: Duration,
     /// The source, when its address or account are others than those that the replica names: mysql://user@host:port[?…]
     #[arg(long, value_name = "URL")]
     source: Option<String>,
-    /// The account on the source; default: the one on the replica
+    /// The account on the source; without it the one on the replica
+    ///
+    /// Its password comes from HEDDLE_SOURCE_PASSWORD, the option file, else it is the replica's.
     #[arg(long, value_name = "USER", conflicts_with = "source")]
     source_user: Option<String>,
-    /// Read the replication account and its password from the replica (MySQL: mysql.slave_master_info)
-    #[arg(long, conflicts_with_all = ["source", "source_user"])]
-    replication_account: bool,
-    /// Where the replica's relay logs are, as seen from here, if not where the replica says; only needed when the source has purged what
-    /// comes next
-    #[arg(long, value_name = "DIR")]
-    replica_relay_logs: Option<PathBuf>,
-    /// The replication channel (MariaDB: connection) of a replica that has several
-    #[arg(long, value_name = "NAME")]
-    channel: Option<String>,
-    /// Look, and say what would happen; change nothing
-    #[arg(long, conflicts_with = "abort")]
-    dry_run: bool,
-    /// Hand back where it is, without catching up
-    #[arg(long)]
-    abort: bool,
-    /// Hand back when at most so far behind: 500ms, 1s, 2m
-    #[arg(long, value_name = "TIME", default_value = "1s", value_parser = parse_lag)]
-    until_lag: Duration,
-    /// Whether what heddle applies goes into the replica's own binary log; auto: if it logs what it replicates and has replicas of its own
-    #[arg(long, value_name = "WHEN", default_value = "auto", value_enum)]
-    log_bin: LogBin,
     /// Print what happened as JSON on standard output at the end
     #[arg(long)]
     json: bool,
+    /// Read the replication account and its password from the replica (MySQL: mysql.slave_master_info)
+    #[arg(long, help_heading = EXPERT, conflicts_with_all = ["source", "source_user"])]
+    replication_account: bool,
+    /// The replication channel (MariaDB: connection) of a replica that has several
+    #[arg(long, help_heading = EXPERT, value_name = "NAME")]
+    channel: Option<String>,
+    /// Whether what heddle applies goes into the replica's own binary log; auto: if it logs what it replicates and has replicas of its own
+    #[arg(long, help_heading = EXPERT, value_name = "WHEN", default_value = "auto", value_enum)]
+    log_bin: LogBin,
+    /// Where the replica's relay logs are, as seen from here, if not where the replica says; only needed when the source has purged what
+    /// comes next
+    #[arg(long, help_heading = EXPERT, value_name = "DIR")]
+    replica_relay_logs: Option<PathBuf>,
     #[command(flatten)]
     feed: FeedArgs,
 }

@@ -13,6 +13,7 @@ use engine::survey::{Depth, Totals};
 use sim::replica::{Costs, Model, Tags, Trace};
 
 use super::connect::{self, End};
+use super::headings::EXPERT;
 use super::inspect::{definitions, may_write, read_files, threads};
 use crate::inspect::pipeline::Found;
 use crate::report::inspect::InspectReport;
@@ -53,6 +54,15 @@ pub struct SimulateArgs {
     /// Table definitions: the output of mysqldump --no-data --databases …, or mysql://… of a server that has them
     #[arg(long, value_name = "FILE|URL")]
     schema: Option<String>,
+    /// Also write the report with plots into this file
+    #[arg(long, value_name = "FILE")]
+    html: Option<PathBuf>,
+    /// Machine-readable output
+    #[arg(long)]
+    json: bool,
+    /// Processors of the replica; without it, of this machine
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=i64::from(CORES_MAX)))]
+    cores: Option<u16>,
     /// Measure the costs on this server (makes and drops the schema heddle_calibration)
     #[arg(long, value_name = "URL")]
     calibrate: Option<String>,
@@ -61,46 +71,37 @@ pub struct SimulateArgs {
     costs: Option<PathBuf>,
     /// With --calibrate: let the server write its binary log meanwhile, as a replica with log_replica_updates does. The transactions stay in it: only for a
     /// server that nobody replicates from
-    #[arg(long, requires = "calibrate")]
+    #[arg(long, help_heading = EXPERT, requires = "calibrate")]
     calibrate_logged: bool,
-    /// Processors of the replica; without it, of this machine
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=i64::from(CORES_MAX)))]
-    cores: Option<u16>,
     /// A durable commit's sync of the engine's log, in microseconds; 0: not durable
-    #[arg(long, value_name = "US", allow_negative_numbers = true, value_parser = microseconds)]
+    #[arg(long, help_heading = EXPERT, value_name = "US", allow_negative_numbers = true, value_parser = microseconds)]
     sync_us: Option<f64>,
     /// The sync of the binary log that comes after it, in microseconds; 0: none
-    #[arg(long, value_name = "US", allow_negative_numbers = true, value_parser = microseconds)]
+    #[arg(long, help_heading = EXPERT, value_name = "US", allow_negative_numbers = true, value_parser = microseconds)]
     log_sync_us: Option<f64>,
     /// Heddle: what a transaction by itself costs more than by the server's own applier, in microseconds
-    #[arg(long, value_name = "US", allow_negative_numbers = true, value_parser = microseconds)]
+    #[arg(long, help_heading = EXPERT, value_name = "US", allow_negative_numbers = true, value_parser = microseconds)]
     heddle_us: Option<f64>,
     /// Heddle: from statements to their answer, in microseconds
-    #[arg(long, value_name = "US", allow_negative_numbers = true, value_parser = microseconds)]
+    #[arg(long, help_heading = EXPERT, value_name = "US", allow_negative_numbers = true, value_parser = microseconds)]
     round_trip_us: Option<f64>,
     /// Processor time of a transaction without rows, in microseconds
-    #[arg(long, value_name = "US", allow_negative_numbers = true, value_parser = microseconds)]
+    #[arg(long, help_heading = EXPERT, value_name = "US", allow_negative_numbers = true, value_parser = microseconds)]
     transaction_us: Option<f64>,
     /// Processor time of a row, in microseconds
-    #[arg(long, value_name = "US", allow_negative_numbers = true, value_parser = microseconds)]
+    #[arg(long, help_heading = EXPERT, value_name = "US", allow_negative_numbers = true, value_parser = microseconds)]
     row_us: Option<f64>,
     /// Share of rows whose page is not cached, 0 to 1
-    #[arg(long, value_name = "SHARE", allow_negative_numbers = true, value_parser = share)]
+    #[arg(long, help_heading = EXPERT, value_name = "SHARE", allow_negative_numbers = true, value_parser = share)]
     miss_share: Option<f64>,
     /// Reading such a page, in microseconds
-    #[arg(long, value_name = "US", allow_negative_numbers = true, value_parser = microseconds)]
+    #[arg(long, help_heading = EXPERT, value_name = "US", allow_negative_numbers = true, value_parser = microseconds)]
     miss_us: Option<f64>,
     /// Transactions to simulate, from the start of the log (about 120 bytes of memory each, and 8 for each key)
-    #[arg(long, value_name = "N", default_value_t = 1_000_000, value_parser = clap::value_parser!(u32).range(1..=TRANSACTIONS_MAX))]
+    #[arg(long, help_heading = EXPERT, value_name = "N", default_value_t = 1_000_000, value_parser = clap::value_parser!(u32).range(1..=TRANSACTIONS_MAX))]
     transactions: u32,
-    /// Machine-readable output
-    #[arg(long)]
-    json: bool,
-    /// Also write the report with plots into this file
-    #[arg(long, value_name = "FILE")]
-    html: Option<PathBuf>,
     /// Threads
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=256))]
+    #[arg(long, help_heading = EXPERT, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=256))]
     threads: Option<u16>,
 }
 

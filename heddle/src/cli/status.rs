@@ -21,18 +21,18 @@ pub struct StatusArgs {
     /// The source, mysql://user@host:port[?…]: it is asked how far the channels that it feeds are behind. Files are not asked
     #[arg(long, num_args = 1.., value_name = "SOURCE")]
     from: Vec<String>,
-    /// Option file for the source
-    #[arg(long, value_name = "FILE")]
-    source_defaults_file: Option<PathBuf>,
-    /// Only this channel
-    #[arg(long)]
+    /// Only this channel. Exit code 1 if it is not there
+    #[arg(long, value_name = "NAME")]
     channel: Option<String>,
     /// Machine-readable output
     #[arg(long)]
     json: bool,
-    /// Option file for the target
+    /// Option file for the target, groups [client] and [heddle]
     #[arg(long, value_name = "FILE")]
     target_defaults_file: Option<PathBuf>,
+    /// Option file for the source
+    #[arg(long, value_name = "FILE")]
+    source_defaults_file: Option<PathBuf>,
 }
 
 pub fn run(args: &StatusArgs) -> Result<ExitCode> {

@@ -22,6 +22,7 @@ enum StoreCommand {
     /// Rows and checksum of each table: equal contents give equal checksums, however they came about
     Checksum {
         /// The store's folder
+        #[arg(value_name = "PATH")]
         path: PathBuf,
         /// Machine-readable output
         #[arg(long)]
@@ -30,8 +31,10 @@ enum StoreCommand {
     /// The rows of a table as tab-separated text
     Dump {
         /// The store's folder
+        #[arg(value_name = "PATH")]
         path: PathBuf,
-        /// SCHEMA.TABLE
+        /// The table
+        #[arg(value_name = "SCHEMA.TABLE")]
         table: String,
     },
 }
