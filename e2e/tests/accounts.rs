@@ -42,7 +42,7 @@ fn make_account(target: &Server) -> Result<()> {
         for grant in full_account(target.kind)? {
             target.execute(&format!(
                 "SET sql_log_bin = 0; {}",
-                grant.replace("'heddle'@'%'", &format!("'repl'@'{host}'"))
+                grant.replace(" TO heddle", &format!(" TO 'repl'@'{host}'"))
             ))?;
         }
     }
