@@ -9,6 +9,8 @@ use clap::parser::ValueSource;
 use clap::{Arg, ArgAction, ArgMatches, Command};
 use toml::{Table, Value};
 
+/// How the flag begins on a command line: `--config FILE`, `--config=FILE`.
+const FLAG: &[u8] = b"--config";
 /// A configuration file that is larger is something else.
 const BYTES_MAX: u64 = 1 << 20;
 const WRITABLE_BY_ALL: u32 = 0o002;
@@ -42,6 +44,9 @@ pub struct Expanded {
 /// The arguments of the process, with those of the file that `--config` names.
 pub fn expand(command: &Command, typed: Vec<OsString>) -> Result<Expanded, ConfigError> {
     let as_typed = |typed| Expanded { arguments: typed, file: None };
+    if !typed.iter().any(|argument| argument.as_encoded_bytes().starts_with(FLAG)) {
+        return Ok(as_typed(typed));
+    }
     // What is wrong with the command line is said when it is read in earnest.
     let Ok(matches) = command.clone().ignore_errors(true).try_get_matches_from(&typed) else {
         return Ok(as_typed(typed));
@@ -51,6 +56,7 @@ pub fn expand(command: &Command, typed: Vec<OsString>) -> Result<Expanded, Confi
         return Ok(as_typed(typed));
     };
     let table = read(&path)?;
+    warn_of_password(&path, &table);
     let flags = Flags { root: command, asked, given, path: &path };
     let mut from_file = Vec::new();
     for (key, value) in &table {
@@ -59,7 +65,7 @@ pub fn expand(command: &Command, typed: Vec<OsString>) -> Result<Expanded, Confi
     Ok(Expanded { arguments: joined(typed, from_file), file: Some(path) })
 }
 
-/// The file as it is, with what is said of who can read it.
+/// The keys of a file that not everybody can write.
 pub fn read(path: &Path) -> Result<Table, ConfigError> {
     let failed = |source| ConfigError::Read { path: path.to_owned(), source };
     let about = std::fs::metadata(path).map_err(failed)?;
@@ -72,17 +78,20 @@ pub fn read(path: &Path) -> Result<Table, ConfigError> {
         return Err(failed(std::io::Error::other(why)));
     }
     let text = std::fs::read_to_string(path).map_err(failed)?;
-    let table: Table = text.parse().map_err(|error: toml::de::Error| not_toml(path, &text, &error))?;
-    if mode & READABLE_BY_ALL != 0 && has_password(&table) {
+    text.parse().map_err(|error: toml::de::Error| not_toml(path, &text, &error))
+}
+
+fn warn_of_password(path: &Path, table: &Table) {
+    let others_read = std::fs::metadata(path).is_ok_and(|about| about.permissions().mode() & READABLE_BY_ALL != 0);
+    if others_read && has_password(table) {
         let path = path.display();
         crate::report::out::complain!(
             "heddle: warning: {path} holds a URL with a password, and every user of this machine can read it: chmod 600 {path}"
         );
     }
-    Ok(table)
 }
 
-/// clap's own message shows the line, which may hold a password: the place is enough.
+/// toml's own message shows the line, which may hold a password: the place is enough.
 fn not_toml(path: &Path, text: &str, error: &toml::de::Error) -> ConfigError {
     let before = error.span().and_then(|span| text.get(..span.start)).unwrap_or_default();
     let line = before.matches('\n').count() + 1;
