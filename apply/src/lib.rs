@@ -15,6 +15,7 @@ pub mod status;
 pub mod store;
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use binlog::gtids::GtidState;
 use engine::Seq;
@@ -87,6 +88,11 @@ pub trait Target: Send + Sync {
     /// Interrupts the worker's session if it is applying rows ahead of their turn. Its transaction then fails with a conflict.
     fn interrupt(&self, worker: usize) -> Result<(), Failure>;
 
+    /// For how long to try to reach it when it is gone.
+    fn reconnect_for(&self) -> Duration {
+        retry::RECONNECT_FOR
+    }
+
     /// Whether sessions lock the rows that they change until they commit, and wait for each other's locks.
     fn locks_rows(&self) -> bool;
 
@@ -103,6 +109,14 @@ pub trait Target: Send + Sync {
 
     /// Lets `heddle status` say what the channel waits for, or that it goes on.
     fn show_waits(&self, _: status::Waits) {}
+
+    /// Lets `heddle status` say what is tried again, or that nothing is any more.
+    ///
+    /// # Errors
+    /// The target does not take it now. Nothing depends on it.
+    fn record_retry(&self, _: Option<&status::Retrying>) -> Result<(), Failure> {
+        Ok(())
+    }
 
     /// Remembers why the channel stops, so that `heddle status` can say it later. If that fails, only the log says it.
     fn record_stop(&self, _: &Failure) {}

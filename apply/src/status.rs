@@ -30,6 +30,8 @@ pub struct ChannelStatus {
     pub intent: Option<String>,
     /// What the channel's connections do on the target now; null where that can not be seen.
     pub in_flight: Option<Vec<InFlight>>,
+    /// What it tries again now; null: nothing, or no process has the channel.
+    pub retrying: Option<Retrying>,
     /// What the channel does.
     pub state: State,
     /// Why it stopped the last time that it did so with an error; null: it never did, or the target could not be reached.
@@ -50,11 +52,24 @@ pub enum State {
     Paused,
     /// Its source can not be reached.
     WaitsForSource,
+    /// What failed on the target is tried again, or the target takes no changes.
+    Retrying,
     /// A connection of it waits for a lock on the target.
     WaitsForLock,
     Applying,
     /// It runs, and nothing is under way.
     Idle,
+}
+
+/// What a running channel tries again.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Retrying {
+    pub message: String,
+    pub code: Option<u16>,
+    /// How often it has failed; 0: not known.
+    pub tries: u32,
+    /// Since it failed first; 0: not known.
+    pub seconds: u64,
 }
 
 /// One stop of a channel.
@@ -92,6 +107,8 @@ pub struct Waits {
     pub source_lost: bool,
     /// To be resumed.
     pub paused: bool,
+    /// The target takes no changes.
+    pub closed: bool,
 }
 
 /// What the source has and the channel has not applied; null where it can not be told.
@@ -117,6 +134,8 @@ impl ChannelStatus {
             if failed_here { State::Failed } else { State::Stopped }
         } else if waits.paused {
             State::Paused
+        } else if waits.closed || self.retrying.is_some() {
+            State::Retrying
         } else if connections.iter().any(|one| one.waits_for_lock) {
             State::WaitsForLock
         } else if !connections.is_empty() {
@@ -218,7 +237,8 @@ mod tests {
             transaction: None,
         };
         let check = |mut status: ChannelStatus, paused, state| {
-            status.set_state(Waits { source_lost: status.source_reached == Some(false), paused });
+            let source_lost = status.source_reached == Some(false);
+            status.set_state(Waits { source_lost, paused, ..Waits::default() });
             assert_eq!(status.state, state);
         };
         check(ChannelStatus::default(), false, State::Stopped);
@@ -240,6 +260,8 @@ mod tests {
         };
         let applying = ChannelStatus { in_flight: Some(vec![one.clone()]), ..running.clone() };
         check(applying, false, State::Applying);
+        let retrying = Some(Retrying { message: "full".to_owned(), code: Some(1114), tries: 2, seconds: 1 });
+        check(ChannelStatus { retrying, ..running.clone() }, false, State::Retrying);
         let one = InFlight { waits_for_lock: true, ..one };
         check(ChannelStatus { in_flight: Some(vec![one]), ..running }, false, State::WaitsForLock);
     }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use apply::Target;
-use apply::status::Waits;
+use apply::status::{Retrying, Waits};
 use crossbeam_channel::Sender;
 use engine::failure::{Failure, FailureKind};
 use engine::progress::Mark;
@@ -72,6 +72,7 @@ impl Housekeeper {
         let mut held = Instant::now();
         let mut warned = false;
         let mut in_vain = false;
+        let mut retry_recorded = false;
         loop {
             let is_full = self.shared.signals.is_relay_full();
             let pause = if is_full { CHECKPOINT_EVERY } else { HELD_EVERY };
@@ -102,12 +103,35 @@ impl Housekeeper {
             }
             if held.elapsed() >= HELD_EVERY {
                 in_vain = self.check_held(in_vain)?;
-                let signals = &self.shared.signals;
-                self.target.show_waits(Waits { source_lost: signals.is_source_lost(), paused: signals.is_paused() });
+                retry_recorded = self.show(retry_recorded);
                 held = Instant::now();
             }
         }
         low_water.map_or(Ok(()), |mark| self.try_to_record(&mark).map(|_| ()))
+    }
+
+    /// What `heddle status` says of it. `before`, and returned: a retry is recorded on the target.
+    fn show(&self, before: bool) -> bool {
+        let signals = &self.shared.signals;
+        let retried = self.shared.measures.retried();
+        let closed = retried.as_ref().is_some_and(|retried| retried.kind == FailureKind::Maintenance);
+        self.target.show_waits(Waits { source_lost: signals.is_source_lost(), paused: signals.is_paused(), closed });
+        let retrying = retried.filter(|_| !closed).map(|retried| Retrying {
+            message: retried.message,
+            code: retried.code,
+            tries: retried.tries,
+            seconds: retried.since.elapsed().as_secs(),
+        });
+        if retrying.is_none() && !before {
+            return false;
+        }
+        match self.target.record_retry(retrying.as_ref()) {
+            Ok(()) => retrying.is_some(),
+            Err(failure) => {
+                tracing::debug!("what is tried again is not recorded: {failure}");
+                before
+            }
+        }
     }
 
     /// Does all of it, and returns the first failure.
@@ -136,15 +160,23 @@ impl Housekeeper {
         }
     }
 
-    /// False: the target cannot be reached, or the statement was killed. What is committed above the low water is on the target all the same,
+    /// False: the target cannot be reached, is full or closed, or the statement was killed. What is committed above the low water is on the target all the same,
     /// and a later checkpoint does as well.
     fn try_to_record(&self, mark: &Mark) -> Result<bool, Failure> {
         match self.record(mark) {
-            Err(failure) if matches!(failure.kind, FailureKind::ConnectionLost | FailureKind::Conflict) => {
-                tracing::debug!("the low water can not be recorded now: {failure}");
-                Ok(false)
-            }
-            done => done.map(|()| true),
+            Ok(()) => Ok(true),
+            Err(failure) => match failure.kind {
+                FailureKind::ConnectionLost
+                | FailureKind::Conflict
+                | FailureKind::Exhausted
+                | FailureKind::Maintenance => {
+                    tracing::debug!("the low water can not be recorded now: {failure}");
+                    Ok(false)
+                }
+                FailureKind::Divergence | FailureKind::Refused | FailureKind::Fenced | FailureKind::Stopped => {
+                    Err(failure)
+                }
+            },
         }
     }
 

@@ -10,7 +10,7 @@ use relay::RelayShared;
 use crate::flow::budget::Budget;
 use crate::flow::measures::Measures;
 use crate::flow::signals::Signals;
-use crate::snapshot::{Memory, Read, Received, Snapshot, Waits};
+use crate::snapshot::{Memory, Read, Received, Snapshot, TargetTrouble, Waits};
 
 #[derive(Debug, Default)]
 pub struct Monitor {
@@ -46,6 +46,7 @@ impl Monitor {
                 max_bytes: budget.max(),
                 full: measured.memory_full,
             }),
+            target: TargetTrouble { retried: measured.retried, lost: apply::retry::target_lost_for() },
         }
     }
 

@@ -28,7 +28,7 @@ pub fn run(spec: &Spec, monitor: &Monitor, stop: &Arc<AtomicBool>) -> Result<Fin
     let target = Arc::clone(&spec.target);
     // If the source cannot be used, no channel must be left on the target.
     let live = match &spec.source {
-        Source::Live(options) => Some(open::read_state(options)?),
+        Source::Live(options) => Some(open::read_state_in_time(options, spec.replica.retry_for, stop)?),
         Source::Files(_) => None,
     };
     if let Some(source) = &live {
@@ -72,7 +72,7 @@ fn run_opened(
     let opened_source = match (&spec.source, live) {
         (Source::Live(options), Some(_)) => {
             // Read again: until it gave the channel up, another process may have applied more.
-            let source = open::read_state(options)?;
+            let source = open::read_state_in_time(options, spec.replica.retry_for, stop)?;
             open::server(spec, options, source, opened, monitor)?
         }
         (Source::Live(_), None) => bail!("the state of the live source was not read"),

@@ -8,7 +8,7 @@ use binlog::LogPosition;
 use engine::Seq;
 use engine::progress::Mark;
 
-pub use crate::flow::measures::Scheduled;
+pub use crate::flow::measures::{Retried, Scheduled};
 
 #[derive(Clone, Debug)]
 pub struct Snapshot {
@@ -25,6 +25,7 @@ pub struct Snapshot {
     pub committed: Mark,
     pub waits: Waits,
     pub memory: Memory,
+    pub target: TargetTrouble,
 }
 
 /// The receiver and the relay log of a live source.
@@ -70,6 +71,15 @@ pub struct Memory {
     pub max_bytes: u64,
     /// The feeder waits for room now.
     pub full: bool,
+}
+
+/// What keeps the target from taking changes; nothing: it takes them.
+#[derive(Clone, Debug, Default)]
+pub struct TargetTrouble {
+    /// What it did not take, and is tried again.
+    pub retried: Option<Retried>,
+    /// It cannot be reached, for so long.
+    pub lost: Option<Duration>,
 }
 
 /// How far a live channel is behind its source.
@@ -121,6 +131,7 @@ mod tests {
             committed: Mark::default(),
             waits: Waits::default(),
             memory: Memory::default(),
+            target: TargetTrouble::default(),
         }
     }
 

@@ -178,7 +178,12 @@ impl Common<'_> {
     ) -> Result<Vec<WorkerHandle>> {
         let has_gaps = self.spec.applying.order.has_gaps();
         let recorded_as = if has_gaps { RecordedAs::CommittedRange } else { RecordedAs::LowWater };
-        let mode = Mode { merges_rows: self.spec.applying.grouping != Grouping::Off, recorded_as, commits };
+        let mode = Mode {
+            merges_rows: self.spec.applying.grouping != Grouping::Off,
+            recorded_as,
+            commits,
+            reconnect_for: self.spec.target.reconnect_for(),
+        };
         let numbered = sessions.into_iter().enumerate();
         numbered.map(|(number, session)| self.worker(number, session, mode, reports.clone(), threads)).collect()
     }

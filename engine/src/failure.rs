@@ -19,6 +19,8 @@ pub enum FailureKind {
     Stopped,
     /// The target can not take more now (disk full, too many connections): try again later.
     Exhausted,
+    /// The target's administrator has closed it for a while, to changes or to everybody (`read_only`, `offline_mode`).
+    Maintenance,
 }
 
 /// The answer to a [`FailureKind`].
@@ -26,6 +28,8 @@ pub enum FailureKind {
 pub enum Directive {
     /// Roll back; run again once everything before it has committed.
     RetryAsHead,
+    /// The same, however often it was tried: who has closed the target opens it again.
+    Wait,
     /// Connect anew, find out whether it was committed, else run again.
     Reconnect,
     /// Apply one transaction at a time to name the culprit exactly, then stop.
@@ -44,12 +48,14 @@ impl FailureKind {
             Self::Fenced => "Fenced",
             Self::Stopped => "Stopped",
             Self::Exhausted => "Exhausted",
+            Self::Maintenance => "Maintenance",
         }
     }
 
     pub fn directive(self) -> Directive {
         match self {
             Self::Conflict | Self::Exhausted => Directive::RetryAsHead,
+            Self::Maintenance => Directive::Wait,
             Self::ConnectionLost => Directive::Reconnect,
             Self::Divergence | Self::Refused => Directive::Isolate,
             Self::Fenced | Self::Stopped => Directive::Stop,
@@ -132,8 +138,8 @@ mod tests {
 
     #[test]
     fn names_in_json_are_those_of_the_first_versions() {
-        use FailureKind::{Conflict, ConnectionLost, Divergence, Exhausted, Fenced, Refused};
-        for kind in [Conflict, ConnectionLost, Divergence, Refused, Fenced, Exhausted] {
+        use FailureKind::{Conflict, ConnectionLost, Divergence, Exhausted, Fenced, Maintenance, Refused};
+        for kind in [Conflict, ConnectionLost, Divergence, Refused, Fenced, Exhausted, Maintenance] {
             assert_eq!(kind.as_str(), format!("{kind:?}"));
         }
     }

@@ -2,6 +2,7 @@
 //! the scheduler answers. It decides nothing about order, and never waits.
 
 mod lock_suspicion;
+mod retried;
 mod slow_groups;
 mod stage;
 mod workers;

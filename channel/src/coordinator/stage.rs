@@ -15,6 +15,7 @@ use engine::schedule::{Commits, Output, Scheduler, Worker};
 use engine::transaction::Transaction;
 
 use super::lock_suspicion::LockSuspicion;
+use super::retried::RetriedGroups;
 use super::slow_groups::SlowGroups;
 use super::workers::{WorkerHandle, Workers};
 use crate::errors::exited_unexpectedly;
@@ -49,6 +50,7 @@ pub struct Coordinator {
     paces: Paces,
     lock_suspicion: LockSuspicion,
     slow_groups: SlowGroups,
+    retried: RetriedGroups,
     /// When a worker was last given a group.
     dispatched: Instant,
     /// What the housekeeper is still to be told, and when it was last told something.
@@ -137,6 +139,7 @@ impl Coordinator {
             paces,
             lock_suspicion: LockSuspicion::new(),
             slow_groups: SlowGroups::new(),
+            retried: RetriedGroups::default(),
             dispatched: Instant::now(),
             low_water: None,
             told: Instant::now(),
@@ -261,11 +264,16 @@ impl Coordinator {
             Report::Ordered(group) => self.scheduler.ordered(group),
             Report::Committed(group) => {
                 self.finish(group);
+                if self.retried.committed(group) {
+                    self.shared.measures.set_retried(self.retried.shown().cloned());
+                }
                 self.scheduler.committed(group);
             }
             Report::Panicked(worker) => return Err(exited_unexpectedly(&format!("worker {worker}"))),
             Report::Failed { group, failure, committed_to } => {
                 tracing::debug!(group = group.0, "failed: {failure}");
+                self.retried.failed(group, self.workers.group(group), &failure);
+                self.shared.measures.set_retried(self.retried.shown().cloned());
                 self.scheduler.failed(group, failure, committed_to);
             }
         }

@@ -83,6 +83,11 @@ impl Workers {
         self.0.get(worker)?.running.as_ref().map(|(group, _)| group.id)
     }
 
+    /// The group, if a worker has it.
+    pub fn group(&self, id: GroupId) -> Option<&Group> {
+        self.running().map(|(group, _)| &**group).find(|group| group.id == id)
+    }
+
     fn running(&self) -> impl Iterator<Item = &(Arc<Group>, Instant)> {
         self.0.iter().filter_map(|slot| slot.running.as_ref())
     }

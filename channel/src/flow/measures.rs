@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+use engine::failure::FailureKind;
 use engine::schedule::{Counters, IdleCause};
 
 #[derive(Debug, Default)]
@@ -22,6 +23,8 @@ pub struct Measures {
     /// It waits now.
     memory_full: AtomicBool,
     scheduled: Mutex<Scheduled>,
+    /// What is tried again now.
+    retried: Mutex<Option<Retried>>,
 }
 
 /// What the scheduler says of itself.
@@ -53,8 +56,21 @@ impl Default for Scheduled {
     }
 }
 
+/// A group's failure that is tried again.
+#[derive(Clone, Debug)]
+pub struct Retried {
+    /// The last one.
+    pub message: String,
+    pub code: Option<u16>,
+    /// How often the group has failed.
+    pub tries: u32,
+    /// When it failed first.
+    pub since: Instant,
+    pub kind: FailureKind,
+}
+
 /// The numbers of one moment.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct Measured {
     pub received_bytes: u64,
     pub read_bytes: u64,
@@ -63,6 +79,7 @@ pub struct Measured {
     pub memory_wait: Duration,
     pub memory_full: bool,
     pub scheduled: Scheduled,
+    pub retried: Option<Retried>,
 }
 
 impl Measures {
@@ -92,6 +109,15 @@ impl Measures {
         *self.scheduled.lock().unwrap_or_else(PoisonError::into_inner) = scheduled;
     }
 
+    /// `None`: nothing is tried again.
+    pub fn set_retried(&self, retried: Option<Retried>) {
+        *self.retried.lock().unwrap_or_else(PoisonError::into_inner) = retried;
+    }
+
+    pub fn retried(&self) -> Option<Retried> {
+        self.retried.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
     pub fn measured(&self) -> Measured {
         Measured {
             received_bytes: self.received_bytes.load(Ordering::Relaxed),
@@ -101,6 +127,7 @@ impl Measures {
             memory_wait: Duration::from_nanos(self.memory_wait_ns.load(Ordering::Relaxed)),
             memory_full: self.memory_full.load(Ordering::Relaxed),
             scheduled: *self.scheduled.lock().unwrap_or_else(PoisonError::into_inner),
+            retried: self.retried(),
         }
     }
 }

@@ -2,12 +2,16 @@
 
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
 use binlog::LogPosition;
 use binlog::gtids::GtidState;
+use engine::failure::{Failure, FailureKind};
 use relay::{FileOptions, FilesReader, LogReader, RealFs, RelayLog};
 
+use crate::errors::chain;
 use crate::monitor::Monitor;
 use crate::source::purge::RelayPurger;
 use crate::source::receiver::Receiver;
@@ -18,6 +22,10 @@ use crate::spec::{End, Spec};
 use crate::start::{self, RelayContents, Start};
 use crate::until::{Logs, Until};
 use apply::Opened;
+use apply::retry::{Reachability, back_off};
+
+/// Between two tries to reach a source before the channel begins: whoever asks the process to end does not wait for longer.
+const PAUSE_MAX: Duration = Duration::from_secs(1);
 
 /// Where the events come from in this run.
 pub struct OpenSource {
@@ -63,6 +71,31 @@ pub fn files(spec: &Spec, files: &[PathBuf], opened: &Opened) -> Result<OpenSour
         identity: "files".to_owned(),
         source_has: GtidState::None,
     })
+}
+
+/// As [`read_state`], and as a running channel does: a source that is away is waited for, up to `limit`, or until it is time to stop.
+pub fn read_state_in_time(options: &wire::ConnectOptions, limit: Duration, stop: &AtomicBool) -> Result<SourceState> {
+    let told = Reachability::new("source");
+    let since = Instant::now();
+    let mut attempts = 0_u32;
+    loop {
+        let failed = match read_state(options) {
+            Ok(state) => {
+                told.reached();
+                return Ok(state);
+            }
+            Err(failed) => failed,
+        };
+        let is_away = failed
+            .downcast_ref::<Failure>()
+            .is_some_and(|failure| matches!(failure.kind, FailureKind::ConnectionLost | FailureKind::Maintenance));
+        if !is_away || since.elapsed() >= limit || stop.load(Ordering::Relaxed) {
+            return Err(failed);
+        }
+        told.lost(&chain(&failed));
+        attempts = attempts.saturating_add(1);
+        std::thread::sleep(back_off(attempts).min(PAUSE_MAX));
+    }
 }
 
 pub fn read_state(options: &wire::ConnectOptions) -> Result<SourceState> {

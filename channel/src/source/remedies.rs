@@ -7,6 +7,8 @@ use crate::errors::chain;
 
 /// `ER_SLAVE_SAME_ID` of MariaDB's.
 const SAME_SERVER_ID: u16 = 4052;
+/// `ER_SERVER_OFFLINE_MODE`
+const OFFLINE_MODE: u16 = 3032;
 
 /// A failure before anything was received: with what helps.
 pub fn failure(error: anyhow::Error) -> anyhow::Error {
@@ -14,6 +16,8 @@ pub fn failure(error: anyhow::Error) -> anyhow::Error {
     let Some(of_server) = found else { return error };
     let kind = if matches!(of_server, wire::Error::Interrupted { .. }) {
         FailureKind::Stopped
+    } else if of_server.code() == Some(OFFLINE_MODE) {
+        FailureKind::Maintenance
     } else if of_server.is_transient_network() {
         FailureKind::ConnectionLost
     } else {

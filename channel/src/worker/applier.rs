@@ -1,6 +1,7 @@
 //! What a worker does on its session: applies groups, commits, rolls back, connects again. Knows no orders and reports nothing.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use apply::retry::{target_is_lost, until_reached};
 use apply::{Commit, Range, RecordedAs, Session, Single};
@@ -24,6 +25,8 @@ pub struct Mode {
     pub merges_rows: bool,
     pub recorded_as: RecordedAs,
     pub commits: Commits,
+    /// For how long to try to reach a target that is gone.
+    pub reconnect_for: Duration,
 }
 
 pub struct Applier {
@@ -130,7 +133,7 @@ impl Applier {
     pub fn reconnect(&mut self, group: &Group, failure: &Failure) -> Result<Seq, Failure> {
         target_is_lost(&failure.message);
         let range = self.range(group);
-        until_reached(|| self.session.recover(&group.transactions, range))
+        until_reached(self.mode.reconnect_for, || self.session.recover(&group.transactions, range))
     }
 
     /// After a lost connection in a run that was not isolated. A group is committed as a whole or not at all, unless it commits each

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use apply::Commit;
-use apply::retry::back_off;
+use apply::retry::pause;
 use crossbeam_channel::{Receiver, Sender, TryRecvError};
 use engine::Seq;
 use engine::compact::{Batch, Plan};
@@ -169,9 +169,8 @@ impl WorkerTask {
             Err(failure) => self.applier.roll_back().and(Err(failure)),
             committed => committed,
         };
-        if outcome.as_ref().is_err_and(|failure| failure.kind == FailureKind::Exhausted) {
-            // A full disk does not empty at once.
-            std::thread::sleep(back_off(run.attempt));
+        if let Err(failure) = &outcome {
+            std::thread::sleep(pause(failure.kind, run.attempt));
         }
         let id = group.id;
         match outcome {

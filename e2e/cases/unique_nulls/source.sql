@@ -39,3 +39,12 @@ CREATE TABLE many (a INT NULL, b INT, v TEXT, UNIQUE KEY a (a), KEY b (b)) ENGIN
 INSERT INTO many SELECT @m := @m + 1, @m * 10, REPEAT('x', 2000) FROM information_schema.columns, (SELECT @m := 0) AS z LIMIT 700;
 UPDATE many SET b = b + 1, v = REPEAT('y', 1000);
 DELETE FROM many WHERE a % 3 = 0;
+-- An index that rows share: the server goes by the unique key, as long as it leads to fewer rows.
+CREATE TABLE shared (a INT NULL, b INT, v VARCHAR(20), KEY b (b), UNIQUE KEY a (a)) ENGINE=InnoDB;
+INSERT INTO shared VALUES (1, 9, 'one'), (2, 9, 'two'), (3, 9, 'three'), (NULL, 9, 'none'), (4, 8, 'four');
+ANALYZE TABLE shared;
+DELETE FROM shared WHERE a = 2;
+UPDATE shared SET v = 'changed' WHERE a = 3;
+UPDATE shared SET a = 5, b = 8 WHERE a = 4;
+UPDATE shared SET v = 'nothing' WHERE a IS NULL;
+DELETE FROM shared WHERE a = 1;

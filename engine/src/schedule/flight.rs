@@ -21,14 +21,22 @@ pub(super) struct Flight {
     /// Its place in the commit order is taken: the next may be granted.
     pub ordered: bool,
     pub aborting: bool,
-    /// It failed and waits to become the head to run again.
-    pub retry: Option<Run>,
+    pub tries: Tries,
     pub lane: Lane,
     /// What its deferred rows wait for. `None`: nothing is deferred, or it has been released.
     pub deferred_for: Option<DeferredFor>,
     /// Its rows may be those that an earlier one needs.
     pub speculative: bool,
     pub keys: KnownKeys,
+}
+
+/// What became of its attempts.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Tries {
+    /// It failed and waits to become the head to run again.
+    pub retry: Option<Run>,
+    /// Of its attempts, those that failed because the target was closed: no limit counts them.
+    pub found_closed: u32,
 }
 
 /// Everything up to these has to have committed, or to have begun its commit.
@@ -53,7 +61,7 @@ impl DeferredFor {
 
 impl Flight {
     pub fn may_give_way(&self) -> bool {
-        self.speculative && !self.run.granted && self.retry.is_none() && !self.aborting
+        self.speculative && !self.run.granted && self.tries.retry.is_none() && !self.aborting
     }
 
     pub fn keys(&self) -> &Keys {

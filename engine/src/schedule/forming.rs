@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use super::commit_order::CommitOrder;
 use super::config::{Commits, Signals};
-use super::flight::{DeferredFor, Flight, Queued};
+use super::flight::{DeferredFor, Flight, Queued, Tries};
 use super::keys::{Keys, KnownKeys};
 use super::limits::{Limits, PACKET_MAX, Taken, fits_packet};
 use super::output::{Output, Run};
@@ -232,7 +232,7 @@ impl Scheduler {
             run,
             ordered: false,
             aborting: false,
-            retry: None,
+            tries: Tries::default(),
             lane,
             deferred_for: defers.then_some(deferred_for),
             speculative,

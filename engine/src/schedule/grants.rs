@@ -35,7 +35,7 @@ impl Scheduler {
     /// Unless it may commit already, or is not running.
     pub(super) fn abort(&mut self, group: GroupId) {
         let Some(flight) = self.flights.get_mut(&group) else { return };
-        if flight.run.granted || flight.retry.is_some() {
+        if flight.run.granted || flight.tries.retry.is_some() {
             return;
         }
         self.counters.aborts += u64::from(!std::mem::replace(&mut flight.aborting, true));
@@ -55,7 +55,7 @@ impl Scheduler {
             }
         };
         let Some((&id, flight)) = next else { return };
-        if let Some(run) = flight.retry.take() {
+        if let Some(run) = flight.tries.retry.take() {
             flight.run = run;
             let (worker, group) = (flight.worker, Arc::clone(&flight.group));
             self.outputs.push_back(Output::Dispatch { worker, group, run });
@@ -68,7 +68,7 @@ impl Scheduler {
     }
 
     pub(super) fn grant(outputs: &mut VecDeque<Output>, id: GroupId, flight: &mut Flight) {
-        if !flight.run.granted && !flight.aborting && flight.retry.is_none() {
+        if !flight.run.granted && !flight.aborting && flight.tries.retry.is_none() {
             flight.run.granted = true;
             outputs.push_back(Output::Grant { worker: flight.worker, group: id });
         }

@@ -10,7 +10,7 @@ use super::flight::DeferredFor;
 use super::output::{Output, Run};
 use super::scheduler::Scheduler;
 use crate::Seq;
-use crate::failure::{Directive, Failure};
+use crate::failure::{Directive, Failure, FailureKind};
 use crate::group::{Group, GroupId};
 use crate::transaction::Transaction;
 
@@ -18,7 +18,7 @@ impl Scheduler {
     /// All rows of the group are applied, and with them all its locks taken; only the commit is left.
     pub fn applied(&mut self, group: GroupId) {
         let Some(flight) = self.flights.get(&group) else { return };
-        if flight.retry.is_none() {
+        if flight.tries.retry.is_none() {
             self.progress.applied.insert(flight.group.first(), flight.group.last());
             self.progressed();
             self.end_collisions();
@@ -49,7 +49,7 @@ impl Scheduler {
             if flight.deferred_for.take_if(met).is_some()
                 && !flight.run.granted
                 && !flight.aborting
-                && flight.retry.is_none()
+                && flight.tries.retry.is_none()
             {
                 self.outputs.push_back(Output::Release { worker: flight.worker, group });
             }
@@ -140,15 +140,24 @@ impl Scheduler {
             // Others may have built on what was visible already; or nothing runs again anyway.
             return self.fail(group, failure, first, committed_to);
         }
+        // What else is tried again ends by its limit, and a stop leaves no gaps then.
+        if self.phase.stop_after.is_some() && failure.kind.directive() == Directive::Wait {
+            return self.fail(group, asked_to_end(failure), first, committed_to);
+        }
         let isolate = match failure.kind.directive() {
             Directive::Stop => return self.fail(group, failure, first, committed_to),
             Directive::RetryAsHead | Directive::Reconnect => isolated,
+            Directive::Wait => {
+                flight.tries.found_closed += 1;
+                isolated
+            }
             Directive::Isolate if isolated => return self.fail(group, failure, first, committed_to),
             // Not as the head: something that the write sets do not show may have come in between. Once more.
             Directive::Isolate => ran_as_head,
         };
-        if attempt > self.config.retries_max {
-            let message = format!("{} (after {attempt} attempts)", failure.message);
+        let counted = attempt - flight.tries.found_closed.min(attempt);
+        if counted > self.config.retries_max {
+            let message = format!("{} (after {counted} attempts)", failure.message);
             return self.fail(group, Failure { message, ..failure }, first, committed_to);
         }
         self.counters.retries += 1;
@@ -162,7 +171,7 @@ impl Scheduler {
             let (worker, group) = (flight.worker, Arc::clone(&flight.group));
             self.outputs.push_back(Output::Dispatch { worker, group, run });
         } else {
-            flight.retry = Some(run);
+            flight.tries.retry = Some(run);
         }
         if committed_to >= first {
             self.count_to(&whole, ran, committed_to);
@@ -196,4 +205,10 @@ impl Scheduler {
             }
         }
     }
+}
+
+/// The process is asked to end while the target is closed, which may last.
+fn asked_to_end(failure: Failure) -> Failure {
+    let message = format!("asked to end while the target did not take the next changes: {}", failure.message);
+    Failure { kind: FailureKind::Stopped, message, ..failure }.remedy("nothing is lost: run the same command again")
 }

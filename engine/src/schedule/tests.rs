@@ -146,6 +146,8 @@ struct World {
     grouping_max: usize,
     culprit: Option<Seq>,
     attempts: BTreeMap<GroupId, u32>,
+    /// How often each group found the target closed: no limit counts these.
+    closed: BTreeMap<GroupId, u32>,
     finished: bool,
     stopped: Option<Failure>,
     stopping: bool,
@@ -209,6 +211,7 @@ impl World {
             grouping_max,
             culprit: None,
             attempts: BTreeMap::new(),
+            closed: BTreeMap::new(),
             finished: false,
             stopped: None,
             stopping: false,
@@ -312,8 +315,9 @@ impl World {
             None => assert_eq!(run.attempt, 1),
             Some(job) => assert!(job.group.id == group.id && job.phase == Phase::Failed, "the worker is busy"),
         }
+        let attempts_max = RETRIES_MAX + 1 + self.closed.get(&group.id).copied().unwrap_or_default();
         let most = self.attempts.entry(group.id).or_default();
-        assert!(run.attempt > *most && run.attempt <= RETRIES_MAX + 1, "attempt {} after {most}", run.attempt);
+        assert!(run.attempt > *most && run.attempt <= attempts_max, "attempt {} after {most}", run.attempt);
         *most = run.attempt;
         assert!(group.transactions.len() <= self.grouping_max);
         let seqs: Vec<Seq> = group.transactions.iter().map(|t| t.seq).collect();
@@ -384,6 +388,9 @@ impl World {
         job.phase = Phase::Failed;
         let committed_to = if job.done == 0 { 0 } else { job.group.transactions[job.done - 1].seq };
         let id = job.group.id;
+        if kind == FailureKind::Maintenance {
+            *self.closed.entry(id).or_default() += 1;
+        }
         self.scheduler.failed(id, Failure::new(kind, "made up"), committed_to);
         if self.scheduler.phase.failed {
             self.jobs[worker] = None;

@@ -11,6 +11,7 @@ pub mod create_table;
 mod current_user;
 mod cursor;
 mod ddl;
+mod default_schema;
 mod dml;
 mod event;
 mod grant;
@@ -30,6 +31,7 @@ pub use account::{Account, AccountStatement, Remaining, Verb, account_statement}
 pub use classify::classify;
 pub use current_user::{current_user_at, ignored_passwords_at};
 pub use ddl::start_transaction_at;
+pub use default_schema::default_schema_calls_at;
 pub use event::{alters_event_at, enabled_at};
 pub use grant::grants_in_default_schema;
 pub use idempotent::made_idempotent;

@@ -55,9 +55,11 @@ pub fn exit_code(error: &anyhow::Error) -> u8 {
 /// Of a channel that has stopped with a failure of this kind.
 pub fn of_failure(kind: FailureKind) -> u8 {
     match kind {
-        FailureKind::ConnectionLost | FailureKind::Exhausted | FailureKind::Conflict | FailureKind::Stopped => {
-            EXIT_TRY_AGAIN
-        }
+        FailureKind::ConnectionLost
+        | FailureKind::Exhausted
+        | FailureKind::Maintenance
+        | FailureKind::Conflict
+        | FailureKind::Stopped => EXIT_TRY_AGAIN,
         FailureKind::Divergence | FailureKind::Refused | FailureKind::Fenced => EXIT_FAILED,
     }
 }
@@ -94,6 +96,7 @@ mod tests {
         for (kind, code) in [
             (FailureKind::ConnectionLost, EXIT_TRY_AGAIN),
             (FailureKind::Exhausted, EXIT_TRY_AGAIN),
+            (FailureKind::Maintenance, EXIT_TRY_AGAIN),
             (FailureKind::Conflict, EXIT_TRY_AGAIN),
             (FailureKind::Stopped, EXIT_TRY_AGAIN),
             (FailureKind::Divergence, EXIT_FAILED),

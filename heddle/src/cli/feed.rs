@@ -1,6 +1,7 @@
 //! Options of every command that applies a source's log to a server: `replicate` and `rescue`.
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 use anyhow::{Result, bail};
 use clap::Args;
@@ -41,9 +42,10 @@ pub struct FeedArgs {
     /// How often one group is retried before the channel stops
     #[arg(long, value_name = "N", help_heading = EXPERT, default_value_t = 100)]
     pub retries: u32,
-    /// How long to try to reach a source that is gone, in seconds. A target that is gone: 600 s, fixed
-    #[arg(long, value_name = "S", help_heading = EXPERT, default_value_t = 3600)]
-    pub source_retry_seconds: u64,
+    /// How long to try to reach a source or a target that is away, at the start and later, in seconds; 0: once
+    // `source-retry-seconds`: what it was called when it was about the source only.
+    #[arg(long, value_name = "S", help_heading = EXPERT, default_value_t = 3600, alias = "source-retry-seconds")]
+    connect_retry_seconds: u64,
 }
 
 impl FeedArgs {
@@ -58,6 +60,11 @@ impl FeedArgs {
             _ => bail!("neither XDG_STATE_HOME nor HOME is set: name a --relay-dir"),
         };
         Ok(state.join("heddle").join(format!("{channel}-{:08x}", hash(channel, target) as u32)).join("relay"))
+    }
+
+    /// How long to try to reach an end that is away.
+    pub fn connect_retry(&self) -> Duration {
+        Duration::from_secs(self.connect_retry_seconds)
     }
 
     /// High numbers are rarely taken by servers; the same channel always gets the same.

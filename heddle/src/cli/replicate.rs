@@ -22,6 +22,7 @@ use crate::observe::progress::{Kind, Progress};
 use crate::report::out::{complain, say};
 use crate::report::summary::{self, Summary};
 use apply::mysql::{self, MySqlTarget};
+use apply::retry::until_reached;
 use apply::store::StoreTarget;
 use apply::{CHANNEL_BYTES_MAX, Target};
 use channel::monitor::Monitor;
@@ -207,7 +208,7 @@ pub fn run(args: &ReplicateArgs) -> Result<ExitCode> {
         replica: Replica {
             server_id: args.feed.server_id(&args.channel, &address),
             not_from: None,
-            retry_for: Duration::from_secs(args.feed.source_retry_seconds),
+            retry_for: args.feed.connect_retry(),
         },
     };
     if args.dry_run {
@@ -332,9 +333,12 @@ fn target(args: &ReplicateArgs, workers: usize, ending: &Ending) -> Result<(Arc<
         Gtids::Preserve => mysql::Gtids::Preserve,
         Gtids::Local => mysql::Gtids::Local,
     };
-    let target = MySqlTarget::connect(options, &args.channel, gtids)
+    // Whoever only wants to know is told at once.
+    let limit = if args.dry_run { Duration::ZERO } else { args.feed.connect_retry() };
+    let target = until_reached(limit, || MySqlTarget::connect(options.clone(), &args.channel, gtids))
         .map_err(anyhow::Error::new)
         .with_context(|| format!("target {address}"))?;
+    target.set_reconnect_for(args.feed.connect_retry());
     let ddl = match args.ddl {
         DdlMode::Strict => mysql::Ddl::Strict,
         DdlMode::Idempotent => mysql::Ddl::Idempotent,

@@ -119,7 +119,7 @@ pub fn run(args: &RescueArgs) -> Result<ExitCode> {
         relay_sync: args.feed.relay_sync,
         memory_bytes: args.feed.memory,
         retries_max: args.feed.retries,
-        source_retry: Duration::from_secs(args.feed.source_retry_seconds),
+        connect_retry: args.feed.connect_retry(),
         talk: !args.json,
     };
     ending.watch()?;

@@ -114,7 +114,7 @@ fn line(before: &Snapshot, now: &Snapshot, source: Kind) -> String {
     // What matters comes first: a terminal of 80 columns cuts the rest.
     format!(
         "{lag}{rate:.0}/s, {}{full}, at {}, {} transactions in {} target transactions, {} retries",
-        if now.paused { "paused (SIGUSR2 resumes)" } else { words::waits_for(&now.scheduled) },
+        doing(now),
         words::position(now.committed.position.as_ref()),
         counters.transactions,
         counters.groups,
@@ -122,10 +122,19 @@ fn line(before: &Snapshot, now: &Snapshot, source: Kind) -> String {
     )
 }
 
+fn doing(now: &Snapshot) -> String {
+    match (&now.target.lost, &now.target.retried) {
+        _ if now.paused => "paused (SIGUSR2 resumes)".to_owned(),
+        (Some(lost), _) => format!("target {}", words::lost(Some(*lost))),
+        (None, Some(retried)) => words::retried(&retried.message, retried.tries, retried.since.elapsed()),
+        (None, None) => words::waits_for(&now.scheduled).to_owned(),
+    }
+}
+
 fn lag(before: &Snapshot, now: &Snapshot) -> String {
     let lag = match now.lag() {
         Lag::Unknown => return String::new(),
-        Lag::SourceLost(lost) => return format!("source {}, ", words::source_lost(Some(lost))),
+        Lag::SourceLost(lost) => return format!("source {}, ", words::lost(Some(lost))),
         Lag::CaughtUp => return "caught up, ".to_owned(),
         Lag::Behind(lag) => lag,
     };

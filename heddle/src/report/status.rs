@@ -25,6 +25,7 @@ fn doing(status: &ChannelStatus) -> &'static str {
         State::Failed => "not running: stopped with an error",
         State::Paused => "paused",
         State::WaitsForSource => "waiting for the source",
+        State::Retrying => "trying again what failed on the target",
         State::WaitsForLock => "waiting for a lock on the target",
         State::Applying => "applying",
         State::Idle => "nothing to do",
@@ -35,7 +36,7 @@ fn doing(status: &ChannelStatus) -> &'static str {
 pub fn line(status: &ChannelStatus) -> String {
     let error = match (&status.last_error, status.state) {
         (Some(error), State::Failed) => format!(": {}", error.message),
-        _ => String::new(),
+        _ => status.retrying.as_ref().map_or_else(String::new, |again| format!(": {}", again.message)),
     };
     let at = words::position(status.source_position.as_deref());
     escape(&format!(
@@ -95,7 +96,7 @@ pub fn text(status: &ChannelStatus) -> String {
         lines.push(format!("  GTIDs           {}", status.gtid_set.replace('\n', "")));
     }
     let lost = match (status.source_reached, status.source_lost_seconds) {
-        (Some(false), seconds) => format!(": {}", words::source_lost(seconds.map(Duration::from_secs))),
+        (Some(false), seconds) => format!(": {}", words::lost(seconds.map(Duration::from_secs))),
         _ => String::new(),
     };
     lines.push(format!("  source          {}{lost}", status.source));
@@ -111,6 +112,10 @@ pub fn text(status: &ChannelStatus) -> String {
         lines.push(format!("  above it        {}", ranges(&status.islands)));
         let how = if status.running { "" } else { " (the same command fills them, with --fill-gaps it ends then)" };
         lines.push(format!("  gaps            {}{how}", ranges(&status.gaps)));
+    }
+    if let Some(again) = &status.retrying {
+        let said = words::retried(&again.message, again.tries, Duration::from_secs(again.seconds));
+        lines.push(format!("  on the target   {said}"));
     }
     for (at, one) in status.in_flight.iter().flatten().enumerate() {
         lines.push(format!("  {:<15} {}", if at == 0 { "in flight" } else { "" }, in_flight(one)));

@@ -11,10 +11,16 @@ pub fn position<P: Display>(position: Option<P>) -> String {
     position.map_or_else(|| "the start".to_owned(), |position| position.to_string())
 }
 
-/// For how long the source cannot be reached, where that is known.
-pub fn source_lost(lost: Option<Duration>) -> String {
+/// For how long a server cannot be reached, where that is known.
+pub fn lost(lost: Option<Duration>) -> String {
     let time = lost.map_or_else(String::new, |lost| format!(" for {:.0} s", lost.as_secs_f64()));
     format!("can not be reached{time}")
+}
+
+/// What is tried again.
+pub fn retried(message: &str, tries: u32, time: Duration) -> String {
+    let times = if tries > 0 { format!(" ({tries} failures in {:.0} s)", time.as_secs_f64()) } else { String::new() };
+    format!("trying again{times}: {message}")
 }
 
 /// How far something is behind.
@@ -58,8 +64,15 @@ mod tests {
     }
 
     #[test]
+    fn what_is_tried_again_is_named() {
+        let said = retried("the table 't' is full", 3, Duration::from_secs(12));
+        assert_eq!(said, "trying again (3 failures in 12 s): the table 't' is full");
+        assert_eq!(retried("closed", 0, Duration::ZERO), "trying again: closed");
+    }
+
+    #[test]
     fn a_source_that_is_lost() {
-        assert_eq!(source_lost(Some(Duration::from_secs(7))), "can not be reached for 7 s");
-        assert_eq!(source_lost(None), "can not be reached");
+        assert_eq!(lost(Some(Duration::from_secs(7))), "can not be reached for 7 s");
+        assert_eq!(lost(None), "can not be reached");
     }
 }

@@ -82,7 +82,7 @@ impl Rescue<'_> {
             replica: Replica {
                 server_id: (self.request.server_id)(&self.progress),
                 not_from: Some(self.server.server_id),
-                retry_for: self.request.source_retry,
+                retry_for: self.request.connect_retry,
             },
             ..Spec::new(Source::Live(Box::new(source.clone())), Arc::new(target), self.request.workers)
         };

@@ -34,7 +34,7 @@ pub struct Request {
     pub relay_sync: RelaySync,
     pub memory_bytes: u64,
     pub retries_max: u32,
-    pub source_retry: Duration,
+    pub connect_retry: Duration,
     /// People read what happens.
     pub talk: bool,
 }

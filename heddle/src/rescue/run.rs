@@ -154,7 +154,9 @@ impl<'a> Rescue<'a> {
 
     pub(super) fn target(&self) -> Result<MySqlTarget> {
         let logged = if self.logged { Logged::Yes } else { Logged::No };
-        Ok(MySqlTarget::connect_as_replica(self.request.replica.clone(), &self.progress, logged)?)
+        let target = MySqlTarget::connect_as_replica(self.request.replica.clone(), &self.progress, logged)?;
+        target.set_reconnect_for(self.request.connect_retry);
+        Ok(target)
     }
 
     /// After something that took long: the replica may have been restarted.

@@ -39,6 +39,8 @@ pub struct Definition {
     instants: Vec<usize>,
     /// A unique key can not be expressed in columns.
     functional: bool,
+    /// The first column is `my_row_id`, and not visible.
+    has_generated_key: bool,
     /// Values, or indexes, are generated from other columns.
     pub works_out: bool,
     /// To change or delete a row the server may need more of it than its primary key and the changed columns: another engine than InnoDB,
@@ -155,6 +157,12 @@ fn is_worked_out(extra: &str) -> bool {
     ["VIRTUAL", "STORED", "PERSISTENT"].iter().any(|word| upper.contains(word))
 }
 
+/// `extra` of a column `my_row_id` as `information_schema` has it.
+fn is_generated_key(extra: &str) -> bool {
+    let upper = extra.to_ascii_uppercase();
+    upper.contains("INVISIBLE") && upper.contains("AUTO_INCREMENT")
+}
+
 /// `default` and `extra` as `information_schema` has them. MySQL 8 says of a default that it is an expression, MariaDB's has a parenthesis then (as a literal may,
 /// which does no harm), older ones have no other expression than this.
 fn follows_time(default: &str, extra: &str) -> bool {
@@ -193,6 +201,7 @@ impl Definition {
         let is_worked_out = is_worked_out(extra);
         self.works_out |= is_worked_out;
         self.takes_whole_rows |= is_worked_out;
+        self.has_generated_key |= at == 0 && required(row, 1)? == "my_row_id" && is_generated_key(extra);
         if follows_time(&default, extra) {
             let on_update = extra.to_ascii_lowercase().contains("on update");
             self.timed.push(Timed { column: at, on_update });
@@ -241,9 +250,9 @@ impl Definition {
         Ok(())
     }
 
-    /// Of MySQL's own making.
+    /// As MySQL sees it: whoever makes such a column, or makes it visible.
     pub fn has_generated_key(&self) -> bool {
-        self.columns.iter().any(|column| column.name == "my_row_id")
+        self.has_generated_key
     }
 
     /// See [`engine::schema::Table::lookup_columns`].

@@ -3,6 +3,7 @@
 mod cache;
 mod definition;
 mod history;
+pub(super) mod mismatch;
 mod periods;
 mod relations;
 
@@ -24,6 +25,7 @@ use self::relations::{Relation, Relations};
 use super::rows::ambiguous_rows;
 use super::rows::blackholes::Blackhole;
 use super::rows::by_name::Name;
+use super::rows::hidden_keys::HiddenKey;
 use super::rows::quirks::TableQuirks;
 use super::rows::sequences::Sequence;
 use super::server::sql::quote;
@@ -45,15 +47,19 @@ pub struct MySqlCatalogue {
     quirks: Option<Arc<TableQuirks>>,
     /// Transactions get the source's GTIDs.
     keeps_gtids: bool,
+    /// See [`super::server::info::TargetInfo::knows_generated_keys`].
+    knows_generated_keys: bool,
 }
 
 /// The channel's catalogue of its target. It finds out what writing rows has to know of some tables.
 pub fn of_channel(channel: &Arc<ChannelContext>) -> Result<MySqlCatalogue, Failure> {
     let connection = channel.connector.connect()?;
     let own = Arc::clone(channel);
-    let reconnect = move || until_reached(|| own.connector.connect()).map_err(|failure| failure.message);
+    let reconnect =
+        move || until_reached(own.reconnect_for(), || own.connector.connect()).map_err(|failure| failure.message);
     let mut catalogue = MySqlCatalogue::new(connection, Box::new(reconnect));
     catalogue.quirks = Some(Arc::clone(&channel.quirks));
+    catalogue.knows_generated_keys = channel.info().knows_generated_keys();
     catalogue.keeps_gtids = channel.info().flavour == Flavour::MariaDb && channel.gtids.are_preserved();
     Ok(catalogue)
 }
@@ -103,6 +109,7 @@ impl MySqlCatalogue {
             changed: HashSet::new(),
             quirks: None,
             keeps_gtids: false,
+            knows_generated_keys: false,
         }
     }
 
@@ -132,20 +139,25 @@ impl MySqlCatalogue {
             return Ok(Table::unknown(id, schema, table, TableOrderCause::NotInCatalogue));
         };
         // MariaDB's row images hold a hidden hash for each unique key that is too long for an index.
-        if hidden == Hidden::GeneratedKey && !definition.has_generated_key() && definition.columns.len() < width {
+        let is_shifted = (hidden == Hidden::GeneratedKey) != definition.has_generated_key();
+        let leaves_key_out = is_shifted && hidden == Hidden::GeneratedKey && self.knows_generated_keys;
+        if is_shifted && hidden == Hidden::GeneratedKey && !leaves_key_out && definition.columns.len() < width {
             return Err(format!(
                 "the source's server has given the table a primary key of its own, my_row_id, which the target lacks and a client can not leave out: ALTER \
                  TABLE {schema}.{table} ADD my_row_id BIGINT UNSIGNED NOT NULL AUTO_INCREMENT INVISIBLE PRIMARY KEY FIRST on the target, while it has none of the \
                  source's rows; or drop the column on the source"
             ));
         }
-        if definition.columns.len() + definition.hidden_columns < width {
+        if definition.columns.len() + definition.hidden_columns + usize::from(leaves_key_out) < width {
             return Err(format!(
                 "the target's table has {} columns, the source's {width}: values would be lost; make the definitions equal",
                 definition.columns.len()
             ));
         }
         self.set_quirks(name, &definition, width)?;
+        if let Some(quirks) = &self.quirks {
+            quirks.hidden_keys.set(name, leaves_key_out.then_some(HiddenKey));
+        }
         self.check_case(name)?;
         let relations = self.relations()?;
         let mut cause = definition.cause;
@@ -187,7 +199,9 @@ impl MySqlCatalogue {
             lookup_columns: definition.lookup_columns().filter(|_| !has_relations),
             order_by_table: cause,
         };
-        Ok(if known.columns.len() == width { known } else { known.without_columns() })
+        // Where the server leaves a key out, the source's columns are not where the target's are.
+        let is_aligned = known.columns.len() == width && !(is_shifted && self.knows_generated_keys);
+        Ok(if is_aligned { known } else { known.without_columns() })
     }
 
     /// A server that does not tell upper from lower case has a table's foreign keys under another name than the log has. They would not be found.
@@ -234,7 +248,7 @@ impl MySqlCatalogue {
 
     fn set_quirks(&mut self, name: &Name, definition: &Definition, width: usize) -> Result<(), String> {
         let Some(quirks) = self.quirks.clone() else { return Ok(()) };
-        quirks.blackholes.set(name, definition.swallows_rows.then_some(Blackhole));
+        quirks.blackholes.set(name, definition.swallows_rows.then(Blackhole::default));
         if self.connection.server().flavour == Flavour::MySql {
             return Ok(());
         }

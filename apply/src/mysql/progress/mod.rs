@@ -6,6 +6,7 @@ pub(in crate::mysql) mod deferred_branches;
 pub(in crate::mysql) mod executed;
 pub(in crate::mysql) mod intent;
 pub(in crate::mysql) mod load;
+pub(in crate::mysql) mod retries;
 pub(in crate::mysql) mod statements;
 pub mod status;
 pub(in crate::mysql) mod stops;

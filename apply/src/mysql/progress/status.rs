@@ -5,11 +5,11 @@ use std::collections::HashMap;
 use engine::failure::Failure;
 use wire::{ConnectOptions, Connection};
 
-use super::stops;
 use super::tables::SCHEMA;
+use super::{retries, stops};
 use crate::mysql::server::errors::{code, failed, if_there};
 use crate::mysql::server::sql::quote;
-use crate::mysql::session::lease::{PAUSED, SOURCE_LOST, STATEMENTS, holders, lease_lock_name};
+use crate::mysql::session::lease::{CLOSED, PAUSED, SOURCE_LOST, STATEMENTS, holders, lease_lock_name};
 use crate::status::{ChannelStatus, InFlight, LastApplied, Waits};
 use crate::{CHANNEL_BYTES_MAX, WORKERS_MAX};
 
@@ -47,7 +47,17 @@ pub fn read(options: &ConnectOptions) -> Result<Vec<ChannelStatus>, Failure> {
             }
         }
         let source_lost = source_lost(&mut connection, &channel)?;
-        let paused = channel.len() <= CHANNEL_BYTES_MAX && !holders(&mut connection, &channel, [PAUSED])?.is_empty();
+        let mut is_held = |number: usize| {
+            Ok::<_, Failure>(
+                channel.len() <= CHANNEL_BYTES_MAX && !holders(&mut connection, &channel, [number])?.is_empty(),
+            )
+        };
+        let (paused, closed) = (is_held(PAUSED)?, is_held(CLOSED)?);
+        let retrying = match holder {
+            Some(_) if closed => Some(retries::closed(&mut connection)),
+            Some(_) => retries::read(&mut connection, &channel)?,
+            None => None,
+        };
         let last_error = stops::read(&mut connection, &channel)?;
         let mut status = ChannelStatus {
             source: text(7)?,
@@ -61,9 +71,10 @@ pub fn read(options: &ConnectOptions) -> Result<Vec<ChannelStatus>, Failure> {
             intent: row.text(9).map_err(failed)?.map(str::to_owned),
             in_flight: in_flight(&mut connection, &channel)?,
             last_error,
+            retrying,
             ..ChannelStatus::new(channel, low_water, ranges)
         };
-        status.set_state(Waits { source_lost: status.source_reached == Some(false), paused });
+        status.set_state(Waits { source_lost: status.source_reached == Some(false), paused, closed });
         channels.push(status);
     }
     Ok(channels)

@@ -11,10 +11,10 @@ use crate::mysql::server::errors::{FENCE_COLUMN, failed, if_there};
 use crate::mysql::server::sql::quote;
 use crate::status::LastError;
 
-/// Asks whether both are there: channels of the first versions do not have them. 1 or 0.
+/// Asks whether they are there, and the table of retries: channels of the first versions do not have them. 1 or 0.
 pub fn are_there() -> String {
     format!(
-        "SELECT COUNT(*) = 2 FROM information_schema.TABLES WHERE TABLE_SCHEMA='{SCHEMA}' AND TABLE_NAME IN ('stops','skips')"
+        "SELECT COUNT(*) = 3 FROM information_schema.TABLES WHERE TABLE_SCHEMA='{SCHEMA}' AND TABLE_NAME IN ('stops','skips','retries')"
     )
 }
 

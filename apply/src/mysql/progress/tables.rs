@@ -1,17 +1,19 @@
 //! The tables in which the target remembers a channel. Their names and columns are a format: other versions of Heddle read them.
 //!
 //! `progress` the low water, one row a channel · `islands` committed ranges above it · `leases` who has the channel · `branches` marks of XA
-//! branches · `kept_branches` rows of deferred XA branches · `stops` why a channel stopped last · `skips` transactions that an operator had left out.
+//! branches · `kept_branches` rows of deferred XA branches · `stops` why a channel stopped last · `skips` transactions that an operator had left out ·
+//! `retries` what a running channel tries again.
 
 use crate::mysql::server::errors::FENCE_COLUMN;
 
 pub const SCHEMA: &str = "heddle";
 /// The tables that [`create`] makes; each has a column `channel`.
-pub const TABLES: [&str; 7] = ["progress", "islands", "leases", "branches", "kept_branches", "stops", "skips"];
+pub const TABLES: [&str; 8] =
+    ["progress", "islands", "leases", "branches", "kept_branches", "stops", "skips", "retries"];
 
 /// Statements that make the bookkeeping tables. They name columns, so that a later version can add some.
 pub fn create() -> Vec<String> {
-    let [stops, skips] = create_stops();
+    let [stops, skips, retries] = create_stops();
     vec![
         format!("CREATE DATABASE IF NOT EXISTS {SCHEMA}"),
         format!(
@@ -50,6 +52,7 @@ pub fn create() -> Vec<String> {
         create_deferred_branches(),
         stops,
         skips,
+        retries,
     ]
 }
 
@@ -59,8 +62,8 @@ const TEXT: &str = "LONGTEXT CHARACTER SET utf8mb4 NOT NULL";
 const NAMES: &str = "gtid VARCHAR(300) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NOT NULL, \
                      position VARCHAR(600) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NOT NULL";
 
-/// `stops` and `skips`: channels of the first versions do not have them.
-pub fn create_stops() -> [String; 2] {
+/// `stops`, `skips` and `retries`: channels of the first versions do not have them.
+pub fn create_stops() -> [String; 3] {
     [
         format!(
             "CREATE TABLE IF NOT EXISTS {SCHEMA}.stops ({CHANNEL_COLUMN} PRIMARY KEY, \
@@ -71,6 +74,11 @@ pub fn create_stops() -> [String; 2] {
             "CREATE TABLE IF NOT EXISTS {SCHEMA}.skips ({CHANNEL_COLUMN}, seq BIGINT UNSIGNED NOT NULL, {NAMES}, \
              message {TEXT}, place {TEXT}, asked_by VARCHAR(300) CHARACTER SET utf8mb4 NOT NULL, \
              asked_at TIMESTAMP(6) NOT NULL DEFAULT CURRENT_TIMESTAMP(6), PRIMARY KEY (channel, seq)) ENGINE=InnoDB"
+        ),
+        format!(
+            "CREATE TABLE IF NOT EXISTS {SCHEMA}.retries ({CHANNEL_COLUMN} PRIMARY KEY, epoch BIGINT UNSIGNED NOT NULL, \
+             tries INT UNSIGNED NOT NULL, code INT UNSIGNED NULL, message {TEXT}, \
+             since TIMESTAMP(6) NOT NULL DEFAULT CURRENT_TIMESTAMP(6)) ENGINE=InnoDB"
         ),
     ]
 }

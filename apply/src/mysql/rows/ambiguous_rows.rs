@@ -10,6 +10,10 @@
 //! t (a INT NULL UNIQUE, b INT, KEY (b)): (1, 9), (2, 9)     DELETE of (2, 9) by index b: (1, 9) is gone
 //! ```
 //!
+//! The index is the first one (unique keys come first), unless the statistics say that another leads to fewer rows for a value. By the first one the server
+//! finds the right row: with values in all its columns it leads to one row, and rows with NULLs are compared. So nothing has to be asked of
+//! rows as long as the statistics are for the first index, which they are unless most of its values are NULL.
+//!
 //! Never changes anything, and never decides which row it was: where there is another one that an index could lead to, that is an error.
 
 use std::ops::Range;
@@ -22,6 +26,7 @@ use wire::Row;
 
 use super::by_name::Name;
 use super::images::Shape;
+use crate::mysql::server::errors::failed;
 use crate::mysql::server::sql::{identifier, quote};
 
 /// The indexes of one table.
@@ -31,7 +36,10 @@ pub struct Lookup {
     name: String,
     /// Quoted, with its schema.
     table: String,
+    schema_and_table: Name,
     indexes: Vec<Index>,
+    /// The server's first index, by which it finds every row; `None`: the first one is of another kind.
+    first_key: Option<String>,
 }
 
 #[derive(Debug)]
@@ -103,6 +111,11 @@ pub fn read(
             None => indexes.push((name.to_owned(), Index { unique: text(1)? == "0", parts: vec![part] })),
         }
     }
+    let first_key = first_key(rows, (schema, table))?.filter(|first| {
+        indexes
+            .iter()
+            .any(|(name, index)| name == first && index.unique && index.parts.iter().all(|part| part.column < width))
+    });
     let indexes: Vec<Index> = indexes.into_iter().map(|(_, index)| index).collect();
     // The server finds every row by a unique key without NULLs, if the image has all of it.
     let certain = |index: &Index| index.unique && index.parts.iter().all(|part| !part.nullable && part.column < width);
@@ -110,7 +123,24 @@ pub fn read(
         return Ok(None);
     }
     let quoted = format!("{}.{}", identifier(schema), identifier(table));
-    Ok(Some(Lookup { name: format!("{schema}.{table}"), table: quoted, indexes }))
+    Ok(Some(Lookup {
+        name: format!("{schema}.{table}"),
+        table: quoted,
+        schema_and_table: (schema.clone(), table.clone()),
+        indexes,
+        first_key,
+    }))
+}
+
+/// The first index, as the server has them in order, if it can be read by ranges.
+fn first_key(
+    rows: &mut dyn FnMut(&str) -> Result<Vec<Row>, String>,
+    (schema, table): (&str, &str),
+) -> Result<Option<String>, String> {
+    let shown = rows(&format!("SHOW INDEX FROM {}.{}", identifier(schema), identifier(table)))?;
+    let Some(first) = shown.first() else { return Ok(None) };
+    let text = |at: usize| first.required_text(at).map_err(|error| error.to_string());
+    Ok((text(10)? == "BTREE").then_some(text(2)?.to_owned()))
 }
 
 impl Form {
@@ -246,6 +276,42 @@ impl Lookup {
         format!("SELECT {}", if leads.is_empty() { "0".to_owned() } else { leads.join(" OR ") })
     }
 
+    /// Whether the server now looks for rows by the first index: no other one leads to fewer rows. `rows`: asks the target.
+    ///
+    /// # Errors
+    /// The target does not answer.
+    pub fn is_by_first_key(&self, rows: impl FnOnce(String) -> Result<Vec<Row>, wire::Error>) -> Result<bool, Failure> {
+        let Some(first) = &self.first_key else { return Ok(false) };
+        // The numbers of the engine, which the row applier goes by; not those of ANALYZE … PERSISTENT. They are of the last column of an index, and of the rows.
+        let sql = format!(
+            "SET STATEMENT use_stat_tables='NEVER' FOR SELECT s.INDEX_NAME, COALESCE(s.CARDINALITY,0), COALESCE(t.TABLE_ROWS,0), s.SEQ_IN_INDEX \
+             FROM information_schema.STATISTICS s JOIN information_schema.TABLES t ON t.TABLE_SCHEMA=s.TABLE_SCHEMA AND t.TABLE_NAME=s.TABLE_NAME \
+             WHERE s.TABLE_SCHEMA={} AND s.TABLE_NAME={}",
+            quote(&self.schema_and_table.0),
+            quote(&self.schema_and_table.1)
+        );
+        let mut of_first = (0, 0);
+        let mut of_others = 0;
+        let mut table_rows = 0;
+        for row in &rows(sql).map_err(failed)? {
+            let number = |at: usize| row.required::<u64>(at).map_err(failed);
+            let (values, part) = (number(1)?, number(3)?);
+            table_rows = number(2)?;
+            if row.required_text(0).map_err(failed)? == first {
+                of_first = of_first.max((part, values));
+            } else {
+                of_others = of_others.max(values);
+            }
+        }
+        Ok(leads_to_fewest(of_first.1, of_others, table_rows))
+    }
+
+    /// The statistics were for the first index when they were asked for, and are not any more.
+    pub fn has_changed(&self) -> Failure {
+        let message = format!("the statistics of {}'s indexes have changed while its rows were changed", self.name);
+        Failure::new(FailureKind::Conflict, message)
+    }
+
     fn ambiguous(&self) -> Failure {
         let message = format!(
             "MariaDB could take another row of {} for the one that the source changed: the source's rows have no key without NULLs, and an index \
@@ -257,6 +323,12 @@ impl Lookup {
              same command again. MariaDB's own replicas may change the wrong row here",
         )
     }
+}
+
+/// Whether no other index leads to fewer rows than the first one. The numbers of values are quotients without their fractions (rows / rows for each value), so
+/// equal ones say that the numbers of rows for each value are equal only where they are large enough.
+fn leads_to_fewest(of_first: u64, of_others: u64, table_rows: u64) -> bool {
+    of_first > of_others || of_first == of_others && of_first.saturating_mul(of_first) >= table_rows && of_first > 0
 }
 
 /// Changes rows one after the other, each after its question. `ask_and_apply` returns false if the server could take another row for it.
@@ -293,4 +365,29 @@ fn values<'a>(layout: &'a RowLayout, present: &'a Bitmap, image: &'a [u8]) -> Re
         }
     }
     Ok(values)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_index_is_used_unless_another_leads_to_fewer_rows() {
+        for (of_first, of_others, table_rows, expected) in [
+            // Each value once, and the other index shared.
+            (3, 1, 3, true),
+            (300, 300, 300, true),
+            // Most values are NULL.
+            (4, 301, 303, false),
+            // Quotients that may hide a difference.
+            (2, 2, 5, false),
+            (0, 0, 0, false),
+        ] {
+            assert_eq!(
+                leads_to_fewest(of_first, of_others, table_rows),
+                expected,
+                "{of_first} {of_others} {table_rows}"
+            );
+        }
+    }
 }

@@ -6,6 +6,7 @@ pub(in crate::mysql) mod ambiguous_rows;
 mod binlog_statement;
 pub(in crate::mysql) mod blackholes;
 pub(in crate::mysql) mod by_name;
+pub(in crate::mysql) mod hidden_keys;
 mod images;
 pub(in crate::mysql) mod quirks;
 pub(in crate::mysql) mod row_end;

@@ -7,6 +7,7 @@ use binlog::TableMap;
 use super::ambiguous_rows::Lookup;
 use super::blackholes::Blackhole;
 use super::by_name::{ByName, Name};
+use super::hidden_keys::HiddenKey;
 use super::row_end::{self, RowEnd};
 use super::sequences::Sequence;
 use crate::mysql::server::info::TargetInfo;
@@ -19,6 +20,8 @@ pub struct TableQuirks {
     pub sequences: ByName<Sequence>,
     /// MySQL's.
     pub blackholes: ByName<Blackhole>,
+    /// MySQL's.
+    pub hidden_keys: ByName<HiddenKey>,
     /// `None`: the target's rows end no later than any source's.
     row_ends: Option<ByName<RowEnd>>,
 }
@@ -26,7 +29,13 @@ pub struct TableQuirks {
 impl TableQuirks {
     pub fn new(info: &TargetInfo) -> Self {
         let row_ends = row_end::is_later(info).then(ByName::default);
-        Self { lookups: ByName::default(), sequences: ByName::default(), blackholes: ByName::default(), row_ends }
+        Self {
+            lookups: ByName::default(),
+            sequences: ByName::default(),
+            blackholes: ByName::default(),
+            hidden_keys: ByName::default(),
+            row_ends,
+        }
     }
 
     pub fn set_row_end(&self, name: &Name, row_end: Option<RowEnd>) {
@@ -44,6 +53,7 @@ impl TableQuirks {
         self.lookups.forget(&is_one);
         self.sequences.forget(&is_one);
         self.blackholes.forget(&is_one);
+        self.hidden_keys.forget(&is_one);
         if let Some(row_ends) = &self.row_ends {
             row_ends.forget(&is_one);
         }

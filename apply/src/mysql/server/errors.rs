@@ -64,7 +64,8 @@ pub(in crate::mysql) mod code {
     pub const TABLE_DEF_INCOMPATIBLE: u16 = 1535;
     pub const CONVERSION_FAILED: u16 = 1677;
     pub const READ_ONLY_TRANSACTION: u16 = 1792;
-    pub const SUPER_READ_ONLY: u16 = 1836;
+    pub const READ_ONLY_MODE: u16 = 1836;
+    pub const INNODB_READ_ONLY: u16 = 1874;
 }
 
 /// Unknown database, no such table: the answer about bookkeeping tables where nothing has ever run.
@@ -117,6 +118,7 @@ pub fn failure(error: &wire::Error) -> Failure {
         return Failure::new(FailureKind::Refused, text).code(number).remedy(remedy);
     }
     let (kind, remedy) = passing(number, &text)
+        .or_else(|| closed(number, &text))
         .or_else(|| divergence(number, &text))
         .or_else(|| refusal(number, &text))
         .or_else(|| other_state(number))
@@ -146,12 +148,29 @@ fn passing(number: u16, text: &str) -> Option<Meaning> {
             FailureKind::Exhausted,
             "heddle's account has used up what it may do in an hour (MAX_CONNECTIONS_PER_HOUR and its like): raise it with ALTER USER … WITH",
         ),
-        code::SERVER_OFFLINE_MODE => (
-            FailureKind::Exhausted,
-            "the target is in maintenance (offline_mode=ON): when that is over, run the same command again",
-        ),
         _ => return None,
     })
+}
+
+/// The target's administrator has closed it to changes, or to everybody. Its own applier goes on while `read_only` is ON; a client can not.
+fn closed(number: u16, text: &str) -> Option<Meaning> {
+    let names = |option: &str| text.replace('_', "-").contains(option);
+    let remedy = match number {
+        code::SERVER_OFFLINE_MODE => {
+            "the target is in maintenance (offline_mode=ON): SET GLOBAL offline_mode=OFF there when that is over; heddle goes on then, or run the same command again"
+        }
+        code::OPTION_PREVENTS_STATEMENT if names("super-read-only") => {
+            "the target is read-only for everybody: SET GLOBAL super_read_only=OFF there (read_only may stay ON, with GRANT CONNECTION_ADMIN ON *.* TO heddle's \
+             account); heddle goes on then, or run the same command again"
+        }
+        code::OPTION_PREVENTS_STATEMENT if !names("read-only") => return None,
+        code::OPTION_PREVENTS_STATEMENT | code::READ_ONLY_MODE | code::INNODB_READ_ONLY => {
+            "the target is read-only: SET GLOBAL read_only=OFF there (innodb_read_only: restart it without), or GRANT CONNECTION_ADMIN ON *.* \
+             (MariaDB: READ ONLY ADMIN) TO heddle's account, the privilege to write to a read-only server; heddle goes on then, or run the same command again"
+        }
+        _ => return None,
+    };
+    Some((FailureKind::Maintenance, remedy))
 }
 
 /// The channel, or the data, is not what it was.
@@ -198,18 +217,12 @@ fn refusal(number: u16, text: &str) -> Option<Meaning> {
             FailureKind::Refused,
             "the target runs without accounts: restart it without skip_grant_tables, and run the same command again",
         ),
-        code::OPTION_PREVENTS_STATEMENT if text.contains("super-read-only") => (
-            FailureKind::Refused,
-            "the target is read-only for everybody: SET GLOBAL super_read_only=OFF there (read_only may stay ON, with GRANT CONNECTION_ADMIN ON *.* TO heddle's \
-             account), and run the same command again",
-        ),
-        code::OPTION_PREVENTS_STATEMENT if !text.contains("read-only") => {
+        code::OPTION_PREVENTS_STATEMENT => {
             (FailureKind::Refused, "the target is started with an option, or set, to refuse this: the message names it")
         }
-        code::OPTION_PREVENTS_STATEMENT | code::SUPER_READ_ONLY | code::READ_ONLY_TRANSACTION => (
+        code::READ_ONLY_TRANSACTION => (
             FailureKind::Refused,
-            "the target is read-only: SET GLOBAL read_only=OFF (super_read_only=OFF and transaction_read_only=OFF, too), or GRANT CONNECTION_ADMIN ON *.* \
-             (MariaDB: READ ONLY ADMIN) TO heddle's account, the privilege to write to a read-only server",
+            "the session may only read: SET GLOBAL transaction_read_only=OFF (MariaDB: tx_read_only) on the target, and run the same command again",
         ),
         code::ACCESS_DENIED | code::ACCESS_DENIED_DB | code::TABLEACCESS_DENIED | code::SPECIFIC_ACCESS_DENIED => {
             (FailureKind::Refused, "grant the privilege named in the message to heddle's account (docs/privileges.md)")
@@ -307,6 +320,28 @@ pub fn failed(error: wire::Error) -> Failure {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn who_has_closed_the_target_is_waited_for() {
+        for (number, message, kind) in [
+            (
+                1290,
+                "The MySQL server is running with the --read-only option so it cannot execute",
+                FailureKind::Maintenance,
+            ),
+            (1290, "The MySQL server is running with the --super-read-only option so it", FailureKind::Maintenance),
+            (1290, "The MariaDB server is running with the --read-only option so it cannot", FailureKind::Maintenance),
+            (1290, "The MySQL server is running with the --skip-grant-tables option so it", FailureKind::Refused),
+            (1836, "Running in read-only mode", FailureKind::Maintenance),
+            (1874, "InnoDB is in read only mode.", FailureKind::Maintenance),
+            (3032, "The server is currently in offline mode", FailureKind::Maintenance),
+            (1114, "The table 't' is full", FailureKind::Exhausted),
+        ] {
+            let (sqlstate, message) = ("HY000".to_owned(), message.to_owned());
+            let failure = failure(&wire::Error::Server { code: number, sqlstate, message, statement_index: 0 });
+            assert_eq!(failure.kind, kind, "{failure}");
+        }
+    }
 
     #[test]
     fn remedies_name_what_is_to_be_done() {

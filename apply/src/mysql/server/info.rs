@@ -138,6 +138,11 @@ impl TargetInfo {
         })
     }
 
+    /// MySQL's `sql_generate_invisible_primary_key`, and the flag of a table map that says so of the source's.
+    pub fn knows_generated_keys(&self) -> bool {
+        self.flavour == Flavour::MySql && self.version >= (8, 0, 30)
+    }
+
     /// MariaDB's `character_set_collations`, and the numbers of all collations in `information_schema`.
     pub fn has_collations_of_character_sets(&self) -> bool {
         self.flavour == Flavour::MariaDb && self.version >= (11, 3, 0)

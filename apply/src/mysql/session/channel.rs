@@ -1,7 +1,8 @@
 //! What all connections of one channel have in common.
 
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, OnceLock};
+use std::time::Duration;
 
 use super::connect::Connector;
 use super::gtids::{GtidRules, Gtids};
@@ -10,6 +11,7 @@ use crate::lock::locked;
 use crate::mysql::progress::as_row::ProgressTable;
 use crate::mysql::rows::quirks::TableQuirks;
 use crate::mysql::server::info::TargetInfo;
+use crate::retry::RECONNECT_FOR;
 
 /// What becomes of a table that a `CREATE` of the source's finds, or a `DROP` does not find.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -40,6 +42,7 @@ pub struct ChannelContext {
     is_ddl_idempotent: AtomicBool,
     skips_account_statements: AtomicBool,
     has_left_out_account_statement: AtomicBool,
+    reconnect_for: OnceLock<Duration>,
 }
 
 impl ChannelContext {
@@ -54,6 +57,7 @@ impl ChannelContext {
             is_ddl_idempotent: AtomicBool::new(false),
             skips_account_statements: AtomicBool::new(false),
             has_left_out_account_statement: AtomicBool::new(false),
+            reconnect_for: OnceLock::new(),
             connector,
         }
     }
@@ -85,6 +89,16 @@ impl ChannelContext {
     /// True once: only the first is said.
     pub fn is_first_account_statement_left_out(&self) -> bool {
         !self.has_left_out_account_statement.swap(true, Ordering::Relaxed)
+    }
+
+    /// For how long to try to reach a target that is gone.
+    pub fn reconnect_for(&self) -> Duration {
+        self.reconnect_for.get().copied().unwrap_or(RECONNECT_FOR)
+    }
+
+    /// Before anything is applied; only the first time counts.
+    pub fn set_reconnect_for(&self, time: Duration) {
+        let _ = self.reconnect_for.set(time);
     }
 
     pub fn progress_table(&self) -> Option<Arc<ProgressTable>> {

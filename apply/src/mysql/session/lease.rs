@@ -23,6 +23,8 @@ pub const XA: usize = 4097;
 pub const SOURCE_LOST: usize = 5000;
 /// The number of the connection that lives while the channel is paused.
 pub const PAUSED: usize = 5001;
+/// The number of the connection that lives while the target takes no changes.
+pub const CLOSED: usize = 5002;
 
 /// How long one try to get a connection's lock waits, in seconds: connections that were closed disappear meanwhile.
 const TAKE_OVER_S: u32 = 2;

@@ -10,6 +10,7 @@ mod shown;
 mod worker;
 
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use binlog::Flavour;
 use binlog::gtids::GtidState;
@@ -24,7 +25,7 @@ use self::shared::Shared;
 use self::shown::Shown;
 use self::worker::WorkerSession;
 use super::catalogue;
-use super::progress::{executed, load, stops};
+use super::progress::{executed, load, retries, stops};
 use super::rows;
 use super::server::errors::failed;
 use super::server::info::{TargetInfo, machine};
@@ -33,12 +34,12 @@ use super::server::sql::quote;
 use super::session::channel::{AccountStatements, ChannelContext, Ddl};
 use super::session::connect::Connector;
 use super::session::gtids::Gtids;
-use super::session::lease::{PAUSED, SOURCE_LOST, lease_lock_name};
+use super::session::lease::{CLOSED, PAUSED, SOURCE_LOST, lease_lock_name};
 use super::session::settings::{self, Logged};
 use super::xa::deferred;
 use crate::checks::{Checks, SourceFacts};
 use crate::lock::locked;
-use crate::status::Waits;
+use crate::status::{Retrying, Waits};
 use crate::{Opened, Session, Target};
 
 pub struct MySqlTarget {
@@ -47,6 +48,7 @@ pub struct MySqlTarget {
     lock_waits: LockWaits,
     source_lost: Shown,
     paused: Shown,
+    closed: Shown,
 }
 
 impl MySqlTarget {
@@ -71,6 +73,7 @@ impl MySqlTarget {
             lock_waits: LockWaits::default(),
             source_lost: Shown::new(SOURCE_LOST),
             paused: Shown::new(PAUSED),
+            closed: Shown::new(CLOSED),
         })
     }
 
@@ -88,6 +91,11 @@ impl MySqlTarget {
     /// Before anything is applied.
     pub fn set_account_statements(&self, what: AccountStatements) {
         self.shared.channel.set_account_statements(what);
+    }
+
+    /// Before anything is applied: for how long to try to reach it when it is gone.
+    pub fn set_reconnect_for(&self, time: Duration) {
+        self.shared.channel.set_reconnect_for(time);
     }
 
     fn info(&self) -> &TargetInfo {
@@ -117,6 +125,15 @@ impl MySqlTarget {
             return Ok(GtidState::None);
         }
         executed::parse(self.with_control(|control| control.scalar(sql))?)
+    }
+
+    /// Changes what is beside the progress, under a GTID of the target's own.
+    fn write_by_itself(&self, statement: &str) -> Result<(), Failure> {
+        let own = open::own_domain(&self.shared.channel);
+        self.with_control(|control| {
+            own.iter().try_for_each(|statement| control.execute(statement).map(|_| ()))?;
+            control.execute(statement).map(|_| ())
+        })
     }
 
     /// Runs something on the control connection, which is made anew when it was lost.
@@ -204,6 +221,10 @@ impl Target for MySqlTarget {
         })
     }
 
+    fn reconnect_for(&self) -> Duration {
+        self.shared.channel.reconnect_for()
+    }
+
     fn locks_rows(&self) -> bool {
         true
     }
@@ -250,7 +271,9 @@ impl Target for MySqlTarget {
     }
 
     fn show_waits(&self, waits: Waits) {
-        for (is_so, shown) in [(waits.source_lost, &self.source_lost), (waits.paused, &self.paused)] {
+        let shown =
+            [(waits.source_lost, &self.source_lost), (waits.paused, &self.paused), (waits.closed, &self.closed)];
+        for (is_so, shown) in shown {
             if is_so {
                 let ask = |question: &str| self.with_control(|control| control.scalar(question));
                 shown.show(&self.shared.channel, ask);
@@ -260,6 +283,14 @@ impl Target for MySqlTarget {
         }
     }
 
+    fn record_retry(&self, retrying: Option<&Retrying>) -> Result<(), Failure> {
+        let lease = &self.shared.channel.lease;
+        self.write_by_itself(&match retrying {
+            Some(retrying) => retries::record(lease.channel(), lease.epoch(), retrying),
+            None => retries::forget(lease.channel()),
+        })
+    }
+
     fn record_stop(&self, failure: &Failure) {
         // Who has lost the channel says nothing about it any more.
         if matches!(failure.kind, FailureKind::Fenced | FailureKind::Stopped) {
@@ -267,12 +298,7 @@ impl Target for MySqlTarget {
         }
         let channel = &self.shared.channel;
         let statement = stops::record(channel.lease.channel(), channel.lease.epoch(), failure);
-        let own = open::own_domain(channel);
-        let recorded = self.with_control(|control| {
-            own.iter().try_for_each(|statement| control.execute(statement).map(|_| ()))?;
-            control.execute(&statement).map(|_| ())
-        });
-        if let Err(error) = recorded {
+        if let Err(error) = self.write_by_itself(&statement) {
             tracing::debug!("the target does not remember why the channel stops: {error}");
         }
     }
@@ -280,6 +306,7 @@ impl Target for MySqlTarget {
     fn close(&self) {
         self.source_lost.clear();
         self.paused.clear();
+        self.closed.clear();
         let mut control = locked(&self.control);
         self.shared.statements.close();
         match deferred::prepare_all(&self.shared.channel, &self.shared.branches, &mut control) {

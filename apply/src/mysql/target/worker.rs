@@ -5,16 +5,19 @@
 
 use std::sync::Arc;
 
+use binlog::TableMap;
 use engine::Seq;
-use engine::compact::Batch;
+use engine::compact::{Batch, whole_event};
 use engine::failure::{Failure, FailureKind};
-use engine::transaction::Transaction;
+use engine::transaction::{Item, Transaction};
 
 use super::shared::Shared;
 use crate::lock::locked;
+use crate::mysql::catalogue::mismatch;
 use crate::mysql::progress::executed;
 use crate::mysql::progress::intent::Intent;
 use crate::mysql::progress::tables::SCHEMA;
+use crate::mysql::server::errors::code;
 use crate::mysql::server::sql::quote;
 use crate::mysql::session::connection::ChannelConnection;
 use crate::mysql::session::one_statement::{self, Room};
@@ -45,6 +48,21 @@ impl WorkerSession {
         Ok(())
     }
 
+    fn send_and_commit(
+        &mut self,
+        first: &Transaction,
+        batches: &[Batch<'_>],
+        range: Range<'_>,
+    ) -> Result<Commit, Failure> {
+        if self.send(first, batches, range)? {
+            return self.answer();
+        }
+        self.stepwise = true;
+        self.connection.write_and_commit(first, batches, range)?;
+        self.stepwise = false;
+        Ok(Commit::Durable)
+    }
+
     /// Up to where the target says that the range is committed.
     fn read_committed(&mut self, range: Range<'_>) -> Result<Seq, Failure> {
         let channel = quote(self.connection.channel());
@@ -65,24 +83,35 @@ impl WorkerSession {
     }
 }
 
+/// After an error that names neither table nor column: the columns of these tables that are of other types than the source's.
+fn explained<'a, T>(
+    connection: &mut ChannelConnection,
+    outcome: Result<T, Failure>,
+    maps: impl Iterator<Item = &'a TableMap>,
+) -> Result<T, Failure> {
+    outcome.map_err(|failure| match failure.code {
+        Some(code::UNKNOWN) => match mismatch::named(&mut connection.wire, maps) {
+            named if named.is_empty() => failure,
+            named => Failure { message: format!("{}; {named}", failure.message), ..failure },
+        },
+        _ => failure,
+    })
+}
+
 impl Session for WorkerSession {
     fn apply(&mut self, first: &Transaction, batches: &[Batch<'_>]) -> Result<(), Failure> {
         let Self { shared, connection, .. } = self;
-        shared.interruptible.while_running(connection.number(), || {
+        let done = shared.interruptible.while_running(connection.number(), || {
             connection.begin(first)?;
             connection.write_rows(batches)?;
             connection.send()
-        })
+        });
+        explained(connection, done, batches.iter().map(|batch| &**batch.map))
     }
 
     fn commit(&mut self, first: &Transaction, batches: &[Batch<'_>], range: Range<'_>) -> Result<Commit, Failure> {
-        if self.send(first, batches, range)? {
-            return self.answer();
-        }
-        self.stepwise = true;
-        self.connection.write_and_commit(first, batches, range)?;
-        self.stepwise = false;
-        Ok(Commit::Durable)
+        let done = self.send_and_commit(first, batches, range);
+        explained(&mut self.connection, done, batches.iter().map(|batch| &**batch.map))
     }
 
     fn send(&mut self, first: &Transaction, batches: &[Batch<'_>], range: Range<'_>) -> Result<bool, Failure> {
@@ -123,7 +152,11 @@ impl Session for WorkerSession {
             {
                 connection.rollback()?;
             }
-            done
+            let rows = transaction.items().iter().filter_map(|item| match item {
+                Item::Rows(rows) => Some(&**whole_event(rows).map),
+                Item::Statement(_) => None,
+            });
+            explained(connection, done, rows)
         })
     }
 

@@ -278,3 +278,41 @@ fn what_the_target_has_does_not_run_again() {
         assert_eq!((ran, low_water), (vec![1, 4], 4), "{order:?}");
     }
 }
+
+/// However often the target was closed: the group runs again, and other failures are still counted.
+#[test]
+fn a_closed_target_is_tried_without_a_limit() {
+    let specs = [simple(&[(1, 1, 0)]), simple(&[(2, 2, 0)])];
+    for order in [CommitOrder::Preserve, CommitOrder::Relaxed] {
+        let mut world = scheduler(&specs, order, Grouping::Auto, 1);
+        world.poll();
+        let retries_max = world.scheduler.config.retries_max;
+        for _ in 0..3 * retries_max {
+            world.fail(0, FailureKind::Maintenance);
+            world.poll();
+        }
+        for _ in 0..retries_max {
+            world.fail(0, FailureKind::Exhausted);
+            world.poll();
+        }
+        assert!(world.stopped.is_none());
+        world.fail(0, FailureKind::Exhausted);
+        world.poll();
+        assert!(world.stopped.is_some());
+    }
+}
+
+/// Who is asked to end does not wait until the target takes changes again.
+#[test]
+fn who_is_asked_to_end_does_not_wait_for_a_closed_target() {
+    for (kind, stops) in [(FailureKind::Maintenance, Some(FailureKind::Stopped)), (FailureKind::Exhausted, None)] {
+        let specs = [simple(&[(1, 1, 0)]), simple(&[(2, 2, 0)])];
+        let mut world = scheduler(&specs, CommitOrder::Preserve, Grouping::Off, 2);
+        world.poll();
+        world.scheduler.stop();
+        let first = on(&world, 1);
+        world.fail(first, kind);
+        world.poll();
+        assert_eq!(world.stopped.as_ref().map(|failure| failure.kind), stops, "{kind:?}");
+    }
+}

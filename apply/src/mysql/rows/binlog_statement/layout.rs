@@ -15,6 +15,8 @@ pub struct Dialect {
     pub mariadb: bool,
     /// It knows [`SQL_FOREIGN_KEYS`] (MySQL 9.6 and later).
     pub sql_foreign_keys: bool,
+    /// It knows of primary keys that a server has made by itself, and leaves them out where only one side has one (MySQL 8.0.30 and later).
+    pub generated_keys: bool,
 }
 
 /// Flag of a rows event, `USE_SQL_FOREIGN_KEY_F` in MySQL 9.6 and later: what cascades is in the log, child rows before
@@ -128,7 +130,8 @@ pub fn put_table_map_body(map: &TableMap, dialect: Dialect, id: u8, out: &mut Ve
         ));
     };
     put_table_id(id, out);
-    out.extend_from_slice(&TABLE_MAP_FLAGS.to_le_bytes());
+    let generated_key = if dialect.generated_keys { map.flags & TableMap::FLAG_GENERATED_KEY } else { 0 };
+    out.extend_from_slice(&(TABLE_MAP_FLAGS | generated_key).to_le_bytes());
     out.extend_from_slice(rest);
     Ok(())
 }
@@ -162,8 +165,8 @@ mod tests {
 
     #[test]
     fn logged_cascades_are_not_done_again() {
-        let old = Dialect { mariadb: false, sql_foreign_keys: false };
-        let new = Dialect { mariadb: false, sql_foreign_keys: true };
+        let old = Dialect { mariadb: false, sql_foreign_keys: false, generated_keys: false };
+        let new = Dialect { mariadb: false, sql_foreign_keys: true, generated_keys: true };
         assert_eq!(new.rows_flags(0x10), 0x10);
         assert_eq!(old.rows_flags(0x10), 0x02);
         assert_eq!(old.rows_flags(0x14), 0x06);

@@ -17,14 +17,17 @@ use wire::Connection;
 
 use self::encoder::Encoder;
 use self::layout::Dialect;
-use super::ambiguous_rows;
 use super::quirks::TableQuirks;
 use super::sequences::{self, Completed};
 use super::writer::RowWriter;
+use super::{ambiguous_rows, hidden_keys};
 use crate::mysql::script::{Encoded, Script};
 use crate::mysql::server::errors::failed;
 use crate::mysql::server::info::TargetInfo;
 use crate::mysql::server::sql::identifier;
+
+/// Before stored rows of tables as in `rows/hidden_keys.rs`.
+const LEAVES_KEY_OUT: &str = "~";
 
 const BINLOG: Encoded = Encoded { before: "BINLOG '", after: "'" };
 
@@ -37,6 +40,8 @@ pub struct BinlogStatements {
     events: Vec<u8>,
     format_description: Vec<u8>,
     is_mysql: bool,
+    /// See `rows/hidden_keys.rs`; `None`: the target knows no such keys.
+    own_version: Option<String>,
     /// MySQL leaves `gtid_next` undetermined, or ANONYMOUS, after a format description.
     resets_gtid_next: bool,
 }
@@ -44,7 +49,11 @@ pub struct BinlogStatements {
 impl BinlogStatements {
     pub fn new(info: &TargetInfo, quirks: Arc<TableQuirks>) -> Self {
         let is_mysql = info.flavour == Flavour::MySql;
-        let dialect = Dialect { mariadb: !is_mysql, sql_foreign_keys: is_mysql && info.version >= (9, 6, 0) };
+        let dialect = Dialect {
+            mariadb: !is_mysql,
+            sql_foreign_keys: is_mysql && info.version >= (9, 6, 0),
+            generated_keys: info.knows_generated_keys(),
+        };
         Self {
             encoder: Encoder::new(dialect, Arc::clone(&quirks)),
             quirks,
@@ -52,6 +61,7 @@ impl BinlogStatements {
             events: Vec::new(),
             format_description: format_description(info),
             is_mysql,
+            own_version: info.knows_generated_keys().then(|| hidden_keys::of_own_version(info)),
             resets_gtid_next: is_mysql && info.version >= (5, 6, 5),
         }
     }
@@ -67,6 +77,11 @@ impl BinlogStatements {
     /// There is nothing to do for these rows, see `rows/blackholes.rs`.
     fn leaves_out(&self, batch: &Batch<'_>) -> bool {
         self.is_mysql && batch.kind != RowsKind::Write && self.quirks.blackholes.get(batch.map).is_some()
+    }
+
+    /// See `rows/hidden_keys.rs`.
+    fn leaves_key_out(&self, batch: &Batch<'_>) -> bool {
+        self.own_version.is_some() && self.quirks.hidden_keys.get(batch.map).is_some()
     }
 
     fn needs_questions(&self, batch: &Batch<'_>) -> bool {
@@ -130,6 +145,11 @@ impl RowWriter for BinlogStatements {
 
     fn write(&mut self, batch: &Batch<'_>, script: &mut Script, connection: &mut Connection) -> Result<(), Failure> {
         if self.leaves_out(batch) {
+            if let Some(warning) =
+                self.quirks.blackholes.get(batch.map).and_then(|known| known.first_warning(batch.map))
+            {
+                tracing::warn!("{warning}");
+            }
             return Ok(());
         }
         if self.is_incomplete(batch) {
@@ -141,7 +161,23 @@ impl RowWriter for BinlogStatements {
             RowsKind::Write => None,
             RowsKind::Update | RowsKind::Delete => self.quirks.lookups.get(batch.map),
         };
+        if self.leaves_key_out(batch) {
+            if let Some(version) = &self.own_version {
+                script.statement(version);
+            }
+            self.encode(batch, script, connection)?;
+            script.statement(hidden_keys::OF_NO_SERVER);
+            return Ok(());
+        }
         let Some(lookup) = lookup else { return self.encode(batch, script, connection) };
+        script.send(connection)?;
+        if lookup.is_by_first_key(|sql| connection.rows(sql))? {
+            self.encode(batch, script, connection)?;
+            script.send(connection)?;
+            // The server has chosen the index in between.
+            let is_so_still = lookup.is_by_first_key(|sql| connection.rows(sql))?;
+            return if is_so_still { Ok(()) } else { Err(lookup.has_changed()) };
+        }
         ambiguous_rows::one_by_one(&lookup, batch, &mut |question, row| {
             script.send(connection)?;
             if connection.scalar(question).map_err(failed)?.as_deref() != Some("0") {
@@ -154,7 +190,9 @@ impl RowWriter for BinlogStatements {
 
     fn is_one_statement(&self, batches: &[Batch<'_>], rows_bytes_max: usize) -> bool {
         self.encoder.is_one_statement(batches, rows_bytes_max)
-            && !batches.iter().any(|batch| self.needs_questions(batch) || self.leaves_out(batch))
+            && !batches
+                .iter()
+                .any(|batch| self.needs_questions(batch) || self.leaves_out(batch) || self.leaves_key_out(batch))
     }
 
     fn encode_statement(&mut self, batches: &[Batch<'_>]) -> Result<usize, Failure> {
@@ -191,10 +229,22 @@ impl RowWriter for BinlogStatements {
                 Ok(())
             })?;
         }
-        Ok(STANDARD.encode_to_string(&events))
+        let leaves_key_out = batches.iter().any(|batch| self.leaves_key_out(batch));
+        let mark = if leaves_key_out { LEAVES_KEY_OUT } else { "" };
+        Ok(format!("{mark}{}", STANDARD.encode_to_string(&events)))
     }
 
     fn write_stored(&self, stored: &str, script: &mut Script) {
+        let (stored, version) = match stored.strip_prefix(LEAVES_KEY_OUT) {
+            Some(stored) => (stored, self.own_version.as_ref()),
+            None => (stored, None),
+        };
+        if let Some(version) = version {
+            script.statement(version);
+        }
         script.statement(format!("{}{stored}{}", BINLOG.before, BINLOG.after));
+        if version.is_some() {
+            script.statement(hidden_keys::OF_NO_SERVER);
+        }
     }
 }

@@ -14,7 +14,10 @@ use engine::sql::Class;
 use engine::transaction::{Item, StatementItem, Transaction};
 
 use self::outcome::Ending;
-use self::text::{CreateTable, commits_by_itself, idempotent, may_do_without_schema, text, with_invoker, with_its_end};
+use self::text::{
+    CreateTable, commits_by_itself, idempotent, may_do_without_schema, text, with_default_schema, with_invoker,
+    with_its_end,
+};
 use crate::mysql::Ddl;
 use crate::mysql::progress::tables::SCHEMA;
 use crate::mysql::server::errors::{code, failed, of_own_tables};
@@ -56,7 +59,10 @@ pub fn execute_text(connection: &mut ChannelConnection, statement: &StatementIte
         _ => sql,
     };
     let frame = context::frame(statement, connection.info())?;
-    set_session_state(connection, statement, &frame)?;
+    let sql = match (set_session_state(connection, statement, &frame)?, &frame.schema) {
+        (DefaultSchema::IsGone, Some(schema)) => with_default_schema(statement, sql, Some(schema)),
+        _ => sql,
+    };
     if let Some(file) = &statement.file {
         return load_data::run(connection, statement, file);
     }
@@ -71,18 +77,26 @@ pub fn execute_text(connection: &mut ChannelConnection, statement: &StatementIte
     if takes_back { connection.execute(format!("ROLLBACK TO SAVEPOINT {SAVEPOINT}")) } else { Ok(()) }
 }
 
+/// Whether the session has the default schema that the source's had.
+enum DefaultSchema {
+    AsOnSource,
+    /// Another one stands in for it.
+    IsGone,
+}
+
 /// Where the statement's default schema is gone and the statement does not need it, in our own.
 fn set_session_state(
     connection: &mut ChannelConnection,
     statement: &StatementItem,
     frame: &context::Frame,
-) -> Result<(), Failure> {
+) -> Result<DefaultSchema, Failure> {
     let own = &frame.own;
     match connection.wire.query(format!("{own};{}", frame.text(None))) {
         Err(error) if error.code() == Some(code::BAD_DB) && may_do_without_schema(statement) => {
-            connection.wire.query(format!("{own};{}", frame.text(Some(SCHEMA)))).map(|_| ()).map_err(failed)
+            let done = connection.wire.query(format!("{own};{}", frame.text(Some(SCHEMA))));
+            done.map(|_| DefaultSchema::IsGone).map_err(failed)
         }
-        done => done.map(|_| ()).map_err(failed),
+        done => done.map(|_| DefaultSchema::AsOnSource).map_err(failed),
     }
 }
 

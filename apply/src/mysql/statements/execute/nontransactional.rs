@@ -21,6 +21,7 @@ use crate::mysql::session::connection::ChannelConnection;
 use crate::mysql::session::gtids::GtidRules;
 use crate::mysql::session::one_statement;
 use crate::mysql::statements::unfinished::Unfinished;
+use crate::retry::pause;
 
 /// Whether the items have to be one statement. Items with statements among them do not: these are executed one by one.
 pub fn is_one_statement(gtids: &GtidRules, items: &[Item]) -> bool {
@@ -133,10 +134,26 @@ pub fn after_failure(
     }
     let before = (!range.is_committed_range()).then_some(range.before);
     let record = connection.progress().intend(before, &Intent::partly(transaction.seq).to_text());
-    connection.execute_unlogged(&record)?;
+    // First: no attempt of this run executes it again, even if the target does not take the record.
     unfinished.set_in_part(transaction.seq, &failure.message);
+    while_closed(|| connection.execute_unlogged(&record).map(|_| ()))?;
     let place = if failure.place.is_empty() { transaction.place() } else { failure.place };
     Err(partly(&failure.message).at(place))
+}
+
+/// A target that takes no changes now would forget that a part was executed, so the record waits until it does.
+fn while_closed(record: impl FnMut() -> Result<(), Failure>) -> Result<(), Failure> {
+    let mut record = record;
+    let mut attempt = 0_u32;
+    loop {
+        match record() {
+            Err(closed) if closed.kind == FailureKind::Maintenance => {
+                attempt = attempt.saturating_add(1);
+                std::thread::sleep(pause(closed.kind, attempt));
+            }
+            done => return done,
+        }
+    }
 }
 
 /// Whether the target has the transaction's GTID, although it has failed.

@@ -69,8 +69,40 @@ pub enum CreateTable {
 
 /// The statement's text for the target.
 ///
-/// A scheduled event is disabled: what it does on the source is in the source's log.
+/// A scheduled event is disabled: what it does on the source is in the source's log. Where the source's session had no default schema, `DATABASE()` is
+/// NULL: a session of the target can not go back to having none.
 pub fn text(statement: &StatementItem, create_table: CreateTable) -> Cow<'_, [u8]> {
+    let sql = edited(statement, create_table);
+    if statement.query.schema.is_empty() { with_default_schema(statement, sql, None) } else { sql }
+}
+
+/// Says the value of `DATABASE()` in a statement that changes rows. `schema`: the source's default one, if there was any.
+pub fn with_default_schema<'a>(statement: &StatementItem, sql: Cow<'a, [u8]>, schema: Option<&str>) -> Cow<'a, [u8]> {
+    if !matches!(&statement.class.class, Class::Dml { .. }) {
+        return sql;
+    }
+    let places = engine::sql::default_schema_calls_at(&sql, SqlMode::of(&statement.query.vars));
+    if places.is_empty() {
+        return sql;
+    }
+    let value = schema.map_or_else(|| "NULL".to_owned(), |schema| format!("_utf8 X'{}'", hex::encode_upper(schema)));
+    replaced(&sql, places.into_iter().map(|place| (place, value.as_str()))).into()
+}
+
+/// The text with other words in these places, which come in their order.
+fn replaced<'a>(sql: &[u8], edits: impl Iterator<Item = (Range<usize>, &'a str)>) -> Vec<u8> {
+    let mut text = Vec::with_capacity(sql.len());
+    let mut end = 0;
+    for (place, instead) in edits {
+        text.extend_from_slice(sql.get(end..place.start).unwrap_or_default());
+        text.extend_from_slice(instead.as_bytes());
+        end = place.end;
+    }
+    text.extend_from_slice(sql.get(end..).unwrap_or_default());
+    text
+}
+
+fn edited(statement: &StatementItem, create_table: CreateTable) -> Cow<'_, [u8]> {
     let sql: &[u8] = &statement.query.sql;
     let mode = SqlMode::of(&statement.query.vars);
     if let Class::Dml { .. } = &statement.class.class
@@ -159,15 +191,7 @@ pub fn with_invoker<'a>(statement: &StatementItem, sql: &'a [u8], target: Flavou
     let mut edits: Vec<(Range<usize>, &str)> = places.into_iter().map(|place| (place, account.as_str())).collect();
     edits.extend(ignored.into_iter().map(|place| (place, "")));
     edits.sort_by_key(|(place, _)| place.start);
-    let mut text = Vec::with_capacity(sql.len() + account.len());
-    let mut end = 0;
-    for (place, instead) in edits {
-        text.extend_from_slice(sql.get(end..place.start).unwrap_or_default());
-        text.extend_from_slice(instead.as_bytes());
-        end = place.end;
-    }
-    text.extend_from_slice(sql.get(end..).unwrap_or_default());
-    Ok(text.into())
+    Ok(replaced(sql, edits.into_iter()).into())
 }
 
 /// `ALTER EVENT` makes who runs it the event's definer.

@@ -1,0 +1,20 @@
+-- DATABASE() in statements of sessions that have no default schema, among others that have one.
+CREATE DATABASE d;
+USE d;
+CREATE TABLE t (id INT PRIMARY KEY, s VARCHAR(64)) ENGINE=InnoDB;
+SET SESSION binlog_format = STATEMENT;
+INSERT INTO t VALUES (1, DATABASE()), (2, SCHEMA());
+SET SESSION sql_log_bin = 0;
+CREATE DATABASE nowhere;
+USE nowhere;
+DROP DATABASE nowhere;
+SET SESSION sql_log_bin = 1;
+INSERT INTO d.t VALUES (3, DATABASE()), (4, schema( ));
+UPDATE d.t SET s = IFNULL(SCHEMA(), 'none') WHERE id = 3;
+INSERT INTO d.t SELECT id + 10, CONCAT(COALESCE(DATABASE(), '-'), 'DATABASE()', id) FROM d.t;
+DELETE FROM d.t WHERE s = DATABASE();
+BEGIN;
+INSERT INTO d.t VALUES (5, COALESCE(DATABASE(), 'no schema'));
+USE d;
+INSERT INTO t VALUES (6, DATABASE());
+COMMIT;
