@@ -22,7 +22,9 @@ mod error;
 mod secret;
 
 pub use client::connection::Connection;
-pub use client::dump::{BinlogStream, DUMP_NON_BLOCK, DUMP_SEND_ANNOTATE_ROWS, DumpOptions, DumpRequest, Packet};
+pub use client::dump::{
+    BinlogStream, Checksums, DUMP_NON_BLOCK, DUMP_SEND_ANNOTATE_ROWS, DumpOptions, DumpRequest, Packet,
+};
 pub use client::interrupt::Interrupt;
 pub use client::option_file::OptionFileError;
 pub use client::options::{ConnectOptions, Limits, PasswordOptions, SslMode, TlsOptions};

@@ -69,8 +69,13 @@ impl FeedArgs {
 
     /// High numbers are rarely taken by servers; the same channel always gets the same.
     pub fn server_id(&self, channel: &str, target: &str) -> u32 {
-        self.server_id.unwrap_or_else(|| 0x8000_0000 | (hash(channel, target) >> 33) as u32)
+        self.server_id.unwrap_or_else(|| server_id(channel, target))
     }
+}
+
+/// A replica's number towards a source, where none was given.
+pub fn server_id(name: &str, where_to: &str) -> u32 {
+    0x8000_0000 | (hash(name, where_to) >> 33) as u32
 }
 
 fn hash(channel: &str, target: &str) -> u64 {

@@ -15,6 +15,7 @@ mod reference;
 mod replicate;
 mod rescue;
 mod run;
+mod serve;
 mod signals;
 mod simulate;
 mod status;
@@ -66,6 +67,7 @@ enum Command {
     Replicate(Box<replicate::ReplicateArgs>),
     Run(run::RunArgs),
     Rescue(Box<rescue::RescueArgs>),
+    Serve(serve::ServeArgs),
     Status(status::StatusArgs),
     Channel(channel::ChannelArgs),
     Policies(policies::PoliciesArgs),
@@ -98,6 +100,7 @@ pub fn run() -> ExitCode {
         Command::Replicate(args) => replicate::run(&args),
         Command::Run(args) => run::run(&args, &run::Log { filter: cli.log, format: cli.log_format }),
         Command::Rescue(args) => rescue::run(&args),
+        Command::Serve(args) => serve::run(&args),
         Command::Status(args) => status::run(&args),
         Command::Channel(args) => channel::run(&args),
         Command::Policies(args) => policies::run(&args),

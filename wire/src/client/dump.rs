@@ -81,6 +81,18 @@ pub struct DumpOptions {
     pub replica_uuid: Option<String>,
     /// Ends at the end of the log; like [`DUMP_NON_BLOCK`].
     pub non_block: bool,
+    /// How events come to be summed.
+    pub checksums: Checksums,
+}
+
+/// Whether the server may strip the checksums that a file has.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Checksums {
+    /// Every event as `binlog_checksum` says now: an older file that has checksums loses them, when it says NONE.
+    #[default]
+    AsServer,
+    /// Every event as it is in the file.
+    AsInFile,
 }
 
 impl Default for DumpOptions {
@@ -91,6 +103,7 @@ impl Default for DumpOptions {
             semi_sync: false,
             replica_uuid: None,
             non_block: false,
+            checksums: Checksums::AsServer,
         }
     }
 }
@@ -140,12 +153,16 @@ impl Connection {
     fn set_up_session(&mut self, request: &DumpRequest, options: &DumpOptions) -> Result<(), Error> {
         // Without this the server would send events without checksums, or refuse. Servers of before checksums
         // (5.5) do not know the global variable.
-        let checksums = match self.server.flavour {
-            Flavour::MySql => {
+        let checksums = match (self.server.flavour, options.checksums) {
+            (Flavour::MySql, Checksums::AsServer) => {
                 "SET @master_binlog_checksum = @@global.binlog_checksum, \
                  @source_binlog_checksum = @@global.binlog_checksum"
             }
-            Flavour::MariaDb => "SET @master_binlog_checksum = @@global.binlog_checksum",
+            (Flavour::MariaDb, Checksums::AsServer) => "SET @master_binlog_checksum = @@global.binlog_checksum",
+            (Flavour::MySql, Checksums::AsInFile) => {
+                "SET @master_binlog_checksum = 'CRC32', @source_binlog_checksum = 'CRC32'"
+            }
+            (Flavour::MariaDb, Checksums::AsInFile) => "SET @master_binlog_checksum = 'CRC32'",
         };
         match self.execute(checksums) {
             Err(Error::Server { code: 1193, .. }) => {}

@@ -1,0 +1,13 @@
+//! The binlog server: a source's binary logs, kept exactly.
+//!
+//! | Folder | Is |
+//! |---|---|
+//! | `mirror/` | a copy of the source's files, under their names, byte for byte at the same positions; what is on disk is durable before anybody relies on it |
+//!
+//! A mirror is of one source for ever. A source that was reset, restored from a copy, or lost the end of its log is recognised, and the mirror stops: two
+//! histories never stand in one folder.
+//!
+//! This crate never applies anything, never changes an event but for what the servers themselves clear in a file that is closed, and never decides what a
+//! replica may skip.
+
+pub mod mirror;

@@ -1,0 +1,375 @@
+//! The files of a mirror on disk. It takes bytes that are stored at a position, and says up to where they are durable. It knows nothing of events but where they end.
+//!
+//! The files have the source's names. `BASE.index` lists them, as a server's own index does, so that `heddle inspect`, `mysqlbinlog` and a server
+//! read the folder. `heddle-mirror.json` says whose files they are. After a crash the last file is cut behind its last whole event.
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use binlog::{FormatDescription, Framer, LogPosition, MAGIC, Step};
+use bytes::Bytes;
+use relay::fs::{AppendFile, DirLock, Fs, ReadFile};
+
+use super::arriving::FIRST_OFFSET;
+
+const LOCK: &str = "heddle-mirror.lock";
+const READ_BYTES: usize = 1 << 20;
+/// Bytes that are collected before they are written.
+const WRITE_BYTES: usize = 1 << 20;
+/// A server is asked for a position in four bytes.
+const ASKED_MAX: u64 = u32::MAX as u64;
+
+/// What the disk, or what stands on it, does not allow.
+#[derive(Debug, thiserror::Error)]
+pub enum FolderError {
+    /// The operating system's reason.
+    #[error("{}: {source}", path.display())]
+    Io { path: PathBuf, source: io::Error },
+    /// Another process mirrors into it.
+    #[error("another heddle has the mirror {}", dir.display())]
+    Locked { dir: PathBuf },
+    /// An earlier write failed: what is on disk is not known.
+    #[error("an earlier write into the mirror failed: what is on disk has to be read again")]
+    Unusable,
+}
+
+type Result<T> = std::result::Result<T, FolderError>;
+
+/// Where the last file ends, and from where it is asked for again.
+#[derive(Debug, Clone)]
+pub struct Last {
+    /// Behind its last whole event.
+    pub end: LogPosition,
+    /// Where an event starts from which the source can be asked: the last one that four bytes can name.
+    pub again_from: u64,
+    /// Its first event, and the one behind it: they tell the file from another of the same name.
+    pub head: Vec<Bytes>,
+    format: Option<FormatDescription>,
+}
+
+/// The files of one mirror. Only one process has them.
+pub struct Folder {
+    fs: Arc<dyn Fs>,
+    dir: PathBuf,
+    _lock: DirLock,
+    /// In the order of the source.
+    names: Vec<String>,
+    current: Option<Current>,
+    is_unusable: bool,
+}
+
+struct Current {
+    path: PathBuf,
+    file: Box<dyn AppendFile>,
+    /// Behind what was taken.
+    end: LogPosition,
+    written: u64,
+    durable: u64,
+    waiting: Vec<u8>,
+}
+
+impl Folder {
+    /// Opens or makes the folder, and mends what a crash has left.
+    pub fn open(fs: Arc<dyn Fs>, dir: &Path) -> Result<(Self, Option<Last>)> {
+        fs.create_dir_all(dir).map_err(at(dir))?;
+        let lock = dir.join(LOCK);
+        let lock = match fs.lock(&lock) {
+            Ok(lock) => lock,
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                return Err(FolderError::Locked { dir: dir.to_owned() });
+            }
+            Err(error) => return Err(at(&lock)(error)),
+        };
+        let mut names: Vec<String> = fs.list(dir).map_err(at(dir))?.into_iter().filter(|name| is_log(name)).collect();
+        names.sort_by_cached_key(|name| LogPosition::new(name.as_str(), 0));
+        let mut folder = Self { fs, dir: dir.to_owned(), _lock: lock, names, current: None, is_unusable: false };
+        let last = folder.reread()?;
+        Ok((folder, last))
+    }
+
+    /// Names of the files, oldest first.
+    pub fn names(&self) -> &[String] {
+        &self.names
+    }
+
+    pub fn dir(&self) -> &Path {
+        &self.dir
+    }
+
+    /// Up to where everything would survive a crash.
+    pub fn durable(&self) -> Option<LogPosition> {
+        self.current.as_ref().map(|current| LogPosition::new(Arc::clone(&current.end.file), current.durable))
+    }
+
+    /// Bytes that a crash could take.
+    pub fn unsynced(&self) -> u64 {
+        self.current.as_ref().map_or(0, |current| current.end.offset - current.durable)
+    }
+
+    /// The file before is complete and durable; `name` begins.
+    pub fn begin(&mut self, name: &str) -> Result<()> {
+        self.sync()?;
+        let path = self.dir.join(name);
+        let file = self.fs.create(&path).map_err(at(&path))?;
+        self.names.push(name.to_owned());
+        self.current = Some(Current {
+            path,
+            file,
+            end: LogPosition::new(name, FIRST_OFFSET),
+            written: 0,
+            durable: 0,
+            waiting: MAGIC.to_vec(),
+        });
+        self.sync()?;
+        self.write_index()
+    }
+
+    /// At the end of the current file.
+    pub fn append(&mut self, bytes: &[u8]) -> Result<()> {
+        let Some(current) = self.current.as_mut().filter(|_| !self.is_unusable) else {
+            return Err(FolderError::Unusable);
+        };
+        current.end.offset += bytes.len() as u64;
+        current.waiting.extend_from_slice(bytes);
+        if current.waiting.len() >= WRITE_BYTES {
+            let written = current.write();
+            self.is_unusable |= written.is_err();
+            return written;
+        }
+        Ok(())
+    }
+
+    /// Makes all that was taken durable.
+    pub fn sync(&mut self) -> Result<()> {
+        if self.is_unusable {
+            return Err(FolderError::Unusable);
+        }
+        let Some(current) = self.current.as_mut().filter(|current| current.durable < current.end.offset) else {
+            return Ok(());
+        };
+        let synced = current.write().and_then(|()| current.file.sync_data().map_err(at(&current.path)));
+        self.is_unusable |= synced.is_err();
+        synced?;
+        current.durable = current.written;
+        Ok(())
+    }
+
+    /// Whether these bytes stand at this place of the current file.
+    pub fn holds(&self, offset: u64, bytes: &[u8]) -> Result<bool> {
+        let Some(current) = &self.current else { return Ok(false) };
+        let file = self.fs.open_read(&current.path).map_err(at(&current.path))?;
+        let mut there = vec![0; bytes.len()];
+        let read = read_full(&*file, &mut there, offset).map_err(at(&current.path))?;
+        Ok(read == bytes.len() && there == bytes)
+    }
+
+    /// Writes a small file of the mirror's own, whole or not at all.
+    pub fn replace(&self, name: &str, bytes: &[u8]) -> Result<()> {
+        let (path, new) = (self.dir.join(name), self.dir.join(format!("{name}.new")));
+        if self.fs.list(&self.dir).map_err(at(&self.dir))?.contains(&format!("{name}.new")) {
+            self.fs.remove(&new).map_err(at(&new))?;
+        }
+        let mut file = self.fs.create(&new).map_err(at(&new))?;
+        write_all(&mut *file, bytes).and_then(|()| file.sync_data()).map_err(at(&new))?;
+        self.fs.rename(&new, &path).map_err(at(&path))?;
+        self.fs.sync_dir(&self.dir).map_err(at(&self.dir))
+    }
+
+    /// A small file of the mirror's own, if there is one.
+    pub fn read(&self, name: &str) -> Result<Option<Vec<u8>>> {
+        let path = self.dir.join(name);
+        let file = match self.fs.open_read(&path) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            opened => opened.map_err(at(&path))?,
+        };
+        let mut bytes = vec![0; usize::try_from(file.len().map_err(at(&path))?.min(1 << 20)).unwrap_or(0)];
+        let read = read_full(&*file, &mut bytes, 0).map_err(at(&path))?;
+        bytes.truncate(read);
+        Ok(Some(bytes))
+    }
+
+    /// The last file as it is on disk, cut behind its last whole event.
+    pub fn reread(&mut self) -> Result<Option<Last>> {
+        self.current = None;
+        while let Some(name) = self.names.last().cloned() {
+            if let Some(last) = self.recover(&name)? {
+                return Ok(Some(last));
+            }
+        }
+        Ok(None)
+    }
+
+    fn write_index(&self) -> Result<()> {
+        let Some(first) = self.names.first() else { return Ok(()) };
+        let text: String = self.names.iter().map(|name| format!("./{name}\n")).collect();
+        let index = format!("{}.index", LogPosition::new(first.as_str(), 0).base_name());
+        self.replace(&index, text.as_bytes())
+    }
+
+    /// Cuts the last file behind its last whole event. One that has no whole event goes.
+    fn recover(&mut self, name: &str) -> Result<Option<Last>> {
+        let path = self.dir.join(name);
+        let read = self.fs.open_read(&path).map_err(at(&path))?;
+        let last = scan(&*read, name).map_err(at(&path))?;
+        let (end, length) = (last.end.offset, read.len().map_err(at(&path))?);
+        if end < length {
+            tracing::info!("{} is cut from {length} to {end} bytes, behind its last whole event", path.display());
+        }
+        if last.format.is_none() {
+            self.fs.remove(&path).map_err(at(&path))?;
+            self.names.pop();
+            self.write_index()?;
+            return Ok(None);
+        }
+        let mut file = self.fs.open_append(&path).map_err(at(&path))?;
+        file.set_len(end).and_then(|()| file.sync_data()).map_err(at(&path))?;
+        self.current =
+            Some(Current { path, file, end: last.end.clone(), written: end, durable: end, waiting: Vec::new() });
+        self.write_index()?;
+        Ok(Some(last))
+    }
+}
+
+impl Current {
+    fn write(&mut self) -> Result<()> {
+        write_all(&mut *self.file, &self.waiting).map_err(at(&self.path))?;
+        self.written += self.waiting.len() as u64;
+        self.waiting.clear();
+        Ok(())
+    }
+}
+
+/// Whether a file of this name is a log: all others in the folder are left alone.
+fn is_log(name: &str) -> bool {
+    let number = name.rsplit_once('.').map(|(_, number)| number);
+    number.is_some_and(|number| number.len() >= 6 && number.bytes().all(|byte| byte.is_ascii_digit()))
+}
+
+fn at(path: &Path) -> impl FnOnce(io::Error) -> FolderError + '_ {
+    move |source| FolderError::Io { path: path.to_owned(), source }
+}
+
+fn write_all(file: &mut dyn AppendFile, mut bytes: &[u8]) -> io::Result<()> {
+    while !bytes.is_empty() {
+        match file.write(bytes) {
+            Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
+            Ok(written) => bytes = bytes.get(written..).unwrap_or_default(),
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(())
+}
+
+fn read_full(file: &dyn ReadFile, into: &mut [u8], offset: u64) -> io::Result<usize> {
+    let mut done = 0;
+    while let Some(rest) = into.get_mut(done..).filter(|rest| !rest.is_empty()) {
+        match file.read_at(rest, offset + done as u64) {
+            Ok(0) => break,
+            Ok(read) => done += read,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(done)
+}
+
+/// Reads a file up to its last whole event.
+fn scan(file: &dyn ReadFile, name: &str) -> io::Result<Last> {
+    let mut framer = Framer::new();
+    let mut last = Last { end: LogPosition::new(name, 0), again_from: FIRST_OFFSET, head: Vec::new(), format: None };
+    let mut read_to = 0;
+    loop {
+        match framer.next() {
+            Step::Event { event, offset } => {
+                if last.head.len() < 2 {
+                    last.head.push(event.bytes().clone());
+                }
+                if offset <= ASKED_MAX {
+                    last.again_from = offset;
+                }
+                last.end.offset = framer.offset();
+            }
+            Step::NeedMore { at_least } => {
+                let mut chunk = vec![0; READ_BYTES.max(at_least)];
+                let read = read_full(file, &mut chunk, read_to)?;
+                if read == 0 {
+                    break;
+                }
+                chunk.truncate(read);
+                read_to += read as u64;
+                framer.push(chunk.into());
+            }
+            // A crash of the machine may leave anything behind what was durable.
+            Step::Corrupt(_) => break,
+        }
+    }
+    last.format = framer.format().cloned();
+    Ok(last)
+}
+
+impl Last {
+    /// The file's own: a file without one is not kept.
+    pub fn format(&self) -> Option<&FormatDescription> {
+        self.format.as_ref()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use relay::RealFs;
+
+    use super::*;
+
+    const GOLDEN: &[u8] = include_bytes!("../../../binlog/tests/golden/mysql-9.7/rows.binlog");
+
+    fn open(dir: &Path) -> Result<(Folder, Option<Last>)> {
+        Folder::open(Arc::new(RealFs), dir)
+    }
+
+    /// Whatever is left of the last file, what is kept of it ends behind a whole event, and the rest can follow.
+    #[test]
+    fn a_file_that_is_cut_anywhere_is_gone_on_with() {
+        let dir = tempfile::tempdir().unwrap();
+        for cut in (0..GOLDEN.len()).step_by(7).chain([GOLDEN.len()]) {
+            std::fs::write(dir.path().join("b.000001"), GOLDEN).unwrap();
+            std::fs::write(dir.path().join("b.000002"), &GOLDEN[..cut]).unwrap();
+            let (mut folder, last) = open(dir.path()).unwrap();
+            let last = last.unwrap();
+            if &*last.end.file == "b.000001" {
+                assert_eq!(folder.names(), ["b.000001"]);
+                folder.begin("b.000002").unwrap();
+                folder.append(&GOLDEN[4..]).unwrap();
+            } else {
+                assert!(last.format().is_some() && last.again_from < last.end.offset);
+                folder.append(&GOLDEN[last.end.offset as usize..]).unwrap();
+            }
+            folder.sync().unwrap();
+            assert_eq!(folder.durable(), Some(LogPosition::new("b.000002", GOLDEN.len() as u64)));
+            assert_eq!(std::fs::read(dir.path().join("b.000002")).unwrap(), GOLDEN, "{cut}");
+            assert_eq!(std::fs::read_to_string(dir.path().join("b.index")).unwrap(), "./b.000001\n./b.000002\n");
+            std::fs::remove_file(dir.path().join("b.000002")).unwrap();
+        }
+    }
+
+    #[test]
+    fn a_crash_of_the_machine_may_leave_anything_at_the_end() {
+        let dir = tempfile::tempdir().unwrap();
+        std::fs::write(dir.path().join("b.000001"), [GOLDEN, &[0; 5000]].concat()).unwrap();
+        let (folder, last) = open(dir.path()).unwrap();
+        assert_eq!(last.unwrap().end.offset, GOLDEN.len() as u64);
+        assert!(folder.holds(4, &GOLDEN[4..100]).unwrap() && !folder.holds(5, &GOLDEN[4..100]).unwrap());
+        assert!(matches!(open(dir.path()), Err(FolderError::Locked { .. })));
+    }
+
+    #[test]
+    fn small_files_are_whole() {
+        let dir = tempfile::tempdir().unwrap();
+        let (folder, last) = open(dir.path()).unwrap();
+        assert!(last.is_none() && folder.read("x.json").unwrap().is_none());
+        std::fs::write(dir.path().join("x.json.new"), "half").unwrap();
+        folder.replace("x.json", b"whole").unwrap();
+        assert_eq!(folder.read("x.json").unwrap().unwrap(), b"whole");
+    }
+}
