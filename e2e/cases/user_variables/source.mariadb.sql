@@ -3,6 +3,8 @@ SET SESSION sql_mode = 'EMPTY_STRING_IS_NULL', time_zone = '+01:00', binlog_form
 CREATE TABLE empty_strings (id INT PRIMARY KEY, a VARCHAR(5) DEFAULT '') ENGINE=InnoDB;
 INSERT INTO empty_strings VALUES (1, ''), (2, 'x');
 SET @v = ''; INSERT INTO empty_strings VALUES (3, @v);
+SET @p = POINT(1.5, -1e-300), @g = ST_GeomFromText('POLYGON((0 0,0 1,1 1,0 0))', 4326);
+CREATE TABLE geometries (id INT PRIMARY KEY) ENGINE=InnoDB SELECT 1 AS id, @p AS p, @g AS g;
 CREATE TEMPORARY TABLE temporary (a INT);
 INSERT INTO temporary VALUES (7);
 INSERT INTO empty_strings (id) SELECT a FROM temporary;

@@ -243,6 +243,9 @@ fn user_variable(variable: &binlog::user_var::UserVar, target: &TargetInfo) -> R
     let bad =
         || Failure::new(FailureKind::Refused, format!("user variable @{name} has a value that can not be decoded"));
     let eight = || value.bytes.first_chunk::<8>().copied().ok_or_else(bad);
+    if let Some(geometry) = geometry(value, target) {
+        return Ok(format!("SET @{name}={geometry}"));
+    }
     let text = match value.result_type {
         0 => {
             let charset = charsets::of_collation(value.collation).ok_or_else(|| {
@@ -273,6 +276,23 @@ fn user_variable(variable: &binlog::user_var::UserVar, target: &TargetInfo) -> R
         _ => return Err(bad()),
     };
     Ok(format!("SET @{name}={text}"))
+}
+
+/// A geometry keeps its type in a variable of MariaDB: a table that is made from it has such a column. The value: SRID, then WKB.
+fn geometry(value: &binlog::user_var::UserValue, target: &TargetInfo) -> Option<String> {
+    const POINT: [u8; 5] = [1, 1, 0, 0, 0];
+    if target.flavour != Flavour::MariaDb || value.result_type != 0 || value.extra.is_empty() {
+        return None;
+    }
+    let (srid, wkb) = value.bytes.split_first_chunk::<4>()?;
+    let (srid, point) =
+        (u32::from_le_bytes(*srid), wkb.strip_prefix(&POINT).and_then(|at| at.as_chunks::<8>().0.first_chunk::<2>()));
+    match (value.extra.get(1..), point) {
+        (Some(b"point"), Some([x, y])) if srid == 0 => {
+            Some(format!("POINT({:e},{:e})", f64::from_le_bytes(*x), f64::from_le_bytes(*y)))
+        }
+        _ => Some(format!("ST_GeomFromWKB({},{srid})", hex(wkb))),
+    }
 }
 
 /// precision, scale, then MySQL's packed decimal.
