@@ -31,7 +31,7 @@ from pathlib import Path
 
 import catalogue
 import layout
-from run import MODES, UNEXPLAINED, Runner
+from run import MODES, UNEXPLAINED, Runner, judge_again
 from servers import PROCESSES, Flavour
 
 FORMATS = ("ROW", "MIXED", "STATEMENT")
@@ -79,13 +79,8 @@ class Work:
         self.lock = threading.Lock()
         self.file = Path(out) / "results.jsonl"
         self.records = [json.loads(line) for line in self.file.read_text().splitlines()] if self.file.exists() else []
-        # The list of explanations may have grown since.
-        tests = {(run[0].name, run[1].name): run[1] for run in chosen}
-        for r in self.records:
-            test = tests.get((r["flavour"], r["test"]))
-            why = r["result"] in ("STOPS", "DIFFERS") and test and catalogue.explanation(r["flavour"], test, r["format"], r["mode"], r["why"])
-            if why:
-                r["result"], r["explained"] = "explained", why
+        for record in self.records:
+            judge_again(record)
         done = {(r["flavour"], r["test"], r["format"], r["mode"]) for r in self.records}
         self.left = [run for run in chosen if (run[0].name, run[1].name, run[2], run[3]) not in done]
         self.total = len(self.left)

@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from fnmatch import fnmatch
 from pathlib import Path
 
+import filters
+
 HERE = Path(__file__).resolve().parent
 SOURCE = re.compile(r"^\s*(?:--\s*)?source\s+([^\s;]+)", re.MULTILINE | re.IGNORECASE)
 FORMATS = {
@@ -16,7 +18,6 @@ FORMATS = {
     "have_binlog_format_row_or_statement.inc": ["ROW", "STATEMENT"], "have_binlog_format_statement_or_row.inc": ["ROW", "STATEMENT"],
 }
 TOPOLOGY = re.compile(r"^\s*(?:--\s*)?let\s+\$rpl_topology\s*=\s*(?!1\s*->\s*2\s*;?\s*$)", re.MULTILINE)
-FILTERS = re.compile(r"global[ .]+replicate_(?:do|ignore|wild|rewrite)|change\s+replication\s+filter", re.IGNORECASE)
 # Includes that make a test one that replicates.
 REPLICATES = {"master-slave.inc", "rpl_init.inc", "init_source_replica.inc", "init.inc"}
 # The runner decides these itself.
@@ -32,7 +33,6 @@ class Test:
     formats: list
     skip: str  # why it is not run, or ""
     without_gtids: bool
-    filters: bool  # the target's own applier is set to leave out or rename something
 
     def options(self, role, root):
         """Options for the server in that role ("master" or "slave")."""
@@ -108,19 +108,33 @@ def catalogue(flavour, root):
         skip = next((why for _, pattern, why in skipped if fnmatch(name, pattern) or (pattern.endswith(".inc") and pattern in files)), "")
         if not skip and any(TOPOLOGY.search(text) for p, text in known.items() if p.suffix == ".test"):
             skip = "another topology than one source and one target"
-        test = Test(name, path, formats, skip, "nogtid" in folder, False)
-        test.filters = any(re.match(r"--replicate[-_](?!same)", option) for option in test.options("slave", root)) or any(
-            FILTERS.search(text) for p, text in known.items() if p.suffix == ".test")
-        tests.append(test)
+        tests.append(Test(name, path, formats, skip, "nogtid" in folder))
     return tests
 
 
-def explanation(flavour, test, fmt, mode, message):
-    """Why a difference or a stop is by design, or ""."""
-    if test.filters:
+def explanation(record, found):
+    """Why a difference or a stop is by design, or "". `found`: STOPS or DIFFERS."""
+    keys = differing(record) if found == "DIFFERS" else None
+    if filters.explain(record.get("native", {}).get("filters"), record["why"], keys):
         return "the native applier's own filters (replicate_*), which heddle has not"
-    for vendor, pattern, formats, modes, words, why in table("explained.txt", 6):
-        if (vendor in (flavour, "both") and fnmatch(test.name, pattern) and (formats == "*" or fmt in formats.split(","))
-                and (modes == "*" or mode in modes.split(",")) and (words == "-" or words in message)):
+    for vendor, pattern, formats, modes, what, why in table("explained.txt", 6):
+        if (vendor in (record["flavour"], "both") and fnmatch(record["test"], pattern) and (formats == "*" or record["format"] in formats.split(","))
+                and (modes == "*" or record["mode"] in modes.split(",")) and is_about(what, record["why"], keys)):
             return why
     return ""
+
+
+def differing(record):
+    """What differs from the native replica; from the source, where that one says nothing. None if nothing of both was compared."""
+    native = record.get("native", {})
+    found = native.get("heddle_against_it") if native.get("comparisons") else record["differences"]
+    return sorted({key for _, key, _ in found})
+
+
+def is_about(what, message, keys):
+    """`what`: words of the message, or `differs:` and patterns that all that differs must match."""
+    patterns = what.partition("differs:")[2]
+    if not patterns:
+        return what in message
+    allowed = [pattern.strip() for pattern in patterns.split(";")]
+    return bool(keys) and all(any(fnmatch(key, pattern) for pattern in allowed) for key in keys)

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pymysql
 
+import filters
 from servers import PROCESSES, connect, query, query_once
 
 SYNC_S = 60
@@ -28,7 +29,7 @@ class Heddle:
         self.relay, self.log = Path(folder) / "relay", Path(folder) / "heddle.log"
         shutil.rmtree(self.relay, ignore_errors=True)
         self.log.write_text("")
-        self.process, self.ended, self.begun_at = None, None, 0
+        self.process, self.ended, self.begun_at, self.filters = None, None, 0, {}
         self.command = [binary, "replicate", "--from", f"mysql://heddle@127.0.0.1:{source.port}?{URL}",
                         "--to", f"mysql://heddle@127.0.0.1:{target.port}?{URL}",
                         "--relay-dir", str(self.relay), "--server-id", "77", *options]
@@ -114,6 +115,7 @@ class Native:
     def __init__(self, flavour, source, target, by_gtid):
         self.flavour, self.source, self.target, self.by_gtid = flavour, source, target, by_gtid
         self.configured, self.ended = False, None
+        self.filters = {}  # all that it had while it ran
 
     def start(self):
         self.ended = None
@@ -140,6 +142,9 @@ class Native:
             with connection.cursor(pymysql.cursors.DictCursor) as cursor:
                 cursor.execute(sql)
                 row = cursor.fetchone()
+            for kind, value in filters.of_status(row or {}).items():
+                if value not in self.filters.get(kind, ""):
+                    self.filters[kind] = ",".join(filter(None, (self.filters.get(kind), value)))
             if not row or not row["Last_SQL_Errno"]:
                 return None
             message = row["Last_SQL_Error"]

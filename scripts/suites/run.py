@@ -21,6 +21,18 @@ OWN_SKIP = 62  # mysqltest's exit status for a test that asks to be skipped
 UNEXPLAINED = {"STOPS", "DIFFERS", "CRASHED", "BROKEN"}
 
 
+def judge_again(record):
+    """Whether a stop or a difference is explained: the lists may have changed since it was found."""
+    if record["result"] == "explained":
+        record["result"] = record.get("found") or ("STOPS" if record["why"].startswith("heddle:") else "DIFFERS")
+        record.pop("explained", None)
+    if record["result"] not in ("STOPS", "DIFFERS"):
+        return
+    record["found"] = record["result"]
+    if why := explanation(record, record["found"]):
+        record["result"], record["explained"] = "explained", why
+
+
 class Runner:
     """A place with two servers: one test at a time."""
 
@@ -38,7 +50,7 @@ class Runner:
         began = time.monotonic()
         ours = self.once(test, fmt, mode)
         record = {"flavour": self.flavour.name, "test": test.name, "format": fmt, "mode": mode, "result": ours.result, "why": ours.why,
-                  "comparisons": ours.comparisons, "differences": ours.differences[:40]}
+                  "comparisons": ours.comparisons, "differences": ours.differences[:200]}
         if ours.result in ("STOPS", "DIFFERS", "CRASHED"):
             self.beside_native(test, fmt, mode, ours, record)
         record["seconds"] = round(time.monotonic() - began, 1)
@@ -48,16 +60,15 @@ class Runner:
         native = self.once(test, fmt, "native")
         against = [(number, key, lines) for number, (a, b) in enumerate(zip(native.pictures, ours.pictures), 1)
                    for key, lines in differences(a, b)]
-        record["native"] = {"result": native.result, "why": native.why, "comparisons": native.comparisons, "heddle_against_it": against[:40]}
+        record["native"] = {"result": native.result, "why": native.why, "comparisons": native.comparisons, "filters": native.filters,
+                            "heddle_against_it": against[:200]}
         same_keys = {d[:2] for d in native.differences} == {d[:2] for d in ours.differences}
         both_stop = (ours.result == "STOPS") == (native.result == "STOPS")
         if native.result not in ("BROKEN", "not-started") and both_stop and native.comparisons == ours.comparisons and (
                 not against or (ours.result == "DIFFERS" and same_keys)) and ours.result != "CRASHED":
             record["result"] = "as-native"
             return
-        why = explanation(self.flavour.name, test, fmt, mode, ours.why)
-        if why:
-            record["result"], record["explained"] = "explained", why
+        judge_again(record)
 
     def once(self, test, fmt, mode):
         base = self.out / f"{self.flavour.name}.{test.name.replace('/', '.')}.{fmt}.{mode}"
@@ -85,6 +96,7 @@ class Runner:
             session.close()
             replica.finish()
         result = self.judge(session, replica, status, f"{base}.out")
+        result.filters = replica.filters
         if mode != "native":
             shutil.copyfile(replica.log, f"{base}.heddle")
         if result.result in ("equal", "not-run"):
@@ -169,3 +181,4 @@ class Result:
         self.comparisons = session.comparisons if session else 0
         self.differences = session.differences if session else []
         self.pictures = session.pictures if session else []
+        self.filters = {}

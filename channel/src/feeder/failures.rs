@@ -18,6 +18,10 @@ pub fn assemble_failure(error: &AssembleError) -> Failure {
         AssembleError::TooLarge { .. } => {
             "everything before it is applied; run the same command again with a --memory that is larger than that, and as much room for each of its copies"
         }
+        AssembleError::NoLoadData { .. } => {
+            "everything before it is applied; the source logged the statement's data in a transaction before, which an earlier run has read: load them on the target by \
+             hand, or make its table equal to the source's, and go on behind this transaction with a new --channel and --start"
+        }
         AssembleError::Corrupt { .. } | AssembleError::Unexpected { .. } | AssembleError::UnknownEvent { .. } => {
             "everything before it is applied; if the log is intact this is something that heddle does not know yet: please report it"
         }

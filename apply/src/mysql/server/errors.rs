@@ -59,6 +59,7 @@ pub(in crate::mysql) mod code {
         [1007, 1050, 1054, 1060, 1061, 1068, 1072, 1091, 1304, 1359, 1360, 1537, 1539, 1822, 1826];
     /// MySQL from 8.4 on: the parent's columns are no unique key.
     pub const FK_ON_OTHER_KEY: u16 = 6125;
+    pub const UNSAFE_FUNCTION: u16 = 1674;
     /// MySQL 8: the schema was altered to READ ONLY=1, which stops every client, and not the server's own applier.
     pub const SCHEMA_READ_ONLY: u16 = 3989;
     pub const TABLE_DEF_INCOMPATIBLE: u16 = 1535;
@@ -278,6 +279,10 @@ fn other_state(number: u16) -> Option<Meaning> {
         }
         code::FK_ON_OTHER_KEY => {
             "SET GLOBAL restrict_fk_on_non_standard_key=OFF on the target, as on the source, and run the same command again"
+        }
+        code::UNSAFE_FUNCTION => {
+            "MySQL adds no column with such a default where rows are logged, by its own applier neither: SET GLOBAL binlog_format='STATEMENT' on the target \
+             and run the same command again, or add the column by hand and go on behind the statement with a new --channel and --start"
         }
         code::SCHEMA_READ_ONLY => {
             "the target's schema is read-only to clients (its own applier may write to it): ALTER SCHEMA … READ ONLY = 0 there, and run the same command again"

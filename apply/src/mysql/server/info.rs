@@ -9,6 +9,24 @@ use wire::Connection;
 use crate::mysql::server::errors::failed;
 use crate::mysql::server::sql::quote;
 
+/// `binlog_format`, for sessions that do not set it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum BinlogFormat {
+    Row,
+    Mixed,
+    Statement,
+}
+
+impl BinlogFormat {
+    fn of(text: &str) -> Self {
+        match text {
+            "MIXED" => Self::Mixed,
+            "STATEMENT" => Self::Statement,
+            _ => Self::Row,
+        }
+    }
+}
+
 #[derive(Clone, Debug)]
 pub struct TargetInfo {
     pub flavour: Flavour,
@@ -17,7 +35,7 @@ pub struct TargetInfo {
     /// `max_allowed_packet`, in bytes.
     pub packet_bytes_max: usize,
     pub log_bin: bool,
-    pub binlog_format_is_row: bool,
+    pub binlog_format: BinlogFormat,
     /// MySQL's gtid_mode is ON or ON_PERMISSIVE.
     pub gtid_mode: bool,
     /// Its set of executed GTIDs survives a crash with the rows that it is about.
@@ -66,7 +84,7 @@ impl TargetInfo {
             version_text: String::new(),
             packet_bytes_max: 0,
             log_bin: true,
-            binlog_format_is_row: true,
+            binlog_format: BinlogFormat::Row,
             gtid_mode: false,
             durable_gtids: false,
             read_only: false,
@@ -104,9 +122,9 @@ impl TargetInfo {
             gtid_mode && (!log_bin || connection.scalar(both_synced).map_err(failed)?.as_deref() == Some("1"));
         // A later MySQL may have no other format and no such variable.
         let format = connection.scalar("SELECT @@global.binlog_format");
-        let binlog_format_is_row = match format {
+        let binlog_format = match format {
             Err(error) if error.is_connection_lost() => return Err(failed(error)),
-            format => format.ok().flatten().is_none_or(|format| format == "ROW"),
+            format => format.ok().flatten().map_or(BinlogFormat::Row, |format| BinlogFormat::of(&format)),
         };
         let mut is_on = |since: (u16, u16, u16), variable: &str| {
             let is_there = flavour == Flavour::MySql && server.version >= since;
@@ -122,7 +140,7 @@ impl TargetInfo {
             version_text: server.version_text.clone(),
             packet_bytes_max: number(0)? as usize,
             log_bin,
-            binlog_format_is_row,
+            binlog_format,
             gtid_mode,
             durable_gtids,
             read_only: number(2)? != 0,

@@ -5,7 +5,7 @@ use engine::failure::Failure;
 use wire::Connection;
 
 use crate::mysql::server::errors::failed;
-use crate::mysql::server::info::TargetInfo;
+use crate::mysql::server::info::{BinlogFormat, TargetInfo};
 
 /// The lock monitor ends waits that would not end by themselves; this bounds the rest.
 const LOCK_WAIT_MAX_S: u32 = 300;
@@ -24,7 +24,7 @@ pub fn set_up(connection: &mut Connection, info: &TargetInfo, logged: Logged) ->
     let mut once = String::from(
         "SET SESSION autocommit=1, foreign_key_checks=1, unique_checks=1;SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED, READ WRITE",
     );
-    if info.log_bin && !info.binlog_format_is_row {
+    if info.log_bin && info.binlog_format != BinlogFormat::Row {
         // READ COMMITTED needs it, and so does a replica of this target.
         once.push_str(";SET SESSION binlog_format='ROW'");
     }

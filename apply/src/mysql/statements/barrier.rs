@@ -24,6 +24,7 @@ use crate::Range;
 use crate::mysql::catalogue::{self, MySqlCatalogue};
 use crate::mysql::progress::intent::Intent;
 use crate::mysql::progress::{executed, tables};
+use crate::mysql::server::errors::code;
 use crate::mysql::server::sql::xid_text;
 use crate::mysql::session::connection::ChannelConnection;
 use crate::mysql::xa::connections::Branches;
@@ -172,12 +173,23 @@ fn apply_in_branch(branch: &mut ChannelConnection, transaction: &Transaction) ->
                 Class::XaStart { .. } | Class::XaEnd => {}
                 _ => {
                     branch.send()?;
-                    execute(branch, statement)?;
+                    execute(branch, statement).map_err(explained_in_branch)?;
                 }
             },
         }
     }
     branch.send()
+}
+
+/// Temporary tables are those of the connection for statements.
+fn explained_in_branch(failure: Failure) -> Failure {
+    if failure.code != Some(code::NO_SUCH_TABLE) {
+        return failure;
+    }
+    failure.remedy(
+        "the target lacks a table that a prepared XA transaction names; if it is a temporary table, such a transaction cannot read it here: set binlog_format \
+         to ROW or MIXED on the source. Do by hand what the transaction does, and go on behind it with a new --channel and --start",
+    )
 }
 
 /// The tables of a transaction that comes in pieces, whose definitions nobody has read.

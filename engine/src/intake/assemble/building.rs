@@ -163,6 +163,12 @@ impl Building {
         self.spilled || !self.items.is_empty()
     }
 
+    /// Nothing in it is applied, and nobody misses its GTID: MySQL's are a set, MariaDB's a position. (MySQL does not write such with GTIDs.)
+    pub fn can_begin_the_next(&self) -> bool {
+        let is_empty = self.items.is_empty() && self.spilled_rows == 0 && self.barrier.is_none();
+        is_empty && !matches!(self.gtid, Some(Gtid::MySql { .. }))
+    }
+
     /// XA COMMIT … ONE PHASE is a commit like any other: what is left of XA in it goes. So is any other end but a prepare: MySQL 5.7 logs a
     /// change after a deadlock in a branch, which it commits by itself, behind the XA START.
     pub fn make_one_phase(&mut self) {

@@ -11,6 +11,9 @@ pub enum AssembleError {
     TooLarge { position: LogPosition, field: &'static str, bytes: u64, limit: u64 },
     #[error("{position}: {what}")]
     Unexpected { position: LogPosition, what: String },
+    /// An earlier run has read its data, in a transaction before, or nobody has.
+    #[error("{position}: LOAD DATA of file {file} that is not in the log from where this run began to read it")]
+    NoLoadData { position: LogPosition, file: u32 },
     #[error("{position}: event type {code} ({name}) is not known to this version; it is not marked as one to ignore")]
     UnknownEvent { position: LogPosition, code: u8, name: &'static str },
     #[error("{position}: the source wrote an incident ({message}): it may have lost events here")]

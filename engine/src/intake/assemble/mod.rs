@@ -7,6 +7,7 @@
 
 mod building;
 mod error;
+mod load_files;
 mod statements;
 
 pub use error::AssembleError;
@@ -19,8 +20,6 @@ use binlog::{
     Event, FormatDescription, Kind, LogPosition, MariaDbGtid, MySqlGtid, Query, RowsEvent, TransactionPayload,
     XaPrepare, query,
 };
-use foldhash::fast::FixedState;
-use hashbrown::HashMap;
 
 use super::selection::Selection;
 use super::tables::{Lookup, Mapped, Tables};
@@ -28,6 +27,7 @@ use crate::row_session::{RowSession, RowSessions};
 use crate::transaction::{Context, Item, Transaction};
 use binlog::gtids::Gtid;
 use building::Building;
+use load_files::LoadFiles;
 
 /// `LOG_EVENT_IGNORABLE_F`: who does not know the event may go past it.
 const IGNORABLE: u16 = 0x80;
@@ -43,7 +43,9 @@ pub struct Assembler {
     tables: Tables<()>,
     /// For the next statement.
     context: Vec<Context>,
-    load_files: HashMap<u32, Vec<u8>, FixedState>,
+    load_files: LoadFiles,
+    /// A transaction of which there is only LOAD DATA's data: it is the beginning of the next, so that a run that begins there has them.
+    carried: Option<Carried>,
     /// The log that was last read in.
     file: Option<Arc<str>>,
     source_starts: u32,
@@ -59,7 +61,8 @@ impl Assembler {
             building: None,
             tables: Tables::new(Selection::default()),
             context: Vec::new(),
-            load_files: HashMap::default(),
+            load_files: LoadFiles::default(),
+            carried: None,
             file: None,
             source_starts: 0,
             row_sessions: RowSessions::default(),
@@ -80,7 +83,7 @@ impl Assembler {
 
     /// Whether the events so far end between two transactions.
     pub fn is_between_transactions(&self) -> bool {
-        self.boundary.is_between()
+        self.boundary.is_between() && self.carried.is_none()
     }
 
     /// The stream was interrupted: what there is of a transaction comes again, whole.
@@ -88,7 +91,7 @@ impl Assembler {
         self.boundary.restart();
         self.building = None;
         self.context.clear();
-        self.load_files.clear();
+        self.load_files.forget_transaction();
     }
 
     /// Takes the changes so far out of the transaction that is being put together, to apply it in pieces.
@@ -157,7 +160,7 @@ impl Assembler {
             Kind::BEGIN_LOAD_QUERY | Kind::APPEND_BLOCK => {
                 self.prepares_statement(event, at);
                 let block = LoadBlock::decode(event, format).map_err(corrupt)?;
-                self.load_block(&block, at)?;
+                self.load_files.add(&block).map_err(|what| AssembleError::unexpected(at, what))?;
             }
             Kind::EXECUTE_LOAD_QUERY => {
                 let load = ExecuteLoadQuery::decode(event, format).map_err(corrupt)?;
@@ -165,7 +168,7 @@ impl Assembler {
             }
             Kind::DELETE_FILE => {
                 let file = DeleteFile::decode(event, format).map_err(corrupt)?;
-                self.load_files.remove(&file.file_id);
+                self.load_files.take(file.file_id);
             }
             Kind::XA_PREPARE => {
                 let prepare = XaPrepare::decode(event, format).map_err(corrupt)?;
@@ -211,6 +214,8 @@ impl Assembler {
         let Step::NewLog { by, cut } = self.boundary.new_log(event.header(), format) else { return Ok(()) };
         if by == LogStart::ServerStart && is_another {
             self.source_starts += 1;
+            self.load_files.clear();
+            self.carried = None;
         }
         match &self.building {
             Some(_) if cut && by == LogStart::ServerStart => self.restart(),
@@ -234,9 +239,9 @@ impl Assembler {
             }
         }
         self.context.clear();
-        self.load_files.clear();
+        self.load_files.forget_transaction();
         self.tables.between_transactions();
-        self.building = Some(building);
+        self.build(building);
         Ok(())
     }
 
@@ -244,8 +249,17 @@ impl Assembler {
     fn begin_if_first(&mut self, step: Step, event: &Event, at: &LogPosition) {
         if matches!(step, Step::Begins { cut: false, .. } | Step::Ends { first: true, .. }) {
             self.tables.between_transactions();
-            self.building = Some(Building::new(event, at));
+            self.build(Building::new(event, at));
         }
+    }
+
+    #[inline]
+    fn build(&mut self, mut building: Building) {
+        if let Some(carried) = &self.carried {
+            building.start = carried.start.clone();
+            building.add_bytes(carried.bytes);
+        }
+        self.building = Some(building);
     }
 
     /// BEGIN.
@@ -365,9 +379,19 @@ impl Assembler {
             self.file = Some(Arc::clone(&end.file));
         }
         self.context.clear();
-        self.load_files.clear();
+        self.carried = None;
+        if self.load_files.end_transaction() && building.can_begin_the_next() {
+            self.carried = Some(Carried { bytes: building.held_bytes(), start: building.start });
+            return None;
+        }
         Some(building.finish(end, self.source_starts))
     }
+}
+
+/// See `Assembler::carried`.
+struct Carried {
+    start: LogPosition,
+    bytes: u64,
 }
 
 #[cfg(test)]

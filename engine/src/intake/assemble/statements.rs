@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use binlog::boundary::{End, Step, Verb};
 use binlog::intvar::IntVar;
-use binlog::load_data::{ExecuteLoadQuery, LoadBlock};
+use binlog::load_data::ExecuteLoadQuery;
 use binlog::rand::Rand;
 use binlog::user_var::UserVar;
 use binlog::{Corrupt, Event, FormatDescription, Header, Kind, LogPosition, Query};
@@ -13,9 +13,6 @@ use super::{AssembleError, Assembler};
 use crate::row_session::RowSession;
 use crate::sql::{self, Class, SqlMode};
 use crate::transaction::{BarrierCause, Context, LoadFile, StatementItem};
-
-/// LOAD DATA files under way, in bytes, all together.
-const LOAD_FILES_BYTES_MAX: usize = 256 << 20;
 
 /// Variables before one statement.
 pub(super) const CONTEXT_MAX: usize = 100_000;
@@ -115,26 +112,6 @@ impl Assembler {
         });
     }
 
-    pub(super) fn load_block(&mut self, block: &LoadBlock, at: &LogPosition) -> Result<(), AssembleError> {
-        let held: usize = self.load_files.values().map(Vec::len).sum();
-        let unexpected = |what: String| AssembleError::unexpected(at, what);
-        if held + block.data.len() > LOAD_FILES_BYTES_MAX {
-            return Err(unexpected(format!(
-                "LOAD DATA files of more than {LOAD_FILES_BYTES_MAX} bytes in statement format are not supported; \
-                 use binlog_format=ROW on the source"
-            )));
-        }
-        if block.first {
-            self.load_files.insert(block.file_id, block.data.to_vec());
-            return Ok(());
-        }
-        match self.load_files.get_mut(&block.file_id) {
-            Some(file) => file.extend_from_slice(&block.data),
-            None => return Err(unexpected(format!("a block of file {} that did not begin", block.file_id))),
-        }
-        Ok(())
-    }
-
     /// True when it ends the transaction.
     pub(super) fn load(
         &mut self,
@@ -143,8 +120,8 @@ impl Assembler {
         at: &LogPosition,
     ) -> Result<bool, AssembleError> {
         let unexpected = |what: String| AssembleError::unexpected(at, what);
-        let Some(data) = self.load_files.remove(&load.file_id) else {
-            return Err(unexpected(format!("LOAD DATA of file {} that is not in the log", load.file_id)));
+        let Some(data) = self.load_files.take(load.file_id) else {
+            return Err(AssembleError::NoLoadData { position: at.clone(), file: load.file_id });
         };
         let name_range = load.file_name_start as usize..load.file_name_end as usize;
         if load.query.sql.get(name_range.clone()).is_none() {

@@ -410,6 +410,36 @@ fn load_data() {
 }
 
 #[test]
+fn load_data_of_an_earlier_transaction() {
+    const SQL: &str = "LOAD DATA INFILE 'f' INTO TABLE t";
+    // It becomes a part of the next one; whose the data are only the statement says.
+    let mut log = Log::new(Flavour::MariaDb);
+    log.begin();
+    load_block(&mut log, Kind::BEGIN_LOAD_QUERY, 3, b"1\t2\n");
+    log.query("COMMIT").begin().query("INSERT INTO t VALUES (7)").xid().begin();
+    execute_load(&mut log, 3, SQL);
+    log.xid().begin();
+    execute_load(&mut log, 3, SQL);
+    check_error(&log, "is not in the log");
+    log.events.truncate(log.events.len() - 2);
+    check(&log, &["2 [statement] INSERT INTO t VALUES (7)", &format!("3 [load_data] {SQL}")]);
+    let transactions = log.assemble().unwrap();
+    assert_eq!(transactions[0].start, log.events[1].1);
+    assert_eq!(transactions[1].start, log.events[7].1);
+    let Item::Statement(statement) = &transactions[1].items()[0] else { panic!("no statement") };
+    assert_eq!(statement.file.as_ref().unwrap().data, b"1\t2\n");
+
+    // With a GTID of a set it stays by itself.
+    let mut log = Log::mysql();
+    log.begin();
+    load_block(&mut log, Kind::BEGIN_LOAD_QUERY, 3, b"1");
+    log.query("COMMIT").begin();
+    execute_load(&mut log, 3, SQL);
+    log.xid();
+    check(&log, &["1 [-] ", &format!("2 [load_data] {SQL}")]);
+}
+
+#[test]
 fn large_transactions_are_let_go() {
     let t = table();
     let mut log = Log::mysql();

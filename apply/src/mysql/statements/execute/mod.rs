@@ -7,6 +7,7 @@ pub(super) mod routine_creator;
 pub(super) mod text;
 
 mod as_admin;
+mod as_statement;
 mod load_data;
 
 use engine::failure::{Failure, FailureKind};
@@ -27,12 +28,13 @@ use crate::mysql::session::settings;
 /// One statement with its session state; the connection has its own settings again afterwards.
 pub fn execute(connection: &mut ChannelConnection, statement: &StatementItem) -> Result<(), Failure> {
     let text = text(statement, CreateTable::BeforeItsRows);
+    let logged = as_statement::begin(connection, statement)?;
     let outcome = execute_text(connection, statement, &text);
     // Also after an error that ends the attempt: the next statement must not run in this one's session state.
     let outcome = match outcome {
         Err(lost) if lost.kind == FailureKind::ConnectionLost => return Err(lost),
         outcome => {
-            let reset = reset_after(connection, statement);
+            let reset = reset_after(connection, statement).and_then(|()| as_statement::end(connection, logged));
             outcome.and(reset)
         }
     };
