@@ -5,18 +5,23 @@ use super::cursor::Cursor;
 
 /// Where a statement has to say more, and what. `None`: it is another statement, or says it itself.
 ///
-/// `CREATE TABLE`, `CREATE SEQUENCE`: what is there goes. `DROP TABLE`, `DROP SEQUENCE`: what is not there need not.
+/// `CREATE TABLE`, `CREATE SEQUENCE`: what is there goes. `CREATE DATABASE`: it stays as it is. `DROP` of these and of triggers: what is not there
+/// need not. Nothing else is read in that way.
 pub fn made_idempotent(sql: &[u8], mode: SqlMode) -> Option<(usize, &'static str)> {
     let mut cursor = Cursor::new(sql, mode);
     if cursor.eat("CREATE") {
         let at = cursor.end();
+        if cursor.eat_any(&["DATABASE", "SCHEMA"]).is_some() {
+            let at = cursor.end();
+            return (!cursor.eat_all(&["IF", "NOT", "EXISTS"])).then_some((at, " IF NOT EXISTS"));
+        }
         cursor.eat("TEMPORARY");
         let is_one = cursor.eat_any(&["TABLE", "SEQUENCE"]).is_some() && !cursor.eat_all(&["IF", "NOT", "EXISTS"]);
         return is_one.then_some((at, " OR REPLACE"));
     }
     cursor.eat("DROP").then_some(())?;
     cursor.eat("TEMPORARY");
-    cursor.eat_any(&["TABLE", "TABLES", "SEQUENCE"])?;
+    cursor.eat_any(&["TABLE", "TABLES", "SEQUENCE", "DATABASE", "SCHEMA", "TRIGGER"])?;
     let at = cursor.end();
     (!cursor.eat_all(&["IF", "EXISTS"])).then_some((at, " IF EXISTS"))
 }
@@ -38,7 +43,15 @@ mod tests {
             ("CREATE OR REPLACE TABLE t (a INT)", None),
             ("DROP TABLE IF EXISTS t", None),
             ("CREATE VIEW v AS SELECT 1", None),
-            ("DROP DATABASE d", None),
+            ("CREATE SCHEMA d CHARACTER SET utf8mb4", Some("CREATE SCHEMA IF NOT EXISTS d CHARACTER SET utf8mb4")),
+            ("CREATE DATABASE IF NOT EXISTS d", None),
+            ("CREATE OR REPLACE DATABASE d", None),
+            ("DROP DATABASE d", Some("DROP DATABASE IF EXISTS d")),
+            ("DROP SCHEMA IF EXISTS d", None),
+            ("DROP TRIGGER d.t", Some("DROP TRIGGER IF EXISTS d.t")),
+            ("CREATE TRIGGER t BEFORE INSERT ON u FOR EACH ROW SET @a = 1", None),
+            ("DROP VIEW v", None),
+            ("DROP PROCEDURE p", None),
             ("ALTER TABLE t ADD a INT", None),
         ] {
             let edited = made_idempotent(sql.as_bytes(), SqlMode::default())

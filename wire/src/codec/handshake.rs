@@ -55,7 +55,7 @@ impl Greeting {
         } else {
             "mysql_native_password".to_owned()
         };
-        let server = ServerInfo::new(&version, connection_id.into(), charset);
+        let server = ServerInfo::new(&version, connection_id.into(), charset).with_capabilities(capabilities);
         Ok(Greeting { server, capabilities, nonce, auth_plugin })
     }
 }

@@ -2,6 +2,8 @@
 
 use binlog::Flavour;
 
+use super::capabilities::LONG_PASSWORD;
+
 /// The server at the other end of a connection.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ServerInfo {
@@ -21,8 +23,9 @@ pub struct ServerInfo {
 
 impl ServerInfo {
     pub(crate) fn new(version: &str, connection_id: u64, charset: u8) -> Self {
-        // MariaDB 10+ puts "5.5.5-" before its version for replicas of old MySQL versions.
-        let stripped = version.strip_prefix("5.5.5-").filter(|rest| rest.contains("MariaDB"));
+        // MariaDB 10 puts "5.5.5-" before its version for replicas of old MySQL versions.
+        let stripped =
+            version.strip_prefix("5.5.5-").filter(|rest| rest.contains("MariaDB") || rest.starts_with("10."));
         let version_text = stripped.unwrap_or(version).to_owned();
         let flavour =
             if version.contains("MariaDB") || version.contains("mariadb") { Flavour::MariaDb } else { Flavour::MySql };
@@ -31,6 +34,14 @@ impl ServerInfo {
         let mut next = || numbers.next().unwrap_or(0);
         let version = (next(), next(), next());
         ServerInfo { version_text, version, flavour, connection_id, tls: false, charset }
+    }
+
+    /// MariaDB may be set to say another version (`--version`), without its name. From 10.2 on its greeting lacks a bit that every MySQL's has.
+    pub(crate) fn with_capabilities(mut self, capabilities: u32) -> Self {
+        if self.version.0 >= 10 && capabilities & LONG_PASSWORD == 0 {
+            self.flavour = Flavour::MariaDb;
+        }
+        self
     }
 
     /// True for MariaDB.
@@ -60,5 +71,13 @@ mod tests {
         check("8.0.36-28", "8.0.36-28", (8, 0, 36), Flavour::MySql);
         check("5.5.5-m3", "5.5.5-m3", (5, 5, 5), Flavour::MySql);
         check("", "", (0, 0, 0), Flavour::MySql);
+        let of = |text: &str, capabilities| {
+            let info = ServerInfo::new(text, 1, 45).with_capabilities(capabilities);
+            (info.version, info.flavour)
+        };
+        assert_eq!(of("5.5.5-10.5.99", 0x81bf_f7fe), ((10, 5, 99), Flavour::MariaDb));
+        assert_eq!(of("11.8.2-log", 0x81bf_f7fe), ((11, 8, 2), Flavour::MariaDb));
+        assert_eq!(of("10.0.0", 0xdfff_ffff), ((10, 0, 0), Flavour::MySql));
+        assert_eq!(of("9.7.0", 0), ((9, 7, 0), Flavour::MySql));
     }
 }
