@@ -1,6 +1,8 @@
-//! What `--dry-run` finds out before a run: filled by the target and by who looks at the source, worded by the command.
+//! What is found out before a run: for `--dry-run` (filled by the target and by who looks at the source, worded by the command), and what a target holds
+//! that a new channel has to fit to.
 
 use binlog::Flavour;
+use engine::progress::Mark;
 use serde::Serialize;
 
 use crate::definitions::Definitions;
@@ -30,4 +32,24 @@ impl SourceFacts {
     pub fn describe(&self) -> String {
         format!("{} {}", self.flavour, self.version_text)
     }
+}
+
+/// What a target holds that no channel of this name has written.
+#[derive(Clone, Debug, Default)]
+pub struct Holdings {
+    /// Schema and name of tables that have rows, a few of them.
+    pub filled: Vec<(String, String)>,
+    /// It has tables, with rows or without.
+    pub has_tables: bool,
+    /// Other channels that have begun.
+    pub channels: Vec<OtherChannel>,
+}
+
+#[derive(Clone, Debug)]
+pub struct OtherChannel {
+    pub name: String,
+    pub mark: Mark,
+    /// As the channel has recorded its source.
+    pub source: String,
+    pub is_running: bool,
 }

@@ -27,7 +27,7 @@ use engine::schema::Catalogue;
 use engine::sql::Xid;
 use engine::transaction::Transaction;
 
-use crate::checks::{Checks, SourceFacts};
+use crate::checks::{Checks, Holdings, SourceFacts};
 use crate::spilled::SpilledTransactions;
 
 /// The longest name of a channel, in bytes. The servers' locks have names of at most 64 bytes, with the channel's name in them.
@@ -123,6 +123,21 @@ pub trait Target: Send + Sync {
 
     /// Gives the channel back.
     fn close(&self);
+
+    /// What keeps a run from its start, whatever its source is. Changes nothing; [`Target::open`] may refuse for more, such as another Heddle.
+    fn refusals(&self) -> Vec<Failure> {
+        Vec::new()
+    }
+
+    /// Whether it has such a table, or view; true where that can not be told.
+    fn has_table(&self, _schema: &str, _table: &str) -> Result<bool, Failure> {
+        Ok(true)
+    }
+
+    /// What a new channel has to fit to. A target that says nothing of it is not looked at.
+    fn holdings(&self) -> Result<Holdings, Failure> {
+        Ok(Holdings::default())
+    }
 
     /// For `--dry-run`: what would work, what may hurt, what would stop the channel. Changes nothing.
     /// `source`: a live one that could be asked.

@@ -16,6 +16,16 @@ pub fn chain(error: &anyhow::Error) -> String {
     text
 }
 
+/// An error as a failure: what it is already, or a refusal.
+pub fn failure(error: anyhow::Error) -> Failure {
+    error.downcast::<Failure>().unwrap_or_else(|error| Failure::new(FailureKind::Refused, chain(&error)))
+}
+
+/// The same of an error that goes on.
+pub fn of_error(error: &anyhow::Error) -> Failure {
+    error.downcast_ref::<Failure>().cloned().unwrap_or_else(|| Failure::new(FailureKind::Refused, chain(error)))
+}
+
 /// A thread that ended without an error has panicked; its own message came before.
 pub fn exited_unexpectedly(who: &str) -> Failure {
     Failure::new(FailureKind::Refused, format!("{who} exited unexpectedly: this is a bug in heddle"))

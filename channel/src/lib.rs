@@ -12,6 +12,7 @@
 //! | To find | Look at |
 //! |---|---|
 //! | what a run needs to know | `spec`: where to start `start`, where to end `until` |
+//! | what keeps a run from its start | `checks`, asked by the dry run, too; a new channel at the wrong place: `start::wrong` |
 //! | one run from start to end | `run`; its threads and queues: `threads` |
 //! | how a source is asked and received | `source/`: `open`, `upstream`, `socket`, `append`, `relay_sync`; files need only `open` |
 //! | events → placed transactions | `feeder/`: `reading`, `event_intake`, `extent`, `transactions`, `output` |
@@ -25,6 +26,7 @@
 //!
 //! The crate never decides about order, never builds SQL, never words a report.
 
+pub mod checks;
 mod coordinator;
 pub mod errors;
 mod feeder;

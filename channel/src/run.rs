@@ -7,16 +7,16 @@ use std::time::Instant;
 use anyhow::{Result, bail};
 use apply::Opened;
 use engine::Seq;
-use engine::failure::{Failure, FailureKind};
-use engine::policy;
 
-use crate::errors::chain;
+use crate::checks;
+use crate::errors::of_error;
 use crate::monitor::Monitor;
 use crate::outcome::{Finished, Outcome};
 use crate::source::Source;
 use crate::source::open;
 use crate::source::state::SourceState;
 use crate::spec::Spec;
+use crate::start::wrong::{self, WrongStart};
 use crate::{start, threads};
 
 /// Runs until the end that was asked for, a signal, or a failure: the outcome says which.
@@ -31,21 +31,12 @@ pub fn run(spec: &Spec, monitor: &Monitor, stop: &Arc<AtomicBool>) -> Result<Fin
         Source::Live(options) => Some(open::read_state_in_time(options, spec.replica.retry_for, stop)?),
         Source::Files(_) => None,
     };
-    if let Some(source) = &live {
-        start::two_servers(source, target.machine().map_err(anyhow::Error::new)?.as_deref())?;
-    }
-    policy::ALL.check(spec.applying.policy, &spec.setting())?;
-    target.takes_order(spec.applying.order).map_err(anyhow::Error::new)?;
+    checks::first(checks::before_opening(spec, live.as_ref()))?;
     let opened = target.open().map_err(anyhow::Error::new)?;
     let done = run_opened(spec, &opened, live, monitor, stop);
     let stops = match &done {
         Ok((_, outcome)) => outcome.failure.clone(),
-        Err(error) => Some(
-            error
-                .downcast_ref::<Failure>()
-                .cloned()
-                .unwrap_or_else(|| Failure::new(FailureKind::Refused, chain(error))),
-        ),
+        Err(error) => Some(of_error(error)),
     };
     if let Some(failure) = &stops {
         target.record_stop(failure);
@@ -69,12 +60,15 @@ fn run_opened(
             "the last run ended while a statement that commits by itself was under way ({intent}): finding out what became of it"
         );
     }
-    let opened_source = match (&spec.source, live) {
-        (Source::Live(options), Some(_)) => {
-            // Read again: until it gave the channel up, another process may have applied more.
-            let source = open::read_state_in_time(options, spec.replica.retry_for, stop)?;
-            open::server(spec, options, source, opened, monitor)?
-        }
+    let source = match (&spec.source, live) {
+        // Read again: until it gave the channel up, another process may have applied more.
+        (Source::Live(options), Some(_)) => Some(open::read_state_in_time(options, spec.replica.retry_for, stop)?),
+        (Source::Live(_), None) => bail!("the state of the live source was not read"),
+        (Source::Files(_), _) => None,
+    };
+    checks::first(checks::of_start(spec, source.as_ref(), opened).1)?;
+    let opened_source = match (&spec.source, source) {
+        (Source::Live(options), Some(source)) => open::server(spec, options, source, opened, monitor)?,
         (Source::Live(_), None) => bail!("the state of the live source was not read"),
         (Source::Files(files), _) => open::files(spec, files, opened)?,
     };
@@ -87,6 +81,11 @@ fn run_opened(
     }
     monitor.signals().advance(opened_source.start.mark.clone());
     let first_seq = opened_source.start.mark.seq;
-    let outcome = threads::run(spec, opened_source, opened, monitor, stop)?;
+    let began = opened_source.start.is_new.then(|| opened_source.start.clone());
+    let mut outcome = threads::run(spec, opened_source, opened, monitor, stop)?;
+    if spec.span.wrong_start != WrongStart::Known {
+        let applied = monitor.snapshot().committed.seq;
+        outcome.failure = outcome.failure.map(|failure| wrong::suspected(failure, applied, began.as_ref()));
+    }
     Ok((first_seq, outcome))
 }

@@ -11,6 +11,7 @@ use engine::schedule::{CommitOrder, Grouping};
 
 use crate::source::Source;
 use crate::source::relay_sync::RelaySync;
+use crate::start::wrong::WrongStart;
 use crate::start::{RelayContents, StartAt};
 use crate::until::Until;
 
@@ -30,6 +31,7 @@ pub struct Spec {
 #[derive(Default)]
 pub struct Span {
     pub start: StartAt,
+    pub wrong_start: WrongStart,
     pub until: Until,
     pub end: End,
 }

@@ -1,9 +1,11 @@
 //! Heddle: parallel replication for MySQL and MariaDB.
 //!
-//! `cli` what people type · `preflight` checks before a run · `rescue`, `inspect`, `simulate` the commands that are more than one channel's run ·
-//! `supervisor` several channels, a process each · `observe` what is seen while one runs · `report` results as text, JSON and HTML. Channels run in the crate `channel`, which applies through
+//! `cli` what people type · `preflight` checks before a run · `backup` where a copy of the source was made · `rescue`, `inspect`, `simulate` the commands
+//! that are more than one channel's run · `supervisor` several channels, a process each · `observe` what is seen while one runs · `report` results as text,
+//! JSON and HTML. Channels run in the crate `channel`, which applies through
 //! `apply`; all decisions are in `engine`.
 
+mod backup;
 mod cli;
 mod inspect;
 mod observe;

@@ -5,7 +5,7 @@
 
 mod event_intake;
 mod extent;
-mod failures;
+pub(crate) mod failures;
 mod output;
 mod prepared;
 mod reading;

@@ -3,11 +3,12 @@
 mod append;
 pub mod backlog;
 mod damage;
+pub(crate) mod look_ahead;
 pub mod open;
 pub(crate) mod purge;
 pub(crate) mod receiver;
 pub mod relay_sync;
-mod remedies;
+pub(crate) mod remedies;
 mod socket;
 pub mod state;
 mod stream_end;

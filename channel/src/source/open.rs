@@ -19,7 +19,7 @@ use crate::source::remedies;
 use crate::source::state::SourceState;
 use crate::source::upstream::Upstream;
 use crate::spec::{End, Spec};
-use crate::start::{self, RelayContents, Start};
+use crate::start::{self, RelayContents, Start, StreamStart};
 use crate::until::{Logs, Until};
 use apply::Opened;
 use apply::retry::{Reachability, back_off};
@@ -44,7 +44,15 @@ pub struct Live {
     pub relay: RelayPurger,
 }
 
-pub fn files(spec: &Spec, files: &[PathBuf], opened: &Opened) -> Result<OpenSource> {
+/// Where a run on files begins and ends.
+pub struct PlannedFiles {
+    pub start: Start,
+    pub at: relay::Start,
+    pub until: Until,
+}
+
+/// Changes nothing.
+pub fn plan_files(spec: &Spec, files: &[PathBuf], opened: &Opened) -> Result<PlannedFiles> {
     for path in files {
         // A file that cannot be read is named when it is opened.
         if std::fs::metadata(path).is_ok_and(|metadata| !metadata.is_file()) {
@@ -62,6 +70,11 @@ pub fn files(spec: &Spec, files: &[PathBuf], opened: &Opened) -> Result<OpenSour
         until.check_position(&last, Logs::All)?;
         until.ends_anyway |= until.is_begin_after(&last);
     }
+    Ok(PlannedFiles { start, at, until })
+}
+
+pub fn files(spec: &Spec, files: &[PathBuf], opened: &Opened) -> Result<OpenSource> {
+    let PlannedFiles { start, at, until } = plan_files(spec, files, opened)?;
     let reader = FilesReader::open_with(Arc::new(RealFs), files.to_vec(), at, FileOptions::default())?;
     Ok(OpenSource {
         reader: Box::new(reader),
@@ -108,6 +121,17 @@ pub fn read_state(options: &wire::ConnectOptions) -> Result<SourceState> {
     read().map_err(remedies::failure)
 }
 
+/// Where a run on a live source begins and ends. Changes nothing.
+pub fn plan(spec: &Spec, source: &SourceState, opened: &Opened) -> Result<(Start, Until)> {
+    let start = start::live(opened, source, &spec.span.start, &spec.on_target, spec.relay.contents)?;
+    let until = Until { gtids_incomplete: !start.by_gtid, ..spec.span.until.clone() };
+    until.check_position(&source.end, Logs::SoFar)?;
+    if let Some(end) = until.is_of_another_kind(source.flavour) {
+        bail!("--until-gtid {end}: {} has GTIDs of another kind", source.describe());
+    }
+    Ok((start, until))
+}
+
 pub fn server(
     spec: &Spec,
     options: &wire::ConnectOptions,
@@ -115,12 +139,7 @@ pub fn server(
     opened: &Opened,
     monitor: &Monitor,
 ) -> Result<OpenSource> {
-    let start = start::live(opened, &source, &spec.span.start, &spec.on_target, spec.relay.contents)?;
-    let mut until = Until { gtids_incomplete: !start.by_gtid, ..spec.span.until.clone() };
-    until.check_position(&source.end, Logs::SoFar)?;
-    if let Some(end) = until.is_of_another_kind(source.flavour) {
-        bail!("--until-gtid {end}: {} has GTIDs of another kind", source.describe());
-    }
+    let (start, mut until) = plan(spec, &source, opened)?;
     // What the source writes from now on is later than that time.
     let is_past = until.time_us.is_some_and(|end| end <= source.now_us);
     if spec.span.end == End::AtSourceEnd || is_past {
@@ -159,11 +178,39 @@ pub fn relay_options(identity: &str, bytes_max: u64, gtids: &GtidState) -> relay
     }
 }
 
+type OpenRelay = (relay::RelayWriter, relay::RelayShared);
+
 /// The relay log, emptied when it does not hold what comes next.
-fn open_relay(spec: &Spec, source: &SourceState, start: &Start) -> Result<(relay::RelayWriter, relay::RelayShared)> {
+fn open_relay(spec: &Spec, source: &SourceState, start: &Start) -> Result<OpenRelay> {
+    if let Some(found) = usable_relay(spec, source, start)? {
+        return Ok(found);
+    }
+    RelayLog::clear(&RealFs, &spec.relay.dir).context("relay log")?;
     let options = relay_options(&source.identity, spec.relay.bytes_max, &start.mark.gtids);
-    let open = |options| RelayLog::open(Arc::new(RealFs), &spec.relay.dir, options).context("relay log");
-    let opened = match RelayLog::open(Arc::new(RealFs), &spec.relay.dir, options.clone()) {
+    RelayLog::open(Arc::new(RealFs), &spec.relay.dir, options).context("relay log")
+}
+
+/// Whether the relay log has what comes next, and the source what comes behind it. Opening it cuts off a torn end, as the next run does.
+pub fn relay_goes_on(spec: &Spec, source: &SourceState, start: &Start) -> bool {
+    if start.is_new || !spec.relay.dir.is_dir() {
+        return false;
+    }
+    let Ok(Some((writer, _))) = usable_relay(spec, source, start) else { return false };
+    let Some(point) = writer.resume_position() else { return false };
+    let gtids = point.gtids.parse().unwrap_or(GtidState::None);
+    let mut behind = start.clone();
+    behind.stream = match &start.stream {
+        StreamStart::Gtids(_) => StreamStart::Gtids(gtids),
+        _ => StreamStart::Position(point.position.clone()),
+    };
+    behind.mark.position = Some(point.position);
+    behind.lacks(source).is_none()
+}
+
+/// The relay log if it holds what comes next, or nothing yet.
+fn usable_relay(spec: &Spec, source: &SourceState, start: &Start) -> Result<Option<OpenRelay>> {
+    let options = relay_options(&source.identity, spec.relay.bytes_max, &start.mark.gtids);
+    let opened = match RelayLog::open(Arc::new(RealFs), &spec.relay.dir, options) {
         Err(relay::Error::OtherSource { .. }) if start.is_new => None,
         Err(relay::Error::OtherVersion { .. }) if spec.relay.contents == RelayContents::Nothing => {
             tracing::info!(
@@ -186,7 +233,7 @@ fn open_relay(spec: &Spec, source: &SourceState, start: &Start) -> Result<(relay
             _ => false,
         };
         if covered || shared.first().is_none() && spec.relay.contents == RelayContents::Nothing {
-            return Ok((writer, shared));
+            return Ok(Some((writer, shared)));
         }
         if spec.relay.contents == RelayContents::Copied {
             bail!(
@@ -201,6 +248,5 @@ fn open_relay(spec: &Spec, source: &SourceState, start: &Start) -> Result<(relay
             );
         }
     }
-    RelayLog::clear(&RealFs, &spec.relay.dir).context("relay log")?;
-    open(options)
+    Ok(None)
 }

@@ -28,6 +28,12 @@ pub fn failure(error: anyhow::Error) -> anyhow::Error {
     of_server.code().map_or(failure.clone(), |code| failure.code(code)).into()
 }
 
+/// A failure of the stream itself, with what helps.
+pub fn of_stream(error: &wire::Error) -> Failure {
+    let failed = Failure::new(FailureKind::Refused, format!("source: {error}")).remedy(remedy(error));
+    error.code().map_or(failed.clone(), |code| failed.code(code))
+}
+
 /// What to do.
 pub fn remedy(error: &wire::Error) -> String {
     let text = error.to_string();
@@ -43,6 +49,10 @@ pub fn remedy(error: &wire::Error) -> String {
         _ => "see the message, and the source's error log; when the cause is gone, run the same command again".to_owned(),
     })
 }
+
+/// The events that come next.
+pub const GONE: &str = "the source does not have the events that come next (purged, reset, or another server): load the target anew from a \
+    copy, and start there with --start, --start-gtid or --start-from; keep logs for longer (binlog_expire_logs_seconds, MariaDB: expire_logs_days)";
 
 /// Errors of a dump. Both vendors have one number for most of them, so their texts decide.
 fn of_dump(number: u16, text: &str) -> Option<&'static str> {
@@ -82,8 +92,7 @@ fn of_dump(number: u16, text: &str) -> Option<&'static str> {
     } else if has("Binary log is not open") || has("binary log is not open") {
         "the source has no binary log: start it with log_bin, take a new copy, and start there with a new --channel"
     } else {
-        "the source does not have the events that come next (purged, reset, or another server): load the target anew from a \
-         copy, and start there with --start or --start-gtid; keep logs for longer (binlog_expire_logs_seconds, MariaDB: expire_logs_days)"
+        GONE
     })
 }
 

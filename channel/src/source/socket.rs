@@ -64,7 +64,7 @@ pub fn read(
 }
 
 /// Each format description in the stream says which checksums the events after it have.
-fn parse(bytes: bytes::Bytes, checksum: &mut Checksum) -> Result<Event, StreamEnd> {
+pub(super) fn parse(bytes: bytes::Bytes, checksum: &mut Checksum) -> Result<Event, StreamEnd> {
     let corrupt = |error: binlog::Corrupt| StreamEnd::Damaged(format!("a broken event from the source: {error}"));
     match bytes.get(4).copied().map(Kind) {
         Some(Kind::FORMAT_DESCRIPTION) => {

@@ -32,6 +32,8 @@ pub struct SourceState {
     pub logs: Vec<String>,
     /// There were logs before the oldest one, and they were purged.
     pub purged: bool,
+    /// GTIDs that only purged logs have (MySQL), or the last one of each domain before the oldest log (MariaDB), as far as the source says it.
+    pub purged_gtids: GtidState,
 }
 
 impl SourceState {
@@ -69,9 +71,16 @@ impl SourceState {
             Flavour::MySql => GtidPos::default(),
             Flavour::MariaDb => variable(connection, "gtid_slave_pos")?.parse().context("gtid_slave_pos")?,
         };
-        let purged = match logs.first() {
-            None => false,
-            Some(first) => starts_later(connection, flavour, first)?,
+        let (purged, before_oldest) = match logs.first() {
+            None => (false, GtidState::None),
+            Some(first) => before(connection, flavour, first)?,
+        };
+        let purged_gtids = match flavour {
+            Flavour::MySql if gtids => {
+                GtidState::MySql(variable(connection, "gtid_purged")?.parse().context("gtid_purged")?)
+            }
+            Flavour::MySql => GtidState::None,
+            Flavour::MariaDb => before_oldest,
         };
         Ok(Self {
             flavour,
@@ -88,16 +97,18 @@ impl SourceState {
             replicated,
             logs,
             purged,
+            purged_gtids,
         })
     }
 
-    /// Refuses to begin with the oldest log when there were older ones. MySQL with GTIDs refuses that by itself.
+    /// Refuses to begin with the oldest log when there were older ones.
     pub fn nothing_purged(&self) -> Result<()> {
-        let checks_itself = self.flavour == Flavour::MySql && self.gtids;
-        if self.purged && !checks_itself {
+        // It sends what is beyond a set of GTIDs, whatever the logs are called.
+        let by_gtid = self.flavour == Flavour::MySql && self.gtids;
+        if if by_gtid { !self.purged_gtids.is_empty() } else { self.purged } {
             bail!(
                 "the source has purged the beginning of its binary log (the oldest is {}): load a copy of the source into the \
-                 target and start where it was taken, with --start FILE:POS or --start-gtid",
+                 target and start where it was taken, with --start FILE:POS, --start-gtid or --start-from",
                 self.logs.first().map_or("none", String::as_str)
             );
         }
@@ -140,20 +151,23 @@ pub fn end(connection: &mut Connection, flavour: Flavour, gtids: bool) -> Result
     Ok((end, executed))
 }
 
-/// Whether the oldest log is not the first: by the GTIDs that its header lists (MariaDB), else by its number.
-fn starts_later(connection: &mut Connection, flavour: Flavour, first: &str) -> Result<bool> {
+/// Whether the oldest log is not the first, and which GTIDs come before it: as its header lists them (MariaDB), else by its number.
+fn before(connection: &mut Connection, flavour: Flavour, first: &str) -> Result<(bool, GtidState)> {
     let numbered_later = LogPosition::new(first, 4).file_number().is_some_and(|number| number > 1);
     if flavour != Flavour::MariaDb {
-        return Ok(numbered_later);
+        return Ok((numbered_later, GtidState::None));
     }
     let name = first.replace('\\', "\\\\").replace('\'', "''");
     let events = connection.rows(format!("SHOW BINLOG EVENTS IN '{name}' LIMIT 5"));
     // Since 10.5 this needs a privilege of its own. Without it the number decides.
-    let Ok(events) = events else { return Ok(numbered_later) };
+    let Ok(events) = events else { return Ok((numbered_later, GtidState::None)) };
     for event in &events {
         if event.text("Event_type")? == Some("Gtid_list") {
-            return Ok(event.text("Info")?.is_some_and(|info| info.trim() != "[]"));
+            let list = event.text("Info")?.unwrap_or_default().trim().trim_matches(['[', ']']).replace(' ', "");
+            // Long lists may be cut: then nothing is known.
+            let gtids = list.parse::<GtidPos>().map_or(GtidState::None, GtidState::MariaDb);
+            return Ok((!list.is_empty(), gtids));
         }
     }
-    Ok(numbered_later)
+    Ok((numbered_later, GtidState::None))
 }

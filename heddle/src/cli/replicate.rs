@@ -1,5 +1,6 @@
 //! `heddle replicate`: the main job.
 
+use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,6 +19,7 @@ use super::exit::Usage;
 use super::feed::{FeedArgs, Workers};
 use super::headings::EXPERT;
 use super::signals::Ending;
+use crate::backup;
 use crate::observe::progress::{Kind, Progress};
 use crate::report::out::{complain, say};
 use crate::report::summary::{self, Summary};
@@ -28,6 +30,7 @@ use apply::{CHANNEL_BYTES_MAX, Target};
 use channel::monitor::Monitor;
 use channel::source::Source;
 use channel::spec::{Applying, RelaySpec, Replica, Span, Spec};
+use channel::start::wrong::WrongStart;
 use channel::start::{RelayContents, StartAt};
 use channel::until::Until;
 
@@ -60,6 +63,12 @@ pub struct ReplicateArgs {
     /// A new channel: what the target has already (MySQL: a GTID set, UUID:1-100; MariaDB: a position, 0-1-100)
     #[arg(long, value_name = "GTIDS")]
     start_gtid: Option<GtidState>,
+    /// A new channel: start where this copy of the source was made: a dump, mydumper's metadata, xtrabackup_binlog_info, the clone plugin's status
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["start", "start_gtid"])]
+    start_from: Option<PathBuf>,
+    /// A new channel: start although the target's rows, or its other channels, do not fit that place
+    #[arg(long)]
+    start_anyway: bool,
     /// Stop at the end that the source has now (files: they end at their end anyway)
     #[arg(long)]
     until_end: bool,
@@ -108,7 +117,7 @@ pub struct ReplicateArgs {
     #[arg(long, help_heading = EXPERT, value_parser = rules_parser(), default_value = Generation::Mysql84.as_str(), value_name = "VERSION")]
     writeset_rules: Generation,
     /// Only complete what an earlier run that was cut off has left out (commit order relaxed or per-lane), then end
-    #[arg(long, help_heading = EXPERT, conflicts_with_all = ["until_end", "until_gtid", "until_position", "until_time", "start", "start_gtid"])]
+    #[arg(long, help_heading = EXPERT, conflicts_with_all = ["until_end", "until_gtid", "until_position", "until_time", "start", "start_gtid", "start_from"])]
     fill_gaps: bool,
     #[command(flatten)]
     feed: FeedArgs,
@@ -197,7 +206,7 @@ pub fn run(args: &ReplicateArgs) -> Result<ExitCode> {
         source,
         target,
         on_target,
-        span: span(args),
+        span: span(args)?,
         applying: applying(args, workers, grouping),
         relay: RelaySpec {
             dir: relay_dir,
@@ -234,13 +243,16 @@ pub fn run(args: &ReplicateArgs) -> Result<ExitCode> {
 }
 
 /// From where to where.
-fn span(args: &ReplicateArgs) -> Span {
-    Span {
-        start: match (&args.start, &args.start_gtid) {
-            (Some(position), _) => StartAt::Position(position.clone()),
-            (None, Some(gtids)) => StartAt::Gtids(gtids.clone()),
-            (None, None) => StartAt::Default,
-        },
+fn span(args: &ReplicateArgs) -> Result<Span> {
+    let start = match (&args.start, &args.start_gtid, &args.start_from) {
+        (Some(position), _, _) => StartAt::Position(position.clone()),
+        (None, Some(gtids), _) => StartAt::Gtids(gtids.clone()),
+        (None, None, Some(file)) => backup::start_from(file)?,
+        (None, None, None) => StartAt::Default,
+    };
+    Ok(Span {
+        start,
+        wrong_start: if args.start_anyway { WrongStart::Accept } else { WrongStart::Refuse },
         until: Until {
             position: args.until_position.clone(),
             gtids: args.until_gtid.clone(),
@@ -253,7 +265,7 @@ fn span(args: &ReplicateArgs) -> Span {
             (false, true) => channel::spec::End::AtSourceEnd,
             (false, false) => channel::spec::End::AsAsked,
         },
-    }
+    })
 }
 
 /// How to order and apply.

@@ -3,14 +3,18 @@
 use std::process::ExitCode;
 
 use anyhow::Result;
+use engine::failure::Failure;
 use serde::Serialize;
 
 use apply::checks::{Checks, SourceFacts};
 use apply::definitions::Definitions;
+use channel::checks;
+use channel::errors::failure;
 use channel::source::Source;
+use channel::source::open;
 use channel::source::state::SourceState;
 use channel::spec::Spec;
-use channel::start;
+use channel::start::Start;
 
 use crate::report::out::{chain, say};
 
@@ -42,16 +46,8 @@ pub fn run(spec: &Spec, json: bool) -> Result<ExitCode> {
             None
         }
     };
-    let facts = live.as_ref().map(|(_, facts)| facts);
-    spec.target.check(facts, &mut report.checks);
-    if let Err(refused) = spec.target.takes_order(spec.applying.order) {
-        report.checks.problems.push(refused.to_string());
-    }
-    match where_from(spec, live.as_ref().map(|(state, _)| state)) {
-        Ok(Some(start)) => report.start = start,
-        Ok(None) => {}
-        Err(error) => report.checks.problems.push(format!("start: {}", chain(&error))),
-    }
+    spec.target.check(live.as_ref(), &mut report.checks);
+    refusals(spec, live.is_some(), &mut report);
     let failed = !report.checks.problems.is_empty();
     if json {
         crate::report::out::json(&serde_json::to_string_pretty(&report)?);
@@ -76,33 +72,52 @@ fn print(report: &DryRun) {
     say!("nothing was changed; leave --dry-run out to start");
 }
 
-/// Where a run would begin; `None`: the source could not be asked.
-fn where_from(spec: &Spec, live: Option<&SourceState>) -> Result<Option<String>> {
-    let opened = spec.target.peek().map_err(anyhow::Error::new)?;
-    let start = match (&spec.source, live) {
-        (Source::Live(_), None) => return Ok(None),
-        (Source::Live(options), Some(_)) => {
-            // Read after the channel's progress, as a run does: the other way round a running channel has applied more than the source seems to have.
-            let state = &SourceState::read(&mut wire::Connection::connect(options)?)?;
-            start::two_servers(state, spec.target.machine().map_err(anyhow::Error::new)?.as_deref())?;
-            start::live(&opened, state, &spec.span.start, &spec.on_target, spec.relay.contents)?
+/// What a run would refuse, by the lists that a run asks, and where it would begin.
+fn refusals(spec: &Spec, is_live: bool, report: &mut DryRun) {
+    let mut add = |failures: Vec<Failure>| {
+        for Failure { message, remedy, .. } in failures {
+            report.checks.problems.push(if remedy.is_empty() { message } else { format!("{message}; {remedy}") });
         }
-        (Source::Files(files), _) => start::files(&opened, &start::names(files)?, &spec.span.start)?.0,
     };
+    let opened = match spec.target.peek() {
+        Ok(opened) => opened,
+        Err(failure) => return add(vec![failure]),
+    };
+    // Read after the channel's progress, as a run does: the other way round a running channel has applied more than the source seems to have.
+    let state = match &spec.source {
+        Source::Live(options) if is_live => match open::read_state(options) {
+            Ok(state) => Some(state),
+            Err(error) => return add(vec![failure(error)]),
+        },
+        Source::Live(_) | Source::Files(_) => None,
+    };
+    add(checks::before_opening(spec, state.as_ref()));
+    let (start, found) = checks::of_start(spec, state.as_ref(), &opened);
+    let is_free = found.is_empty();
+    add(found);
+    if let Some(start) = start {
+        if is_free {
+            add(checks::ahead(spec, state.as_ref(), &start).into_iter().collect());
+        }
+        report.start = described(&start);
+    }
+}
+
+fn described(start: &Start) -> String {
     let place = match (&start.mark.position, &start.mark.gtids) {
         (Some(position), _) => format!("at {position}"),
         (None, gtids) if !gtids.is_empty() => format!("after GTIDs {gtids}"),
         (None, _) => "with the first event of the oldest log".to_owned(),
     };
-    Ok(Some(if start.is_new {
+    if start.is_new {
         format!("a new channel, {place}")
     } else {
         format!("goes on {place}, after {} transactions", start.mark.seq)
-    }))
+    }
 }
 
 /// `None`: it could not be asked, and the report says why.
-fn check_live(options: &wire::ConnectOptions, report: &mut DryRun) -> Option<(SourceState, SourceFacts)> {
+fn check_live(options: &wire::ConnectOptions, report: &mut DryRun) -> Option<SourceFacts> {
     report.source = options.address();
     let mut connection = match wire::Connection::connect(options) {
         Ok(connection) => connection,
@@ -151,7 +166,7 @@ fn check_live(options: &wire::ConnectOptions, report: &mut DryRun) -> Option<(So
         version_text: state.version_text.clone(),
         tables,
     };
-    Some((state, facts))
+    Some(facts)
 }
 
 fn judge(state: &SourceState, report: &mut DryRun) {

@@ -47,7 +47,14 @@ fn versions(target: &TargetInfo, source: &SourceFacts, report: &mut Checks) {
 fn tables(connector: &Connector, source: Option<&SourceFacts>, report: &mut Checks) -> Result<(), String> {
     let mut connection = connector.connect().map_err(|failure| failure.message)?;
     let here = Definitions::read(&mut connection).map_err(|error| error.to_string())?;
-    if let Some(source) = source {
+    if source.is_some_and(|source| source.tables.0.is_empty()) {
+        report.warnings.push(
+            "source: shows none of its tables to heddle's account (it needs no privilege on them), so that they are not compared; GRANT SELECT ON *.* there, for this \
+             check alone, lets them be"
+                .to_owned(),
+        );
+    }
+    if let Some(source) = source.filter(|source| !source.tables.0.is_empty()) {
         let differences = source.tables.differences(&here);
         if differences.is_empty() {
             report.ok.push(format!("target: has the source's {} tables, with the same columns", source.tables.0.len()));

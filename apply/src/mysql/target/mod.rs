@@ -3,6 +3,7 @@
 //! It answers the channel on a control connection, and hands out a session to each worker. It applies nothing itself.
 
 mod check_definitions;
+mod holdings;
 mod locks;
 mod open;
 mod shared;
@@ -37,7 +38,7 @@ use super::session::gtids::Gtids;
 use super::session::lease::{CLOSED, PAUSED, SOURCE_LOST, lease_lock_name};
 use super::session::settings::{self, Logged};
 use super::xa::deferred;
-use crate::checks::{Checks, SourceFacts};
+use crate::checks::{Checks, Holdings, SourceFacts};
 use crate::lock::locked;
 use crate::status::{Retrying, Waits};
 use crate::{Opened, Session, Target};
@@ -262,11 +263,24 @@ impl Target for MySqlTarget {
         lease.check(self.with_control(|control| control.scalar(&question))?)
     }
 
+    fn refusals(&self) -> Vec<Failure> {
+        let channel = &self.shared.channel;
+        privileges::refusals(channel.info(), &channel.gtids, &mut locked(&self.control))
+    }
+
+    fn has_table(&self, schema: &str, table: &str) -> Result<bool, Failure> {
+        holdings::has_table(&mut locked(&self.control), schema, table)
+    }
+
+    fn holdings(&self) -> Result<Holdings, Failure> {
+        holdings::read(&mut locked(&self.control), self.shared.channel.lease.channel())
+    }
+
     fn check(&self, source: Option<&SourceFacts>, report: &mut Checks) {
         let channel = &self.shared.channel;
         let user = channel.connector.user();
         open::check_free(channel, &mut locked(&self.control), report);
-        privileges::check(channel.info(), user, &channel.gtids, &mut locked(&self.control), report);
+        privileges::check(channel.info(), user, &mut locked(&self.control), report);
         check_definitions::check(&channel.connector, source, report);
     }
 

@@ -61,6 +61,7 @@ fn temporary_tables() {
             replicated: binlog::gtids::GtidPos::default(),
             logs: Vec::new(),
             purged: false,
+            purged_gtids: GtidState::None,
         };
         let mut findings = Findings::default();
         source(&Server { open_temp_tables: open, ..server() }, &status, &state, &mut findings);

@@ -1,5 +1,7 @@
 //! Where a channel starts or goes on, from what the target knows, what the source has and what the user said.
 
+pub mod wrong;
+
 use anyhow::{Context, Result, bail};
 use binlog::Flavour;
 use binlog::LogPosition;
@@ -66,6 +68,33 @@ pub struct Start {
 }
 
 impl Start {
+    /// What the source does not have of what the channel asks for; `None`: nothing is known to be missing.
+    pub fn lacks(&self, source: &SourceState) -> Option<String> {
+        let file_is_gone = |position: &LogPosition| !source.logs.iter().any(|log| **log == *position.file);
+        let oldest = source.logs.first().map_or("none", String::as_str);
+        match (&self.stream, &source.purged_gtids) {
+            (StreamStart::Oldest, _) => None,
+            (StreamStart::Position(position), _) => file_is_gone(position)
+                .then(|| format!("the channel goes on at {position}, and the oldest log is {oldest}")),
+            (StreamStart::Gtids(GtidState::MySql(has)), GtidState::MySql(purged)) => {
+                let mut lacking = purged.clone();
+                lacking.subtract(has);
+                (!lacking.is_empty()).then(|| format!("the GTIDs {lacking}"))
+            }
+            (StreamStart::Gtids(GtidState::MariaDb(has)), GtidState::MariaDb(purged)) => {
+                // Numbers can go back in a log: the position says more, as long as the source is the same.
+                if self.instead_of.is_none()
+                    && self.mark.position.as_ref().is_some_and(|position| !file_is_gone(position))
+                {
+                    return None;
+                }
+                let lacking = purged.iter().find(|gtid| has.get(gtid.domain).is_none_or(|has| has.seq < gtid.seq))?;
+                Some(format!("the channel has {has}, and the oldest log, {oldest}, begins after {lacking}"))
+            }
+            (StreamStart::Gtids(_), _) => None,
+        }
+    }
+
     /// What the progress keeps of the source: who it is, and whether the recorded GTIDs are complete.
     pub fn source_text(&self, identity: &str) -> String {
         format!("{identity} by {}", if self.by_gtid { "gtid" } else { "position" })
@@ -81,7 +110,7 @@ pub fn described(mark: &Mark) -> String {
     }
 }
 
-fn split_source(text: &str) -> (&str, bool) {
+pub fn split_source(text: &str) -> (&str, bool) {
     match text.rsplit_once(" by ") {
         Some((identity, how)) => (identity, how == "gtid"),
         None => (text, false),
@@ -367,6 +396,7 @@ mod tests {
             replicated: binlog::gtids::GtidPos::default(),
             logs: Vec::new(),
             purged: false,
+            purged_gtids: GtidState::None,
         }
     }
 

@@ -1,0 +1,267 @@
+//! Whether the place where a new channel would begin fits what the target holds. Pure: it asks nobody.
+//!
+//! A wrong start shows late, as a row that is missing or already there, and repairing that row would spoil good data. So what looks like one is refused, unless
+//! the operator insists.
+
+use binlog::gtids::GtidState;
+use engine::failure::{Failure, FailureKind};
+
+use super::{Start, StartAt, described, split_source};
+use apply::checks::{Holdings, OtherChannel};
+
+/// What becomes of a start that looks wrong.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum WrongStart {
+    Refuse,
+    /// The operator insists.
+    Accept,
+    /// Nobody has typed the start: it is a replica's own state.
+    #[default]
+    Known,
+}
+
+/// Which log the channel reads.
+pub struct Log<'a> {
+    /// As channels record it.
+    pub identity: &'a str,
+    /// The place is the first event that the source has, or the first of the files.
+    pub begins_here: bool,
+}
+
+const INSIST: &str = "if the start is right all the same, add --start-anyway";
+
+/// `start` is a new channel's.
+pub fn refusals(start: &Start, asked: &StartAt, log: &Log<'_>, holdings: &Holdings) -> Vec<Failure> {
+    let mut refusals: Vec<Failure> =
+        holdings.channels.iter().filter_map(|other| overlap(start, log, other, !holdings.filled.is_empty())).collect();
+    if !refusals.is_empty() {
+        return refusals;
+    }
+    let has_no_start = matches!(asked, StartAt::Default) && log.begins_here;
+    if has_no_start && !holdings.filled.is_empty() {
+        let tables: Vec<String> =
+            holdings.filled.iter().take(3).map(|(schema, name)| format!("{schema}.{name}")).collect();
+        refusals.push(refused(
+            format!(
+                "a new channel would begin with the first event of the log, and the target has rows already ({}{})",
+                tables.join(", "),
+                if holdings.filled.len() > tables.len() { " and more" } else { "" }
+            ),
+            format!(
+                "say where the copy in the target was made: --start FILE:POS, --start-gtid, or --start-from with the file that the backup tool left; or begin with an \
+                 empty target; {INSIST}"
+            ),
+        ));
+    }
+    if !log.begins_here && holdings.has_tables && holdings.filled.is_empty() {
+        refusals.push(refused(
+            format!("a new channel would begin in the middle of the log ({}), and no table of the target has a row", described(&start.mark)),
+            format!("load a copy of the source's rows as of that place first, or begin with the first event of the log; {INSIST}"),
+        ));
+    }
+    refusals
+}
+
+fn refused(message: String, remedy: String) -> Failure {
+    Failure::new(FailureKind::Refused, message).remedy(remedy)
+}
+
+/// Another channel of the same log has applied what this one would apply, or is about to. What it has applied is gone where the target has no rows.
+fn overlap(start: &Start, log: &Log<'_>, other: &OtherChannel, has_rows: bool) -> Option<Failure> {
+    let (identity, _) = split_source(&other.source);
+    let same_source = identity == log.identity;
+    if same_source && other.is_running && identity != "files" {
+        return Some(refused(
+            format!(
+                "channel '{}' on the target applies the log of the same source now: two channels would apply each transaction twice",
+                other.name
+            ),
+            format!(
+                "leave --channel out or name that one, to go on with it; or stop it, and begin where it has stopped; {INSIST}"
+            ),
+        ));
+    }
+    if !has_rows || other.mark.seq == 0 || !is_beyond(start, log, other, same_source) {
+        return None;
+    }
+    let place = other.mark.position.as_ref().map_or_else(|| other.mark.gtids.to_string(), ToString::to_string);
+    Some(refused(
+        format!(
+            "channel '{}' has brought the target up to {place} of the same log, and the new channel would begin before that ({}): it would change newer rows",
+            other.name,
+            described(&start.mark)
+        ),
+        format!(
+            "to go on with what the target holds, use --channel {}; to begin anew, restore the copy first, into an empty target; where the target was restored \
+             meanwhile, heddle channel forget {} takes the old channel away; {INSIST}",
+            other.name, other.name
+        ),
+    ))
+}
+
+fn is_beyond(start: &Start, log: &Log<'_>, other: &OtherChannel, same_source: bool) -> bool {
+    let (new, old) = (&start.mark, &other.mark);
+    // What both say by GTID is the same on every server.
+    match (&new.gtids, &old.gtids) {
+        (GtidState::MySql(new), GtidState::MySql(old)) if !new.is_empty() && !old.is_empty() => {
+            return !new.contains_set(old)
+                && new.iter().any(|(uuid, tag, _)| old.intervals(uuid, tag.as_str()).is_some());
+        }
+        (GtidState::MariaDb(new), GtidState::MariaDb(old)) if !new.is_empty() && !old.is_empty() && same_source => {
+            return old.iter().any(|old| new.get(old.domain).is_some_and(|new| new.seq < old.seq));
+        }
+        _ => {}
+    }
+    if !same_source {
+        return false;
+    }
+    match (&new.position, &old.position) {
+        (Some(new), Some(old)) => new.base_name() == old.base_name() && new < old,
+        // The same server's log from its begin, or files, which may be another server's.
+        (None, _) => new.gtids.is_empty() && log.identity != "files",
+        (Some(_), None) => false,
+    }
+}
+
+/// A divergence so early is more often a wrong start than a changed row.
+const EARLY: u64 = 10_000;
+
+/// The failure, with the more likely cause first. `began`: where the channel began, if this run knows.
+pub fn suspected(failure: Failure, applied: u64, began: Option<&Start>) -> Failure {
+    let seq = failure.culprit.as_ref().map_or(applied + 1, |culprit| culprit.seq);
+    // What begins with the log's first event needs no copy.
+    let needs_copy = began.is_none_or(|start| start.mark.position.is_some() || !start.mark.gtids.is_empty());
+    if failure.kind != FailureKind::Divergence || seq > EARLY || !needs_copy {
+        return failure;
+    }
+    let place = began.map_or_else(String::new, |start| format!(" ({})", described(&start.mark)));
+    let remedy = format!(
+        "probably a wrong start: this is only transaction {seq} of the channel, so the place where it began{place} is probably not the one where the target's copy \
+         was made. Do not change rows yet: compare that place with what the backup says (--start-from FILE reads it); if it differs, restore the copy and begin with a new \
+         --channel at the right place. Only if the start is right: {}",
+        failure.remedy
+    );
+    failure.remedy(remedy)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::start::StreamStart;
+    use engine::progress::Mark;
+
+    const A: &str = "3e11fa47-71ca-11e1-9e33-c80aa9429562";
+    const B: &str = "8a258768-e5b8-11f1-9e33-02fc00000001";
+
+    fn mark(position: &str, gtids: &str, seq: u64) -> Mark {
+        Mark {
+            seq,
+            position: (!position.is_empty()).then(|| position.parse().unwrap()),
+            gtids: gtids.parse().unwrap_or(GtidState::None),
+            ..Mark::default()
+        }
+    }
+
+    fn start(mark: Mark) -> Start {
+        Start { mark, is_new: true, by_gtid: false, stream: StreamStart::Oldest, instead_of: None }
+    }
+
+    #[test]
+    fn channels_that_overlap() {
+        let check =
+            |new: (&str, &str), identity: &str, old: (&str, &str), source: &str, is_running: bool, word: &str| {
+                let other = OtherChannel {
+                    name: "old".to_owned(),
+                    mark: mark(old.0, old.1, 7),
+                    source: source.to_owned(),
+                    is_running,
+                };
+                let log = Log { identity, begins_here: new == ("", "") };
+                let found = overlap(&start(mark(new.0, new.1, 0)), &log, &other, true);
+                let message = found.map(|failure| failure.message).unwrap_or_default();
+                assert!(
+                    if word.is_empty() { message.is_empty() } else { message.contains(word) },
+                    "{new:?} {old:?}: {message}"
+                );
+            };
+        // By position, on one server.
+        check(("b.000001:100", ""), "one", ("b.000001:900", ""), "one by position", false, "before that");
+        check(("b.000001:900", ""), "one", ("b.000001:900", ""), "one by position", false, "");
+        check(
+            ("b.000002:4", ""),
+            "one",
+            ("b.000001:900", ""),
+            "one by position",
+            true,
+            "applies the log of the same source now",
+        );
+        check(("b.000001:100", ""), "one", ("b.000001:900", ""), "two by position", true, "");
+        check(("", ""), "one", ("b.000001:900", ""), "one by position", false, "before that");
+        // By GTID, on any server.
+        check(
+            ("", &format!("{A}:1-5")),
+            "one",
+            ("b.000001:900", &format!("{A}:1-9")),
+            "files by position",
+            false,
+            "before that",
+        );
+        check(("", &format!("{A}:1-9")), "one", ("b.000001:900", &format!("{A}:1-9")), "one by gtid", false, "");
+        check(("", &format!("{A}:1-5")), "one", ("b.000001:900", &format!("{B}:1-9")), "two by gtid", false, "");
+        check(("", "0-1-5"), "one", ("b.000001:900", "0-1-9"), "one by gtid", false, "before that");
+        check(("", "0-1-9"), "one", ("b.000001:900", "0-1-9"), "one by gtid", false, "");
+        // The target was emptied meanwhile.
+        let old = OtherChannel {
+            name: "old".to_owned(),
+            mark: mark("b.000001:900", "", 7),
+            source: "one by position".to_owned(),
+            is_running: false,
+        };
+        assert!(overlap(&start(mark("", "", 0)), &Log { identity: "one", begins_here: true }, &old, false).is_none());
+        // A second point-in-time try.
+        check(("b.000001:100", ""), "files", ("b.000003:50", ""), "files by position", false, "before that");
+        check(("", ""), "files", ("b.000003:50", ""), "files by position", false, "");
+        check(("c.000001:100", ""), "files", ("b.000003:50", ""), "files by position", false, "");
+    }
+
+    #[test]
+    fn what_the_target_holds() {
+        let check = |asked: &StartAt, begins_here, filled: usize, has_tables, word: &str| {
+            let filled = (0..filled).map(|n| ("d".to_owned(), format!("t{n}"))).collect();
+            let holdings = Holdings { filled, has_tables, channels: Vec::new() };
+            let found = refusals(&start(Mark::default()), asked, &Log { identity: "one", begins_here }, &holdings);
+            let messages: Vec<&str> = found.iter().map(|failure| failure.message.as_str()).collect();
+            assert!(
+                if word.is_empty() { messages.is_empty() } else { messages.join(" ").contains(word) },
+                "{messages:?}"
+            );
+        };
+        let middle = StartAt::Position("b.000001:500".parse().unwrap());
+        check(&StartAt::Default, true, 0, false, "");
+        check(&StartAt::Default, true, 0, true, "");
+        check(&StartAt::Default, true, 5, true, "d.t0, d.t1, d.t2 and more");
+        // The target's own GTIDs say where it is.
+        check(&StartAt::Default, false, 5, true, "");
+        check(&middle, false, 5, true, "");
+        check(&middle, false, 0, true, "no table of the target has a row");
+        check(&middle, false, 0, false, "");
+    }
+
+    #[test]
+    fn an_early_divergence_is_suspected() {
+        let diverged = |seq| {
+            let culprit = engine::failure::Culprit { seq, gtid: String::new(), position: String::new() };
+            Failure::new(FailureKind::Divergence, "row").remedy("remove it").of(culprit)
+        };
+        assert!(
+            suspected(diverged(17), 16, None).remedy.starts_with("probably a wrong start: this is only transaction 17")
+        );
+        assert!(suspected(diverged(17), 16, None).remedy.ends_with("remove it"));
+        assert_eq!(suspected(diverged(EARLY + 1), EARLY, None).remedy, "remove it");
+        let begin = start(Mark::default());
+        assert_eq!(suspected(diverged(17), 16, Some(&begin)).remedy, "remove it");
+        let middle = start(mark("b.000001:500", "", 0));
+        assert!(suspected(diverged(17), 16, Some(&middle)).remedy.contains("(at b.000001:500)"));
+        assert_eq!(suspected(Failure::new(FailureKind::Refused, "x").remedy("y"), 0, None).remedy, "y");
+    }
+}
