@@ -7,7 +7,7 @@
 //! | Folder | Is |
 //! |---|---|
 //! | `codec/` | the protocol as bytes: `packet` frames, `cursor` reads fields, `handshake`, `error_packet`, `resultset` say what packets mean |
-//! | `client/` | `options`, `url`, `option_file` (where to connect) → `connect`, `login`, `auth/` over `socket`, `stream`, `tls` → `connection` → `query` (statements) or `dump` (binary log) |
+//! | `client/` | `options`, `url`, `option_file`, `trusted_file` (where to connect) → `connect`, `login`, `auth/` over `socket`, `stream`, `tls` → `connection` → `query` (statements) or `dump` (binary log) |
 //!
 //! The other side is not trusted. What it sends before the login is bounded in size and in time, what a statement brings is bounded in size, and its
 //! texts are escaped before they reach a message. It never gets a file that nobody offered, nor a password that it could only have by pretending to
@@ -30,6 +30,7 @@ pub use client::option_file::OptionFileError;
 pub use client::options::{ConnectOptions, Limits, PasswordOptions, SslMode, TlsOptions};
 pub use client::query::Outcome;
 pub use client::stream::ShutdownHandle;
+pub use client::trusted_file::{TrustedFile, TrustedFileError};
 pub use client::url::{UrlError, UrlWarnings, redacted};
 pub use codec::resultset::{Column, ColumnIndex, OkInfo, ResultSet, Row};
 pub use codec::server_info::ServerInfo;

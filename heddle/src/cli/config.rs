@@ -2,31 +2,29 @@
 //! so that a value is checked as if it were typed; what is typed wins. It decides no default.
 
 use std::ffi::OsString;
-use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use clap::parser::ValueSource;
 use clap::{Arg, ArgAction, ArgMatches, Command};
 use toml::{Table, Value};
+use wire::{TrustedFile, TrustedFileError};
 
 /// How the flag begins on a command line: `--config FILE`, `--config=FILE`.
 const FLAG: &[u8] = b"--config";
-/// A configuration file that is larger is something else.
-const BYTES_MAX: u64 = 1 << 20;
-const WRITABLE_BY_ALL: u32 = 0o002;
-const READABLE_BY_ALL: u32 = 0o004;
+/// What messages call it.
+const KIND: &str = "configuration file";
+/// The flag whose value follows from the file's name.
+const CHANNEL: &str = "channel";
+/// Commands whose `--channel` is a channel of heddle's. `rescue` has one of the replica's.
+const OF_CHANNELS: [&str; 2] = ["replicate", "status"];
 /// How alike a key and a flag are when the one is taken for a slip of the other, from 0 to 1.
 const ALIKE: f64 = 0.75;
 
 /// Why a configuration file was refused. Values are never shown: one may be a URL with a password.
 #[derive(Debug, thiserror::Error)]
 pub enum ConfigError {
-    #[error("cannot read the configuration file {path}: {source}")]
-    Read { path: PathBuf, source: std::io::Error },
-    #[error(
-        "the configuration file {path} can be written by every user of this machine, who could send passwords elsewhere: chmod o-w {path}"
-    )]
-    WritableByAll { path: PathBuf },
+    #[error(transparent)]
+    File(#[from] TrustedFileError),
     #[error("the configuration file {path} is not TOML: {reason}")]
     Toml { path: PathBuf, reason: String },
     #[error("the configuration file {path}: {reason}")]
@@ -55,39 +53,47 @@ pub fn expand(command: &Command, typed: Vec<OsString>) -> Result<Expanded, Confi
     let Some(path) = given.try_get_one::<PathBuf>("config").ok().flatten().cloned() else {
         return Ok(as_typed(typed));
     };
-    let table = read(&path)?;
-    warn_of_password(&path, &table);
+    let config = Config::read(&path)?;
+    config.warn_of_password(&path);
     let flags = Flags { root: command, asked, given, path: &path };
     let mut from_file = Vec::new();
-    for (key, value) in &table {
+    for (key, value) in &config.table {
         from_file.extend(flags.arguments(key, value)?);
+    }
+    if !config.table.contains_key(CHANNEL) {
+        from_file.extend(flags.channel(&config.table));
     }
     Ok(Expanded { arguments: joined(typed, from_file), file: Some(path) })
 }
 
-/// The keys of a file that not everybody can write.
-pub fn read(path: &Path) -> Result<Table, ConfigError> {
-    let failed = |source| ConfigError::Read { path: path.to_owned(), source };
-    let about = std::fs::metadata(path).map_err(failed)?;
-    let mode = about.permissions().mode();
-    if mode & WRITABLE_BY_ALL != 0 && about.is_file() {
-        return Err(ConfigError::WritableByAll { path: path.to_owned() });
-    }
-    if about.len() > BYTES_MAX {
-        let why = format!("more than {BYTES_MAX} bytes are too many for a configuration file");
-        return Err(failed(std::io::Error::other(why)));
-    }
-    let text = std::fs::read_to_string(path).map_err(failed)?;
-    text.parse().map_err(|error: toml::de::Error| not_toml(path, &text, &error))
+/// A configuration file as it was read.
+pub struct Config {
+    pub table: Table,
+    is_readable_by_all: bool,
 }
 
-fn warn_of_password(path: &Path, table: &Table) {
-    let others_read = std::fs::metadata(path).is_ok_and(|about| about.permissions().mode() & READABLE_BY_ALL != 0);
-    if others_read && has_password(table) {
-        let path = path.display();
-        crate::report::out::complain!(
-            "heddle: warning: {path} holds a URL with a password, and every user of this machine can read it: chmod 600 {path}"
-        );
+impl Config {
+    pub fn read(path: &Path) -> Result<Self, ConfigError> {
+        let file = TrustedFile::read(path, KIND)?;
+        let table = file.text.parse().map_err(|error: toml::de::Error| not_toml(path, &file.text, &error))?;
+        Ok(Self { table, is_readable_by_all: file.is_readable_by_all })
+    }
+
+    fn warn_of_password(&self, path: &Path) {
+        if self.is_readable_by_all && has_password(&self.table) {
+            let path = path.display();
+            crate::report::out::complain!(
+                "heddle: warning: {path} holds a URL with a password, and every user of this machine can read it: chmod 600 {path}"
+            );
+        }
+    }
+}
+
+/// The channel of a file: its key, else the file's name without `.toml`.
+pub fn channel(path: &Path, table: &Table) -> String {
+    match table.get(CHANNEL).and_then(Value::as_str) {
+        Some(name) => name.to_owned(),
+        None => path.file_stem().unwrap_or(path.as_os_str()).to_string_lossy().into_owned(),
     }
 }
 
@@ -156,6 +162,12 @@ impl Flags<'_> {
         }
     }
 
+    /// `--channel` of a command that has it, if nobody has given it.
+    fn channel(&self, table: &Table) -> Option<OsString> {
+        let flag = self.find(CHANNEL).filter(|_| OF_CHANNELS.contains(&self.asked.get_name()))?;
+        (!self.is_typed(flag)).then(|| OsString::from(format!("--{CHANNEL}={}", channel(self.path, table))))
+    }
+
     fn find(&self, key: &str) -> Option<&Arg> {
         self.all().find(|flag| flag.get_long() == Some(key))
     }
@@ -206,23 +218,26 @@ fn scalar(value: &Value) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::fs::PermissionsExt;
+
     use clap::{CommandFactory, Parser};
 
     use super::*;
     use crate::cli::Cli;
 
-    fn file(text: &str) -> tempfile::NamedTempFile {
-        let file = tempfile::NamedTempFile::new().unwrap();
-        std::fs::write(file.path(), text).unwrap();
-        file
+    fn file(text: &str) -> (tempfile::TempDir, PathBuf) {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("orders.toml");
+        std::fs::write(&path, text).unwrap();
+        (folder, path)
     }
 
     fn expanded(text: &str, typed: &[&str]) -> Result<Vec<String>, String> {
-        let file = file(text);
+        let (_folder, file) = file(text);
         let mut line = vec![OsString::from("heddle")];
         line.extend(typed.iter().map(OsString::from));
         line.insert(2, OsString::from("--config"));
-        line.insert(3, file.path().into());
+        line.insert(3, file.into());
         let expanded = expand(&Cli::command(), line).map_err(|error| error.to_string())?;
         let texts = expanded.arguments.into_iter().skip(4).map(|argument| argument.into_string().unwrap());
         let texts: Vec<String> = texts.collect();
@@ -238,7 +253,15 @@ mod tests {
         let typed = expanded(text, &["replicate"]).unwrap();
         assert_eq!(
             typed,
-            ["--from=a.000001", "--from=a.000002", "--log=warn", "--to=store:x", "--until-end", "--workers=8"]
+            [
+                "--from=a.000001",
+                "--from=a.000002",
+                "--log=warn",
+                "--to=store:x",
+                "--until-end",
+                "--workers=8",
+                "--channel=orders"
+            ]
         );
     }
 
@@ -246,7 +269,9 @@ mod tests {
     fn what_is_typed_wins() {
         let text = "from = 'a'\nto = 'store:x'\nworkers = 8\ngrouping = 'off'\n";
         let typed = expanded(text, &["replicate", "--workers", "2", "--from", "b", "c"]).unwrap();
-        assert_eq!(typed, ["--workers", "2", "--from", "b", "c", "--grouping=off", "--to=store:x"]);
+        assert_eq!(typed, ["--workers", "2", "--from", "b", "c", "--grouping=off", "--to=store:x", "--channel=orders"]);
+        let typed = expanded("from = 'a'\nto = 'store:x'\n", &["replicate", "--channel", "c"]).unwrap();
+        assert_eq!(typed, ["--channel", "c", "--from=a", "--to=store:x"]);
     }
 
     #[test]
@@ -254,6 +279,9 @@ mod tests {
         let typed =
             expanded("from = 'mysql://a'\nto = 'mysql://b'\nchannel = 'c'\nworkers = 8\n", &["status"]).unwrap();
         assert_eq!(typed, ["--channel=c", "--from=mysql://a", "--to=mysql://b"]);
+        // The replica's channel is another thing.
+        let typed = expanded("workers = 8\n", &["rescue", "mysql://b"]).unwrap();
+        assert_eq!(typed, ["mysql://b", "--workers=8"]);
     }
 
     #[test]
@@ -281,9 +309,10 @@ mod tests {
 
     #[test]
     fn a_file_that_everybody_can_write_is_refused() {
-        let file = file("to = 'store:x'\n");
-        std::fs::set_permissions(file.path(), std::fs::Permissions::from_mode(0o666)).unwrap();
-        assert!(matches!(read(file.path()), Err(ConfigError::WritableByAll { .. })));
-        assert!(matches!(read(Path::new("/nonexistent.toml")), Err(ConfigError::Read { .. })));
+        let (_folder, file) = file("to = 'store:x'\n");
+        std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o666)).unwrap();
+        let refused = |path: &Path| Config::read(path).err().map(|error| error.to_string()).unwrap_or_default();
+        assert!(refused(&file).contains("chmod o-w"));
+        assert!(refused(Path::new("/nonexistent.toml")).contains("cannot read the configuration file"));
     }
 }

@@ -26,6 +26,9 @@ pub const EXIT_USAGE: u8 = 2;
 /// A part of the input could not be read; the output says which.
 pub const EXIT_PARTIAL: u8 = 4;
 
+/// After these the same command fails again until a person has changed something: `RestartPreventExitStatus` of the units, and `heddle run`.
+pub const NEEDS_PERSON: [u8; 4] = [EXIT_FAILED, EXIT_USAGE, EXIT_UNFINISHED, EXIT_PARTIAL];
+
 /// What clap lets pass and is wrong all the same, whatever the servers and files are.
 #[derive(Debug)]
 pub struct Usage(pub String);
@@ -77,7 +80,7 @@ mod tests {
         for unit in units {
             let codes = unit.lines().find_map(|line| line.strip_prefix("RestartPreventExitStatus=")).unwrap();
             let codes: Vec<u8> = codes.split(' ').map(|code| code.parse().unwrap()).collect();
-            assert_eq!(codes, [EXIT_FAILED, EXIT_USAGE, EXIT_UNFINISHED, EXIT_PARTIAL]);
+            assert_eq!(codes, NEEDS_PERSON);
             assert!(!codes.contains(&EXIT_TRY_AGAIN));
         }
     }

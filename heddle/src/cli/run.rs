@@ -10,14 +10,14 @@ use std::time::Duration;
 
 use anyhow::{Context, Result};
 use clap::Args;
-use toml::{Table, Value};
+use toml::Value;
 
 use super::config;
-use super::exit::{EXIT_FAILED, EXIT_OK, Usage};
+use super::exit::{EXIT_FAILED, EXIT_OK, NEEDS_PERSON, Usage};
 use super::signals::Signals;
 use crate::observe::log::LogFormat;
 use crate::report::out::say;
-use crate::supervisor::{self, Outcome, Program};
+use crate::supervisor::{self, Outcome, Program, Restarts};
 
 /// Run several channels, each described by a configuration file, each in a process of its own
 ///
@@ -56,7 +56,8 @@ pub fn run(args: &RunArgs, log: &Log) -> Result<ExitCode> {
     }
     let stop = Arc::new(AtomicBool::new(false));
     let _signals = Signals::watch(&stop)?;
-    let outcome = supervisor::run(programs, Duration::from_secs(args.restart_seconds), &stop)?;
+    let restarts = Restarts { after: Duration::from_secs(args.restart_seconds), needs_person: &NEEDS_PERSON };
+    let outcome = supervisor::run(programs, restarts, &stop)?;
     Ok(ExitCode::from(match outcome {
         Outcome::Done => EXIT_OK,
         Outcome::NeedsPerson => EXIT_FAILED,
@@ -81,8 +82,8 @@ fn programs(named: &[PathBuf], log: &Log) -> Result<Vec<Program>> {
     let mut known = HashSet::new();
     for file in files(named)? {
         // What is wrong with a file is said by its channel's process: the others run.
-        let table = config::read(&file).unwrap_or_default();
-        let channel = channel(&file, &table);
+        let table = config::Config::read(&file).map(|config| config.table).unwrap_or_default();
+        let channel = config::channel(&file, &table);
         let target = table.get("to").and_then(Value::as_str).unwrap_or_default().to_owned();
         if !known.insert((channel.clone(), target)) {
             return Err(Usage(format!(
@@ -120,13 +121,6 @@ fn files(named: &[PathBuf]) -> Result<Vec<PathBuf>> {
         files.extend(found);
     }
     Ok(files)
-}
-
-fn channel(file: &Path, table: &Table) -> String {
-    match table.get("channel").and_then(Value::as_str) {
-        Some(name) => name.to_owned(),
-        None => file.file_stem().unwrap_or(file.as_os_str()).to_string_lossy().into_owned(),
-    }
 }
 
 fn arguments(file: &Path, channel: &str, log: &Log) -> Vec<OsString> {

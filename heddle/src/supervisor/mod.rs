@@ -26,11 +26,11 @@ enum Next {
 }
 
 impl Next {
-    /// As the systemd unit does: every code but the known ones of success and refusal is tried again.
-    fn of(status: ExitStatus) -> Self {
-        match status.code() {
-            Some(0) => Self::Done,
-            Some(1..=4) => Self::NeedsPerson,
+    /// As the systemd unit does: every code but those of success and of a failure that needs a person is tried again.
+    fn of(status: ExitStatus, needs_person: &[u8]) -> Self {
+        match status.code().map(u8::try_from) {
+            Some(Ok(0)) => Self::Done,
+            Some(Ok(code)) if needs_person.contains(&code) => Self::NeedsPerson,
             _ => Self::Again,
         }
     }
@@ -47,6 +47,14 @@ struct Channel {
     state: State,
 }
 
+/// When a channel whose process has ended is started again.
+#[derive(Clone, Copy, Debug)]
+pub struct Restarts {
+    pub after: Duration,
+    /// Exit codes after which a person has to change something first.
+    pub needs_person: &'static [u8],
+}
+
 /// How it ended, over all channels.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
@@ -57,7 +65,7 @@ pub enum Outcome {
 }
 
 /// Runs until every channel has ended, or `stop` is set and they have stopped.
-pub fn run(programs: Vec<Program>, restart_after: Duration, stop: &AtomicBool) -> Result<Outcome> {
+pub fn run(programs: Vec<Program>, restarts: Restarts, stop: &AtomicBool) -> Result<Outcome> {
     let mut channels = Vec::with_capacity(programs.len());
     for program in programs {
         let process = program.start()?;
@@ -66,7 +74,7 @@ pub fn run(programs: Vec<Program>, restart_after: Duration, stop: &AtomicBool) -
     loop {
         let stopping = stop.load(Ordering::Relaxed);
         for channel in &mut channels {
-            channel.step(restart_after, stopping)?;
+            channel.step(restarts, stopping)?;
         }
         if channels.iter().all(|channel| matches!(channel.state, State::Ended(_))) {
             break;
@@ -78,18 +86,18 @@ pub fn run(programs: Vec<Program>, restart_after: Duration, stop: &AtomicBool) -
 }
 
 impl Channel {
-    fn step(&mut self, restart_after: Duration, stopping: bool) -> Result<()> {
+    fn step(&mut self, restarts: Restarts, stopping: bool) -> Result<()> {
         let name = &self.program.channel;
         match &mut self.state {
             State::Running { process, asked } => {
                 if let Some(status) = process.ended()? {
-                    let next = Next::of(status);
+                    let next = Next::of(status, restarts.needs_person);
                     self.state = match next {
                         Next::Again if !stopping => {
                             tracing::warn!(
                                 channel = name,
                                 "ended with {status}: started again in {} s",
-                                restart_after.as_secs()
+                                restarts.after.as_secs()
                             );
                             State::Waiting { since: Instant::now() }
                         }
@@ -111,7 +119,7 @@ impl Channel {
                 }
             }
             State::Waiting { .. } if stopping => self.state = State::Ended(Next::Done),
-            State::Waiting { since } if since.elapsed() >= restart_after => {
+            State::Waiting { since } if since.elapsed() >= restarts.after => {
                 self.state = State::Running { process: self.program.start()?, asked: false };
             }
             State::Waiting { .. } | State::Ended(_) => {}
@@ -126,14 +134,18 @@ mod tests {
 
     use super::*;
 
+    const fn after(after: Duration) -> Restarts {
+        Restarts { after, needs_person: &[1, 2] }
+    }
+
     #[test]
     fn only_what_can_help_is_tried_again() {
         for (code, next) in
             [(0, Next::Done), (1, Next::NeedsPerson), (2, Next::NeedsPerson), (75, Next::Again), (101, Next::Again)]
         {
-            assert_eq!(Next::of(ExitStatus::from_raw(code << 8)), next, "{code}");
+            assert_eq!(Next::of(ExitStatus::from_raw(code << 8), &[1, 2]), next, "{code}");
         }
-        assert_eq!(Next::of(ExitStatus::from_raw(9)), Next::Again);
+        assert_eq!(Next::of(ExitStatus::from_raw(9), &[1, 2]), Next::Again);
     }
 
     fn shell(channel: &str, script: &str) -> Program {
@@ -156,7 +168,7 @@ mod tests {
             shell("killed", &format!("echo killed >> {seen}; test $(grep -c killed {seen}) = 2 || kill -9 $$")),
             shell("good", &format!("echo good >> {seen}")),
         ];
-        let outcome = run(programs, Duration::ZERO, &AtomicBool::new(false)).unwrap();
+        let outcome = run(programs, after(Duration::ZERO), &AtomicBool::new(false)).unwrap();
         assert_eq!(outcome, Outcome::NeedsPerson);
         let mut lines: Vec<String> =
             std::fs::read_to_string(dir.path().join("seen")).unwrap().lines().map(str::to_owned).collect();
@@ -182,7 +194,7 @@ mod tests {
             })
         };
         let programs = vec![shell("long", &script), shell("away", "exit 75")];
-        assert_eq!(run(programs, Duration::from_secs(3600), &stop).unwrap(), Outcome::Done);
+        assert_eq!(run(programs, after(Duration::from_secs(3600)), &stop).unwrap(), Outcome::Done);
         asker.join().unwrap();
         assert_eq!(std::fs::read_to_string(dir.path().join("asked")).unwrap(), "x\n");
     }

@@ -16,4 +16,5 @@ mod socket;
 pub(crate) mod stream;
 mod tls;
 mod tls_errors;
+pub(crate) mod trusted_file;
 pub(crate) mod url;

@@ -3,23 +3,18 @@
 //!
 //! Source: "Using Option Files" in the MySQL manual, "Configuring MariaDB with Option Files".
 
-use std::fs::File;
-use std::io::Read;
-use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use super::options::{ConnectOptions, SslMode};
+use super::trusted_file::{TrustedFile, TrustedFileError};
 use super::url::parse_port;
 use crate::secret::Secret;
 
 /// Depth of `!include` in `!include`; the servers' clients stop at 10 as well.
 const MAX_INCLUDE_DEPTH: usize = 10;
-/// An option file larger than this is something else.
-const MAX_FILE_BYTES: u64 = 1 << 20;
-
-const WRITABLE_BY_ALL: u32 = 0o002;
-const READABLE_BY_ALL: u32 = 0o004;
+/// What messages call it.
+const KIND: &str = "option file";
 
 fn readable_by_all(path: &Path) -> String {
     let path = path.display();
@@ -30,22 +25,9 @@ fn readable_by_all(path: &Path) -> String {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum OptionFileError {
-    /// It cannot be read.
-    #[error("cannot read the option file {path}: {source}")]
-    Read {
-        /// The file.
-        path: PathBuf,
-        /// What the operating system said.
-        source: std::io::Error,
-    },
-    /// Every user of the machine can write it, and so decide where the password goes.
-    #[error(
-        "the option file {path} can be written by every user of this machine, who could send the password elsewhere: chmod o-w {path}"
-    )]
-    WritableByAll {
-        /// The file.
-        path: PathBuf,
-    },
+    /// It cannot be read, or every user can write it.
+    #[error(transparent)]
+    File(#[from] TrustedFileError),
     /// A line that means nothing.
     #[error("{}line {line}: {reason}", file_text(.path.as_deref()))]
     Line {
@@ -82,22 +64,10 @@ impl ConnectOptions {
     }
 
     fn load(&mut self, path: &Path, groups: &[&str], depth: usize) -> Result<(), OptionFileError> {
-        let read = |source| OptionFileError::Read { path: path.to_owned(), source };
-        let refused = |why: String| read(std::io::Error::other(why));
-        let file = File::open(path).map_err(read)?;
-        let mode = file.metadata().map_err(read)?.permissions().mode();
-        if mode & WRITABLE_BY_ALL != 0 {
-            return Err(OptionFileError::WritableByAll { path: path.to_owned() });
-        }
-        let mut bytes = Vec::new();
-        file.take(MAX_FILE_BYTES + 1).read_to_end(&mut bytes).map_err(read)?;
-        if bytes.len() as u64 > MAX_FILE_BYTES {
-            return Err(refused(format!("more than {MAX_FILE_BYTES} bytes are too many for an option file")));
-        }
-        let text = String::from_utf8(bytes).map_err(|_| refused("it is not UTF-8".to_owned()))?;
+        let file = TrustedFile::read(path, KIND)?;
         let before = self.password.take();
-        let applied = self.apply_text(&text, groups, Some(path), depth);
-        if self.password.is_some() && mode & READABLE_BY_ALL != 0 {
+        let applied = self.apply_text(&file.text, groups, Some(path), depth);
+        if self.password.is_some() && file.is_readable_by_all {
             tracing::warn!("{}", readable_by_all(path));
         }
         self.password = self.password.take().or(before);
@@ -213,7 +183,7 @@ fn resolve(from: Option<&Path>, name: &str) -> Option<PathBuf> {
 
 /// The `.cnf` files of a folder, by name: the servers' order is the folder's, which is nobody's.
 fn files_of(folder: &Path) -> Result<Vec<PathBuf>, OptionFileError> {
-    let read = |source| OptionFileError::Read { path: folder.to_owned(), source };
+    let read = |source| TrustedFileError::Read { kind: KIND, path: folder.to_owned(), source };
     let mut files = Vec::new();
     for entry in std::fs::read_dir(folder).map_err(read)? {
         let path = entry.map_err(read)?.path();
@@ -299,6 +269,8 @@ fn unquote(value: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::fs::PermissionsExt;
+
     use super::*;
     use proptest::prelude::*;
 
@@ -375,7 +347,7 @@ mod tests {
         }
         for mode in [0o666, 0o602, 0o622] {
             let error = with(mode).unwrap_err();
-            assert!(matches!(error, OptionFileError::WritableByAll { .. }), "{error}");
+            assert!(matches!(error, OptionFileError::File(TrustedFileError::WritableByAll { .. })), "{error}");
             assert!(error.to_string().contains("chmod o-w"), "{error}");
         }
         std::fs::remove_file(&path).unwrap();
