@@ -7,8 +7,12 @@ use binlog::rotate::Rotate;
 use binlog::{Checksum, Event, FormatDescription, HEADER_LEN, Header, Kind, LogPosition, MAGIC, patch};
 use bytes::Bytes;
 
+use super::gtids::{Broken, Continuity};
+
 /// Where the first event of every file stands.
 pub const FIRST_OFFSET: u64 = MAGIC.len() as u64;
+/// Behind this a file has no list of GTIDs any more (servers of before GTIDs).
+const HEAD_MAX: u64 = 1 << 20;
 
 /// Why a stream cannot be mirrored any further.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -27,6 +31,9 @@ pub enum Refusal {
     /// An event before anything said which file it is of.
     #[error("the source sent a {kind} event before the name of its file")]
     NoFile { kind: &'static str },
+    /// The GTIDs do not go on.
+    #[error("{at}: {broken}")]
+    Gtids { at: LogPosition, broken: Broken },
 }
 
 /// What to do with an event.
@@ -36,8 +43,17 @@ pub enum Arrival {
     Store(Bytes),
     /// It is in no file.
     LeaveOut,
-    /// A file begins; the one before it is complete.
-    Begin { file: String },
+    /// A file begins; the source has left the one before it.
+    Begin { file: String, left: Left },
+}
+
+/// How the source has left a file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Left {
+    /// With its own last event, ROTATE or STOP; or there was none.
+    Ended,
+    /// Without: it crashed, or what comes is of another history (after RESET a connection goes on with the new files).
+    Open,
 }
 
 /// The place in the source's log behind what has come.
@@ -46,12 +62,20 @@ pub struct Arriving {
     /// Empty before the first file.
     at: Option<LogPosition>,
     format: Option<FormatDescription>,
+    gtids: Continuity,
+    /// The last stored event is ROTATE or STOP.
+    has_ended: bool,
 }
 
 impl Arriving {
-    /// In a file that exists, at its end or before; `format` is the file's own.
-    pub fn resume(at: LogPosition, format: FormatDescription) -> Self {
-        Self { at: Some(at), format: Some(format) }
+    /// In a file that exists, before its last event; `format` is the file's own, `gtids` are those before the place.
+    pub fn resume(at: LogPosition, format: FormatDescription, gtids: Continuity) -> Self {
+        Self { at: Some(at), format: Some(format), gtids, has_ended: false }
+    }
+
+    /// The present file's beginning is known to follow the file before it.
+    pub fn has_begun(&self) -> bool {
+        self.gtids.has_list() || self.at.as_ref().is_some_and(|at| at.offset > HEAD_MAX)
     }
 
     /// Behind what has come.
@@ -79,14 +103,16 @@ impl Arriving {
             parsed.and_then(|event| Rotate::decode_any(&event)).map_err(|error| self.damaged(error.to_string()))?;
         match &self.at {
             Some(at) if *at.file == *rotate.file => return Ok(Arrival::LeaveOut),
-            Some(at) if !follows(at, &rotate.file) => {
+            Some(at) if !follows(&at.file, &rotate.file) => {
                 return Err(Refusal::OtherFile { at: at.clone(), next: rotate.file });
             }
             _ => {}
         }
+        let left = if self.at.is_none() || self.has_ended { Left::Ended } else { Left::Open };
         self.at = Some(LogPosition::new(rotate.file.as_str(), FIRST_OFFSET));
         self.format = None;
-        Ok(Arrival::Begin { file: rotate.file })
+        self.gtids.next_file();
+        Ok(Arrival::Begin { file: rotate.file, left })
     }
 
     fn format_description(&mut self, bytes: Bytes) -> Result<Arrival, Refusal> {
@@ -106,13 +132,15 @@ impl Arriving {
     }
 
     fn event(&mut self, bytes: Bytes, header: &Header) -> Result<Arrival, Refusal> {
-        let Some(checksum) = self.format.as_ref().map(|format| format.checksum) else {
+        let (Some(at), Some(format)) = (&self.at, &self.format) else {
             return Err(match self.at {
                 Some(_) => self.damaged("a file does not begin with a format description"),
                 None => Refusal::NoFile { kind: header.kind.name() },
             });
         };
-        Event::parse(bytes.clone(), checksum).map_err(|error| self.damaged(error.to_string()))?;
+        let checksum = format.checksum;
+        let event = Event::parse(bytes.clone(), checksum).map_err(|error| self.damaged(error.to_string()))?;
+        self.gtids.observe(&event, format).map_err(|broken| Refusal::Gtids { at: at.clone(), broken })?;
         if header.kind == Kind::START_ENCRYPTION {
             return self.store(blank(&bytes, checksum), header);
         }
@@ -127,6 +155,7 @@ impl Arriving {
             return Err(Refusal::Hole { at: at.clone(), ends: header.log_pos, length: header.event_len });
         }
         at.offset = end;
+        self.has_ended = matches!(header.kind, Kind::ROTATE | Kind::STOP);
         Ok(Arrival::Store(bytes))
     }
 
@@ -141,11 +170,11 @@ fn is_made_up(header: &Header) -> bool {
     header.log_pos == 0 || header.timestamp == 0 || header.flags & Header::FLAG_ARTIFICIAL != 0
 }
 
-/// Whether the file is the one after that of `at`.
-fn follows(at: &LogPosition, next: &str) -> bool {
-    let next = LogPosition::new(next, 0);
-    let numbers = at.file_number().zip(next.file_number());
-    at.base_name() == next.base_name() && numbers.is_some_and(|(number, next)| Some(next) == number.checked_add(1))
+/// Whether `next` is the name of the file after `file`.
+pub fn follows(file: &str, next: &str) -> bool {
+    let (file, next) = (LogPosition::new(file, 0), LogPosition::new(next, 0));
+    let numbers = file.file_number().zip(next.file_number());
+    file.base_name() == next.base_name() && numbers.is_some_and(|(number, next)| Some(next) == number.checked_add(1))
 }
 
 /// MariaDB's START_ENCRYPTION says that what follows is encrypted, which it is not when it comes over the network. An event of the same length that everybody may ignore
@@ -200,7 +229,7 @@ mod tests {
     fn a_file_is_stored_as_it_is_and_what_is_made_up_is_not() {
         let events = golden();
         let mut arriving = Arriving::default();
-        assert_eq!(arriving.take(rotate("b.000009", 0)), Ok(Arrival::Begin { file: "b.000009".to_owned() }));
+        assert_eq!(arriving.take(rotate("b.000009", 0)), Ok(begin("b.000009", Left::Ended)));
         let heartbeat = event(Kind::HEARTBEAT, 99, 0, b"b.000009");
         let mut file = MAGIC.to_vec();
         for event in &events {
@@ -209,8 +238,21 @@ mod tests {
             assert_eq!(arriving.take(heartbeat.clone()), Ok(Arrival::LeaveOut));
         }
         assert_eq!(&file[..], &include_bytes!("../../../binlog/tests/golden/mysql-9.7/rows.binlog")[..]);
-        // The source died: no ROTATE at the end.
-        assert_eq!(arriving.take(rotate("b.000010", 0)), Ok(Arrival::Begin { file: "b.000010".to_owned() }));
+        // The source has died: the file may end without ROTATE.
+        let mut died = Arriving { has_ended: false, ..Arriving::default() };
+        died.at = arriving.at.clone();
+        assert_eq!(died.take(rotate("b.000010", 0)), Ok(begin("b.000010", Left::Open)));
+        assert!(arriving.has_begun());
+        assert_eq!(arriving.take(rotate("b.000010", 0)), Ok(begin("b.000010", Left::Ended)));
+        assert!(!arriving.has_begun());
+        // It begins without the GTIDs of the file before.
+        arriving.take(events[0].clone()).unwrap();
+        let lost = arriving.take(events[1].clone());
+        assert!(matches!(lost, Err(Refusal::Gtids { broken: Broken::Lost(_), .. })), "{lost:?}");
+    }
+
+    fn begin(file: &str, left: Left) -> Arrival {
+        Arrival::Begin { file: file.to_owned(), left }
     }
 
     /// In the golden file, before its event `number`.
@@ -244,10 +286,27 @@ mod tests {
     fn a_stream_that_begins_inside_of_a_file_brings_a_format_description_that_is_not_stored() {
         let (arriving, events) = before(2);
         let (_, format) = FormatDescription::decode(&events[0]).unwrap();
-        let mut resumed = Arriving::resume(arriving.position().unwrap().clone(), format);
+        let mut resumed = Arriving::resume(arriving.position().unwrap().clone(), format, arriving.gtids.clone());
         assert_eq!(resumed.take(rotate("b.000009", 0)), Ok(Arrival::LeaveOut));
         assert_eq!(resumed.take(events[0].clone()), Ok(Arrival::LeaveOut));
         assert_eq!(resumed.take(events[2].clone()), Ok(Arrival::Store(events[2].clone())));
+    }
+
+    /// Headers and the command that asks have 32 bits for a position.
+    #[test]
+    fn a_file_may_be_larger_than_4_gib() {
+        let (arriving, _) = before(2);
+        let limit = 1_u64 << 32;
+        let length = (HEADER_LEN + 100 + 4) as u64;
+        let at = LogPosition::new("b.000009", limit - length / 2);
+        let mut large = Arriving { at: Some(at.clone()), ..arriving };
+        let wrapped = event(Kind::ROWS_QUERY, (at.offset + length) as u32, 0, &[0; 100]);
+        assert_eq!(large.take(wrapped.clone()), Ok(Arrival::Store(wrapped)));
+        assert_eq!(large.position().unwrap().offset, limit - length / 2 + length);
+        let next = event(Kind::ROWS_QUERY, (at.offset + 2 * length) as u32, 0, &[1; 100]);
+        assert_eq!(large.take(next.clone()), Ok(Arrival::Store(next)));
+        let hole = event(Kind::ROWS_QUERY, (at.offset + 4 * length) as u32, 0, &[1; 100]);
+        assert!(matches!(large.take(hole), Err(Refusal::Hole { at, .. }) if at.offset > limit));
     }
 
     #[test]

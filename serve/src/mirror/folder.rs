@@ -7,18 +7,16 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use binlog::{FormatDescription, Framer, LogPosition, MAGIC, Step};
-use bytes::Bytes;
+use binlog::{LogPosition, MAGIC};
 use relay::fs::{AppendFile, DirLock, Fs, ReadFile};
 
-use super::arriving::FIRST_OFFSET;
+use super::arriving::{FIRST_OFFSET, follows};
+use super::last::{Last, read_full, scan};
+use super::owner;
 
 const LOCK: &str = "heddle-mirror.lock";
-const READ_BYTES: usize = 1 << 20;
 /// Bytes that are collected before they are written.
 const WRITE_BYTES: usize = 1 << 20;
-/// A server is asked for a position in four bytes.
-const ASKED_MAX: u64 = u32::MAX as u64;
 
 /// What the disk, or what stands on it, does not allow.
 #[derive(Debug, thiserror::Error)]
@@ -29,24 +27,18 @@ pub enum FolderError {
     /// Another process mirrors into it.
     #[error("another heddle has the mirror {}", dir.display())]
     Locked { dir: PathBuf },
+    /// Log files that no mirror has made: a server's own folder, perhaps.
+    #[error("{} has log files, and no {} that says whose they are", dir.display(), owner::FILE)]
+    NotAMirror { dir: PathBuf },
+    /// A file between two others is gone.
+    #[error("the mirror {} has {before} and {behind}, and nothing in between", dir.display())]
+    Gap { dir: PathBuf, before: String, behind: String },
     /// An earlier write failed: what is on disk is not known.
     #[error("an earlier write into the mirror failed: what is on disk has to be read again")]
     Unusable,
 }
 
 type Result<T> = std::result::Result<T, FolderError>;
-
-/// Where the last file ends, and from where it is asked for again.
-#[derive(Debug, Clone)]
-pub struct Last {
-    /// Behind its last whole event.
-    pub end: LogPosition,
-    /// Where an event starts from which the source can be asked: the last one that four bytes can name.
-    pub again_from: u64,
-    /// Its first event, and the one behind it: they tell the file from another of the same name.
-    pub head: Vec<Bytes>,
-    format: Option<FormatDescription>,
-}
 
 /// The files of one mirror. Only one process has them.
 pub struct Folder {
@@ -61,6 +53,8 @@ pub struct Folder {
 
 struct Current {
     path: PathBuf,
+    /// To compare with.
+    reader: Arc<dyn ReadFile>,
     file: Box<dyn AppendFile>,
     /// Behind what was taken.
     end: LogPosition,
@@ -73,6 +67,11 @@ impl Folder {
     /// Opens or makes the folder, and mends what a crash has left.
     pub fn open(fs: Arc<dyn Fs>, dir: &Path) -> Result<(Self, Option<Last>)> {
         fs.create_dir_all(dir).map_err(at(dir))?;
+        // Before anything is touched: a server may be writing there.
+        let mut names = logs(&*fs, dir)?;
+        if !names.is_empty() && !fs.list(dir).map_err(at(dir))?.iter().any(|name| name == owner::FILE) {
+            return Err(FolderError::NotAMirror { dir: dir.to_owned() });
+        }
         let lock = dir.join(LOCK);
         let lock = match fs.lock(&lock) {
             Ok(lock) => lock,
@@ -81,8 +80,14 @@ impl Folder {
             }
             Err(error) => return Err(at(&lock)(error)),
         };
-        let mut names: Vec<String> = fs.list(dir).map_err(at(dir))?.into_iter().filter(|name| is_log(name)).collect();
-        names.sort_by_cached_key(|name| LogPosition::new(name.as_str(), 0));
+        names = logs(&*fs, dir)?;
+        for pair in names.windows(2) {
+            if let [before, behind] = pair
+                && !follows(before, behind)
+            {
+                return Err(FolderError::Gap { dir: dir.to_owned(), before: before.clone(), behind: behind.clone() });
+            }
+        }
         let mut folder = Self { fs, dir: dir.to_owned(), _lock: lock, names, current: None, is_unusable: false };
         let last = folder.reread()?;
         Ok((folder, last))
@@ -112,9 +117,11 @@ impl Folder {
         self.sync()?;
         let path = self.dir.join(name);
         let file = self.fs.create(&path).map_err(at(&path))?;
+        let reader = self.fs.open_read(&path).map_err(at(&path))?;
         self.names.push(name.to_owned());
         self.current = Some(Current {
             path,
+            reader,
             file,
             end: LogPosition::new(name, FIRST_OFFSET),
             written: 0,
@@ -158,9 +165,8 @@ impl Folder {
     /// Whether these bytes stand at this place of the current file.
     pub fn holds(&self, offset: u64, bytes: &[u8]) -> Result<bool> {
         let Some(current) = &self.current else { return Ok(false) };
-        let file = self.fs.open_read(&current.path).map_err(at(&current.path))?;
         let mut there = vec![0; bytes.len()];
-        let read = read_full(&*file, &mut there, offset).map_err(at(&current.path))?;
+        let read = read_full(&*current.reader, &mut there, offset).map_err(at(&current.path))?;
         Ok(read == bytes.len() && there == bytes)
     }
 
@@ -207,7 +213,7 @@ impl Folder {
         self.replace(&index, text.as_bytes())
     }
 
-    /// Cuts the last file behind its last whole event. One that has no whole event goes.
+    /// Cuts the last file behind its last whole event. One goes whose beginning did not come, by which it is known to follow the file before it.
     fn recover(&mut self, name: &str) -> Result<Option<Last>> {
         let path = self.dir.join(name);
         let read = self.fs.open_read(&path).map_err(at(&path))?;
@@ -216,7 +222,7 @@ impl Folder {
         if end < length {
             tracing::info!("{} is cut from {length} to {end} bytes, behind its last whole event", path.display());
         }
-        if last.format.is_none() {
+        if !last.has_begun() {
             self.fs.remove(&path).map_err(at(&path))?;
             self.names.pop();
             self.write_index()?;
@@ -224,8 +230,15 @@ impl Folder {
         }
         let mut file = self.fs.open_append(&path).map_err(at(&path))?;
         file.set_len(end).and_then(|()| file.sync_data()).map_err(at(&path))?;
-        self.current =
-            Some(Current { path, file, end: last.end.clone(), written: end, durable: end, waiting: Vec::new() });
+        self.current = Some(Current {
+            path,
+            reader: read,
+            file,
+            end: last.end.clone(),
+            written: end,
+            durable: end,
+            waiting: Vec::new(),
+        });
         self.write_index()?;
         Ok(Some(last))
     }
@@ -238,6 +251,13 @@ impl Current {
         self.waiting.clear();
         Ok(())
     }
+}
+
+/// The log files of a folder, in the order of their source.
+fn logs(fs: &dyn Fs, dir: &Path) -> Result<Vec<String>> {
+    let mut names: Vec<String> = fs.list(dir).map_err(at(dir))?.into_iter().filter(|name| is_log(name)).collect();
+    names.sort_by_cached_key(|name| LogPosition::new(name.as_str(), 0));
+    Ok(names)
 }
 
 /// Whether a file of this name is a log: all others in the folder are left alone.
@@ -262,69 +282,17 @@ fn write_all(file: &mut dyn AppendFile, mut bytes: &[u8]) -> io::Result<()> {
     Ok(())
 }
 
-fn read_full(file: &dyn ReadFile, into: &mut [u8], offset: u64) -> io::Result<usize> {
-    let mut done = 0;
-    while let Some(rest) = into.get_mut(done..).filter(|rest| !rest.is_empty()) {
-        match file.read_at(rest, offset + done as u64) {
-            Ok(0) => break,
-            Ok(read) => done += read,
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            Err(error) => return Err(error),
-        }
-    }
-    Ok(done)
-}
-
-/// Reads a file up to its last whole event.
-fn scan(file: &dyn ReadFile, name: &str) -> io::Result<Last> {
-    let mut framer = Framer::new();
-    let mut last = Last { end: LogPosition::new(name, 0), again_from: FIRST_OFFSET, head: Vec::new(), format: None };
-    let mut read_to = 0;
-    loop {
-        match framer.next() {
-            Step::Event { event, offset } => {
-                if last.head.len() < 2 {
-                    last.head.push(event.bytes().clone());
-                }
-                if offset <= ASKED_MAX {
-                    last.again_from = offset;
-                }
-                last.end.offset = framer.offset();
-            }
-            Step::NeedMore { at_least } => {
-                let mut chunk = vec![0; READ_BYTES.max(at_least)];
-                let read = read_full(file, &mut chunk, read_to)?;
-                if read == 0 {
-                    break;
-                }
-                chunk.truncate(read);
-                read_to += read as u64;
-                framer.push(chunk.into());
-            }
-            // A crash of the machine may leave anything behind what was durable.
-            Step::Corrupt(_) => break,
-        }
-    }
-    last.format = framer.format().cloned();
-    Ok(last)
-}
-
-impl Last {
-    /// The file's own: a file without one is not kept.
-    pub fn format(&self) -> Option<&FormatDescription> {
-        self.format.as_ref()
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use relay::RealFs;
+    use relay::fs::{Fault, FaultyFs};
 
     use super::*;
 
     const GOLDEN: &[u8] = include_bytes!("../../../binlog/tests/golden/mysql-9.7/rows.binlog");
 
     fn open(dir: &Path) -> Result<(Folder, Option<Last>)> {
+        std::fs::write(dir.join(owner::FILE), "{}").unwrap();
         Folder::open(Arc::new(RealFs), dir)
     }
 
@@ -332,7 +300,7 @@ mod tests {
     #[test]
     fn a_file_that_is_cut_anywhere_is_gone_on_with() {
         let dir = tempfile::tempdir().unwrap();
-        for cut in (0..GOLDEN.len()).step_by(7).chain([GOLDEN.len()]) {
+        for cut in (0..GOLDEN.len()).step_by(61).chain([GOLDEN.len()]) {
             std::fs::write(dir.path().join("b.000001"), GOLDEN).unwrap();
             std::fs::write(dir.path().join("b.000002"), &GOLDEN[..cut]).unwrap();
             let (mut folder, last) = open(dir.path()).unwrap();
@@ -361,6 +329,72 @@ mod tests {
         assert_eq!(last.unwrap().end.offset, GOLDEN.len() as u64);
         assert!(folder.holds(4, &GOLDEN[4..100]).unwrap() && !folder.holds(5, &GOLDEN[4..100]).unwrap());
         assert!(matches!(open(dir.path()), Err(FolderError::Locked { .. })));
+    }
+
+    /// A server may be writing there: nothing is cut, and nothing is made.
+    #[test]
+    fn a_folder_of_something_else_is_not_touched() {
+        let dir = tempfile::tempdir().unwrap();
+        std::fs::write(dir.path().join("b.000001"), &GOLDEN[..GOLDEN.len() - 1]).unwrap();
+        let opened = Folder::open(Arc::new(RealFs), dir.path());
+        assert!(matches!(opened, Err(FolderError::NotAMirror { .. })));
+        assert_eq!(std::fs::read(dir.path().join("b.000001")).unwrap(), &GOLDEN[..GOLDEN.len() - 1]);
+        assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 1);
+        // Nor one that lacks a file.
+        std::fs::write(dir.path().join("b.000003"), GOLDEN).unwrap();
+        assert!(matches!(open(dir.path()), Err(FolderError::Gap { .. })));
+    }
+
+    /// What is called durable survives a crash of the machine, whatever the disk does before it.
+    #[test]
+    fn what_is_durable_survives() {
+        let faults = [Fault::ShortWrite, Fault::DiskFull, Fault::FailedSync, Fault::FailedWrite, Fault::Crash];
+        for seed in 0..400 {
+            let fs = FaultyFs::new(seed);
+            let dir = Path::new("/mirror");
+            let open = || Folder::open(Arc::new(fs.clone()), dir);
+            {
+                let (folder, _) = open().unwrap();
+                folder.replace(owner::FILE, b"{}").unwrap();
+            }
+            fs.inject(seed % 40, faults[seed as usize % faults.len()]);
+            let durable = open().ok().and_then(|(mut folder, _)| {
+                let _ = write_two(&mut folder);
+                folder.durable().filter(|durable| durable.offset > FIRST_OFFSET)
+            });
+            fs.crash();
+            fs.restart();
+            let (folder, last) = open().unwrap();
+            let found = last.map(|last| last.end);
+            let lost = durable.as_ref().is_some_and(|durable| found.as_ref().is_none_or(|found| found < durable));
+            assert!(!lost, "{seed}: {durable:?} {found:?}");
+            for name in folder.names() {
+                let file = fs.open_read(&dir.join(name)).unwrap();
+                let mut bytes = vec![0; file.len().unwrap() as usize];
+                read_full(&*file, &mut bytes, 0).unwrap();
+                assert_eq!(bytes, GOLDEN[..bytes.len()], "{seed}: {name}");
+            }
+        }
+    }
+
+    /// As events come: some at a time, synced in between.
+    fn write_two(folder: &mut Folder) -> Result<()> {
+        let mut framer = binlog::Framer::new();
+        framer.push(bytes::Bytes::from_static(GOLDEN));
+        let mut events = Vec::new();
+        while let binlog::Step::Event { event, .. } = framer.next() {
+            events.push(event);
+        }
+        for name in ["b.000001", "b.000002"] {
+            folder.begin(name)?;
+            for some in events.chunks(events.len() / 8) {
+                for event in some {
+                    folder.append(event.bytes())?;
+                }
+                folder.sync()?;
+            }
+        }
+        Ok(())
     }
 
     #[test]

@@ -6,6 +6,9 @@
 
 mod arriving;
 mod folder;
+mod gtids;
+mod history;
+mod last;
 mod owner;
 mod source;
 
@@ -15,12 +18,14 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use binlog::LogPosition;
+use bytes::Bytes;
 use engine::failure::{Failure, FailureKind};
 use relay::RealFs;
 use wire::{BinlogStream, ConnectOptions, Error, ShutdownHandle};
 
-use self::arriving::{Arrival, Arriving, FIRST_OFFSET};
-use self::folder::{Folder, FolderError, Last};
+use self::arriving::{Arrival, Arriving, FIRST_OFFSET, Left};
+use self::folder::{Folder, FolderError};
+use self::last::Last;
 use self::owner::Owner;
 use self::source::{From, Source, Then};
 
@@ -29,9 +34,6 @@ const UNSYNCED_MAX: u64 = 8 << 20;
 const POLL: Duration = Duration::from_millis(100);
 const BACK_OFF_FIRST: Duration = Duration::from_millis(100);
 const BACK_OFF_MAX: Duration = Duration::from_secs(10);
-const ANOTHER_HISTORY: &str = "the mirror stays as it is: it may be the only copy of what the source has lost. See which of the two histories is right; mirror the source \
-                               as it is now into a new --dir";
-
 /// How long a mirror goes on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Until {
@@ -64,7 +66,8 @@ pub struct Done {
 /// Mirrors the source into the folder. It ends when `stop` is set, at the source's end if asked, and with what only a person can decide.
 pub fn run(upstream: &Upstream, dir: &Path, until: Until, stop: &AtomicBool) -> Result<Done, Failure> {
     let (folder, last) = Folder::open(Arc::new(RealFs), dir).map_err(|error| of_folder(&error))?;
-    let mut mirror = Mirror { upstream, until, stop, folder, last, end: None, bytes: 0 };
+    let mut mirror =
+        Mirror { upstream, until, stop, folder, last, end: None, compared: None, beginning: None, bytes: 0 };
     mirror.run()?;
     Ok(Done { position: mirror.folder.durable(), files: mirror.folder.names().len(), bytes: mirror.bytes })
 }
@@ -78,13 +81,24 @@ struct Mirror<'a> {
     last: Option<Last>,
     /// Where to end.
     end: Option<LogPosition>,
+    /// Up to there this connection's source has the mirror's history.
+    compared: Option<LogPosition>,
+    /// A file that begins, until it is known to follow the one before.
+    beginning: Option<Beginning>,
     bytes: u64,
+}
+
+struct Beginning {
+    file: String,
+    events: Vec<Bytes>,
 }
 
 /// Why a connection is not read any further.
 enum Ended {
     Stopped,
     AtEnd,
+    /// The source has left a file without its last event: it has to be asked which files it has.
+    AtSeam,
 }
 
 impl Mirror<'_> {
@@ -95,15 +109,20 @@ impl Mirror<'_> {
             let before = self.bytes;
             let ended = self.connection();
             // What has come is kept, however the connection has ended.
-            self.folder.sync().map_err(|error| of_folder(&error))?;
+            let kept = self.folder.sync();
             let lost = match ended {
-                Ok(Ended::Stopped | Ended::AtEnd) => return Ok(()),
+                Ok(Ended::Stopped | Ended::AtEnd) => return kept.map_err(|error| of_folder(&error)),
+                Ok(Ended::AtSeam) => {
+                    self.reread()?;
+                    continue;
+                }
                 Err(failure) if failure.kind == FailureKind::ConnectionLost => failure,
                 Err(failure) if self.stop.load(Ordering::Relaxed) && failure.kind == FailureKind::Stopped => {
                     return Ok(());
                 }
                 Err(failure) => return Err(failure),
             };
+            kept.map_err(|error| of_folder(&error))?;
             if self.bytes > before {
                 lost_since = None;
                 back_off = BACK_OFF_FIRST;
@@ -118,8 +137,15 @@ impl Mirror<'_> {
                 return Ok(());
             }
             back_off = (back_off * 2).min(BACK_OFF_MAX);
-            self.last = self.folder.reread().map_err(|error| of_folder(&error))?;
+            self.reread()?;
         }
+    }
+
+    /// What is on disk now.
+    fn reread(&mut self) -> Result<(), Failure> {
+        self.beginning = None;
+        self.last = self.folder.reread().map_err(|error| of_folder(&error))?;
+        Ok(())
     }
 
     /// One connection, from where the mirror ends.
@@ -136,17 +162,18 @@ impl Mirror<'_> {
                 (LogPosition::new(Arc::clone(&oldest.file), FIRST_OFFSET), Arriving::default())
             }
             Some(last) => {
-                check_history(last, &state)?;
-                self.compare_head(last)?;
+                history::check_lists(last, &state)?;
+                history::compare_head(self.upstream, last)?;
                 let again = LogPosition::new(Arc::clone(&last.end.file), last.again_from);
                 let format = last
                     .format()
                     .cloned()
                     .ok_or_else(|| refused("the mirror's last file has no format description"))?;
-                (again.clone(), Arriving::resume(again, format))
+                (again.clone(), Arriving::resume(again, format, last.gtids.clone()))
             }
         };
         tracing::info!("mirroring {} from {at} into {}", state.identity, self.folder.dir().display());
+        self.compared = self.last.as_ref().map(|last| last.end.clone());
         let from = From { at, server_id: self.upstream.server_id, then: Then::Wait };
         let stream = source::stream(connection, &from)?;
         let shutdown = stream.shutdown_handle();
@@ -173,15 +200,14 @@ impl Mirror<'_> {
                 Err(error) => return Err(source::failed("reading its log", &error)),
             };
             let before = arriving.position().cloned();
-            let arrival = arriving.take(packet.bytes).map_err(|refusal| {
-                refused(refusal.to_string()).remedy(
-                    "nothing of it is in the mirror. Look at the source's file there (mysqlbinlog --verify-binlog-checksum); if it is whole, please report this",
-                )
-            })?;
-            match arrival {
+            match arriving.take(packet.bytes).map_err(|refusal| history::refused_event(&refusal))? {
                 Arrival::LeaveOut => {}
-                Arrival::Begin { file } => self.folder.begin(&file).map_err(|error| of_folder(&error))?,
-                Arrival::Store(bytes) => self.store(before, &bytes)?,
+                Arrival::Begin { left: Left::Open, .. } if before != self.compared => return Ok(Ended::AtSeam),
+                Arrival::Begin { file, .. } => self.beginning = Some(Beginning { file, events: Vec::new() }),
+                Arrival::Store(bytes) => self.store(before, bytes)?,
+            }
+            if arriving.has_begun() {
+                self.begin()?;
             }
             if !stream.next_is_buffered() || self.folder.unsynced() >= UNSYNCED_MAX {
                 self.folder.sync().map_err(|error| of_folder(&error))?;
@@ -189,20 +215,35 @@ impl Mirror<'_> {
         }
     }
 
+    /// The file whose beginning has come is made.
+    fn begin(&mut self) -> Result<(), Failure> {
+        let Some(Beginning { file, events }) = self.beginning.take() else { return Ok(()) };
+        self.folder.begin(&file).map_err(|error| of_folder(&error))?;
+        for bytes in events {
+            self.folder.append(&bytes).map_err(|error| of_folder(&error))?;
+        }
+        Ok(())
+    }
+
     /// What is in the mirror already is compared, the rest is added.
-    fn store(&mut self, at: Option<LogPosition>, bytes: &[u8]) -> Result<(), Failure> {
+    fn store(&mut self, at: Option<LogPosition>, bytes: Bytes) -> Result<(), Failure> {
+        if let Some(beginning) = &mut self.beginning {
+            self.bytes += bytes.len() as u64;
+            beginning.events.push(bytes);
+            return Ok(());
+        }
         let known = match (&self.last, &at) {
             (Some(last), Some(at)) => at.file == last.end.file && at.offset < last.end.offset,
             _ => false,
         };
         let Some(at) = at.filter(|_| known) else {
             self.bytes += bytes.len() as u64;
-            return self.folder.append(bytes).map_err(|error| of_folder(&error));
+            return self.folder.append(&bytes).map_err(|error| of_folder(&error));
         };
-        if self.folder.holds(at.offset, bytes).map_err(|error| of_folder(&error))? {
+        if self.folder.holds(at.offset, &bytes).map_err(|error| of_folder(&error))? {
             return Ok(());
         }
-        Err(another_history(&format!("the source has another event at {at} than the mirror")))
+        Err(history::another_history(&format!("the source has another event at {at} than the mirror")))
     }
 
     fn is_at_end(&self) -> bool {
@@ -214,15 +255,8 @@ impl Mirror<'_> {
         let owner = Owner::new(state.flavour, &state.identity);
         let text = serde_json::to_vec_pretty(&owner).map_err(|error| refused(error.to_string()))?;
         match self.folder.read(owner::FILE).map_err(|error| of_folder(&error))? {
-            None if self.folder.names().is_empty() => {
-                self.folder.replace(owner::FILE, &text).map_err(|error| of_folder(&error))
-            }
-            None => Err(refused(format!(
-                "{} has log files, and no {} that says whose they are",
-                self.folder.dir().display(),
-                owner::FILE
-            ))
-            .remedy("give a folder that is empty, or that a mirror has made")),
+            // Folder::open takes no log files without it.
+            None => self.folder.replace(owner::FILE, &text).map_err(|error| of_folder(&error)),
             Some(found) => match serde_json::from_slice::<Owner>(&found) {
                 Ok(found) if found == owner => Ok(()),
                 Ok(found) => Err(refused(format!(
@@ -238,30 +272,6 @@ impl Mirror<'_> {
         }
     }
 
-    /// The first events of the last file tell it from another one of the same name: of a source that was reset, or restored.
-    fn compare_head(&self, last: &Last) -> Result<(), Failure> {
-        let connection = source::connect(&self.upstream.options)?;
-        let at = LogPosition::new(Arc::clone(&last.end.file), FIRST_OFFSET);
-        let from = From { at: at.clone(), server_id: self.upstream.server_id, then: Then::End };
-        let mut stream = source::stream(connection, &from)?;
-        let mut arriving = Arriving::default();
-        let mut head = last.head.iter();
-        while head.len() > 0 {
-            let packet = stream.next().map_err(|error| source::failed("reading the beginning of its log", &error))?;
-            match arriving.take(packet.bytes) {
-                Ok(Arrival::LeaveOut | Arrival::Begin { .. }) => {}
-                Ok(Arrival::Store(bytes)) if head.next() == Some(&bytes) => {}
-                Ok(Arrival::Store(_)) | Err(_) => {
-                    return Err(another_history(&format!(
-                        "the source's file {} does not begin as the mirror's",
-                        at.file
-                    )));
-                }
-            }
-        }
-        Ok(())
-    }
-
     /// Sleeps. True: it is time to stop.
     fn pause(&self, time: Duration) -> bool {
         let until = Instant::now() + time;
@@ -270,31 +280,6 @@ impl Mirror<'_> {
         }
         self.stop.load(Ordering::Relaxed)
     }
-}
-
-/// The source still has the mirror's last file, up to where the mirror ends.
-fn check_history(last: &Last, state: &Source) -> Result<(), Failure> {
-    let end = &last.end;
-    if let Some(log) = state.logs.iter().find(|log| log.file == end.file) {
-        if log.offset < end.offset {
-            return Err(another_history(&format!(
-                "the source's file {} is {} bytes long, and the mirror has {}: the source has lost the end of its log (sync_binlog=1 keeps it), or was restored",
-                end.file, log.offset, end.offset
-            )));
-        }
-        return Ok(());
-    }
-    let oldest = state.logs.first().map(|log| log.file.to_string()).unwrap_or_default();
-    if state.logs.first().is_some_and(|log| *log > *end) {
-        return Err(refused(format!(
-            "the source has purged what comes behind {end}: its oldest file is {oldest}, and what stood in between is in no file any more"
-        ))
-        .remedy("keep the mirror as it is, up to there; mirror from the source's oldest file on into a new --dir; keep more files on the source"));
-    }
-    Err(another_history(&format!(
-        "the source does not have the mirror's last file {}: its logs were reset, or it was restored",
-        end.file
-    )))
 }
 
 /// Ends the stream when it is time to stop.
@@ -319,13 +304,13 @@ fn refused(message: impl Into<String>) -> Failure {
     Failure::new(FailureKind::Refused, message)
 }
 
-fn another_history(what: &str) -> Failure {
-    refused(what).remedy(ANOTHER_HISTORY)
-}
-
 fn of_folder(error: &FolderError) -> Failure {
     let (kind, remedy) = match error {
         FolderError::Locked { .. } => (FailureKind::Refused, "end the other process, or give another --dir"),
+        FolderError::NotAMirror { .. } => {
+            (FailureKind::Refused, "give a folder that is empty, or that a mirror has made")
+        }
+        FolderError::Gap { .. } => (FailureKind::Refused, "put the files back, or mirror into a new --dir"),
         FolderError::Io { source, .. } if source.kind() == std::io::ErrorKind::StorageFull => {
             (FailureKind::Exhausted, "free some space, then run the same command again; what is durable stays")
         }

@@ -13,6 +13,7 @@ const HEARTBEAT: Duration = Duration::from_secs(2);
 /// A source that does not answer for so long is lost: as for the servers' own receivers.
 const SILENCE_MAX: Duration = Duration::from_secs(60);
 const UNKNOWN_VARIABLE: u16 = 1193;
+const ENCRYPTION_HEADER: u64 = 512;
 
 /// A source as it is now.
 #[derive(Debug, Clone)]
@@ -59,12 +60,7 @@ impl Source {
             Err(Error::Server { code: UNKNOWN_VARIABLE, .. }) => None,
             answer => answer.map_err(|error| failed("binlog_storage_engine", &error))?,
         };
-        if let Some(engine) = engine.filter(|engine| !engine.is_empty()) {
-            let what = format!(
-                "the source keeps its binary log in {engine} (binlog_storage_engine): it has no files that could be mirrored"
-            );
-            return Err(refused(what).remedy("start the source without binlog_storage_engine"));
-        }
+        has_files(engine.as_deref())?;
         let identity = if server.is_mariadb() {
             format!("mariadb-server-{}", variable(connection, "server_id")?)
         } else {
@@ -74,8 +70,12 @@ impl Source {
             Ok(LogPosition::new(row.required_text(0)?, row.required(1)?))
         };
         let rows = connection.rows("SHOW BINARY LOGS").map_err(|error| failed("SHOW BINARY LOGS", &error))?;
+        let log = |found: &wire::Row| -> Result<LogPosition, Error> {
+            let is_encrypted = found.len() > 2 && found.text(2)? == Some("Yes");
+            Ok(without_encryption_header(row(found)?, is_encrypted))
+        };
         let logs =
-            rows.iter().map(row).collect::<Result<Vec<_>, _>>().map_err(|error| failed("SHOW BINARY LOGS", &error))?;
+            rows.iter().map(log).collect::<Result<Vec<_>, _>>().map_err(|error| failed("SHOW BINARY LOGS", &error))?;
         let status = if !server.is_mariadb() && server.at_least(8, 2, 0) {
             "SHOW BINARY LOG STATUS"
         } else {
@@ -87,6 +87,25 @@ impl Source {
         let flavour = if server.is_mariadb() { Flavour::MariaDb } else { Flavour::MySql };
         Ok(Self { flavour, identity, logs, end })
     }
+}
+
+/// MariaDB 12.3's `binlog_storage_engine`: one stream without files or offsets.
+fn has_files(engine: Option<&str>) -> Result<(), Failure> {
+    match engine {
+        None | Some("") => Ok(()),
+        Some(engine) => Err(refused(format!(
+            "the source keeps its binary log in {engine} (binlog_storage_engine): it has no files that could be mirrored"
+        ))
+        .remedy("start the source without binlog_storage_engine")),
+    }
+}
+
+/// MySQL counts a header to the length of an encrypted file, which no position counts.
+fn without_encryption_header(mut length: LogPosition, is_encrypted: bool) -> LogPosition {
+    if is_encrypted {
+        length.offset = length.offset.saturating_sub(ENCRYPTION_HEADER);
+    }
+    length
 }
 
 /// The events from there on, all of them, summed as they are in the file.
@@ -139,4 +158,23 @@ pub fn failed(asking: &str, error: &Error) -> Failure {
     };
     let failure = Failure::new(kind, format!("source, {asking}: {error}")).remedy(remedy);
     error.code().map_or(failure.clone(), |code| failure.code(code))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_log_without_files_is_refused_by_name() {
+        assert!(has_files(None).is_ok() && has_files(Some("")).is_ok());
+        let refused = has_files(Some("innodb")).unwrap_err();
+        assert!(refused.message.contains("innodb (binlog_storage_engine)"), "{refused:?}");
+        assert_eq!(refused.kind, FailureKind::Refused);
+    }
+
+    #[test]
+    fn positions_do_not_count_the_header_of_an_encrypted_file() {
+        let length = |is_encrypted| without_encryption_header(LogPosition::new("b.000001", 1512), is_encrypted).offset;
+        assert_eq!((length(false), length(true)), (1512, 1000));
+    }
 }
