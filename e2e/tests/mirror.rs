@@ -59,9 +59,12 @@ fn mirror(source: &Server, dir: &Path) -> Result<Run> {
 
 /// Every file of the source is in the mirror, byte for byte: all but the last, which is open on the source.
 fn assert_equal(source: &Server, dir: &Path) -> Result<usize> {
-    let mut logs = source.binary_logs()?;
-    logs.pop();
-    for log in &logs {
+    assert_files(source, &source.binary_logs()?, dir)
+}
+
+fn assert_files(source: &Server, logs: &[PathBuf], dir: &Path) -> Result<usize> {
+    let (_, logs) = logs.split_last().context("no log")?;
+    for log in logs {
         let name = log.file_name().context("a name")?;
         let (mut there, here) = (std::fs::read(log)?, std::fs::read(dir.join(name))?);
         // MariaDB leaves the mark of an open file in a file that a crash has ended, and does not send it.
@@ -91,7 +94,7 @@ fn wait_until_reached(source: &Server, dir: &Path) -> Result<()> {
     for _ in 0..2400 {
         let current = source.current_log()?;
         let here = dir.join(current.file_name().context("a name")?);
-        let lengths = [current, here].map(|path| std::fs::metadata(path).map(|found| found.len()).unwrap_or(0));
+        let lengths = [current, here].map(|path| std::fs::metadata(path).map_or(0, |found| found.len()));
         if lengths[0] == lengths[1] && lengths[0] > 0 {
             return Ok(());
         }
@@ -159,7 +162,14 @@ fn write_files(source: &Server, dir: &Path) -> Result<()> {
     // From nothing, in one go.
     let whole = tempfile::tempdir()?;
     mirror(source, whole.path())?.successful()?;
-    assert_equal(source, whole.path())?;
+    let logs = assert_equal(source, whole.path())?;
+    // Only the last files are kept.
+    let purged = begin(source, whole.path(), &["--until-end", "--keep-bytes", "1"])?.wait()?.successful()?;
+    ensure!(purged.stderr.contains("files removed, from binlog.000001 on"), "{purged}");
+    ensure!(std::fs::read_to_string(whole.path().join("binlog.index"))?.lines().count() == 1);
+    source.rotate()?;
+    mirror(source, whole.path())?.successful()?;
+    ensure!(assert_files(source, &source.binary_logs()?[logs..], whole.path())? == 1);
     // Who checks whole files finds nothing to complain about.
     heddle(&["inspect", &dir.display().to_string()])?.successful()?;
     Ok(())

@@ -107,7 +107,7 @@ fn parse_workers(text: &str) -> Result<Workers, String> {
     }
 }
 
-fn parse_bytes(text: &str) -> Result<u64, String> {
+pub fn parse_bytes(text: &str) -> Result<u64, String> {
     let bad = || format!("{text:?} is not a number of bytes, such as 512M or 10G");
     let (digits, shift) = match text.trim().to_ascii_uppercase().strip_suffix('B').unwrap_or(&text.to_ascii_uppercase())
     {

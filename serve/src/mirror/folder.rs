@@ -13,6 +13,7 @@ use relay::fs::{AppendFile, DirLock, Fs, ReadFile};
 use super::arriving::{FIRST_OFFSET, follows};
 use super::last::{Last, read_full, scan};
 use super::owner;
+use super::purge::Size;
 
 const LOCK: &str = "heddle-mirror.lock";
 /// Bytes that are collected before they are written.
@@ -160,6 +161,34 @@ impl Folder {
         synced?;
         current.durable = current.written;
         Ok(())
+    }
+
+    /// Of every file, oldest first.
+    pub fn sizes(&self) -> Result<Vec<Size>> {
+        let size = |name: &String| {
+            let path = self.dir.join(name);
+            let read = || {
+                let file = self.fs.open_read(&path)?;
+                let mut time = [0; 4];
+                read_full(&*file, &mut time, FIRST_OFFSET)?;
+                Ok(Size { bytes: file.len()?, begun: u32::from_le_bytes(time) })
+            };
+            read().map_err(at(&path))
+        };
+        self.names.iter().map(size).collect()
+    }
+
+    /// Removes the oldest files; the last one stays. A crash may leave some of them.
+    pub fn purge(&mut self, count: usize) -> Result<Vec<String>> {
+        let count = count.min(self.names.len().saturating_sub(1));
+        let gone: Vec<String> = self.names.drain(..count).collect();
+        self.write_index()?;
+        for name in &gone {
+            let path = self.dir.join(name);
+            self.fs.remove(&path).map_err(at(&path))?;
+        }
+        self.fs.sync_dir(&self.dir).map_err(at(&self.dir))?;
+        Ok(gone)
     }
 
     /// Whether these bytes stand at this place of the current file.
@@ -395,6 +424,23 @@ mod tests {
             }
         }
         Ok(())
+    }
+
+    #[test]
+    fn the_oldest_files_go() {
+        let dir = tempfile::tempdir().unwrap();
+        for number in 1..=4 {
+            std::fs::write(dir.path().join(format!("b.00000{number}")), GOLDEN).unwrap();
+        }
+        let (mut folder, _) = open(dir.path()).unwrap();
+        let begun = u32::from_le_bytes(GOLDEN[4..8].try_into().unwrap());
+        assert_eq!(folder.sizes().unwrap(), [Size { bytes: GOLDEN.len() as u64, begun }; 4]);
+        assert_eq!(folder.purge(2).unwrap(), ["b.000001", "b.000002"]);
+        assert_eq!(std::fs::read_to_string(dir.path().join("b.index")).unwrap(), "./b.000003\n./b.000004\n");
+        assert_eq!(folder.purge(9).unwrap(), ["b.000003"]);
+        drop(folder);
+        let (folder, last) = open(dir.path()).unwrap();
+        assert_eq!((folder.names(), last.unwrap().end.offset), (&["b.000004".to_owned()][..], GOLDEN.len() as u64));
     }
 
     #[test]

@@ -12,11 +12,10 @@ use std::sync::Arc;
 use binlog::LogPosition;
 use engine::failure::{Failure, FailureKind};
 
-use super::Upstream;
 use super::arriving::{Arrival, Arriving, FIRST_OFFSET, Refusal};
 use super::gtids::Broken;
 use super::last::Last;
-use super::source::{self, From, Source, Then};
+use super::source::{self, From, Source, Then, Upstream};
 
 const ANOTHER_HISTORY: &str = "the mirror stays as it is: it may be the only copy of what the source has lost. See which of the two histories is right; mirror the source \
                                as it is now into a new --dir";

@@ -10,6 +10,7 @@ mod gtids;
 mod history;
 mod last;
 mod owner;
+mod purge;
 mod source;
 
 use std::path::Path;
@@ -21,16 +22,21 @@ use binlog::LogPosition;
 use bytes::Bytes;
 use engine::failure::{Failure, FailureKind};
 use relay::RealFs;
-use wire::{BinlogStream, ConnectOptions, Error, ShutdownHandle};
+use wire::{BinlogStream, Error, ShutdownHandle};
 
 use self::arriving::{Arrival, Arriving, FIRST_OFFSET, Left};
 use self::folder::{Folder, FolderError};
 use self::last::Last;
 use self::owner::Owner;
+pub use self::purge::Keep;
+use self::purge::Now;
+pub use self::source::Upstream;
 use self::source::{From, Source, Then};
 
 /// Bytes that may wait for the disk while more comes.
 const UNSYNCED_MAX: u64 = 8 << 20;
+/// Between two looks at age and disk, when no file begins.
+const PURGE_EVERY: Duration = Duration::from_secs(60);
 const POLL: Duration = Duration::from_millis(100);
 const BACK_OFF_FIRST: Duration = Duration::from_millis(100);
 const BACK_OFF_MAX: Duration = Duration::from_secs(10);
@@ -43,14 +49,11 @@ pub enum Until {
     SourceEnd,
 }
 
-/// How a source is reached.
-#[derive(Debug, Clone)]
-pub struct Upstream {
-    pub options: ConnectOptions,
-    /// This replica's number towards the source: must differ from every other replica's.
-    pub server_id: u32,
-    /// For how long a source that is gone is tried again.
-    pub retry_for: Duration,
+/// What a mirror does.
+#[derive(Debug, Clone, Copy)]
+pub struct Plan {
+    pub until: Until,
+    pub keep: Keep,
 }
 
 /// What a mirror has done.
@@ -64,17 +67,27 @@ pub struct Done {
 }
 
 /// Mirrors the source into the folder. It ends when `stop` is set, at the source's end if asked, and with what only a person can decide.
-pub fn run(upstream: &Upstream, dir: &Path, until: Until, stop: &AtomicBool) -> Result<Done, Failure> {
+pub fn run(upstream: &Upstream, dir: &Path, plan: Plan, stop: &AtomicBool) -> Result<Done, Failure> {
     let (folder, last) = Folder::open(Arc::new(RealFs), dir).map_err(|error| of_folder(&error))?;
-    let mut mirror =
-        Mirror { upstream, until, stop, folder, last, end: None, compared: None, beginning: None, bytes: 0 };
+    let mut mirror = Mirror {
+        upstream,
+        plan,
+        stop,
+        folder,
+        last,
+        end: None,
+        compared: None,
+        beginning: None,
+        purged: None,
+        bytes: 0,
+    };
     mirror.run()?;
     Ok(Done { position: mirror.folder.durable(), files: mirror.folder.names().len(), bytes: mirror.bytes })
 }
 
 struct Mirror<'a> {
     upstream: &'a Upstream,
-    until: Until,
+    plan: Plan,
     stop: &'a AtomicBool,
     folder: Folder,
     /// Of the last file, as it was found on disk.
@@ -85,6 +98,8 @@ struct Mirror<'a> {
     compared: Option<LogPosition>,
     /// A file that begins, until it is known to follow the one before.
     beginning: Option<Beginning>,
+    /// When files were last purged.
+    purged: Option<Instant>,
     bytes: u64,
 }
 
@@ -153,7 +168,7 @@ impl Mirror<'_> {
         let mut connection = source::connect(&self.upstream.options)?;
         let state = Source::ask(&mut connection)?;
         self.is_its_own(&state)?;
-        if self.until == Until::SourceEnd && self.end.is_none() {
+        if self.plan.until == Until::SourceEnd && self.end.is_none() {
             self.end = Some(state.end.clone());
         }
         let (at, arriving) = match &self.last {
@@ -181,6 +196,7 @@ impl Mirror<'_> {
     }
 
     fn read(&mut self, mut stream: BinlogStream, mut arriving: Arriving) -> Result<Ended, Failure> {
+        self.purge()?;
         loop {
             if self.is_at_end() {
                 return Ok(Ended::AtEnd);
@@ -209,6 +225,9 @@ impl Mirror<'_> {
             if arriving.has_begun() {
                 self.begin()?;
             }
+            if self.purged.is_none_or(|purged| purged.elapsed() > PURGE_EVERY) {
+                self.purge()?;
+            }
             if !stream.next_is_buffered() || self.folder.unsynced() >= UNSYNCED_MAX {
                 self.folder.sync().map_err(|error| of_folder(&error))?;
             }
@@ -221,6 +240,21 @@ impl Mirror<'_> {
         self.folder.begin(&file).map_err(|error| of_folder(&error))?;
         for bytes in events {
             self.folder.append(&bytes).map_err(|error| of_folder(&error))?;
+        }
+        self.purge()
+    }
+
+    /// Removes the oldest files that need not be kept.
+    fn purge(&mut self) -> Result<(), Failure> {
+        self.purged = Some(Instant::now());
+        if self.plan.keep.is_all() {
+            return Ok(());
+        }
+        let sizes = self.folder.sizes().map_err(|error| of_folder(&error))?;
+        let surplus = self.plan.keep.surplus(&sizes, Now::of(self.folder.dir()));
+        if surplus > 0 {
+            let gone = self.folder.purge(surplus).map_err(|error| of_folder(&error))?;
+            tracing::info!("{} files removed, from {} on", gone.len(), gone.first().map_or("", String::as_str));
         }
         Ok(())
     }

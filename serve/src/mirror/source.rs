@@ -15,6 +15,16 @@ const SILENCE_MAX: Duration = Duration::from_secs(60);
 const UNKNOWN_VARIABLE: u16 = 1193;
 const ENCRYPTION_HEADER: u64 = 512;
 
+/// How a source is reached.
+#[derive(Debug, Clone)]
+pub struct Upstream {
+    pub options: ConnectOptions,
+    /// This replica's number towards the source: must differ from every other replica's.
+    pub server_id: u32,
+    /// For how long a source that is gone is tried again.
+    pub retry_for: Duration,
+}
+
 /// A source as it is now.
 #[derive(Debug, Clone)]
 pub struct Source {
