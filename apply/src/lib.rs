@@ -33,6 +33,9 @@ use crate::spilled::SpilledTransactions;
 /// The longest name of a channel, in bytes. The servers' locks have names of at most 64 bytes, with the channel's name in them.
 pub const CHANNEL_BYTES_MAX: usize = 50;
 
+/// What this process takes without any large events, and what its allocator keeps.
+const PROCESS_BYTES: u64 = 36 << 20;
+
 /// The most workers, and with them sessions, of a channel.
 pub const WORKERS_MAX: usize = 512;
 
@@ -99,6 +102,9 @@ pub trait Target: Send + Sync {
     /// Whether one sync of the disk makes commits of several sessions durable although each has its place in the source's order.
     fn syncs_for_several(&self) -> bool;
 
+    /// What this process takes for it.
+    fn footprint(&self) -> Footprint;
+
     /// Whether transactions may commit in this order: a failure says what keeps the target from it.
     fn takes_order(&self, _: CommitOrder) -> Result<(), Failure> {
         Ok(())
@@ -142,6 +148,15 @@ pub trait Target: Send + Sync {
     /// For `--dry-run`: what would work, what may hurt, what would stop the channel. Changes nothing.
     /// `source`: a live one that could be asked.
     fn check(&self, source: Option<&SourceFacts>, report: &mut Checks);
+}
+
+/// What a target takes of this process's memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Footprint {
+    /// The whole process, without any events.
+    pub base_bytes: u64,
+    /// How many more times a large event is in memory while it is applied.
+    pub event_copies: u64,
 }
 
 /// How far a commit is when [`Session::commit`] returns.

@@ -37,6 +37,7 @@ pub fn inflate(data: &[u8], field: &'static str, limit_bytes: u64) -> Result<Byt
         return Err(failed(format!("{want} bytes are more than an event can have")));
     }
     if want > limit_bytes {
+        let field = if field == "rows" { "compressed rows" } else { "a compressed statement" };
         return Err(Corrupt::new(0, What::TooLarge { field, bytes: want, limit: limit_bytes }));
     }
     let want = want as usize;

@@ -67,8 +67,8 @@ pub enum What {
     /// A text field is not UTF-8.
     #[error("{field} is not UTF-8")]
     Utf8 { field: &'static str },
-    /// A compressed part is longer than its reader can do with.
-    #[error("compressed {field} of {bytes} bytes, more than {limit} at once")]
+    /// An event, or a compressed part of one, is longer than its reader can do with.
+    #[error("{field} of {bytes} bytes: at most {limit} are held at once")]
     TooLarge { field: &'static str, bytes: u64, limit: u64 },
     /// A compressed part does not decompress to what it claims.
     #[error("compressed {field}: {why}")]

@@ -72,6 +72,7 @@ pub struct Framer {
     offset: u64,
     format: Option<FormatDescription>,
     failed: Option<Corrupt>,
+    event_bytes_max: u64,
 }
 
 impl Default for Framer {
@@ -90,7 +91,19 @@ impl Framer {
     /// event at `offset` must be a format description. An offset below 4 means the start of the file.
     pub fn resume(format: Option<FormatDescription>, offset: u64) -> Self {
         let offset = if offset < MAGIC.len() as u64 { 0 } else { offset };
-        Self { chunks: VecDeque::new(), available: 0, offset, format, failed: None }
+        let event_bytes_max = MAX_EVENT_LEN as u64;
+        Self { chunks: VecDeque::new(), available: 0, offset, format, failed: None, event_bytes_max }
+    }
+
+    /// Larger events are refused with [`What::TooLarge`], before anything is taken in of them.
+    pub fn set_event_bytes_max(&mut self, event_bytes_max: u64) {
+        self.event_bytes_max = event_bytes_max;
+    }
+
+    /// Takes back what was pushed and not yet returned as events: to be pushed again, in one piece with what follows.
+    pub fn take_buffered(&mut self) -> Bytes {
+        let available = self.available;
+        if available == 0 { Bytes::new() } else { self.take(available) }
     }
 
     /// Adds the bytes that follow those pushed so far.
@@ -171,6 +184,10 @@ impl Framer {
         if !(HEADER_LEN..=MAX_EVENT_LEN).contains(&len) {
             let what = What::EventLength { length: len as u64, limit: MAX_EVENT_LEN as u64 };
             return Err(Corrupt::new(self.offset + 9, what));
+        }
+        if len as u64 > self.event_bytes_max {
+            let what = What::TooLarge { field: "an event", bytes: len as u64, limit: self.event_bytes_max };
+            return Err(Corrupt::new(self.offset, what));
         }
         if self.available < len {
             return Ok(Step::NeedMore { at_least: len - self.available });

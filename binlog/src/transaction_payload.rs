@@ -183,8 +183,11 @@ impl PayloadEvents {
             return Err(Corrupt::new(self.at, what));
         };
         if length > self.event_bytes_max {
-            let what =
-                What::TooLarge { field: "transaction: an event in it", bytes: length, limit: self.event_bytes_max };
+            let what = What::TooLarge {
+                field: "an event in a compressed transaction,",
+                bytes: length,
+                limit: self.event_bytes_max,
+            };
             return Err(Corrupt::new(self.at, what));
         }
         let bytes = match &mut self.source {

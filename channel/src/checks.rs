@@ -60,7 +60,7 @@ pub fn of_start(spec: &Spec, source: Option<&SourceState>, opened: &Opened) -> (
 
 /// What a run would come upon soon: it stops then, with nothing lost. Only `--dry-run` looks.
 pub fn ahead(spec: &Spec, source: Option<&SourceState>, start: &Start) -> Option<Failure> {
-    let look = LookAhead::new(&*spec.target, start, &spec.span.until);
+    let look = LookAhead::new(&*spec.target, start, &spec.span.until, spec.event_memory());
     match (&spec.source, source) {
         (Source::Live(options), Some(source)) => {
             // What is purged is in the relay log.

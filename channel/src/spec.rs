@@ -9,6 +9,7 @@ use binlog::gtids::GtidState;
 use engine::policy::{self, PolicyOptions, PolicySpec, Setting};
 use engine::schedule::{CommitOrder, Grouping};
 
+use crate::flow::event_memory::EventMemory;
 use crate::source::Source;
 use crate::source::relay_sync::RelaySync;
 use crate::start::wrong::WrongStart;
@@ -86,6 +87,11 @@ impl Spec {
     pub fn setting(&self) -> Setting<'_> {
         let Applying { order, policy_options, .. } = &self.applying;
         Setting { order: *order, locks_rows: self.target.locks_rows(), options: policy_options }
+    }
+
+    /// How large an event may be.
+    pub(crate) fn event_memory(&self) -> EventMemory {
+        EventMemory::new(self.applying.memory_bytes, self.target.footprint())
     }
 
     /// From the beginning to the end, without a relay log; callers change what they need.

@@ -14,8 +14,7 @@ use engine::schedule::pace::{Pace, PacketPace};
 use engine::schedule::{CommitOrder, Commits, Config, Grouping, Limits, Scheduler, Signals, Worker};
 
 use crate::coordinator::{self, Coordinator, Paces, Queues, WorkerHandle};
-use crate::feeder::{self, EventIntake, Extent, Feeder, Known, Output, Prepared, Reading, SPILL_BYTES};
-use crate::flow::budget::Budget;
+use crate::feeder::{self, EventIntake, Extent, Feeder, Known, Output, Prepared, Reading};
 use crate::flow::chores::chores;
 use crate::flow::handoff::{Handoff, Wake};
 use crate::flow::messages::{Fed, Report};
@@ -63,10 +62,9 @@ pub fn run(
     stop: &Arc<AtomicBool>,
 ) -> Result<Outcome> {
     let OpenSource { reader, live, until, start, source_has, .. } = source;
-    let budget = Arc::new(Budget::new(spec.applying.memory_bytes));
-    monitor.watch_budget(Arc::clone(&budget));
     let (signals, measures) = (Arc::clone(monitor.signals()), Arc::clone(monitor.measures()));
-    let shared = Shared::new(signals, measures, budget, Arc::clone(stop));
+    let shared = Shared::new(signals, measures, spec.event_memory(), Arc::clone(stop));
+    monitor.watch_budget(Arc::clone(&shared.budget));
     let sessions = connect_workers(spec)?;
     let (config, paces) = scheduling(spec);
     let (send_fed, fed) = bounded(FED_MAX);
@@ -214,8 +212,9 @@ impl Common<'_> {
             None => keying,
         };
         let catalogue = spec.target.catalogue().map_err(anyhow::Error::new)?;
-        let intake = Intake::new(SPILL_BYTES, keying).inflating_at_most(self.shared.budget.inflated_bytes_max());
-        let intake = EventIntake::new(intake, catalogue);
+        let events = self.shared.events;
+        let intake = Intake::new(events.spill_bytes(), keying).inflating_at_most(events.event_bytes_max());
+        let intake = EventIntake::new(intake, catalogue, events);
         let extent = if spec.span.end == End::GapsFilled { extent.only_gaps() } else { extent };
         let policy = (spec.applying.policy.make)(&spec.setting());
         let output = Output::new(out, Arc::clone(&self.coordinator), self.shared.clone());

@@ -13,6 +13,7 @@ pub mod client;
 pub mod crash;
 pub mod docs;
 pub mod heddle;
+pub mod hostile;
 pub mod keys;
 pub mod logged;
 pub mod matrix;

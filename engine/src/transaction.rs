@@ -71,6 +71,8 @@ pub enum Body {
     /// Larger than the memory budget: its events, with so many rows, are read again from the log, from `start` to `end`.
     Spilled {
         rows: u64,
+        /// Of its largest event, inflated.
+        event_bytes: u64,
     },
 }
 
@@ -78,7 +80,7 @@ impl Body {
     pub fn spilled_rows(&self) -> u64 {
         match self {
             Body::Items(_) => 0,
-            Body::Spilled { rows } => *rows,
+            Body::Spilled { rows, .. } => *rows,
         }
     }
 }

@@ -2,19 +2,28 @@
 
 use crate::error::{Error, IoContext, Result, is_full};
 use crate::fs::{AppendFile, Fs};
-use crate::segment::{self, Head, Header, Kind, encode};
+use crate::segment::{self, Head, Header, Kind, encode, encode_head};
 use binlog::Event;
+use bytes::Bytes;
+use std::collections::VecDeque;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+
+/// A body from this size on is not copied into the buffer.
+const LARGE_BYTES: usize = 1 << 20;
 
 pub(crate) struct Active {
     number: u64,
     path: PathBuf,
     file: Box<dyn AppendFile>,
-    /// Encoded records; the first `taken` bytes of it are already in the file.
+    /// Encoded records before those in `buffer`, whose large bodies are the events' own memory.
+    full: VecDeque<Bytes>,
     buffer: Vec<u8>,
+    /// Of the first of these, so many bytes are already in the file.
     taken: usize,
+    /// Of all of these, not in the file.
+    buffered: usize,
     /// Bytes in the file.
     written: u64,
     durable: u64,
@@ -41,15 +50,18 @@ impl Active {
             number: header.number,
             path: partial.clone(),
             file,
+            full: VecDeque::new(),
             buffer: header.encode(),
             taken: 0,
+            buffered: 0,
             written: 0,
             durable: 0,
             records: 0,
             source_file: header.start_file.as_str().into(),
             sealing: false,
         };
-        active.put(Kind::Format, false, (header.start_offset, header.start_offset), format.bytes());
+        active.buffered = active.buffer.len();
+        active.put(Kind::Format, false, (header.start_offset, header.start_offset), Body::Short(format.bytes()));
         active.records = 0;
         if let Err(e) = active.write() {
             // The next attempt begins anew.
@@ -72,8 +84,20 @@ impl Active {
         records: u64,
         source_file: Arc<str>,
     ) -> Active {
-        let (buffer, taken, sealing) = (Vec::new(), 0, false);
-        Active { number, path, file, buffer, taken, written: len, durable: len, records, source_file, sealing }
+        Active {
+            number,
+            path,
+            file,
+            full: VecDeque::new(),
+            buffer: Vec::new(),
+            taken: 0,
+            buffered: 0,
+            written: len,
+            durable: len,
+            records,
+            source_file,
+            sealing: false,
+        }
     }
 
     pub(crate) fn number(&self) -> u64 {
@@ -82,12 +106,12 @@ impl Active {
 
     /// The length in bytes once all is written.
     pub(crate) fn len(&self) -> u64 {
-        self.written + (self.buffer.len() - self.taken) as u64
+        self.written + self.buffered as u64
     }
 
     /// Bytes that are not yet in the file.
     pub(crate) fn buffered(&self) -> usize {
-        self.buffer.len() - self.taken
+        self.buffered
     }
 
     /// Bytes in the file.
@@ -115,58 +139,72 @@ impl Active {
             return;
         }
         if *self.source_file != **name {
-            self.put(Kind::File, false, (0, 0), name.as_bytes());
+            self.put(Kind::File, false, (0, 0), Body::Short(name.as_bytes()));
         }
         self.source_file = name.clone();
     }
 
     pub(crate) fn put_restart(&mut self, at: u64) {
-        self.put(Kind::Restart, false, (at, at), &[]);
+        self.put(Kind::Restart, false, (at, at), Body::Short(&[]));
     }
 
     pub(crate) fn put_event(&mut self, event: &Event, start: u64, end: u64) {
         // The checksum of a format description does not cover all of it.
         let own = event.kind() != binlog::Kind::FORMAT_DESCRIPTION && event.checksum() == binlog::Checksum::Crc32;
-        self.put(Kind::Event, own, (start, end), event.bytes());
+        let body =
+            if event.bytes().len() < LARGE_BYTES { Body::Short(event.bytes()) } else { Body::Shared(event.bytes()) };
+        self.put(Kind::Event, own, (start, end), body);
     }
 
     pub(crate) fn put_seal(&mut self) {
         if !self.sealing {
             self.sealing = true;
-            self.put(Kind::Seal, false, (0, 0), &self.records.to_le_bytes());
+            self.put(Kind::Seal, false, (0, 0), Body::Short(&self.records.to_le_bytes()));
         }
     }
 
-    fn put(&mut self, kind: Kind, summed: bool, (start, end): (u64, u64), body: &[u8]) {
-        let body_crc = if summed { 0 } else { crc32fast::hash(body) };
+    fn put(&mut self, kind: Kind, summed: bool, (start, end): (u64, u64), body: Body<'_>) {
+        let bytes = body.bytes();
+        let body_crc = if summed { 0 } else { crc32fast::hash(bytes) };
         // A body is an event, whose own length field has 32 bits, or a few bytes.
-        let head = Head { kind, summed, len: body.len() as u32, body_crc, start, end, durable: self.durable };
-        let at = self.len();
-        encode(&mut self.buffer, &head, body, self.number, at);
+        let head = Head { kind, summed, len: bytes.len() as u32, body_crc, start, end, durable: self.durable };
+        let (at, before) = (self.len(), self.buffer.len());
+        match body {
+            Body::Short(bytes) => {
+                encode(&mut self.buffer, &head, bytes, self.number, at);
+                self.buffered += self.buffer.len() - before;
+            }
+            Body::Shared(bytes) => {
+                encode_head(&mut self.buffer, &head, self.number, at);
+                self.buffered += self.buffer.len() - before + bytes.len();
+                self.full.push_back(std::mem::take(&mut self.buffer).into());
+                self.full.push_back(bytes.clone());
+            }
+        }
         self.records += 1;
     }
 
     /// Hands all that is buffered to the system. After [`Error::DiskFull`] the rest stays in the buffer.
     pub(crate) fn write(&mut self) -> Result<()> {
-        while let Some(rest) = self.buffer.get(self.taken..).filter(|rest| !rest.is_empty()) {
-            match self.file.write(rest) {
-                Ok(0) => {
-                    return Err(Error::DiskFull { path: self.path.clone() });
-                }
-                Ok(n) => {
-                    self.taken += n;
-                    self.written += n as u64;
-                }
-                Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
-                Err(e) if is_full(&e) => {
-                    return Err(Error::DiskFull { path: self.path.clone() });
-                }
-                Err(e) => return Err(e).during("write", &self.path),
+        while let Some(first) = self.full.front() {
+            while let Some(rest) = first.get(self.taken..).filter(|rest| !rest.is_empty()) {
+                let count = write_some(&mut *self.file, rest, &self.path)?;
+                self.taken += count;
+                self.buffered -= count;
+                self.written += count as u64;
             }
+            self.full.pop_front();
+            self.taken = 0;
+        }
+        while let Some(rest) = self.buffer.get(self.taken..).filter(|rest| !rest.is_empty()) {
+            let count = write_some(&mut *self.file, rest, &self.path)?;
+            self.taken += count;
+            self.buffered -= count;
+            self.written += count as u64;
         }
         self.taken = 0;
         self.buffer.clear();
-        // One huge event must not keep its memory for ever.
+        // What was much once must not keep its memory for ever.
         self.buffer.shrink_to(4 << 20);
         Ok(())
     }
@@ -191,5 +229,35 @@ impl Active {
     /// Another handle on the file.
     pub(crate) fn another(&self) -> Result<Box<dyn AppendFile>> {
         self.file.another().during("open", &self.path)
+    }
+}
+
+/// What a record holds.
+#[derive(Clone, Copy)]
+enum Body<'a> {
+    Short(&'a [u8]),
+    /// Too long to be copied.
+    Shared(&'a Bytes),
+}
+
+impl<'a> Body<'a> {
+    fn bytes(self) -> &'a [u8] {
+        match self {
+            Body::Short(bytes) => bytes,
+            Body::Shared(bytes) => bytes,
+        }
+    }
+}
+
+/// At least one byte, or why not.
+fn write_some(file: &mut dyn AppendFile, bytes: &[u8], path: &Path) -> Result<usize> {
+    loop {
+        match file.write(bytes) {
+            Ok(0) => return Err(Error::DiskFull { path: path.to_owned() }),
+            Ok(count) => return Ok(count),
+            Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
+            Err(e) if is_full(&e) => return Err(Error::DiskFull { path: path.to_owned() }),
+            Err(e) => return Err(e).during("write", path),
+        }
     }
 }

@@ -108,6 +108,16 @@ pub enum Error {
         /// The start of the event.
         found: LogPosition,
     },
+    /// An event that is larger than its reader holds at once.
+    #[error("{position}: an event of {bytes} bytes: at most {limit} are held at once")]
+    EventTooLarge {
+        /// Its position in the source.
+        position: LogPosition,
+        /// Its length.
+        bytes: u64,
+        /// The limit.
+        limit: u64,
+    },
     /// An event that breaks the binary log's own rules.
     #[error("event at {position} cannot be understood: {reason}")]
     BadEvent {

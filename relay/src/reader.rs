@@ -45,6 +45,8 @@ impl Located {
 /// What a reader has.
 #[derive(Debug)]
 pub enum Read<'a> {
+    /// The next event has so many bytes and is not read yet: the next call reads it. Only where a limit for events was given.
+    Large(u64),
     /// The next event. It stays in the reader, where all that it shares with the one before stays as it is.
     Event(&'a Located),
     /// Nothing more is published yet: more may come.
@@ -60,4 +62,20 @@ pub trait LogReader: Send {
     /// # Errors
     /// Damage, or a file that cannot be read. The reader stays where it is.
     fn next(&mut self) -> Result<Read<'_>, Error>;
+
+    /// Lets go of the last event, which nobody looks at any more, where it is large.
+    fn release(&mut self);
+}
+
+/// From this size on an event is announced, and let go of.
+pub(crate) const LARGE_BYTES: u64 = 2 << 20;
+
+/// What a step of a reader finds.
+pub(crate) enum Found {
+    /// An event, which the cursor has.
+    Event,
+    /// Nothing more, or not yet.
+    Nothing,
+    /// A large event comes.
+    Large(u64),
 }

@@ -125,6 +125,8 @@ fn scan_last(
             Step::Record { head, body, .. } => (head, body),
             Step::End => break None,
             Step::Bad(reason) => break Some((at, reason.to_owned())),
+            Step::Large(_) => continue,
+            Step::TooLarge { .. } => break Some((at, "a record is larger than a record can be".to_owned())),
         };
         if sealed {
             let reason = "a record follows the seal".to_owned();

@@ -5,7 +5,7 @@
 use crate::error::{Error, IoContext, Result};
 use crate::fs::{Fs, ReadFile, read_full};
 use crate::place::{Place, PlaceLog, open_read};
-use crate::reader::Located;
+use crate::reader::{LARGE_BYTES, Located};
 use crate::segment::{self, Cursor, Head, Header, HeaderError, Kind, PREFIX_LEN, Step};
 use binlog::LogPosition;
 use binlog::{Checksum, Corrupt, Event, FormatDescription};
@@ -16,6 +16,8 @@ use std::sync::Arc;
 pub(crate) enum RelayStep {
     /// [`RelayCursor::located`] has it.
     Event,
+    /// An event of so many bytes is read next.
+    Large(u64),
     /// The limit is reached.
     End,
     /// The segment is complete: the next one goes on.
@@ -34,6 +36,7 @@ pub(crate) struct RelayCursor {
     restarted: bool,
     /// The last event. What is not of the event itself is kept from one to the next; none once that has changed.
     located: Option<Located>,
+    event_bytes_max: Option<u64>,
 }
 
 impl RelayCursor {
@@ -67,6 +70,24 @@ impl RelayCursor {
             format_event: None,
             restarted: false,
             located: None,
+            event_bytes_max: None,
+        }
+    }
+
+    /// Larger events are refused, and large ones announced.
+    pub(crate) fn at_most(mut self, event_bytes_max: Option<u64>) -> Self {
+        self.event_bytes_max = event_bytes_max;
+        if let Some(bytes) = event_bytes_max {
+            self.cursor.set_body_bytes_max(bytes);
+        }
+        self
+    }
+
+    /// Lets go of the last event if it is large.
+    pub(crate) fn release(&mut self) {
+        if self.located.as_ref().is_some_and(|located| located.event.bytes().len() as u64 >= LARGE_BYTES) {
+            self.located = None;
+            self.cursor.release();
         }
     }
 
@@ -93,7 +114,7 @@ impl RelayCursor {
 
     /// Goes on at the start of the next segment.
     pub(crate) fn open_next(&mut self) -> Result<()> {
-        let mut next = Self::open(self.fs.clone(), &self.dir, self.number + 1)?;
+        let mut next = Self::open(self.fs.clone(), &self.dir, self.number + 1)?.at_most(self.event_bytes_max);
         next.restarted = self.restarted;
         *self = next;
         Ok(())
@@ -130,9 +151,15 @@ impl RelayCursor {
     }
 
     fn step(&mut self, limit: u64) -> Result<RelayStep> {
+        self.release();
         loop {
             let (at, head, body) = match self.cursor.next(limit).during("read", &self.log.path)? {
                 Step::Record { at, head, body } => (at, head, body),
+                Step::TooLarge { head, limit } => {
+                    let position = LogPosition { file: self.log.source_file.clone(), offset: head.start };
+                    return Err(Error::EventTooLarge { position, bytes: u64::from(head.len), limit });
+                }
+                Step::Large(bytes) => return Ok(RelayStep::Large(bytes)),
                 Step::End => return Ok(RelayStep::End),
                 Step::Bad(reason) => return Err(self.damaged(reason)),
             };

@@ -2,7 +2,7 @@
 
 use crate::error::{Error, Result};
 use crate::log_state::{LogState, Published};
-use crate::reader::{Located, LogReader, Read, Start};
+use crate::reader::{Found, Located, LogReader, Read, Start};
 use crate::relay_cursor::{RelayCursor, RelayStep};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -25,6 +25,7 @@ pub struct RelayReader {
     preamble: Option<Located>,
     /// The first event waits in the cursor meanwhile.
     held: bool,
+    event_bytes_max: Option<u64>,
     pin: Arc<AtomicU64>,
 }
 
@@ -46,8 +47,16 @@ impl RelayReader {
             start,
             preamble: None,
             held: false,
+            event_bytes_max: None,
             pin,
         })
+    }
+
+    /// Larger events are refused with [`Error::EventTooLarge`], and large ones announced.
+    #[must_use]
+    pub fn at_most(mut self, event_bytes_max: u64) -> Self {
+        self.event_bytes_max = Some(event_bytes_max);
+        self
     }
 
     /// Looks how far the log may be read now; false when that is no further than before.
@@ -58,23 +67,26 @@ impl RelayReader {
         more
     }
 
-    /// The next event from the start of the log or of this segment on, for [`RelayReader::located`]; false when there is none yet.
-    fn step(&mut self) -> Result<bool> {
+    /// The next event from the start of the log or of this segment on, for [`RelayReader::located`].
+    fn step(&mut self) -> Result<Found> {
         loop {
             if self.known.number < self.number && !self.look() {
-                return Ok(false);
+                return Ok(Found::Nothing);
             }
             if self.known.number < self.number {
-                return Ok(false);
+                return Ok(Found::Nothing);
             }
             let cursor = match &mut self.cursor {
                 Some(cursor) => cursor,
-                none => none.insert(RelayCursor::open(self.inner.fs.clone(), &self.inner.dir, self.number)?),
+                none => {
+                    let opened = RelayCursor::open(self.inner.fs.clone(), &self.inner.dir, self.number)?;
+                    none.insert(opened.at_most(self.event_bytes_max))
+                }
             };
             if self.sealed {
                 if self.known.number == self.number {
                     if !self.look() {
-                        return Ok(false);
+                        return Ok(Found::Nothing);
                     }
                     continue;
                 }
@@ -94,16 +106,17 @@ impl RelayReader {
                 // A sync failed, and what it should have made durable was cut off.
                 Err(_) if hot && self.inner.published() < self.known => {
                     self.look();
-                    return Ok(false);
+                    return Ok(Found::Nothing);
                 }
                 step => step?,
             };
             match step {
-                RelayStep::Event => return Ok(true),
+                RelayStep::Event => return Ok(Found::Event),
+                RelayStep::Large(bytes) => return Ok(Found::Large(bytes)),
                 RelayStep::Sealed => self.sealed = true,
                 RelayStep::End if hot => {
                     if !self.look() {
-                        return Ok(false);
+                        return Ok(Found::Nothing);
                     }
                 }
                 RelayStep::End => return Err(cursor.damaged("the segment has no seal at its end")),
@@ -115,8 +128,8 @@ impl RelayReader {
         self.cursor.as_ref().and_then(RelayCursor::located)
     }
 
-    fn read(&self, has_event: bool) -> Read<'_> {
-        self.located().filter(|_| has_event).map_or(Read::CaughtUp, Read::Event)
+    fn read(&self) -> Read<'_> {
+        self.located().map_or(Read::CaughtUp, Read::Event)
     }
 }
 
@@ -138,15 +151,22 @@ impl LogReader for RelayReader {
     fn next(&mut self) -> Result<Read<'_>> {
         if std::mem::take(&mut self.held) {
             self.preamble = None;
-            return Ok(self.read(true));
+            return Ok(self.read());
         }
         let Some(start) = self.start.take() else {
-            let has_event = self.step()?;
-            return Ok(self.read(has_event));
+            return Ok(match self.step()? {
+                Found::Event => self.read(),
+                Found::Nothing => Read::CaughtUp,
+                Found::Large(bytes) => Read::Large(bytes),
+            });
         };
         loop {
             let found = match self.step() {
-                Ok(true) => self.located().map_or(Ok(true), |located| is_start(&start, located)),
+                Ok(Found::Event) => self.located().map_or(Ok(true), |located| is_start(&start, located)),
+                Ok(Found::Large(bytes)) => {
+                    self.start = Some(start);
+                    return Ok(Read::Large(bytes));
+                }
                 stopped => {
                     self.start = Some(start);
                     return stopped.map(|_| Read::CaughtUp);
@@ -170,6 +190,12 @@ impl LogReader for RelayReader {
             self.preamble = Some(Located { event, place, end, restarted: false, ..first.clone() });
             self.held = true;
         }
-        Ok(self.preamble.as_ref().map_or_else(|| self.read(true), Read::Event))
+        Ok(self.preamble.as_ref().map_or_else(|| self.read(), Read::Event))
+    }
+
+    fn release(&mut self) {
+        if let Some(cursor) = self.cursor.as_mut().filter(|_| !self.held) {
+            cursor.release();
+        }
     }
 }

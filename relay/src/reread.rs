@@ -64,12 +64,16 @@ impl Reread {
                         }
                         cursor.open_next()?;
                     }
+                    RelayStep::Large(_) => {}
                     RelayStep::End => return Err(gone("the segment ends before it")),
                 }
             },
-            Walk::File(cursor) => match cursor.next()? {
-                FileStep::Event => cursor.located().cloned().ok_or_else(|| gone("it is not there")),
-                FileStep::Clean | FileStep::Torn(_) => Err(gone("the file ends before it")),
+            Walk::File(cursor) => loop {
+                match cursor.next()? {
+                    FileStep::Event => return cursor.located().cloned().ok_or_else(|| gone("it is not there")),
+                    FileStep::Large(_) => {}
+                    FileStep::Clean | FileStep::Torn(_) => return Err(gone("the file ends before it")),
+                }
             },
         }
     }

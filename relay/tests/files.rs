@@ -40,7 +40,7 @@ fn write(files: &[(String, Vec<u8>)]) -> (tempfile::TempDir, Vec<PathBuf>) {
 }
 
 fn read_files(paths: &[PathBuf], start: Start, allow_torn_tail: bool) -> Result<Vec<Sent>> {
-    let options = FileOptions { allow_torn_tail };
+    let options = FileOptions { allow_torn_tail, ..FileOptions::default() };
     let mut reader = FilesReader::open_with(Arc::new(RealFs), paths.to_vec(), start, options)?;
     let events = drain(&mut reader)?;
     assert!(matches!(reader.next()?, Read::End), "the end stays the end");

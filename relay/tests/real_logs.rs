@@ -30,7 +30,7 @@ fn real_logs() {
     };
     let files = FileSource::discover(&[&path]).unwrap();
     let lens: u64 = files.iter().map(|file| std::fs::metadata(file).unwrap().len()).sum();
-    let options = FileOptions { allow_torn_tail: true };
+    let options = FileOptions { allow_torn_tail: true, ..FileOptions::default() };
     let open = |start| FilesReader::open_with(Arc::new(RealFs), files.clone(), start, options).unwrap();
     let events = drain(&mut open(Start::Beginning)).unwrap();
     let read: u64 = events.iter().map(|sent| sent.end - sent.start).sum();

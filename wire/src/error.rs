@@ -61,6 +61,14 @@ pub enum Error {
         /// Which statement of the query failed, from 0: all before it were executed.
         statement_index: usize,
     },
+    /// An event of the binary log is larger than [`DumpOptions::event_bytes_max`](crate::DumpOptions::event_bytes_max).
+    #[error("an event of {bytes} bytes: at most {bytes_max} are held at once")]
+    EventTooLarge {
+        /// Its length, as it says.
+        bytes: u64,
+        /// The limit.
+        bytes_max: u64,
+    },
     /// The peer sent what the protocol does not allow here; the connection cannot be used any more.
     #[error("protocol error: {}", Escaped(.0))]
     Protocol(String),
@@ -174,6 +182,7 @@ impl Error {
             | Error::ShutDown
             | Error::Interrupted { .. }
             | Error::AnswerTooLarge { .. }
+            | Error::EventTooLarge { .. }
             | Error::Timeout { .. }
             | Error::HeartbeatTimeout { .. }
             | Error::DumpEnded

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 
-use crossbeam_channel::{Receiver, Sender, unbounded};
+use crossbeam_channel::{Receiver, Sender, bounded};
 use fjall::OwnedWriteBatch;
 
 use super::files::Files;
@@ -17,25 +17,26 @@ const REMOVED_TOGETHER: usize = 2_000;
 
 pub struct DroppedRows {
     stop: Arc<AtomicBool>,
-    running: Mutex<Option<(Sender<u32>, JoinHandle<()>)>>,
+    running: Mutex<Option<(Sender<()>, JoinHandle<()>)>>,
 }
 
 impl DroppedRows {
     pub fn start(files: Arc<Files>) -> std::io::Result<Self> {
         let stop = Arc::new(AtomicBool::new(false));
-        // Bounded by the number of dropped tables whose rows are still there.
-        let (send, tables) = unbounded();
+        // Which tables there are, the records say: one word is enough for all that come while the thread is busy.
+        let (send, looks) = bounded(1);
         let stopped = Arc::clone(&stop);
         let thread = std::thread::Builder::new()
             .name("store-removal".to_owned())
-            .spawn(move || run(&files, &tables, &stopped))?;
+            .spawn(move || run(&files, &looks, &stopped))?;
         Ok(Self { stop, running: Mutex::new(Some((send, thread))) })
     }
 
-    pub fn remove(&self, table: u32) {
+    /// There are records of dropped tables.
+    pub fn look(&self) {
         if let Some((send, _)) = &*self.running.lock().unwrap_or_else(PoisonError::into_inner) {
             // The thread ends early only when it has panicked: the record keeps the work for the next start.
-            let _ = send.send(table);
+            let _ = send.try_send(());
         }
     }
 
@@ -58,10 +59,10 @@ impl Drop for DroppedRows {
     }
 }
 
-fn run(files: &Files, tables: &Receiver<u32>, stop: &AtomicBool) {
-    for table in tables {
-        match remove(files, table, stop) {
-            Ok(true) => tracing::debug!(table, "rows of a dropped table removed"),
+fn run(files: &Files, looks: &Receiver<()>, stop: &AtomicBool) {
+    for () in looks {
+        match remove_all(files, stop) {
+            Ok(true) => {}
             Ok(false) => return,
             Err(error) => {
                 tracing::warn!("removing the rows of a dropped table: {error}");
@@ -69,6 +70,27 @@ fn run(files: &Files, tables: &Receiver<u32>, stop: &AtomicBool) {
             }
         }
     }
+}
+
+/// False when it was stopped before the end.
+fn remove_all(files: &Files, stop: &AtomicBool) -> fjall::Result<bool> {
+    // Removing a table's rows removes its record: the next one is the first then.
+    while let Some(table) = first(files)? {
+        if !remove(files, table, stop)? {
+            return Ok(false);
+        }
+        tracing::debug!(table, "rows of a dropped table removed");
+    }
+    Ok(true)
+}
+
+fn first(files: &Files) -> fjall::Result<Option<u32>> {
+    for entry in files.data.prefix(keys::garbage()) {
+        if let Some(number) = keys::number(&entry.key()?) {
+            return Ok(Some(number));
+        }
+    }
+    Ok(None)
 }
 
 /// False when it was stopped before the end.

@@ -7,9 +7,10 @@ use std::io::Write;
 use std::ops::Bound;
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
 use engine::failure::{Failure, FailureKind};
-use fjall::{Database, Keyspace, KeyspaceCreateOptions, OwnedWriteBatch};
+use fjall::{Database, Keyspace, KeyspaceCreateOptions, KvSeparationOptions, OwnedWriteBatch};
 
 const MARKER: &str = "heddle-store";
 /// What the marker holds; the number changes when an older heddle could not read the store, or would damage it.
@@ -21,9 +22,18 @@ const MARKER_BEGUN: &str = "heddle-store.new";
 const DIR_MODE: u32 = 0o700;
 const FILE_MODE: u32 = 0o600;
 /// Blocks of tables that are kept in memory, in bytes.
-const CACHE_BYTES: u64 = 32 << 20;
+const CACHE_BYTES: u64 = 8 << 20;
+/// From so many bytes on a row is not kept among the others. A store that is there stays as it was made.
+const LARGE_ROW_BYTES: u32 = 64 << 10;
 /// A keyspace's newest writes are kept in memory up to so many bytes, and several times as many while they are written out.
 const MEMTABLE_BYTES: u64 = 12 << 20;
+/// Newest writes of both keyspaces together: above it, who writes waits until some are on the disk. More than both may have that are not yet written out.
+const WRITE_BUFFER_BYTES_MAX: u64 = 2 * MEMTABLE_BYTES + (8 << 20);
+/// What all of these may take.
+pub const BUFFERS_BYTES: u64 = CACHE_BYTES + WRITE_BUFFER_BYTES_MAX;
+/// Who waits for that goes on once nothing has been written out for so long: fjall then says what is wrong, or waits itself.
+const STALLED_AFTER: Duration = Duration::from_secs(10);
+const POLL: Duration = Duration::from_millis(1);
 /// With less free space than this no commit is begun, so that one that was begun can be finished: a journal and a few tables, in bytes.
 const FREE_BYTES_MIN: u64 = 64 << 20;
 
@@ -66,8 +76,16 @@ impl Files {
         }
         let opened = || -> fjall::Result<Self> {
             let db = Database::builder(&db_path).cache_size(CACHE_BYTES).manual_journal_persist(true).open()?;
-            let options =
-                || KeyspaceCreateOptions::default().manual_journal_persist(true).max_memtable_size(MEMTABLE_BYTES);
+            // Large rows are in files of their own: sorting tables anew does not read them, nor hold several of them.
+            let large = KvSeparationOptions::default()
+                .separation_threshold(LARGE_ROW_BYTES)
+                .compression(fjall::CompressionType::None);
+            let options = || {
+                KeyspaceCreateOptions::default()
+                    .manual_journal_persist(true)
+                    .max_memtable_size(MEMTABLE_BYTES)
+                    .with_kv_separation(Some(large.clone()))
+            };
             let data = db.keyspace("data", options)?;
             let staging = db.keyspace("staging", options)?;
             Ok(Self { path: path.to_owned(), db, data, staging })
@@ -104,10 +122,29 @@ impl Files {
             }
             let Some(last) = last else { return Ok(true) };
             batch.commit()?;
+            self.wait_for_memory();
             if !go_on() {
                 return Ok(false);
             }
             from = Bound::Excluded(last);
+        }
+    }
+
+    /// Waits until what was written takes no more memory than it may. fjall makes a new table of newest writes when one of its threads comes to it: a fast
+    /// writer is far ahead by then.
+    pub fn wait_for_memory(&self) {
+        let (mut least, mut since) = (u64::MAX, Instant::now());
+        loop {
+            let buffered = self.db.write_buffer_size();
+            if buffered <= WRITE_BUFFER_BYTES_MAX {
+                return;
+            }
+            if buffered < least {
+                (least, since) = (buffered, Instant::now());
+            } else if since.elapsed() >= STALLED_AFTER {
+                return;
+            }
+            std::thread::sleep(POLL);
         }
     }
 

@@ -45,7 +45,7 @@ use self::files::{Files, Found};
 use self::records::{known, load_tables};
 use self::session::StoreSession;
 use self::shared::Shared;
-use super::{Opened, Session, Target};
+use super::{Footprint, Opened, PROCESS_BYTES, Session, Target};
 use crate::checks::{Checks, SourceFacts};
 
 pub struct StoreTarget {
@@ -120,6 +120,10 @@ impl Target for StoreTarget {
 
     fn locks_rows(&self) -> bool {
         false
+    }
+
+    fn footprint(&self) -> Footprint {
+        Footprint { base_bytes: PROCESS_BYTES + files::BUFFERS_BYTES + pending::BUFFERS_BYTES, event_copies: 3 }
     }
 
     fn syncs_for_several(&self) -> bool {

@@ -2,6 +2,8 @@
 //!
 //! A huge transaction moves them to the staging keyspace piece by piece. Nothing reads that before its commit.
 
+use std::io::Read;
+
 use fjall::{OwnedWriteBatch, Slice};
 use foldhash::fast::FixedState;
 use hashbrown::HashMap;
@@ -24,9 +26,11 @@ pub struct Pending {
 /// What an entry costs beside its bytes.
 const ENTRY_BYTES: usize = 96;
 /// More than this moves to the staging keyspace, in bytes.
-const STAGE_BYTES: usize = 32 << 20;
+const STAGE_BYTES: usize = 8 << 20;
 /// One write when moving takes this much at the most, in bytes.
-const MOVED_TOGETHER_BYTES: usize = 8 << 20;
+const MOVED_TOGETHER_BYTES: usize = 4 << 20;
+/// What both may take.
+pub const BUFFERS_BYTES: u64 = (STAGE_BYTES + MOVED_TOGETHER_BYTES) as u64;
 /// Staged entries begin with one of these.
 const REMOVED: u8 = 0;
 const PUT: u8 = 1;
@@ -151,26 +155,24 @@ impl Pending {
 
     /// Moves the changes to the staging keyspace when they have become too many to hold.
     pub fn stage_if_large(&mut self, files: &Files) -> fjall::Result<()> {
-        if self.bytes > STAGE_BYTES { self.stage(files) } else { Ok(()) }
+        // One large row alone takes more memory there than here.
+        if self.bytes > STAGE_BYTES && self.rows.len() > 1 { self.stage(files) } else { Ok(()) }
     }
 
     /// Moves all changes there.
     pub fn stage(&mut self, files: &Files) -> fjall::Result<()> {
         let mut batch = files.db.batch();
-        let (mut staged, mut bytes) = (Vec::new(), 0);
+        let mut bytes = 0;
         for (key, value) in self.rows.drain() {
-            staged.clear();
-            match &value {
-                Some(value) => {
-                    staged.push(PUT);
-                    staged.extend_from_slice(value);
-                }
-                None => staged.push(REMOVED),
-            }
+            let staged = match &value {
+                Some(value) => joined(&[PUT], value)?,
+                None => Slice::from([REMOVED]),
+            };
             bytes += key.len() + staged.len() + ENTRY_BYTES;
-            batch.insert(&files.staging, key, staged.as_slice());
+            batch.insert(&files.staging, key, staged);
             if bytes > MOVED_TOGETHER_BYTES {
                 std::mem::replace(&mut batch, files.db.batch()).commit()?;
+                files.wait_for_memory();
                 bytes = 0;
             }
         }
@@ -181,6 +183,11 @@ impl Pending {
         self.savepoints.clear();
         Ok(())
     }
+}
+
+/// One after the other, in memory once.
+pub fn joined(head: &[u8], rest: &[u8]) -> std::io::Result<Slice> {
+    Slice::from_reader(&mut head.chain(rest), head.len() + rest.len())
 }
 
 fn unstage(staged: &[u8]) -> Option<Slice> {

@@ -50,6 +50,8 @@ struct Change<'a> {
     after: &'a [u8],
 }
 
+/// Memory for an encoded row that is kept for the next one.
+const VALUE_BYTES_KEPT: usize = 64 << 10;
 /// Table maps that are remembered.
 const RESOLVED_MAX: usize = 4096;
 /// Columns of a row without a known key that a message shows, and characters of a value.
@@ -164,7 +166,7 @@ impl Rows {
                     RowsKind::Delete => None,
                     RowsKind::Write | RowsKind::Update => {
                         self.encode(resolved.version, change.after_columns, change.after);
-                        Some(Slice::from(self.value.as_slice()))
+                        Some(self.encoded())
                     }
                 };
                 self.pending.set(&self.key, value);
@@ -176,6 +178,14 @@ impl Rows {
     fn encode(&mut self, version: u32, present: &Bitmap, image: &[u8]) {
         self.value.clear();
         image::encode(version, present, image, &mut self.value);
+    }
+
+    /// What was encoded last. The memory of a large row is not kept.
+    fn encoded(&mut self) -> Slice {
+        let value = Slice::from(self.value.as_slice());
+        self.value.clear();
+        self.value.shrink_to(VALUE_BYTES_KEPT);
+        value
     }
 
     /// Makes `self.key` that of an image.
@@ -221,7 +231,8 @@ impl Rows {
         self.find(rule, change.map, change.after_columns, change.after)?;
         self.must_not_be_there(shared, rule, change, change.after_columns, change.after)?;
         self.encode(resolved.version, change.after_columns, change.after);
-        self.pending.set(&self.key, Some(Slice::from(self.value.as_slice())));
+        let value = self.encoded();
+        self.pending.set(&self.key, Some(value));
         Ok(())
     }
 
@@ -289,7 +300,8 @@ impl Rows {
             self.must_not_be_there(shared, rule, change, present, image)?;
             self.pending.set(&self.other_key, None);
         }
-        self.pending.set(&self.key, Some(Slice::from(self.value.as_slice())));
+        let value = self.encoded();
+        self.pending.set(&self.key, Some(value));
         Ok(())
     }
 
@@ -338,6 +350,7 @@ impl Rows {
         let mut value = Vec::with_capacity(image.len() + 12);
         self.encode(resolved.version, &Bitmap::full(change.map.columns.len()), image);
         image::encode_counted(count, &self.value, &mut value);
+        self.value.shrink_to(VALUE_BYTES_KEPT);
         self.pending.set(&self.key, Some(Slice::from(value.as_slice())));
         Ok(())
     }

@@ -43,12 +43,7 @@ impl Shared {
         let tables = load_tables(&files)?;
         let dropped_rows = DroppedRows::start(Arc::clone(&files))
             .map_err(|error| Failure::new(FailureKind::Exhausted, format!("starting a thread: {error}")))?;
-        for entry in files.data.prefix(keys::garbage()) {
-            let key = entry.key().map_err(|error| failure(path, &error))?;
-            if let Some(number) = keys::number(&key) {
-                dropped_rows.remove(number);
-            }
-        }
+        dropped_rows.look();
         let shared = Self {
             files,
             channel: channel.to_owned(),
@@ -107,6 +102,7 @@ impl Shared {
     pub fn commit(&self, pending: &mut Pending, records: Writes, range: Range<'_>) -> Result<Ticket, Failure> {
         self.check()?;
         self.files.check_space()?;
+        self.files.wait_for_memory();
         let files = &self.files;
         let mut batch = OwnedWriteBatch::with_capacity(files.db.clone(), pending.len() + records.len() + 2);
         let staged = pending.is_staged();
@@ -123,7 +119,7 @@ impl Shared {
                 None => batch.remove(&files.data, key),
             }
         }
-        let dropped = dropped_tables(&records);
+        let drops_tables = records.iter().any(|(key, _)| key.starts_with(&keys::garbage()));
         self.add(&mut batch, records);
         let mut low_water = locked(&self.low_water);
         if range.is_committed_range() {
@@ -150,7 +146,9 @@ impl Shared {
             self.sync(ticket)?;
             pending::replay(files).map_err(|error| self.broke(&error))?;
         }
-        dropped.into_iter().for_each(|table| self.dropped_rows.remove(table));
+        if drops_tables {
+            self.dropped_rows.look();
+        }
         Ok(ticket)
     }
 
@@ -236,10 +234,4 @@ impl Shared {
             tracing::error!("store {}: {error}", self.files.path.display());
         }
     }
-}
-
-/// Numbers of the tables that records give up.
-fn dropped_tables(records: &Writes) -> Vec<u32> {
-    let prefix = keys::garbage();
-    records.iter().filter(|(key, _)| key.starts_with(&prefix)).filter_map(|(key, _)| keys::number(key)).collect()
 }

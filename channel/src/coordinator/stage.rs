@@ -19,7 +19,6 @@ use super::retried::RetriedGroups;
 use super::slow_groups::SlowGroups;
 use super::workers::{WorkerHandle, Workers};
 use crate::errors::exited_unexpectedly;
-use crate::flow::budget::transaction_bytes;
 use crate::flow::chores::ChoreSender;
 use crate::flow::handoff::{Amount, FEW, Handoff, Stage, Then, Thread};
 use crate::flow::measures::Scheduled;
@@ -244,7 +243,7 @@ impl Coordinator {
 
     fn enqueue(&mut self, batch: Vec<(Arc<Transaction>, Placement)>) {
         for (transaction, placement) in batch {
-            let bytes = transaction_bytes(&transaction);
+            let bytes = self.shared.budget.transaction_bytes(&transaction);
             if !self.scheduler.enqueue(transaction, placement) {
                 self.shared.budget.release(bytes, 1);
             }
@@ -293,9 +292,10 @@ impl Coordinator {
     }
 
     fn free<'a>(&self, transactions: impl Iterator<Item = &'a Arc<Transaction>>) {
+        let budget = &self.shared.budget;
         let (bytes, count) =
-            transactions.fold((0, 0), |(bytes, count), one| (bytes + transaction_bytes(one), count + 1));
-        self.shared.budget.release(bytes, count);
+            transactions.fold((0, 0), |(bytes, count), one| (bytes + budget.transaction_bytes(one), count + 1));
+        budget.release(bytes, count);
     }
 
     fn lock_wait(&mut self, waiting: Worker, blocking: Worker) {

@@ -11,10 +11,8 @@ use engine::transaction::{Body, Transaction};
 use relay::{Located, Place};
 
 use super::failures::{assemble_failure, keying_failure};
+use crate::flow::event_memory::EventMemory;
 use crate::flow::spill::Spill;
-
-/// A transaction with more bytes of events than this is not held in memory.
-pub const SPILL_BYTES: u64 = 16 << 20;
 
 pub struct EventIntake {
     intake: Intake,
@@ -22,6 +20,7 @@ pub struct EventIntake {
     /// First event of the transaction that is being put together.
     first: Option<(Place, Arc<FormatDescription>)>,
     at: At,
+    memory: EventMemory,
 }
 
 /// A transaction without a write set, and where its last event is.
@@ -58,8 +57,8 @@ impl At {
 }
 
 impl EventIntake {
-    pub fn new(intake: Intake, catalogue: Box<dyn Catalogue + Send>) -> Self {
-        Self { intake, catalogue, first: None, at: At::default() }
+    pub fn new(intake: Intake, catalogue: Box<dyn Catalogue + Send>, memory: EventMemory) -> Self {
+        Self { intake, catalogue, first: None, at: At::default(), memory }
     }
 
     /// The transaction that the event ends, if it ends one.
@@ -73,7 +72,7 @@ impl EventIntake {
         }
         let At { start, end } = &self.at;
         let transaction = self.intake.event(&located.event, &located.format, start, end);
-        let transaction = transaction.map_err(|error| assemble_failure(&error))?;
+        let transaction = transaction.map_err(|error| assemble_failure(&error, self.memory))?;
         Ok(transaction.map(|transaction| ReadTransaction { transaction, last: located.place.clone() }))
     }
 

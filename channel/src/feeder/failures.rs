@@ -4,19 +4,26 @@ use engine::failure::{Failure, FailureKind};
 use engine::intake::{AssembleError, KeyingError};
 use engine::transaction::Transaction;
 
-pub fn log_failure(error: &relay::Error) -> Failure {
-    Failure::new(FailureKind::Refused, error.to_string())
-        .remedy("everything before it is applied; replace or fetch the log again and run the same command again")
+use crate::flow::event_memory::EventMemory;
+
+pub fn log_failure(error: &relay::Error, memory: EventMemory) -> Failure {
+    let remedy = match error {
+        relay::Error::EventTooLarge { bytes, .. } => memory.remedy(*bytes),
+        _ => {
+            "everything before it is applied; replace or fetch the log again and run the same command again".to_owned()
+        }
+    };
+    Failure::new(FailureKind::Refused, error.to_string()).remedy(remedy)
 }
 
-pub fn assemble_failure(error: &AssembleError) -> Failure {
+pub fn assemble_failure(error: &AssembleError, memory: EventMemory) -> Failure {
     let remedy = match error {
         AssembleError::Incident { .. } => {
             "everything before it is applied; what the source has lost is in no log, so the target would differ from here on: load it anew from the \
              source, and begin a new --channel where that copy was made, behind the incident"
         }
-        AssembleError::TooLarge { .. } => {
-            "everything before it is applied; run the same command again with a --memory that is larger than that, and as much room for each of its copies"
+        AssembleError::TooLarge { bytes, .. } => {
+            return Failure::new(FailureKind::Refused, error.to_string()).remedy(memory.remedy(*bytes));
         }
         AssembleError::NoLoadData { .. } => {
             "everything before it is applied; the source logged the statement's data in a transaction before, which an earlier run has read: load them on the target by \
@@ -51,9 +58,14 @@ mod tests {
     fn what_to_do_about_an_event() {
         let position = LogPosition::new("binlog.000003", 157);
         let incident = AssembleError::Incident { position: position.clone(), message: "number 1: lost".to_owned() };
-        let failure = assemble_failure(&incident);
+        let memory = EventMemory::new(64 << 20, apply::Footprint { base_bytes: 0, event_copies: 1 });
+        let failure = assemble_failure(&incident, memory);
         assert!(failure.remedy.contains("load it anew") && !failure.remedy.contains("report it"), "{failure}");
+        let large =
+            AssembleError::TooLarge { position: position.clone(), field: "an event", bytes: 64 << 20, limit: 9 };
+        let failure = assemble_failure(&large, memory).to_string();
+        assert!(failure.contains("binlog.000003:157") && failure.contains("--memory "), "{failure}");
         let unknown = AssembleError::UnknownEvent { position, code: 200, name: "UNKNOWN" };
-        assert!(assemble_failure(&unknown).remedy.contains("report it"));
+        assert!(assemble_failure(&unknown, memory).remedy.contains("report it"));
     }
 }

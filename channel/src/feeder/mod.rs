@@ -11,7 +11,7 @@ mod prepared;
 mod reading;
 mod transactions;
 
-pub use event_intake::{EventIntake, SPILL_BYTES};
+pub use event_intake::EventIntake;
 pub use extent::{Extent, Known};
 pub use output::Output;
 pub use prepared::Prepared;

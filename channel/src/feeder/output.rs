@@ -8,7 +8,6 @@ use engine::Seq;
 use engine::policy::Placement;
 use engine::transaction::Transaction;
 
-use crate::flow::budget::transaction_bytes;
 use crate::flow::handoff::{Amount, FEW, Wake};
 use crate::flow::messages::Fed;
 use crate::flow::shared::Shared;
@@ -65,7 +64,7 @@ impl Output {
 
     /// Waits for memory, if need be. `last`: the last transaction that was handed over or is being so.
     pub fn add(&mut self, transaction: Transaction, placement: Placement, last: Seq) -> Result<(), Gone> {
-        let bytes = transaction_bytes(&transaction);
+        let bytes = self.shared.budget.transaction_bytes(&transaction);
         if !self.shared.budget.try_acquire(bytes) {
             // Memory becomes free only after the coordinator has what uses it.
             self.hand_over(last)?;
@@ -81,6 +80,16 @@ impl Output {
             self.coordinator.wake();
         }
         Ok(())
+    }
+
+    /// Waits until an event of so many bytes may be read.
+    pub fn wait_for_room(&mut self, bytes: u64, last: Seq) -> Result<(), Gone> {
+        if self.shared.budget.has_room(bytes) {
+            return Ok(());
+        }
+        self.hand_over(last)?;
+        let _waiting = self.shared.measures.wait_for_memory();
+        if self.shared.budget.wait_for(bytes) { Ok(()) } else { Err(Gone) }
     }
 
     /// Hands over what there is, with nothing else to do meanwhile.

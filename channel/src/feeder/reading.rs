@@ -66,7 +66,12 @@ impl Reading {
                 return Ok(Then::Sleep);
             }
             match reader.next() {
-                Ok(Read::Event(located)) => feeder.take(located, thread)?,
+                Ok(Read::Event(located)) => {
+                    feeder.take(located, thread)?;
+                    // What it takes from here on is counted.
+                    reader.release();
+                }
+                Ok(Read::Large(bytes)) => feeder.large_event(bytes, thread)?,
                 Ok(Read::CaughtUp) => {
                     feeder.caught_up()?;
                     feeder.hand_over()?;
@@ -76,7 +81,7 @@ impl Reading {
                     feeder.caught_up()?;
                     return Err(feeder.end_of_log());
                 }
-                Err(error) => return Err(Ended::Failed(log_failure(&error))),
+                Err(error) => return Err(Ended::Failed(log_failure(&error, feeder.memory()))),
             }
         }
         Ok(Then::Again)

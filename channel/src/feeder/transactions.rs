@@ -13,6 +13,7 @@ use super::extent::Extent;
 use super::output::{Gone, Output};
 use super::prepared::Prepared;
 use crate::flow::budget::transaction_bytes_max;
+use crate::flow::event_memory::EventMemory;
 use crate::flow::handoff::Thread;
 use crate::flow::messages::Fed;
 use crate::flow::shared::Shared;
@@ -28,6 +29,8 @@ pub struct Feeder {
     shared: Shared,
     /// Left to the feeder's own thread, before anything else is read.
     postponed: Option<ReadTransaction>,
+    /// Likewise: an event of so many bytes comes.
+    large: Option<u64>,
 }
 
 /// Why nothing more is read.
@@ -60,7 +63,7 @@ impl Feeder {
         prepared: Prepared,
         shared: Shared,
     ) -> Self {
-        Self { intake, extent, policy, output, prepared, lookahead: None, shared, postponed: None }
+        Self { intake, extent, policy, output, prepared, lookahead: None, shared, postponed: None, large: None }
     }
 
     /// XA branches whose end is in the log are not prepared: their rows are applied with the end.
@@ -96,7 +99,27 @@ impl Feeder {
             self.pass(postponed)?;
             self.read_on()?;
         }
+        if thread == Thread::Own
+            && let Some(bytes) = self.large.take()
+        {
+            self.large_event(bytes, thread)?;
+        }
         Ok(())
+    }
+
+    /// An event of so many bytes is read next: not before there is memory for it.
+    pub fn large_event(&mut self, bytes: u64, thread: Thread) -> Result<(), Ended> {
+        match thread {
+            Thread::Own => Ok(self.output.wait_for_room(bytes, self.extent.seq())?),
+            Thread::Callers => {
+                self.large = Some(bytes);
+                Ok(())
+            }
+        }
+    }
+
+    pub fn memory(&self) -> EventMemory {
+        self.shared.events
     }
 
     /// Nothing more can be read for now.
@@ -110,7 +133,7 @@ impl Feeder {
 
     /// What comes next may have to wait, or is much.
     pub fn is_for_own_thread(&self) -> bool {
-        self.postponed.is_some() || self.looks_ahead() || self.output.has_many()
+        self.postponed.is_some() || self.large.is_some() || self.looks_ahead() || self.output.has_many()
     }
 
     pub fn end_of_log(&self) -> Ended {

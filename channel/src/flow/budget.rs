@@ -4,6 +4,8 @@ use std::sync::{Condvar, Mutex, PoisonError};
 
 use engine::transaction::{Body, Transaction};
 
+use super::event_memory::{EventMemory, LARGE_BYTES};
+
 /// What a transaction takes beside its events: structures, hashes, placement. An event takes less.
 const TRANSACTION_BYTES: u64 = 1024;
 
@@ -11,15 +13,7 @@ const TRANSACTION_BYTES: u64 = 1024;
 /// looks them up.
 const SETS: u64 = 3;
 
-/// Bytes that a transaction holds until it is committed, once it has its write set.
-pub fn transaction_bytes(transaction: &Transaction) -> u64 {
-    match transaction.body {
-        Body::Spilled { .. } => 0,
-        Body::Items(_) => transaction.bytes + (1 + SETS) * transaction.write_set.heap_bytes(),
-    }
-}
-
-/// An upper bound of [`transaction_bytes`] for a transaction that has no write set yet: a row takes at least some bytes in the log.
+/// An upper bound of [`Budget::transaction_bytes`] for a transaction that has no write set yet: a row takes at least some bytes in the log.
 pub fn transaction_bytes_max(transaction: &Transaction) -> u64 {
     const TIMES: u64 = 64;
     TIMES * transaction.bytes
@@ -28,6 +22,8 @@ pub fn transaction_bytes_max(transaction: &Transaction) -> u64 {
 #[derive(Debug)]
 pub struct Budget {
     bytes_max: u64,
+    /// With copies of what is large. None: everything counts as it is.
+    events: Option<EventMemory>,
     state: Mutex<State>,
     freed: Condvar,
 }
@@ -40,14 +36,25 @@ struct State {
 
 impl Budget {
     pub fn new(bytes_max: u64) -> Self {
-        Self { bytes_max, state: Mutex::default(), freed: Condvar::new() }
+        Self { bytes_max, events: None, state: Mutex::default(), freed: Condvar::new() }
     }
 
-    /// What was compressed by itself (an event, a statement) is taken in up to so many bytes: that size is not the log's, and nobody could see it before.
-    pub fn inflated_bytes_max(&self) -> u64 {
-        /// MySQL's default `max_allowed_packet`: a row is no longer on most servers.
-        const PACKET_BYTES: u64 = 64 << 20;
-        self.bytes_max.max(PACKET_BYTES)
+    /// Of transactions that are under way.
+    pub fn of_events(events: EventMemory) -> Self {
+        Self { events: Some(events), ..Self::new(events.waiting_bytes_max()) }
+    }
+
+    /// Bytes that a transaction holds until it is committed, once it has its write set.
+    pub fn transaction_bytes(&self, transaction: &Transaction) -> u64 {
+        let (events, sets) = match transaction.body {
+            Body::Spilled { event_bytes, .. } => (self.events.map_or(0, |events| events.in_pieces(event_bytes)), 0),
+            Body::Items(_) => (self.with_copies(transaction.bytes), transaction.write_set.heap_bytes()),
+        };
+        events + (1 + SETS) * sets
+    }
+
+    fn with_copies(&self, bytes: u64) -> u64 {
+        self.events.map_or(bytes, |events| events.with_copies(bytes))
     }
 
     fn state(&self) -> std::sync::MutexGuard<'_, State> {
@@ -81,6 +88,24 @@ impl Budget {
         !state.closed
     }
 
+    /// Waits until an event of so many bytes may be read: it is not counted before its transaction is. False: closed.
+    pub fn wait_for(&self, bytes: u64) -> bool {
+        let mut state = self.state();
+        while !state.closed && !self.fits(&state, bytes) {
+            state = self.freed.wait(state).unwrap_or_else(PoisonError::into_inner);
+        }
+        !state.closed
+    }
+
+    /// Waits until nothing is in it. False: closed.
+    pub fn drain(&self) -> bool {
+        let mut state = self.state();
+        while !state.closed && state.used > 0 {
+            state = self.freed.wait(state).unwrap_or_else(PoisonError::into_inner);
+        }
+        !state.closed
+    }
+
     fn take(&self, state: &mut State, bytes: u64) -> bool {
         let fits = self.fits(state, bytes);
         if fits {
@@ -90,7 +115,11 @@ impl Budget {
     }
 
     fn fits(&self, state: &State, bytes: u64) -> bool {
-        state.used == 0 || state.used + bytes <= self.bytes_max
+        let bytes_max = match self.events {
+            Some(events) if bytes >= LARGE_BYTES => events.large_bytes_max().max(self.bytes_max),
+            _ => self.bytes_max,
+        };
+        state.used == 0 || state.used + bytes <= bytes_max
     }
 
     pub fn release(&self, bytes: u64, transactions: u64) {

@@ -2,6 +2,7 @@
 
 pub(crate) mod budget;
 pub(crate) mod chores;
+pub(crate) mod event_memory;
 pub(crate) mod handoff;
 pub(crate) mod measures;
 pub(crate) mod messages;

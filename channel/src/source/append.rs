@@ -114,6 +114,16 @@ impl<'a> Appending<'a> {
         self.ended.map(|ended| (ended, self.events))
     }
 
+    /// A failure without a place is one of the event that comes next.
+    fn placed(&self, ended: StreamEnd) -> StreamEnd {
+        match ended {
+            StreamEnd::Failed(failure) if failure.place.is_empty() => {
+                StreamEnd::Failed(failure.at(self.stream.place()))
+            }
+            other => other,
+        }
+    }
+
     /// Appends what has come, and publishes it when nothing more is there or enough has gathered.
     fn take_in(&mut self) -> Result<(), StreamEnd> {
         let relay = |error: relay::Error| StreamEnd::Failed(relay_failure(&error));
@@ -139,7 +149,8 @@ impl<'a> Appending<'a> {
             count += 1;
             events += received.events.iter().filter(|event| is_of_the_log(event)).count() as u64;
             let all = received.events.iter().try_for_each(|event| self.stream.append(self.relay.writer, event));
-            appended = all.map_err(StreamEnd::Failed).and_then(|()| received.ended.map_or(Ok(()), Err));
+            let ended = received.ended.map_or(Ok(()), |ended| Err(self.placed(ended)));
+            appended = all.map_err(StreamEnd::Failed).and(ended);
         }
         if count == 0 {
             self.relay.publisher.sync_when_due(self.relay.writer).map_err(relay)?;

@@ -19,6 +19,8 @@ use super::remedies;
 use super::socket::parse;
 use super::state::SourceState;
 use super::stream_writer::is_made_up;
+use crate::feeder::failures::{assemble_failure, log_failure};
+use crate::flow::event_memory::EventMemory;
 use crate::start::Start;
 use crate::until::Until;
 use apply::Target;
@@ -36,6 +38,7 @@ pub struct LookAhead<'a> {
     /// What the target has already.
     applied: GtidState,
     until: &'a Until,
+    memory: EventMemory,
     assembler: Assembler,
     bytes: u64,
     made: HashSet<(String, String)>,
@@ -50,12 +53,13 @@ enum Look {
 type Looked = Result<Look, Failure>;
 
 impl<'a> LookAhead<'a> {
-    pub fn new(target: &'a dyn Target, start: &Start, until: &'a Until) -> Self {
+    pub fn new(target: &'a dyn Target, start: &Start, until: &'a Until, memory: EventMemory) -> Self {
         Self {
             target,
             applied: start.mark.gtids.clone(),
             until,
-            assembler: Assembler::new(TRANSACTION_BYTES_MAX).inflating_at_most(TRANSACTION_BYTES_MAX),
+            memory,
+            assembler: Assembler::new(TRANSACTION_BYTES_MAX).inflating_at_most(memory.event_bytes_max()),
             bytes: 0,
             made: HashSet::new(),
             asked: HashMap::new(),
@@ -64,17 +68,21 @@ impl<'a> LookAhead<'a> {
 
     /// The failure that a run would end with, if it is one of these.
     pub fn in_files(mut self, files: Vec<PathBuf>, at: relay::Start) -> Result<(), Failure> {
-        let reader = FilesReader::open_with(Arc::new(RealFs), files, at, FileOptions::default());
+        let options = FileOptions { event_bytes_max: Some(self.memory.event_bytes_max()), ..FileOptions::default() };
+        let reader = FilesReader::open_with(Arc::new(RealFs), files, at, options);
         let mut reader = reader.map_err(|error| of_log(&error))?;
         loop {
-            match reader.next().map_err(|error| of_log(&error))? {
-                Read::Event(located) => {
+            match reader.next() {
+                Err(error @ relay::Error::EventTooLarge { .. }) => return Err(log_failure(&error, self.memory)),
+                Err(error) => return Err(of_log(&error)),
+                Ok(Read::Large(_)) => {}
+                Ok(Read::Event(located)) => {
                     let end = located.end_position();
                     if let Look::Enough = self.event(&located.event, &located.format, &located.position, &end)? {
                         return Ok(());
                     }
                 }
-                Read::CaughtUp | Read::End => return Ok(()),
+                Ok(Read::CaughtUp | Read::End) => return Ok(()),
             }
         }
     }
@@ -82,13 +90,14 @@ impl<'a> LookAhead<'a> {
     /// From the channel's position, or the oldest log.
     pub fn on_server(
         mut self,
-        options: &ConnectOptions,
+        connect: &ConnectOptions,
         source: &SourceState,
         start: &Start,
         server_id: u32,
     ) -> Result<(), Failure> {
-        let failed = |error: wire::Error| remedies::of_stream(&error);
-        let mut connection = Connection::connect(options).map_err(failed)?;
+        let memory = self.memory;
+        let failed = |error: wire::Error| remedies::of_stream(&error, memory);
+        let mut connection = Connection::connect(connect).map_err(failed)?;
         let checksum = connection.scalar("SELECT @@global.binlog_checksum").ok().flatten();
         let mut checksum = if checksum.as_deref() == Some("CRC32") { Checksum::Crc32 } else { Checksum::Off };
         let from = start.mark.position.clone().filter(|_| start.instead_of.is_none());
@@ -100,7 +109,8 @@ impl<'a> LookAhead<'a> {
             server_id: server_id ^ OTHER_NUMBER,
             flags: DUMP_NON_BLOCK | annotate,
         };
-        let mut stream = connection.binlog_dump_with(&request, &DumpOptions::default()).map_err(failed)?;
+        let options = DumpOptions { event_bytes_max: Some(self.memory.event_bytes_max()), ..DumpOptions::default() };
+        let mut stream = connection.binlog_dump_with(&request, &options).map_err(failed)?;
         let mut format = None;
         let mut at = LogPosition::new("", 4);
         loop {
@@ -143,8 +153,7 @@ impl<'a> LookAhead<'a> {
     fn event(&mut self, event: &Event, format: &FormatDescription, start: &LogPosition, end: &LogPosition) -> Looked {
         self.bytes += event.bytes().len() as u64;
         let assembled = self.assembler.event(event, format, start, end);
-        let transaction = assembled.map_err(|error| crate::feeder::failures::assemble_failure(&error))?;
-        match transaction {
+        match assembled.map_err(|error| assemble_failure(&error, self.memory))? {
             Some(transaction) => self.transaction(&transaction),
             None if self.bytes > BYTES_MAX => Ok(Look::Enough),
             None => Ok(Look::GoOn),

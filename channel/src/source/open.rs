@@ -75,7 +75,9 @@ pub fn plan_files(spec: &Spec, files: &[PathBuf], opened: &Opened) -> Result<Pla
 
 pub fn files(spec: &Spec, files: &[PathBuf], opened: &Opened) -> Result<OpenSource> {
     let PlannedFiles { start, at, until } = plan_files(spec, files, opened)?;
-    let reader = FilesReader::open_with(Arc::new(RealFs), files.to_vec(), at, FileOptions::default())?;
+    let event_bytes_max = Some(spec.event_memory().event_bytes_max());
+    let options = FileOptions { event_bytes_max, ..FileOptions::default() };
+    let reader = FilesReader::open_with(Arc::new(RealFs), files.to_vec(), at, options)?;
     Ok(OpenSource {
         reader: Box::new(reader),
         live: None,
@@ -153,8 +155,9 @@ pub fn server(
         (Some(_), Some(position)) => relay::Start::At(position.clone()),
         _ => relay::Start::Beginning,
     };
-    let reader = shared.reader(from)?;
-    let upstream = Upstream::new(options.clone(), &source, spec.replica.server_id, &start);
+    let memory = spec.event_memory();
+    let reader = shared.reader(from)?.at_most(memory.event_bytes_max());
+    let upstream = Upstream::new(options.clone(), &source, spec.replica.server_id, &start, memory);
     let (signals, measures) = (Arc::clone(monitor.signals()), Arc::clone(monitor.measures()));
     let receiver = Receiver::new(upstream, writer, spec.relay.sync, spec.replica.retry_for, signals, measures);
     monitor.watch_relay(shared.clone());

@@ -141,13 +141,13 @@ impl Receiver {
         };
         self.signals.source_is_back();
         self.told.reached();
-        let shutdown = stream.shutdown_handle();
+        let (shutdown, memory) = (stream.shutdown_handle(), self.upstream.memory());
         let (send, received) = bounded(QUEUE_BATCHES);
         let room = Budget::new(QUEUE_BYTES);
         let relay = RelayEnd { writer: &mut self.writer, publisher, reading };
         let handoff = Handoff::new(Appending::new(received, &room, relay, &self.signals, &self.measures, &self.stop));
         std::thread::scope(|scope| {
-            let stages = Stages { appending: &handoff, reading };
+            let stages = Stages { appending: &handoff, reading, memory };
             let (room, stop) = (&room, &*self.stop);
             scope.spawn(move || socket::read(stream, checksum, &send, room, stages, stop));
             let appending = handoff.run_loop();

@@ -4,6 +4,7 @@ use apply::mysql::server::remedies::{End, of_connecting, of_privilege};
 use engine::failure::{Failure, FailureKind};
 
 use crate::errors::chain;
+use crate::flow::event_memory::EventMemory;
 
 /// `ER_SLAVE_SAME_ID` of MariaDB's.
 const SAME_SERVER_ID: u16 = 4052;
@@ -29,8 +30,12 @@ pub fn failure(error: anyhow::Error) -> anyhow::Error {
 }
 
 /// A failure of the stream itself, with what helps.
-pub fn of_stream(error: &wire::Error) -> Failure {
-    let failed = Failure::new(FailureKind::Refused, format!("source: {error}")).remedy(remedy(error));
+pub fn of_stream(error: &wire::Error, memory: EventMemory) -> Failure {
+    let remedy = match error {
+        wire::Error::EventTooLarge { bytes, .. } => memory.remedy(*bytes),
+        _ => remedy(error),
+    };
+    let failed = Failure::new(FailureKind::Refused, format!("source: {error}")).remedy(remedy);
     error.code().map_or(failed.clone(), |code| failed.code(code))
 }
 

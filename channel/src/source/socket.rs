@@ -9,10 +9,13 @@ use wire::BinlogStream;
 use super::append::Received;
 use super::stream_end::{StreamEnd, of_error};
 use crate::flow::budget::Budget;
+use crate::flow::event_memory::EventMemory;
 use crate::flow::handoff::Wake;
 
 /// Up to so many bytes are appended in this thread when nothing more has come.
 const LITTLE_BYTES: usize = 4 << 10;
+/// From so many bytes on nothing more is read until it is appended.
+const MUCH_BYTES: usize = 1 << 20;
 
 /// Who sees to what has come.
 #[derive(Clone, Copy)]
@@ -21,6 +24,8 @@ pub struct Stages<'a> {
     pub appending: &'a dyn Wake,
     /// Reads it from there.
     pub reading: &'a dyn Wake,
+    /// For one event.
+    pub memory: EventMemory,
 }
 
 /// Socket → queue, until either end is gone. Packets that have come already are handed on together, without waiting for more.
@@ -37,7 +42,7 @@ pub fn read(
         loop {
             let parsed = match stream.next() {
                 Ok(packet) => parse(packet.bytes, &mut checksum),
-                Err(error) => Err(of_error(&error)),
+                Err(error) => Err(of_error(&error, stages.memory)),
             };
             match parsed {
                 Ok(event) => received.push(event),
@@ -48,6 +53,7 @@ pub fn read(
             }
         }
         let (is_last, is_little) = (received.ended.is_some(), received.bytes <= LITTLE_BYTES);
+        let is_much = received.bytes >= MUCH_BYTES;
         if !room.acquire(received.memory()) || queue.send(received).is_err() {
             return;
         }
@@ -57,7 +63,8 @@ pub fn read(
         } else {
             stages.appending.wake();
         }
-        if is_last {
+        // Only one large event is held here at a time.
+        if is_last || is_much && !room.drain() {
             return;
         }
     }

@@ -1,8 +1,9 @@
 //! Why one connection's stream ended, and whether another try is of use.
 
-use engine::failure::{Failure, FailureKind};
+use engine::failure::Failure;
 
 use super::remedies;
+use crate::flow::event_memory::EventMemory;
 
 #[derive(Debug)]
 pub enum StreamEnd {
@@ -16,9 +17,9 @@ pub enum StreamEnd {
 }
 
 /// What an error of the connection to the source means.
-pub fn of_error(error: &wire::Error) -> StreamEnd {
+pub fn of_error(error: &wire::Error, memory: EventMemory) -> StreamEnd {
     if error.is_transient_network() || matches!(error, wire::Error::DumpEnded | wire::Error::ShutDown) {
         return StreamEnd::Lost(error.to_string());
     }
-    StreamEnd::Failed(Failure::new(FailureKind::Refused, format!("source: {error}")).remedy(remedies::remedy(error)))
+    StreamEnd::Failed(remedies::of_stream(error, memory))
 }

@@ -9,12 +9,14 @@ use relay::RelayWriter;
 pub struct StreamWriter {
     /// Empty until the stream has said it.
     file: Option<String>,
+    /// Where the last event ends.
+    end: u32,
 }
 
 impl StreamWriter {
     /// In the middle of a file.
     pub fn in_file(file: &str) -> Self {
-        Self { file: Some(file.to_owned()) }
+        Self { file: Some(file.to_owned()), end: 0 }
     }
 
     /// The source's name of the file that the stream is in.
@@ -22,8 +24,16 @@ impl StreamWriter {
         self.file.as_deref()
     }
 
+    /// The place of what comes next, for a message.
+    pub fn place(&self) -> String {
+        format!("behind {}:{}", self.file().unwrap_or("the beginning of the stream"), self.end)
+    }
+
     pub fn append(&mut self, writer: &mut RelayWriter, event: &Event) -> Result<(), Failure> {
         let refused = |what: String| Failure::new(FailureKind::Refused, what);
+        if event.header().log_pos > 0 {
+            self.end = event.header().log_pos;
+        }
         match event.kind() {
             Kind::HEARTBEAT | Kind::HEARTBEAT_V2 => return Ok(()),
             Kind::ROTATE => {

@@ -16,6 +16,7 @@ use wire::{
 use super::state::SourceState;
 use super::stream_end::{StreamEnd, of_error};
 use crate::errors::chain;
+use crate::flow::event_memory::EventMemory;
 use crate::start::{Start, StreamStart};
 
 const POLL: Duration = Duration::from_millis(100);
@@ -34,11 +35,19 @@ pub struct Upstream {
     start: StreamStart,
     /// Go on by GTID rather than by position.
     by_gtid: bool,
+    /// For one event.
+    memory: EventMemory,
 }
 
 impl Upstream {
     /// `source`: as it was when the channel started. `server_id`: the replica's number towards it.
-    pub fn new(options: ConnectOptions, source: &SourceState, server_id: u32, start: &Start) -> Self {
+    pub fn new(
+        options: ConnectOptions,
+        source: &SourceState,
+        server_id: u32,
+        start: &Start,
+        memory: EventMemory,
+    ) -> Self {
         Self {
             options,
             flavour: source.flavour,
@@ -46,7 +55,12 @@ impl Upstream {
             server_id,
             start: start.stream.clone(),
             by_gtid: start.by_gtid,
+            memory,
         }
+    }
+
+    pub fn memory(&self) -> EventMemory {
+        self.memory
     }
 
     /// Asks for what comes next.
@@ -75,8 +89,12 @@ impl Upstream {
             Some("CRC32") => Checksum::Crc32,
             _ => Checksum::Off,
         };
-        let options = DumpOptions { heartbeat_period: HEARTBEAT, ..DumpOptions::default() };
-        let stream = connection.binlog_dump_with(&request, &options).map_err(|error| of_error(&error))?;
+        let options = DumpOptions {
+            heartbeat_period: HEARTBEAT,
+            event_bytes_max: Some(self.memory.event_bytes_max()),
+            ..DumpOptions::default()
+        };
+        let stream = connection.binlog_dump_with(&request, &options).map_err(|error| of_error(&error, self.memory))?;
         Ok((stream, checksum))
     }
 

@@ -46,7 +46,9 @@ impl Pieces {
         }
         let corrupt = |source| failed(AssembleError::corrupt(placed.event, placed.start, source));
         let payload = TransactionPayload::decode(placed.event, placed.format).map_err(corrupt)?;
-        for inner in payload.events(self.event_bytes_max).map_err(corrupt)? {
+        for inner in
+            payload.events(self.event_bytes_max.saturating_sub(placed.event.bytes().len() as u64)).map_err(corrupt)?
+        {
             let event = &inner.map_err(corrupt)?;
             self.one(Placed { event, ..placed }, &failed, apply)?;
         }

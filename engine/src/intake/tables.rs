@@ -17,12 +17,15 @@ const DUMMY_TABLE_IDS: [u64; 3] = [0x00ff_ffff, 0xffff_ffff, 0xffff_ffff_ffff];
 
 /// Table maps that are remembered between transactions.
 pub(super) const MAPS_MAX: usize = 20_000;
+/// The same in bytes of memory.
+const MAPS_BYTES_MAX: usize = 16 << 20;
 
 /// `T`: what the user keeps beside a table's map.
 #[derive(Debug)]
 pub struct Tables<T> {
     selection: Selection,
     known: HashMap<u64, Known<T>, FixedState>,
+    bytes: usize,
 }
 
 /// A table map, by its number.
@@ -54,7 +57,7 @@ pub enum Lookup<'a, T> {
 
 impl<T: Default> Tables<T> {
     pub fn new(selection: Selection) -> Self {
-        Self { selection, known: HashMap::default() }
+        Self { selection, known: HashMap::default(), bytes: 0 }
     }
 
     pub fn selection(&self) -> Selection {
@@ -75,7 +78,12 @@ impl<T: Default> Tables<T> {
         let map = TableMap::decode(event, format)?;
         let id = map.table_id;
         let table = self.selection.table(map).map(|map| Mapped { map: Arc::new(map), beside: T::default() });
-        self.known.insert(id, Known { body: event.body_bytes(), table });
+        // A copy: a slice would keep all that was read with it.
+        let known = Known { body: Bytes::copy_from_slice(body), table };
+        self.bytes += known_bytes(&known);
+        if let Some(before) = self.known.insert(id, known) {
+            self.bytes = self.bytes.saturating_sub(known_bytes(&before));
+        }
         Ok(())
     }
 
@@ -88,6 +96,11 @@ impl<T: Default> Tables<T> {
             None if DUMMY_TABLE_IDS.contains(&id) => Lookup::Dummy(id),
             None => Lookup::Missing(id),
         })
+    }
+
+    /// Memory of the maps that are remembered, about.
+    pub fn held_bytes(&self) -> u64 {
+        self.bytes as u64
     }
 
     /// How many maps are remembered.
@@ -104,12 +117,31 @@ impl<T: Default> Tables<T> {
     /// Another log begins: numbers have other meanings.
     pub fn clear(&mut self) {
         self.known.clear();
+        self.bytes = 0;
     }
 
     /// Between two transactions. Within one, a table map serves until the end of its statement.
     pub fn between_transactions(&mut self) {
         if self.known.len() >= MAPS_MAX {
-            self.known.clear();
+            self.clear();
+        }
+        self.statement_ends();
+    }
+
+    /// Each statement comes with its table maps.
+    pub fn statement_ends(&mut self) {
+        if self.bytes >= MAPS_BYTES_MAX {
+            self.clear();
         }
     }
+}
+
+/// Roughly, decoded and as in the log.
+fn known_bytes<T>(known: &Known<T>) -> usize {
+    /// Of a column, with its name.
+    const COLUMN_BYTES: usize = 160;
+    /// Of everything else.
+    const MAP_BYTES: usize = 400;
+    let columns = known.table.as_ref().map_or(0, |mapped| mapped.map.columns.len());
+    known.body.len() + columns * COLUMN_BYTES + MAP_BYTES
 }

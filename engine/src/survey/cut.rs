@@ -18,8 +18,9 @@ use crate::sql::SqlMode;
 pub const PIECE_BYTES: usize = 1 << 20;
 /// A transaction is cut when a piece would have more than this many bytes.
 const PIECE_BYTES_MAX: usize = 16 << 20;
-/// Larger events are not looked into, in bytes.
+/// Larger events are not looked into, in bytes; nor, uncompressed, larger compressed ones.
 const EVENT_BYTES_MAX: usize = 64 << 20;
+pub(super) const PAYLOAD_BYTES_MAX: u64 = 96 << 20;
 
 /// Events of one file that one call of [`super::scan`] reads.
 #[derive(Clone, Debug)]
@@ -380,7 +381,7 @@ impl Cutter {
             }
             // What is damaged is noted by the scan.
             let Ok(event) = Event::parse(event, piece.format.checksum) else { continue };
-            let Ok(query) = Query::decode(&event, &piece.format) else { continue };
+            let Ok(query) = Query::decode_within(&event, &piece.format, PAYLOAD_BYTES_MAX) else { continue };
             if query.error_code == 0 {
                 let mode = SqlMode::of(&query.vars);
                 let schema = String::from_utf8_lossy(&query.schema);

@@ -64,7 +64,7 @@ pub struct DemoArgs {
 const ACCOUNTS_MAX: u64 = 10_000;
 const ACCOUNTS_MIN: u64 = 1_000;
 /// Memory for transactions that wait: as `heddle replicate` has it.
-const MEMORY_BYTES: u64 = 64 << 20;
+const MEMORY_BYTES: u64 = 192 << 20;
 const RETRIES_MAX: u32 = 100;
 
 pub fn run(args: &DemoArgs) -> Result<ExitCode> {

@@ -33,8 +33,9 @@ pub struct FeedArgs {
     /// When what is received is made durable. Whatever it is, nothing is lost that the source still has, and nothing is applied twice
     #[arg(long, value_name = "WHEN", help_heading = EXPERT, default_value = "async", value_parser = relay_sync())]
     pub relay_sync: RelaySync,
-    /// Memory for transactions that wait (K, M, G suffixes)
-    #[arg(long, value_name = "BYTES", help_heading = EXPERT, default_value = "64M", value_parser = parse_bytes)]
+    /// Memory for transactions, with all copies that are made of them; the process takes up to 64M more. One event may take a third of all that
+    /// (into the embedded store: an eighth); a larger one is refused, with the value that is enough (K, M, G suffixes)
+    #[arg(long, value_name = "BYTES", help_heading = EXPERT, default_value = "192M", value_parser = parse_bytes)]
     pub memory: u64,
     /// This replica's number towards the source: must differ from every other replica's; without it it follows from channel and target
     #[arg(long, value_name = "N", help_heading = EXPERT)]

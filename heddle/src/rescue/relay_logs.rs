@@ -122,6 +122,7 @@ impl RelayLogs {
         for _ in 0..2 {
             match reader.next()? {
                 Read::Event(located) => first = first.or_else(|| Some(located.event.header().server_id)),
+                Read::Large(_) => {}
                 Read::CaughtUp | Read::End => break,
             }
         }
@@ -261,7 +262,7 @@ fn gtid(event: &Event, format: &FormatDescription) -> Result<Option<Option<Gtid>
 
 /// `is_last`: the receiver may be writing it.
 fn open(file: &Path, is_last: bool) -> Result<FilesReader> {
-    let options = FileOptions { allow_torn_tail: is_last };
+    let options = FileOptions { allow_torn_tail: is_last, ..FileOptions::default() };
     Ok(FilesReader::open_with(Arc::new(RealFs), vec![file.to_owned()], Start::Beginning, options)?)
 }
 

@@ -3,10 +3,11 @@
 use crate::error::{Error, IoContext, Result};
 use crate::fs::{Fs, ReadFile, read_full};
 use crate::place::{Place, PlaceLog, open_read};
-use crate::reader::Located;
+use crate::reader::{LARGE_BYTES, Located};
 use binlog::LogPosition;
 use binlog::frame::compressed_by;
 use binlog::{Corrupt, Event, Finish, FormatDescription, Framer, Kind, Step, What};
+use bytes::Bytes;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -16,6 +17,8 @@ const CHUNK_BYTES: u64 = 1 << 20;
 pub(crate) enum FileStep {
     /// [`FileCursor::located`] has it.
     Event,
+    /// So much is read next for an event.
+    Large(u64),
     /// The file ends after a whole event.
     Clean,
     /// The file ends inside an event.
@@ -30,6 +33,15 @@ pub(crate) struct FileCursor {
     format: Option<Arc<FormatDescription>>,
     /// The last event. What is not of the event itself is kept from one to the next, as long as the format holds.
     located: Option<Located>,
+    /// Whether a large event that comes is announced, or was.
+    announces: Announces,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Announces {
+    Nothing,
+    Large,
+    Done,
 }
 
 impl FileCursor {
@@ -51,7 +63,23 @@ impl FileCursor {
         let framer = Framer::resume(format, offset);
         let read_to = framer.offset();
         let log = Arc::new(PlaceLog { fs, path: path.to_path_buf(), segment: None, source_file });
-        Ok(FileCursor { file, log, framer, read_to, format: shared, located: None })
+        Ok(FileCursor { file, log, framer, read_to, format: shared, located: None, announces: Announces::Nothing })
+    }
+
+    /// Larger events are refused, and large ones announced.
+    pub(crate) fn at_most(mut self, event_bytes_max: Option<u64>) -> Self {
+        if let Some(bytes) = event_bytes_max {
+            self.framer.set_event_bytes_max(bytes);
+            self.announces = Announces::Large;
+        }
+        self
+    }
+
+    /// Lets go of the last event if it is large.
+    pub(crate) fn release(&mut self) {
+        if self.located.as_ref().is_some_and(|located| located.event.bytes().len() as u64 >= LARGE_BYTES) {
+            self.located = None;
+        }
     }
 
     pub(crate) fn path(&self) -> &Path {
@@ -59,6 +87,7 @@ impl FileCursor {
     }
 
     pub(crate) fn next(&mut self) -> Result<FileStep> {
+        self.release();
         loop {
             match self.framer.next() {
                 Step::Event { event, offset } => {
@@ -69,6 +98,10 @@ impl FileCursor {
                     return self.take(event, offset);
                 }
                 Step::NeedMore { at_least } => {
+                    if self.announces == Announces::Large && at_least as u64 >= LARGE_BYTES {
+                        self.announces = Announces::Done;
+                        return Ok(FileStep::Large(at_least as u64));
+                    }
                     if self.fill(at_least)? == 0 {
                         return Ok(self.finish());
                     }
@@ -80,6 +113,9 @@ impl FileCursor {
 
     fn take(&mut self, event: Event, offset: u64) -> Result<FileStep> {
         let end = offset + event.bytes().len() as u64;
+        if self.announces == Announces::Done {
+            self.announces = Announces::Large;
+        }
         if let Some(located) = &mut self.located {
             located.event = event;
             located.position.offset = offset;
@@ -105,9 +141,14 @@ impl FileCursor {
     fn fill(&mut self, at_least: usize) -> Result<usize> {
         // Only what the file really has is allocated, whatever the length field of an event says.
         let left = self.file.len().during("read", &self.log.path)?.saturating_sub(self.read_to);
-        let mut buf = vec![0; (at_least as u64).max(CHUNK_BYTES).min(left) as usize];
-        let filled = read_full(&*self.file, &mut buf, self.read_to).during("read", &self.log.path)?;
-        buf.truncate(filled);
+        let want = (at_least as u64).max(CHUNK_BYTES).min(left) as usize;
+        // A large event is read behind its beginning, so that nobody has to put it together, in twice as much memory.
+        let begun = if want as u64 > CHUNK_BYTES { self.framer.take_buffered() } else { Bytes::new() };
+        let mut buf = vec![0; begun.len() + want];
+        let (head, rest) = buf.split_at_mut(begun.len());
+        head.copy_from_slice(&begun);
+        let filled = read_full(&*self.file, rest, self.read_to).during("read", &self.log.path)?;
+        buf.truncate(begun.len() + filled);
         self.read_to += filled as u64;
         self.framer.push(buf.into());
         Ok(filled)
@@ -141,6 +182,10 @@ impl FileCursor {
             What::EventLength { length: 0, .. } if self.is_zero_from(self.framer.offset())? => {
                 let reason = "only zeros follow".to_owned();
                 Ok(FileStep::Torn(Error::TornTail { path, offset: self.framer.offset(), reason }))
+            }
+            What::TooLarge { bytes, limit, .. } => {
+                let position = LogPosition { file: self.log.source_file.clone(), offset: corrupt.offset };
+                Err(Error::EventTooLarge { position, bytes: *bytes, limit: *limit })
             }
             what => Err(self.corrupt(corrupt.offset, what.to_string())),
         }

@@ -7,7 +7,7 @@ use super::continuity::Continuity;
 use super::cursor::{FileCursor, FileStep};
 use crate::error::{Error, Result};
 use crate::fs::{Fs, RealFs};
-use crate::reader::{Located, LogReader, Read, Start};
+use crate::reader::{Found, Located, LogReader, Read, Start};
 use binlog::FormatDescription;
 use binlog::Kind;
 use binlog::LogPosition;
@@ -22,6 +22,8 @@ use std::sync::Arc;
 pub struct FileOptions {
     /// Take an incomplete event at the end of the last file for the end: the copy of a log that was being written.
     pub allow_torn_tail: bool,
+    /// A larger event is refused with [`Error::EventTooLarge`]; none: as large as an event can be.
+    pub event_bytes_max: Option<u64>,
 }
 
 /// A reader of binary log files in place.
@@ -87,7 +89,8 @@ impl FilesReader {
 
     fn open_first(&mut self) -> Result<()> {
         if let Some(path) = self.files.pop_front() {
-            self.cursor = Some(FileCursor::open(self.fs.clone(), &path, source_name(&path))?);
+            let cursor = FileCursor::open(self.fs.clone(), &path, source_name(&path))?;
+            self.cursor = Some(cursor.at_most(self.options.event_bytes_max));
         }
         Ok(())
     }
@@ -124,7 +127,8 @@ impl FilesReader {
         }
         let format = Some(FormatDescription::clone(&first.format));
         self.continuity = Continuity::starting_at(&path, wanted.offset);
-        self.cursor = Some(FileCursor::open_at(self.fs.clone(), &path, name, format, wanted.offset)?);
+        let cursor = FileCursor::open_at(self.fs.clone(), &path, name, format, wanted.offset)?;
+        self.cursor = Some(cursor.at_most(self.options.event_bytes_max));
         self.preamble = Some(first);
         self.wanted = Some(wanted);
         Ok(())
@@ -147,17 +151,18 @@ impl FilesReader {
             }
         }
         self.continuity.end(&self.fs, cursor.path());
-        self.cursor = Some(FileCursor::open(self.fs.clone(), next, source_name(next))?);
+        let cursor = FileCursor::open(self.fs.clone(), next, source_name(next))?;
+        self.cursor = Some(cursor.at_most(self.options.event_bytes_max));
         self.files.pop_front();
         self.successor = None;
         Ok(true)
     }
 
-    /// The next event, for [`FilesReader::located`]; false at the end.
-    fn step(&mut self) -> Result<bool> {
+    /// The next event, for [`FilesReader::located`].
+    fn step(&mut self) -> Result<Found> {
         loop {
             let Some(cursor) = &mut self.cursor else {
-                return Ok(false);
+                return Ok(Found::Nothing);
             };
             if let Some(located) = cursor.located().filter(|_| self.unobserved) {
                 self.continuity.observe(&self.fs, cursor.path(), located)?;
@@ -165,20 +170,21 @@ impl FilesReader {
                 let rotate = Some(located).filter(|located| located.event.kind() == Kind::ROTATE);
                 self.successor =
                     rotate.and_then(|located| Rotate::decode_any(&located.event).ok()).map(|rotate| rotate.file);
-                return Ok(true);
+                return Ok(Found::Event);
             }
             match cursor.next()? {
                 FileStep::Event => self.unobserved = true,
+                FileStep::Large(bytes) => return Ok(Found::Large(bytes)),
                 FileStep::Clean => {
                     if !self.advance()? {
-                        return Ok(false);
+                        return Ok(Found::Nothing);
                     }
                 }
                 FileStep::Torn(torn) => {
                     if self.files.is_empty() && self.options.allow_torn_tail {
                         tracing::warn!(error = %torn, "the last file ends early, as allowed");
                         self.cursor = None;
-                        return Ok(false);
+                        return Ok(Found::Nothing);
                     }
                     return Err(torn);
                 }
@@ -190,8 +196,8 @@ impl FilesReader {
         self.cursor.as_ref().and_then(FileCursor::located)
     }
 
-    fn read(&self, has_event: bool) -> Read<'_> {
-        self.located().filter(|_| has_event).map_or(Read::End, Read::Event)
+    fn read(&self) -> Read<'_> {
+        self.located().map_or(Read::End, Read::Event)
     }
 }
 
@@ -199,16 +205,23 @@ impl LogReader for FilesReader {
     fn next(&mut self) -> Result<Read<'_>> {
         if std::mem::take(&mut self.held) {
             self.preamble = None;
-            return Ok(self.read(true));
+            return Ok(self.read());
         }
         let step = self.step();
         let Some(wanted) = self.wanted.take() else {
-            let has_event = step?;
-            return Ok(self.read(has_event));
+            return Ok(match step? {
+                Found::Event => self.read(),
+                Found::Nothing => Read::End,
+                Found::Large(bytes) => Read::Large(bytes),
+            });
         };
         match step {
-            Ok(true) => {}
-            Ok(false) => return Ok(Read::End),
+            Ok(Found::Event) => {}
+            Ok(Found::Nothing) => return Ok(Read::End),
+            Ok(Found::Large(bytes)) => {
+                self.wanted = Some(wanted);
+                return Ok(Read::Large(bytes));
+            }
             // What cannot be an event at the very start is a wrong position.
             Err(Error::Corrupt { offset, reason, .. }) if offset >= wanted.offset => {
                 let reason = format!("no event starts there ({reason})");
@@ -228,6 +241,12 @@ impl LogReader for FilesReader {
             (preamble.position, preamble.end) = (position, end);
             self.held = true;
         }
-        Ok(self.preamble.as_ref().map_or_else(|| self.read(true), Read::Event))
+        Ok(self.preamble.as_ref().map_or_else(|| self.read(), Read::Event))
+    }
+
+    fn release(&mut self) {
+        if let Some(cursor) = self.cursor.as_mut().filter(|_| !self.held && !self.unobserved) {
+            cursor.release();
+        }
     }
 }

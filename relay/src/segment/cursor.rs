@@ -4,6 +4,7 @@
 
 use super::{HEAD_LEN, Head};
 use crate::fs::{ReadFile, read_full};
+use crate::reader::LARGE_BYTES;
 use bytes::Bytes;
 use std::io;
 use std::sync::Arc;
@@ -15,6 +16,10 @@ const CHUNK_BYTES: u64 = 1 << 20;
 pub(crate) enum Step {
     /// A whole record whose head starts at `at`.
     Record { at: u64, head: Head, body: Bytes },
+    /// A record follows whose body is larger than the limit: see [`Cursor::set_body_bytes_max`].
+    TooLarge { head: Head, limit: u64 },
+    /// A record with so many bytes follows, and the next step reads it.
+    Large(u64),
     /// The limit is reached, exactly.
     End,
     /// No whole record is at the cursor.
@@ -27,12 +32,29 @@ pub(crate) struct Cursor {
     at: u64,
     window: Bytes,
     window_at: u64,
+    /// None: bodies of any size, of which nothing is said before.
+    body_bytes_max: Option<u64>,
+    /// The large record that comes is announced.
+    announced: bool,
 }
 
 impl Cursor {
     /// At offset `at` of segment `number`, where a record starts.
     pub(crate) fn new(file: Arc<dyn ReadFile>, number: u64, at: u64) -> Self {
-        Cursor { file, number, at, window: Bytes::new(), window_at: at }
+        Cursor { file, number, at, window: Bytes::new(), window_at: at, body_bytes_max: None, announced: false }
+    }
+
+    /// Larger records are not taken in, and large ones are announced.
+    pub(crate) fn set_body_bytes_max(&mut self, bytes: u64) {
+        self.body_bytes_max = Some(bytes);
+    }
+
+    /// Lets go of the memory of large records that were read.
+    pub(crate) fn release(&mut self) {
+        if self.at == self.window_at + self.window.len() as u64 {
+            self.window = Bytes::new();
+            self.window_at = self.at;
+        }
     }
 
     pub(crate) fn at(&self) -> u64 {
@@ -63,6 +85,15 @@ impl Cursor {
             Ok(head) => head,
             Err(reason) => return Ok(Step::Bad(reason)),
         };
+        if let Some(limit) = self.body_bytes_max {
+            let bytes = u64::from(head.len);
+            if bytes > limit {
+                return Ok(Step::TooLarge { head, limit });
+            }
+            if bytes >= LARGE_BYTES && !std::mem::replace(&mut self.announced, true) {
+                return Ok(Step::Large(bytes));
+            }
+        }
         let record_len = HEAD_LEN + head.len as usize;
         let Some(from) = self.ensure(record_len as u64, limit)? else {
             return Ok(Step::Bad("a record's body is incomplete"));
@@ -73,6 +104,7 @@ impl Cursor {
             return Ok(Step::Bad("the checksum of a record's body does not match"));
         }
         self.at += record_len as u64;
+        self.announced = false;
         Ok(Step::Record { at, head, body })
     }
 
@@ -88,6 +120,7 @@ impl Cursor {
             return Ok(Some(from as usize));
         }
         // What is left of the old window is read again: cheaper than to copy it, it is in the page cache.
+        self.window = Bytes::new();
         let mut buf = vec![0; n.max(CHUNK_BYTES).min(left) as usize];
         let filled = read_full(&*self.file, &mut buf, self.at)?;
         buf.truncate(filled);

@@ -22,7 +22,7 @@ mod record;
 
 pub(crate) use cursor::{Cursor, Step};
 pub(crate) use header::{Header, HeaderError, PREFIX_LEN};
-pub(crate) use record::{HEAD_LEN, Head, Kind, encode, find};
+pub(crate) use record::{HEAD_LEN, Head, Kind, encode, encode_head, find};
 
 use std::path::{Path, PathBuf};
 

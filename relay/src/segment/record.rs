@@ -77,6 +77,12 @@ fn head_sum(covered: &[u8; HEAD_LEN - 4], segment: u64, at: u64) -> u32 {
 
 /// Appends a record to `out` that will be at offset `at` of segment `segment`.
 pub(crate) fn encode(out: &mut Vec<u8>, head: &Head, body: &[u8], segment: u64, at: u64) {
+    encode_head(out, head, segment, at);
+    out.extend_from_slice(body);
+}
+
+/// Of a record whose body is written from elsewhere.
+pub(crate) fn encode_head(out: &mut Vec<u8>, head: &Head, segment: u64, at: u64) {
     let mut covered = [0u8; HEAD_LEN - 4];
     let mut fields: &mut [u8] = &mut covered;
     let mut put = |value: &[u8]| {
@@ -94,7 +100,6 @@ pub(crate) fn encode(out: &mut Vec<u8>, head: &Head, body: &[u8], segment: u64, 
     let sum = head_sum(&covered, segment, at);
     out.extend_from_slice(&covered);
     out.extend_from_slice(&sum.to_le_bytes());
-    out.extend_from_slice(body);
 }
 
 impl Head {

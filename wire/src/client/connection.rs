@@ -13,7 +13,7 @@ use super::socket::{Watch, is_silence};
 use super::stream::{ShutdownHandle, Stream};
 use crate::codec::capabilities as cap;
 use crate::codec::error_packet::parse_error;
-use crate::codec::packet::{Frame, PacketReader, write_payload};
+use crate::codec::packet::{Frame, PacketReader, PayloadWriter, write_payload};
 use crate::codec::server_info::ServerInfo;
 use crate::error::{Error, Statement};
 
@@ -186,10 +186,25 @@ impl Connection {
     /// Sends one payload; returns the sequence number of the answer.
     pub(crate) fn send(&mut self, sequence: u8, parts: &[&[u8]], during: &'static str) -> Result<u8, Error> {
         let sent = write_payload(&mut self.stream, sequence, parts).and_then(|next| self.stream.flush().map(|()| next));
-        sent.map_err(|error| {
-            let error = self.reason_for_closing().unwrap_or_else(|| self.classify(error, during));
-            self.mark(error)
-        })
+        sent.map_err(|error| self.not_sent(error, during))
+    }
+
+    /// The same of a command whose payload, of so many bytes, `write` writes.
+    pub(crate) fn send_written(
+        &mut self,
+        bytes: usize,
+        during: &'static str,
+        write: impl FnOnce(&mut dyn Write) -> io::Result<()>,
+    ) -> Result<u8, Error> {
+        let sent = PayloadWriter::begin(&mut self.stream, 0, bytes)
+            .and_then(|mut payload| write(&mut payload).and_then(|()| payload.end()))
+            .and_then(|next| self.stream.flush().map(|()| next));
+        sent.map_err(|error| self.not_sent(error, during))
+    }
+
+    fn not_sent(&mut self, error: io::Error, during: &'static str) -> Error {
+        let error = self.reason_for_closing().unwrap_or_else(|| self.classify(error, during));
+        self.mark(error)
     }
 
     /// A server that closes (packet too large, idle for too long, killed) mostly says why before; that is worth more

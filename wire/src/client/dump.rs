@@ -81,6 +81,8 @@ pub struct DumpOptions {
     pub replica_uuid: Option<String>,
     /// Ends at the end of the log; like [`DUMP_NON_BLOCK`].
     pub non_block: bool,
+    /// A larger event is refused with [`Error::EventTooLarge`] before it is taken in; none: as large as an event can be.
+    pub event_bytes_max: Option<u64>,
     /// How events come to be summed.
     pub checksums: Checksums,
 }
@@ -103,9 +105,20 @@ impl Default for DumpOptions {
             semi_sync: false,
             replica_uuid: None,
             non_block: false,
+            event_bytes_max: None,
             checksums: Checksums::AsServer,
         }
     }
+}
+
+/// What may stand before an event in its packet.
+const STATUS_BYTES: usize = 3;
+
+/// How long an event says that it is, of which this is the beginning, behind a status byte.
+fn event_bytes(head: &[u8]) -> Option<u64> {
+    const LENGTH_AT: usize = 1 + 9;
+    let length = head.get(LENGTH_AT..)?.first_chunk::<4>()?;
+    Some(u64::from(u32::from_le_bytes(*length)))
 }
 
 /// One event as the server sent it.
@@ -142,7 +155,9 @@ impl Connection {
             .unwrap_or_else(|| options.heartbeat_period.saturating_mul(4).max(Duration::from_secs(10)));
         self.set_read_timeout(Some(timeout))?;
         self.reader.set_chunk_bytes(READ_CHUNK_BYTES);
-        self.reader.set_payload_bytes_max(MAX_PAYLOAD_BYTES);
+        let bytes_max = options.event_bytes_max.and_then(|bytes| usize::try_from(bytes).ok());
+        self.reader
+            .set_payload_bytes_max(bytes_max.map_or(MAX_PAYLOAD_BYTES, |bytes| bytes.saturating_add(STATUS_BYTES)));
         self.send(0, &[&command], "requesting the binary log")?;
         // From here on the server expects no goodbye, and understands no other command.
         self.broken = true;
@@ -289,7 +304,13 @@ impl BinlogStream {
     pub fn next(&mut self) -> Result<Packet, Error> {
         let frame = self.connection.receive(READING).map_err(|error| match error {
             Error::Timeout { after, .. } => Error::HeartbeatTimeout { after },
-            other => other,
+            other => match self.connection.reader.refused() {
+                Some((head, bytes_max)) => Error::EventTooLarge {
+                    bytes: event_bytes(head).unwrap_or(bytes_max as u64),
+                    bytes_max: bytes_max.saturating_sub(STATUS_BYTES) as u64,
+                },
+                None => other,
+            },
         })?;
         let payload = frame.payload;
         match payload.first() {

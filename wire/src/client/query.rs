@@ -1,6 +1,6 @@
 //! Statements: sent as they are, alone or pipelined; all results of a multi-statement query are read.
 
-use std::io::Read;
+use std::io::{self, Read, Write};
 use std::sync::Arc;
 
 use binlog::text::escape_bytes;
@@ -176,6 +176,24 @@ impl Connection {
         }
         let sequence = self.send(0, &payload, SENDING)?;
         self.pending.push_back(Pending { sequence, statement: look_at(parts, bytes), bytes });
+        Ok(())
+    }
+
+    /// Like [`send_query`](Self::send_query), for a text that is too long to be held: it has so many bytes, which `write` writes.
+    pub fn send_query_written(
+        &mut self,
+        bytes: usize,
+        write: impl FnOnce(&mut dyn Write) -> io::Result<()>,
+    ) -> Result<(), Error> {
+        self.check_usable(SENDING)?;
+        if !self.pending.is_empty() {
+            self.sends_ahead(bytes)?;
+        }
+        let sequence = self.send_written(bytes + 1, SENDING, |out| {
+            out.write_all(&[cap::COM_QUERY])?;
+            write(out)
+        })?;
+        self.pending.push_back(Pending { sequence, statement: Statement::Ordinary, bytes });
         Ok(())
     }
 
@@ -389,7 +407,7 @@ impl Connection {
     }
 
     /// The outer error is the connection's, the inner one the data's.
-    fn send_file(&mut self, sequence: &mut u8, data: &mut dyn Read) -> Result<std::io::Result<()>, Error> {
+    fn send_file(&mut self, sequence: &mut u8, data: &mut dyn Read) -> Result<io::Result<()>, Error> {
         let during = "sending a local file";
         let mut chunk = vec![0; INFILE_CHUNK_BYTES];
         let read = loop {
@@ -399,7 +417,7 @@ impl Connection {
                     let part = chunk.get(..count).unwrap_or_default();
                     *sequence = self.send(*sequence, &[part], during)?;
                 }
-                Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(error) => break Err(error),
             }
         };

@@ -33,11 +33,30 @@ pub(crate) struct PacketReader {
     payload_bytes_max: usize,
     /// What came so far of a payload of several packets; kept here so that a read timeout loses nothing.
     partial: Option<BytesMut>,
+    /// Of the packet that goes on in `partial`, what has not come.
+    rest: Option<Rest>,
+    /// The beginning of a payload that was refused.
+    refused: Option<Vec<u8>>,
+}
+
+#[derive(Clone, Copy)]
+struct Rest {
+    bytes: usize,
+    sequence: u8,
+    is_last: bool,
 }
 
 impl PacketReader {
     pub(crate) fn new(chunk_bytes: usize, payload_bytes_max: usize) -> Self {
-        PacketReader { chunk: BytesMut::new(), filled: 0, chunk_bytes, payload_bytes_max, partial: None }
+        PacketReader {
+            chunk: BytesMut::new(),
+            filled: 0,
+            chunk_bytes,
+            payload_bytes_max,
+            partial: None,
+            rest: None,
+            refused: None,
+        }
     }
 
     /// Largest payload from now on.
@@ -67,6 +86,12 @@ impl PacketReader {
     /// After `WouldBlock` or `TimedOut` the call can be repeated.
     pub(crate) fn read(&mut self, source: &mut impl Read) -> io::Result<Frame> {
         loop {
+            if let Some(rest) = self.rest {
+                self.take_rest(source, rest)?;
+                if let Some(whole) = self.partial.take_if(|_| rest.is_last) {
+                    return Ok(Frame { sequence: rest.sequence, payload: whole.freeze() });
+                }
+            }
             self.fill(source, HEADER_BYTES)?;
             let (length, sequence) = match self.chunk.get(..HEADER_BYTES) {
                 Some(&[a, b, c, sequence]) => (u32::from_le_bytes([a, b, c, 0]) as usize, sequence),
@@ -74,28 +99,50 @@ impl PacketReader {
             };
             let so_far = self.partial.as_ref().map_or(0, BytesMut::len);
             if so_far + length > self.payload_bytes_max {
+                self.refused = Some(self.beginning(length));
                 return Err(io::Error::new(
                     io::ErrorKind::InvalidData,
                     format!("a packet of more than {} bytes came", self.payload_bytes_max),
                 ));
             }
-            self.fill(source, HEADER_BYTES + length)?;
-            self.skip(HEADER_BYTES);
-            let payload = self.take(length);
-            match self.partial.take() {
-                None if length < MAX_PACKET_PAYLOAD_BYTES => {
-                    return Ok(Frame { sequence, payload: payload.freeze() });
-                }
-                None => self.partial = Some(payload),
-                Some(mut whole) => {
-                    whole.extend_from_slice(&payload);
-                    if length < MAX_PACKET_PAYLOAD_BYTES {
-                        return Ok(Frame { sequence, payload: whole.freeze() });
-                    }
-                    self.partial = Some(whole);
-                }
+            let is_last = length < MAX_PACKET_PAYLOAD_BYTES;
+            if is_last && self.partial.is_none() {
+                self.fill(source, HEADER_BYTES + length)?;
+                self.skip(HEADER_BYTES);
+                return Ok(Frame { sequence, payload: self.take(length).freeze() });
             }
+            self.skip(HEADER_BYTES);
+            self.partial.get_or_insert_default();
+            self.rest = Some(Rest { bytes: length, sequence, is_last });
         }
+    }
+
+    /// Adds to the partial payload what comes of its packet: it is in memory once, and a chunk of it a second time.
+    fn take_rest(&mut self, source: &mut impl Read, mut rest: Rest) -> io::Result<()> {
+        while rest.bytes > 0 {
+            self.fill(source, 1)?;
+            let came = self.take(rest.bytes.min(self.filled));
+            rest.bytes -= came.len();
+            self.partial.get_or_insert_default().extend_from_slice(&came);
+            self.rest = Some(rest);
+        }
+        self.rest = None;
+        Ok(())
+    }
+
+    /// The beginning of a payload that was refused for its size, and the limit.
+    pub(crate) fn refused(&self) -> Option<(&[u8], usize)> {
+        self.refused.as_deref().map(|head| (head, self.payload_bytes_max))
+    }
+
+    /// As far as it has come: nothing is waited for.
+    fn beginning(&self, length: usize) -> Vec<u8> {
+        const SHOWN_BYTES: usize = 32;
+        let came = match &self.partial {
+            Some(partial) => partial.as_ref(),
+            None => self.chunk.get(HEADER_BYTES..self.filled).unwrap_or_default(),
+        };
+        came.get(..SHOWN_BYTES.min(length)).unwrap_or(came).to_vec()
     }
 
     /// Unlike [`PacketReader::take`], without a slice that shares the chunk for a moment.
@@ -178,6 +225,65 @@ fn write_split(sink: &mut impl Write, mut sequence: u8, parts: &[&[u8]], limit: 
     }
 }
 
+/// A payload whose length is known, and which is never whole in memory: written bit by bit.
+pub(crate) struct PayloadWriter<'a, W: Write> {
+    sink: &'a mut W,
+    sequence: u8,
+    /// Of the payload, and of the packet that has begun.
+    left: usize,
+    packet_left: usize,
+    /// The packet is as long as one can be.
+    is_full: bool,
+    limit: usize,
+}
+
+impl<'a, W: Write> PayloadWriter<'a, W> {
+    pub(crate) fn begin(sink: &'a mut W, sequence: u8, length: usize) -> io::Result<Self> {
+        Self::begin_split(sink, sequence, length, MAX_PACKET_PAYLOAD_BYTES)
+    }
+
+    fn begin_split(sink: &'a mut W, sequence: u8, length: usize, limit: usize) -> io::Result<Self> {
+        let mut writer = Self { sink, sequence, left: length, packet_left: 0, is_full: false, limit };
+        writer.begin_packet()?;
+        Ok(writer)
+    }
+
+    fn begin_packet(&mut self) -> io::Result<()> {
+        self.packet_left = self.left.min(self.limit);
+        self.is_full = self.packet_left == self.limit;
+        let [a, b, c, ..] = (self.packet_left as u32).to_le_bytes();
+        self.sink.write_all(&[a, b, c, self.sequence])?;
+        self.sequence = self.sequence.wrapping_add(1);
+        Ok(())
+    }
+
+    /// Returns the number that the answer starts with.
+    ///
+    /// # Errors
+    /// Not all of the payload was written.
+    pub(crate) fn end(self) -> io::Result<u8> {
+        if self.left == 0 { Ok(self.sequence) } else { Err(io::ErrorKind::UnexpectedEof.into()) }
+    }
+}
+
+impl<W: Write> Write for PayloadWriter<'_, W> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let now = bytes.get(..self.packet_left.min(bytes.len())).unwrap_or_default();
+        let written = self.sink.write(now)?;
+        self.left -= written;
+        self.packet_left -= written;
+        // A packet that is exactly full is always followed by another, maybe empty.
+        if written > 0 && self.packet_left == 0 && self.is_full {
+            self.begin_packet()?;
+        }
+        Ok(written)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.sink.flush()
+    }
+}
+
 fn write_all_vectored(sink: &mut impl Write, slices: &mut [IoSlice<'_>]) -> io::Result<()> {
     let mut slices = slices;
     while !slices.is_empty() {
@@ -248,6 +354,25 @@ mod tests {
         check(10, &[10, 0]);
         check(11, &[10, 1]);
         check(20, &[10, 10, 0]);
+    }
+
+    #[test]
+    fn written_bit_by_bit_it_is_the_same() {
+        for length in [0, 1, 9, 10, 11, 20, 27] {
+            let payload: Vec<u8> = (0..length).collect();
+            let (mut whole, mut bits) = (Vec::new(), Vec::new());
+            let next = write_split(&mut whole, 254, &[&payload], 10).unwrap();
+            let mut writer = PayloadWriter::begin_split(&mut bits, 254, payload.len(), 10).unwrap();
+            payload.chunks(4).for_each(|bit| writer.write_all(bit).unwrap());
+            assert_eq!(writer.end().unwrap(), next, "{length}");
+            assert_eq!(bits, whole, "{length}");
+        }
+        let mut bits = Vec::new();
+        let mut writer = PayloadWriter::begin_split(&mut bits, 0, 2, 10).unwrap();
+        assert!(writer.write_all(b"too long").is_err());
+        let mut writer = PayloadWriter::begin_split(&mut bits, 0, 2, 10).unwrap();
+        writer.write_all(b"s").unwrap();
+        assert!(writer.end().is_err());
     }
 
     #[test]

@@ -13,10 +13,16 @@ use self::answers::await_answers;
 use crate::mysql::server::errors::failed;
 
 /// A packet is sent once its text has this many bytes.
-const PACKET_BYTES: usize = 8 << 20;
+const PACKET_BYTES: usize = 2 << 20;
 /// Room in a packet for the other statements beside the encoded one.
 const OTHER_STATEMENTS_BYTES: usize = 64 << 10;
 const TEXT_BYTES_MIN: usize = 1024;
+/// Memory that is kept for the next packet.
+const KEPT_BYTES: usize = 256 << 10;
+/// An encoded statement of more bytes than this is not held a second time as text: it is sent while it is encoded, in pieces.
+const LARGE_BYTES: usize = 512 << 10;
+/// Such a piece before encoding; a multiple of 3, so that the text goes on without padding.
+const PIECE_BYTES: usize = 48 << 10;
 
 /// A statement whose text is base64 between two constant parts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -75,6 +81,9 @@ impl Script {
     /// Sends what is there if they no longer fit.
     pub fn grow(&mut self, statement: Encoded, bytes: &[u8], connection: &mut Connection) -> Result<(), Failure> {
         let most = self.encoded_bytes_max.min(PACKET_BYTES / 4 * 3);
+        if bytes.len() > LARGE_BYTES {
+            return self.send_large(statement, bytes, connection);
+        }
         if self.growing.is_some_and(|growing| growing != statement) {
             self.close_growing();
         } else if !self.bytes.is_empty() && self.bytes.len() + bytes.len() > most {
@@ -85,11 +94,38 @@ impl Script {
         Ok(())
     }
 
+    /// Sends what has gathered and a large statement, and reads all of their results.
+    fn send_large(&mut self, statement: Encoded, bytes: &[u8], connection: &mut Connection) -> Result<(), Failure> {
+        if self.packet_bytes() > OTHER_STATEMENTS_BYTES / 2 {
+            self.send(connection)?;
+        }
+        self.close_growing();
+        let before = [self.sql.as_slice(), statement.before.as_bytes()].concat();
+        let text_bytes = bytes.len().div_ceil(3) * 4;
+        let sent = connection.send_query_written(before.len() + text_bytes + statement.after.len(), |out| {
+            out.write_all(&before)?;
+            let mut text = Vec::with_capacity(PIECE_BYTES / 3 * 4);
+            for piece in bytes.chunks(PIECE_BYTES) {
+                text.clear();
+                STANDARD.encode_append(piece, &mut text);
+                out.write_all(&text)?;
+            }
+            out.write_all(statement.after.as_bytes())
+        });
+        self.sql.clear();
+        self.statements += 1;
+        if sent.is_err() {
+            self.statements = 0;
+        }
+        sent.and_then(|()| self.read(connection)).map(drop).map_err(failed)
+    }
+
     fn close_growing(&mut self) {
         let Some(statement) = self.growing.take() else { return };
         let mut bytes = std::mem::take(&mut self.bytes);
         self.encoded("", statement, &bytes);
         bytes.clear();
+        bytes.shrink_to(KEPT_BYTES);
         self.bytes = bytes;
     }
 
@@ -130,6 +166,8 @@ impl Script {
         let sql = self.sql.strip_suffix(b";").unwrap_or(&self.sql);
         let sent = connection.send_query(sql);
         self.sql.clear();
+        // What was much once is not kept in each connection.
+        self.sql.shrink_to(KEPT_BYTES);
         if sent.is_err() {
             self.statements = 0;
         }

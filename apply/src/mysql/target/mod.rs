@@ -41,7 +41,7 @@ use super::xa::deferred;
 use crate::checks::{Checks, Holdings, SourceFacts};
 use crate::lock::locked;
 use crate::status::{Retrying, Waits};
-use crate::{Opened, Session, Target};
+use crate::{Footprint, Opened, PROCESS_BYTES, Session, Target};
 
 pub struct MySqlTarget {
     shared: Arc<Shared>,
@@ -228,6 +228,10 @@ impl Target for MySqlTarget {
 
     fn locks_rows(&self) -> bool {
         true
+    }
+
+    fn footprint(&self) -> Footprint {
+        Footprint { base_bytes: PROCESS_BYTES, event_copies: 1 }
     }
 
     /// Who commits has his place in the order, and others can know it, only once the server's own syncs are over.

@@ -38,6 +38,8 @@ pub(super) struct Building {
     counted_rows: u64,
     /// Rows that were let go of.
     spilled_rows: u64,
+    /// Of the largest event, inflated.
+    event_bytes: u64,
 }
 
 impl Building {
@@ -60,6 +62,7 @@ impl Building {
             session: None,
             counted_rows: 0,
             spilled_rows: 0,
+            event_bytes: 0,
         }
     }
 
@@ -101,6 +104,7 @@ impl Building {
 
     pub fn add_bytes(&mut self, bytes: u64) {
         self.bytes += bytes;
+        self.event_bytes = self.event_bytes.max(bytes);
     }
 
     pub fn leave_out_bytes(&mut self, bytes: u64) {
@@ -114,6 +118,7 @@ impl Building {
     /// Adds the rows of an event, or counts them if nothing is held any more.
     #[inline]
     pub fn push_rows(&mut self, event: &Event, rows: RowsEvent, map: &Arc<TableMap>) {
+        self.event_bytes = self.event_bytes.max(rows.rows.len() as u64);
         let count = || rows.images(map).count() as u64;
         if self.spilled {
             self.spilled_rows += count();
@@ -206,7 +211,7 @@ impl Building {
         let body = if self.spilled {
             // Another cause says more: after a DDL, say, table definitions are read anew.
             barrier = barrier.or(Some(BarrierCause::Huge));
-            Body::Spilled { rows: self.spilled_rows }
+            Body::Spilled { rows: self.spilled_rows, event_bytes: self.event_bytes }
         } else {
             Body::Items(items)
         };

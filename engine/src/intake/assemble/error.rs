@@ -7,7 +7,7 @@ pub enum AssembleError {
     #[error("{position}: {kind} event: {source}")]
     Corrupt { position: LogPosition, kind: &'static str, source: binlog::Corrupt },
     /// More than the limit of [`Assembler::inflating_at_most`](super::Assembler::inflating_at_most).
-    #[error("{position}: a compressed {field} of {bytes} bytes: at most {limit} are held at once")]
+    #[error("{position}: {field} of {bytes} bytes: at most {limit} are held at once")]
     TooLarge { position: LogPosition, field: &'static str, bytes: u64, limit: u64 },
     #[error("{position}: {what}")]
     Unexpected { position: LogPosition, what: String },
@@ -23,7 +23,11 @@ pub enum AssembleError {
 impl AssembleError {
     pub(in crate::intake) fn corrupt(event: &Event, at: &LogPosition, source: binlog::Corrupt) -> Self {
         match source.what {
-            What::TooLarge { field, bytes, limit } => Self::TooLarge { position: at.clone(), field, bytes, limit },
+            // What it comes in is held beside it.
+            What::TooLarge { field, bytes, limit } => {
+                let packed = event.bytes().len() as u64;
+                Self::TooLarge { position: at.clone(), field, bytes: bytes + packed, limit: limit + packed }
+            }
             _ => Self::Corrupt { position: at.clone(), kind: event.kind().name(), source },
         }
     }

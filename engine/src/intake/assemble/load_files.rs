@@ -23,10 +23,14 @@ struct File {
 }
 
 impl LoadFiles {
+    /// Of all files.
+    pub fn held_bytes(&self) -> usize {
+        self.files.values().map(|file| file.data.len()).sum()
+    }
+
     /// Says what is wrong.
     pub fn add(&mut self, block: &LoadBlock) -> Result<(), String> {
-        let held: usize = self.files.values().map(|file| file.data.len()).sum();
-        if held + block.data.len() > BYTES_MAX {
+        if self.held_bytes() + block.data.len() > BYTES_MAX {
             return Err(format!(
                 "LOAD DATA files of more than {BYTES_MAX} bytes in statement format are not supported; \
                  use binlog_format=ROW on the source"

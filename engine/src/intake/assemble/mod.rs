@@ -43,6 +43,8 @@ pub struct Assembler {
     tables: Tables<()>,
     /// For the next statement.
     context: Vec<Context>,
+    /// Of their events.
+    context_bytes: u64,
     load_files: LoadFiles,
     /// A transaction of which there is only LOAD DATA's data: it is the beginning of the next, so that a run that begins there has them.
     carried: Option<Carried>,
@@ -61,6 +63,7 @@ impl Assembler {
             building: None,
             tables: Tables::new(Selection::default()),
             context: Vec::new(),
+            context_bytes: 0,
             load_files: LoadFiles::default(),
             carried: None,
             file: None,
@@ -79,6 +82,22 @@ impl Assembler {
     /// Bytes of the changes that [`Assembler::take_items`] would take, as they are held.
     pub fn held_bytes(&self) -> u64 {
         self.building.as_ref().map_or(0, Building::held_bytes)
+    }
+
+    /// What is gathered of many events may take no more memory than one.
+    fn check_held(&self, field: &'static str, bytes: u64, at: &LogPosition) -> Result<(), AssembleError> {
+        // However little that is, the servers' own transactions have so much.
+        const HELD_BYTES_MIN: u64 = 32 << 20;
+        let limit = self.event_bytes_max.max(HELD_BYTES_MIN);
+        if bytes <= limit {
+            return Ok(());
+        }
+        Err(AssembleError::TooLarge { position: at.clone(), field, bytes, limit })
+    }
+
+    /// What comes out of an event may have so many bytes.
+    fn inflated_max(&self, event: &Event) -> u64 {
+        self.event_bytes_max.saturating_sub(event.bytes().len() as u64)
     }
 
     /// Whether the events so far end between two transactions.
@@ -125,6 +144,7 @@ impl Assembler {
             Kind::TABLE_MAP => {
                 self.is_in_transaction(at)?;
                 self.tables.add(event, format).map_err(corrupt)?;
+                self.check_held("table maps of one statement,", self.tables.held_bytes(), at)?;
             }
             kind if kind.is_rows() => self.rows(event, format, at)?,
             Kind::XID => return self.xid(at),
@@ -147,7 +167,7 @@ impl Assembler {
                     self.opens(event, at, session)?;
                     return Ok(false);
                 }
-                let query = Query::decode_within(event, format, self.event_bytes_max).map_err(corrupt)?;
+                let query = Query::decode_within(event, format, self.inflated_max(event)).map_err(corrupt)?;
                 if let Some(building) = &mut self.building {
                     building.add_bytes((query.sql.len() as u64).saturating_sub(event.bytes().len() as u64));
                 }
@@ -160,6 +180,8 @@ impl Assembler {
             Kind::BEGIN_LOAD_QUERY | Kind::APPEND_BLOCK => {
                 self.prepares_statement(event, at);
                 let block = LoadBlock::decode(event, format).map_err(corrupt)?;
+                let held = self.load_files.held_bytes() + block.data.len();
+                self.check_held("the file of a LOAD DATA statement,", held as u64, at)?;
                 self.load_files.add(&block).map_err(|what| AssembleError::unexpected(at, what))?;
             }
             Kind::EXECUTE_LOAD_QUERY => {
@@ -319,12 +341,13 @@ impl Assembler {
         let unexpected = |what: String| AssembleError::unexpected(at, what);
         let corrupt = |source| AssembleError::corrupt(event, at, source);
         self.is_in_transaction(at)?;
+        let inflated_max = self.inflated_max(event);
         let Some(building) = &mut self.building else { return Ok(()) };
         let lookup = self.tables.of_rows(event, format).map_err(corrupt)?;
         if matches!(lookup, Lookup::LeftOut) {
             return Ok(());
         }
-        let rows = RowsEvent::decode_within(event, format, self.event_bytes_max).map_err(corrupt)?;
+        let rows = RowsEvent::decode_within(event, format, inflated_max).map_err(corrupt)?;
         let map = match lookup {
             Lookup::Table(Mapped { map, .. }) => map,
             Lookup::Dummy(_) if rows.rows.is_empty() => return Ok(()),
@@ -342,7 +365,11 @@ impl Assembler {
                 map.columns.len()
             )));
         }
+        let ends_statement = rows.flags & RowsEvent::STMT_END != 0;
         building.push_rows(event, rows, map);
+        if ends_statement {
+            self.tables.statement_ends();
+        }
         Ok(())
     }
 
@@ -354,7 +381,7 @@ impl Assembler {
             building.leave_out_bytes(event.bytes().len() as u64);
         }
         let mut ended = false;
-        for inner in payload.events(self.event_bytes_max).map_err(corrupt)? {
+        for inner in payload.events(self.inflated_max(event)).map_err(corrupt)? {
             let inner = inner.map_err(corrupt)?;
             if ended {
                 return Err(AssembleError::unexpected(at, "events after the end of a compressed transaction"));

@@ -31,9 +31,13 @@ impl Assembler {
             return Err(AssembleError::unexpected(at, what));
         }
         if self.building.as_ref().is_some_and(|building| !building.spilled) {
+            if self.context.is_empty() {
+                self.context_bytes = 0;
+            }
+            self.context_bytes += event.bytes().len() as u64;
             self.context.push(context);
         }
-        Ok(())
+        self.check_held("variables for one statement,", self.context_bytes, at)
     }
 
     /// True when it ends the transaction.

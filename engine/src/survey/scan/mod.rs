@@ -15,7 +15,7 @@ use foldhash::fast::FixedState;
 use hashbrown::HashMap;
 use smallvec::SmallVec;
 
-use super::cut::events;
+use super::cut::{PAYLOAD_BYTES_MAX, events};
 use super::keys::{Counts, note_uses};
 use super::{Cause, Depth, LogCatalogue, Piece, Problem, ProblemKind, Record, Scanned, TableSeen, Traffic, table_id};
 use crate::intake::{Keying, Selection, Tables};
@@ -23,8 +23,8 @@ use crate::schema::{Table, TableId};
 use crate::tags::Generation;
 use crate::transaction::{TableAccess, TableUse, Tags, WriteSet};
 
-/// A compressed transaction is looked into up to this size, in bytes.
-const PAYLOAD_BYTES_MAX: u64 = 96 << 20;
+/// What the table maps of one statement may take in memory.
+const MAPS_BYTES_MAX: u64 = 64 << 20;
 /// Problems of one piece that are kept.
 const PROBLEMS_MAX: usize = 100;
 
@@ -271,7 +271,7 @@ impl Scan<'_> {
             }
         }
         match kind {
-            Kind::TABLE_MAP => self.tables.add(event, &self.piece.format).map_err(|corrupt| corrupt.to_string())?,
+            Kind::TABLE_MAP => self.table_map(event)?,
             kind if kind.is_rows() => self.rows(event, offset)?,
             Kind::XID => self.end_here(offset + length),
             Kind::GTID | Kind::ANONYMOUS_GTID | Kind::GTID_TAGGED => self.mysql(event, offset)?,
@@ -328,6 +328,16 @@ impl Scan<'_> {
                 self.problem(offset, format!("an event of type {} is not known and was passed over", kind.0));
             }
             _ => {}
+        }
+        Ok(())
+    }
+
+    fn table_map(&mut self, event: &Event) -> Result<(), Failed> {
+        self.tables.add(event, &self.piece.format).map_err(|corrupt| corrupt.to_string())?;
+        let bytes = self.tables.held_bytes();
+        if bytes > MAPS_BYTES_MAX {
+            self.tables.clear();
+            return Err(format!("the table maps of one statement take {bytes} bytes"));
         }
         Ok(())
     }

@@ -60,6 +60,9 @@ impl Scan<'_> {
             }
         };
         self.add(place, second, traffic);
+        if item.event.flags & RowsEvent::STMT_END != 0 {
+            self.tables.statement_ends();
+        }
         Ok(())
     }
 
