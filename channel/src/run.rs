@@ -16,6 +16,7 @@ use crate::source::Source;
 use crate::source::open;
 use crate::source::state::SourceState;
 use crate::spec::Spec;
+use crate::start::Extent;
 use crate::start::wrong::{self, WrongStart};
 use crate::{start, threads};
 
@@ -67,7 +68,7 @@ fn run_opened(
         (Source::Files(_), _) => None,
     };
     checks::first(checks::of_start(spec, source.as_ref(), opened).1)?;
-    let opened_source = match (&spec.source, source) {
+    let mut opened_source = match (&spec.source, source) {
         (Source::Live(options), Some(source)) => open::server(spec, options, source, opened, monitor)?,
         (Source::Live(_), None) => bail!("the state of the live source was not read"),
         (Source::Files(files), _) => open::files(spec, files, opened)?,
@@ -75,17 +76,21 @@ fn run_opened(
     if opened_source.start.is_new {
         tracing::info!("a new channel: it begins {}", start::described(&opened_source.start.mark));
     }
+    if spec.span.wrong_start == WrongStart::Accept {
+        // The rows that are there came from somewhere else.
+        opened_source.start.extent = Extent::Rest;
+    }
     if opened_source.start.is_new || opened_source.start.instead_of.is_some() {
         let text = opened_source.start.source_text(&opened_source.identity);
         target.start_at(&opened_source.start.mark, &text).map_err(anyhow::Error::new)?;
     }
     monitor.signals().advance(opened_source.start.mark.clone());
     let first_seq = opened_source.start.mark.seq;
-    let began = opened_source.start.is_new.then(|| opened_source.start.clone());
+    let start = opened_source.start.clone();
     let mut outcome = threads::run(spec, opened_source, opened, monitor, stop)?;
     if spec.span.wrong_start != WrongStart::Known {
         let applied = monitor.snapshot().committed.seq;
-        outcome.failure = outcome.failure.map(|failure| wrong::suspected(failure, applied, began.as_ref()));
+        outcome.failure = outcome.failure.map(|failure| wrong::suspected(failure, applied, &start));
     }
     Ok((first_seq, outcome))
 }

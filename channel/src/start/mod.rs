@@ -1,8 +1,9 @@
 //! Where a channel starts or goes on, from what the target knows, what the source has and what the user said.
 
+mod files;
 pub mod wrong;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Result, bail};
 use binlog::Flavour;
 use binlog::LogPosition;
 use binlog::gtids::{GtidSet, GtidState};
@@ -11,6 +12,8 @@ use engine::progress::Mark;
 
 use crate::source::state::SourceState;
 use apply::Opened;
+
+pub use self::files::{files, names};
 
 /// `--start`, `--start-gtid`
 #[derive(Clone, Debug, Default)]
@@ -52,10 +55,20 @@ pub enum RelayContents {
     Copied,
 }
 
+/// What a channel reads from its begin on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Extent {
+    /// All that the source ever logged: no copy was needed.
+    WholeLog,
+    /// What comes after a copy was made, or is not known.
+    Rest,
+}
+
 /// The decision.
 #[derive(Clone, Debug)]
 pub struct Start {
     pub mark: Mark,
+    pub extent: Extent,
     /// A new channel: the target has to be told.
     pub is_new: bool,
     /// Streams go on by GTID: the set in the mark is complete.
@@ -95,9 +108,14 @@ impl Start {
         }
     }
 
-    /// What the progress keeps of the source: who it is, and whether the recorded GTIDs are complete.
+    /// What the progress keeps of the source: who it is, whether the recorded GTIDs are complete, and whether the channel has read all of its log.
     pub fn source_text(&self, identity: &str) -> String {
-        format!("{identity} by {}", if self.by_gtid { "gtid" } else { "position" })
+        let how = if self.by_gtid { "gtid" } else { "position" };
+        let extent = match self.extent {
+            Extent::WholeLog => FROM_FIRST,
+            Extent::Rest => "",
+        };
+        format!("{identity} by {how}{extent}")
     }
 }
 
@@ -110,10 +128,16 @@ pub fn described(mark: &Mark) -> String {
     }
 }
 
-pub fn split_source(text: &str) -> (&str, bool) {
+const FROM_FIRST: &str = " from the first event";
+
+/// Who the source is, whether by GTID, and what was read: the parts of [`Start::source_text`].
+pub fn split_source(text: &str) -> (&str, bool, Extent) {
     match text.rsplit_once(" by ") {
-        Some((identity, how)) => (identity, how == "gtid"),
-        None => (text, false),
+        Some((identity, how)) => {
+            let extent = if how.ends_with(FROM_FIRST) { Extent::WholeLog } else { Extent::Rest };
+            (identity, how.starts_with("gtid"), extent)
+        }
+        None => (text, false, Extent::Rest),
     }
 }
 
@@ -137,6 +161,7 @@ pub fn live(
     if let Some(mark) = begun(opened, asked) {
         return go_on(opened, mark, source, asked);
     }
+    let mut extent = Extent::Rest;
     let (mark, by_gtid, stream) = match asked {
         StartAt::Position(position) | StartAt::PositionAndGtids(position, _) => {
             if !received && !source.logs.iter().any(|log| **log == *position.file) {
@@ -166,13 +191,14 @@ pub fn live(
             let known = common(on_target, &source.executed);
             if known.is_empty() {
                 source.nothing_purged()?;
+                extent = Extent::WholeLog;
             }
             let stream = if known.is_empty() { StreamStart::Oldest } else { StreamStart::Gtids(known.clone()) };
             let gtids = if known.is_empty() { GtidState::None } else { known };
             (Mark { gtids, ..Mark::default() }, source.gtids, stream)
         }
     };
-    Ok(Start { mark, is_new: true, by_gtid, stream, instead_of: None })
+    Ok(Start { mark, extent, is_new: true, by_gtid, stream, instead_of: None })
 }
 
 /// Where the channel is. If it has applied nothing yet, the user may ask for another start.
@@ -189,7 +215,7 @@ fn go_on(opened: &Opened, mark: &Mark, source: &SourceState, asked: &StartAt) ->
             mark.position.as_ref().map_or_else(|| mark.gtids.to_string(), ToString::to_string)
         );
     }
-    let (identity, by_gtid) = split_source(opened.source.as_deref().unwrap_or_default());
+    let (identity, by_gtid, extent) = split_source(opened.source.as_deref().unwrap_or_default());
     let mut mark = mark.clone();
     let mut instead_of = None;
     if identity != source.identity && !identity.starts_with("files") {
@@ -218,7 +244,7 @@ fn go_on(opened: &Opened, mark: &Mark, source: &SourceState, asked: &StartAt) ->
         (Some(position), _) => StreamStart::Position(position.clone()),
         (None, _) => StreamStart::Oldest,
     };
-    Ok(Start { mark, is_new: false, by_gtid: by_gtid && source.gtids, stream, instead_of })
+    Ok(Start { mark, extent, is_new: false, by_gtid: by_gtid && source.gtids, stream, instead_of })
 }
 
 /// What the source lacks although the channel has applied it: everything applied came from the source.
@@ -319,63 +345,6 @@ fn same_kind(gtids: &GtidState, source: &SourceState) -> Result<()> {
     }
 }
 
-/// Where to start in files, which are read in place.
-pub fn files(opened: &Opened, names: &[String], asked: &StartAt) -> Result<(Start, relay::Start)> {
-    let at = |position: &LogPosition| relay::Start::At(position.clone());
-    let there = |position: &LogPosition| names.iter().any(|name| **name == *position.file);
-    let (mark, is_new, start) = match (begun(opened, asked), asked) {
-        (Some(_), StartAt::Position(_) | StartAt::Gtids(_) | StartAt::PositionAndGtids(..)) => {
-            bail!(
-                "the channel has been started already and goes on by itself; leave --start out, or use another --channel"
-            )
-        }
-        (Some(mark), StartAt::Default) => {
-            let start = match &mark.position {
-                Some(position) if there(position) => at(position),
-                Some(position) if position.offset > 4 || mark.gtids.is_empty() => next_file(mark, position, names)?,
-                _ => relay::Start::Beginning,
-            };
-            (mark.clone(), false, start)
-        }
-        (None, StartAt::Position(position) | StartAt::PositionAndGtids(position, _)) => {
-            if !there(position) {
-                bail!("--start {position}: no such file among the {} given", names.len());
-            }
-            (Mark { position: Some(position.clone()), gtids: asked.gtids(), ..Mark::default() }, true, at(position))
-        }
-        (None, StartAt::Gtids(gtids)) => {
-            (Mark { gtids: gtids.clone(), ..Mark::default() }, true, relay::Start::Beginning)
-        }
-        (None, StartAt::Default) => (Mark::default(), true, relay::Start::Beginning),
-    };
-    Ok((Start { mark, is_new, by_gtid: false, stream: StreamStart::Oldest, instead_of: None }, start))
-}
-
-/// The file where the channel is was not given. With GTIDs the given files are read, and applied transactions are skipped. Without GTIDs the given
-/// files have to begin with the very next one.
-fn next_file(mark: &Mark, position: &LogPosition, names: &[String]) -> Result<relay::Start> {
-    if !mark.gtids.is_empty() {
-        return Ok(relay::Start::Beginning);
-    }
-    let first = names.first().map(String::as_str).unwrap_or_default();
-    let first_number = LogPosition::new(first, 4).file_number();
-    if first_number.is_some() && first_number == position.file_number().map(|number| number + 1) {
-        return Ok(relay::Start::Beginning);
-    }
-    bail!("the channel goes on at {position}, and that file was not given: the first given is {first}")
-}
-
-/// Names as in log positions.
-pub fn names(files: &[std::path::PathBuf]) -> Result<Vec<String>> {
-    files
-        .iter()
-        .map(|file| {
-            let name = file.file_name().and_then(|name| name.to_str());
-            Ok(name.with_context(|| format!("{} has a name that cannot be recorded", file.display()))?.to_owned())
-        })
-        .collect()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -429,7 +398,14 @@ mod tests {
             let states = [executed, applied, source].map(|text| text.parse::<GtidState>().unwrap());
             let [executed, applied, source] = &states;
             let mark = Mark { gtids: applied.clone(), ..Mark::default() };
-            let start = Start { mark, is_new: false, by_gtid, stream: StreamStart::Oldest, instead_of: None };
+            let start = Start {
+                mark,
+                extent: Extent::Rest,
+                is_new: false,
+                by_gtid,
+                stream: StreamStart::Oldest,
+                instead_of: None,
+            };
             assert_eq!(ahead(executed, &start, source).to_string(), expected, "{states:?}");
         };
         check(&format!("{A}:1-5:8:10"), &format!("{A}:1-6"), "", false, &format!("{A}:8:10"));

@@ -6,7 +6,7 @@
 use binlog::gtids::GtidState;
 use engine::failure::{Failure, FailureKind};
 
-use super::{Start, StartAt, described, split_source};
+use super::{Extent, Start, StartAt, described, split_source};
 use apply::checks::{Holdings, OtherChannel};
 
 /// What becomes of a start that looks wrong.
@@ -68,7 +68,7 @@ fn refused(message: String, remedy: String) -> Failure {
 
 /// Another channel of the same log has applied what this one would apply, or is about to. What it has applied is gone where the target has no rows.
 fn overlap(start: &Start, log: &Log<'_>, other: &OtherChannel, has_rows: bool) -> Option<Failure> {
-    let (identity, _) = split_source(&other.source);
+    let (identity, ..) = split_source(&other.source);
     let same_source = identity == log.identity;
     if same_source && other.is_running && identity != "files" {
         return Some(refused(
@@ -126,15 +126,13 @@ fn is_beyond(start: &Start, log: &Log<'_>, other: &OtherChannel, same_source: bo
 /// A divergence so early is more often a wrong start than a changed row.
 const EARLY: u64 = 10_000;
 
-/// The failure, with the more likely cause first. `began`: where the channel began, if this run knows.
-pub fn suspected(failure: Failure, applied: u64, began: Option<&Start>) -> Failure {
+/// The failure, with the more likely cause first. `start`: of this run.
+pub fn suspected(failure: Failure, applied: u64, start: &Start) -> Failure {
     let seq = failure.culprit.as_ref().map_or(applied + 1, |culprit| culprit.seq);
-    // What begins with the log's first event needs no copy.
-    let needs_copy = began.is_none_or(|start| start.mark.position.is_some() || !start.mark.gtids.is_empty());
-    if failure.kind != FailureKind::Divergence || seq > EARLY || !needs_copy {
+    if failure.kind != FailureKind::Divergence || seq > EARLY || start.extent == Extent::WholeLog {
         return failure;
     }
-    let place = began.map_or_else(String::new, |start| format!(" ({})", described(&start.mark)));
+    let place = if start.is_new { format!(" ({})", described(&start.mark)) } else { String::new() };
     let remedy = format!(
         "probably a wrong start: this is only transaction {seq} of the channel, so the place where it began{place} is probably not the one where the target's copy \
          was made. Do not change rows yet: compare that place with what the backup says (--start-from FILE reads it); if it differs, restore the copy and begin with a new \
@@ -163,7 +161,14 @@ mod tests {
     }
 
     fn start(mark: Mark) -> Start {
-        Start { mark, is_new: true, by_gtid: false, stream: StreamStart::Oldest, instead_of: None }
+        Start {
+            mark,
+            extent: Extent::Rest,
+            is_new: true,
+            by_gtid: false,
+            stream: StreamStart::Oldest,
+            instead_of: None,
+        }
     }
 
     #[test]
@@ -253,15 +258,16 @@ mod tests {
             let culprit = engine::failure::Culprit { seq, gtid: String::new(), position: String::new() };
             Failure::new(FailureKind::Divergence, "row").remedy("remove it").of(culprit)
         };
-        assert!(
-            suspected(diverged(17), 16, None).remedy.starts_with("probably a wrong start: this is only transaction 17")
-        );
-        assert!(suspected(diverged(17), 16, None).remedy.ends_with("remove it"));
-        assert_eq!(suspected(diverged(EARLY + 1), EARLY, None).remedy, "remove it");
-        let begin = start(Mark::default());
-        assert_eq!(suspected(diverged(17), 16, Some(&begin)).remedy, "remove it");
         let middle = start(mark("b.000001:500", "", 0));
-        assert!(suspected(diverged(17), 16, Some(&middle)).remedy.contains("(at b.000001:500)"));
-        assert_eq!(suspected(Failure::new(FailureKind::Refused, "x").remedy("y"), 0, None).remedy, "y");
+        let said = suspected(diverged(17), 16, &middle).remedy;
+        assert!(said.starts_with("probably a wrong start: this is only transaction 17"), "{said}");
+        assert!(said.contains("(at b.000001:500)") && said.ends_with("remove it"), "{said}");
+        assert_eq!(suspected(diverged(EARLY + 1), EARLY, &middle).remedy, "remove it");
+        assert_eq!(suspected(Failure::new(FailureKind::Refused, "x").remedy("y"), 0, &middle).remedy, "y");
+        // A later run knows by what the progress keeps that no copy was needed.
+        let whole = Start { extent: Extent::WholeLog, ..middle };
+        let (.., extent) = split_source(&whole.source_text("one"));
+        assert_eq!(extent, Extent::WholeLog);
+        assert_eq!(suspected(diverged(17), 16, &whole).remedy, "remove it");
     }
 }
