@@ -84,6 +84,7 @@ impl Heddle {
             .args(arguments)
             .env("HEDDLE_SOURCE_PASSWORD", PASSWORD)
             .env("HEDDLE_TARGET_PASSWORD", PASSWORD)
+            .env("HEDDLE_REPLICA_PASSWORD", PASSWORD)
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())

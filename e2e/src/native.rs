@@ -53,6 +53,35 @@ pub fn configure_by(source: &Server, replica: &Server, by_gtid: bool) -> Result<
     change_source(source, replica, &by)
 }
 
+/// All stays but the port.
+pub fn configure_port(replica: &Server, port: u16) -> Result<()> {
+    // Naming a port begins anew where no place is named, so the place is named again.
+    let status = status(replica)?;
+    let of = |names: [&str; 2]| {
+        let found = status.iter().find(|(name, _)| names.contains(&name.as_str()));
+        found.map(|(_, value)| value.clone()).unwrap_or_default()
+    };
+    let is_by_gtid = if replica.kind.is_mariadb() {
+        of(["Using_Gtid", "Using_Gtid"]) != "No"
+    } else {
+        of(["Auto_Position", "Auto_Position"]) == "1"
+    };
+    let mut place = String::new();
+    if !is_by_gtid {
+        let file = of(["Source_Log_File", "Master_Log_File"]);
+        let offset = of(["Read_Source_Log_Pos", "Read_Master_Log_Pos"]);
+        place = format!(", master_log_file='{file}', master_log_pos={offset}");
+    }
+    let old = replica.kind.is_mariadb() || is_old_mysql(replica);
+    let no_tls = if takes_ssl_off(replica) || !old { ", master_ssl=0" } else { "" };
+    let change = format!("CHANGE MASTER TO master_host='127.0.0.1', master_port={port}{place}{no_tls}");
+    replica.execute(&if old {
+        change
+    } else {
+        change.replace("CHANGE MASTER TO", "CHANGE REPLICATION SOURCE TO").replace("master_", "source_")
+    })
+}
+
 /// As `configure_by`, from a place in the source's log.
 pub fn configure_at(source: &Server, replica: &Server, file: &str, offset: u64) -> Result<()> {
     change_source(source, replica, &at(replica, file, offset))

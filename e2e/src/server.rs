@@ -243,7 +243,7 @@ impl Server {
 
 /// A free port below those that the kernel gives to outgoing connections: one of these could take the port of a server
 /// that is down for a moment, and a client that tries to get back to that server could even connect to itself.
-fn free_port() -> Result<u16> {
+pub fn free_port() -> Result<u16> {
     for _ in 0..PORT_ATTEMPTS {
         let port = rand::random_range(10_000..32_000);
         if TcpListener::bind(("127.0.0.1", port)).is_ok() {

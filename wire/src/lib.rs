@@ -7,6 +7,7 @@
 //! | Folder | Is |
 //! |---|---|
 //! | `codec/` | the protocol as bytes: `packet` frames, `cursor` reads fields, `handshake`, `error_packet`, `resultset` say what packets mean |
+//! | `server/` | the other side: `greeting`, `login`, `auth/` over `stream`, `tls` → `connection` (commands, answers, events) |
 //! | `client/` | `options`, `url`, `option_file`, `trusted_file` (where to connect) → `connect`, `login`, `auth/` over `socket`, `stream`, `tls` → `connection` → `query` (statements) or `dump` (binary log) |
 //!
 //! The other side is not trusted. What it sends before the login is bounded in size and in time, what a statement brings is bounded in size, and its
@@ -20,6 +21,7 @@ mod client;
 mod codec;
 mod error;
 mod secret;
+pub mod server;
 
 pub use client::connection::Connection;
 pub use client::dump::{

@@ -22,7 +22,7 @@ use binlog::LogPosition;
 use bytes::Bytes;
 use engine::failure::{Failure, FailureKind};
 use relay::RealFs;
-use wire::{BinlogStream, Error, ShutdownHandle};
+use wire::{BinlogStream, Connection, Error, ShutdownHandle};
 
 use self::arriving::{Arrival, Arriving, FIRST_OFFSET, Left};
 use self::folder::{Folder, FolderError};
@@ -32,6 +32,7 @@ pub use self::purge::Keep;
 use self::purge::Now;
 pub use self::source::Upstream;
 use self::source::{From, Source, Then};
+use crate::inventory::{Inventory, SOURCE_FACTS, SourceFacts};
 
 /// Bytes that may wait for the disk while more comes.
 const UNSYNCED_MAX: u64 = 8 << 20;
@@ -67,12 +68,20 @@ pub struct Done {
 }
 
 /// Mirrors the source into the folder. It ends when `stop` is set, at the source's end if asked, and with what only a person can decide.
-pub fn run(upstream: &Upstream, dir: &Path, plan: Plan, stop: &AtomicBool) -> Result<Done, Failure> {
+/// What is durable is published in the inventory.
+pub fn run(
+    upstream: &Upstream,
+    dir: &Path,
+    inventory: &Inventory,
+    plan: Plan,
+    stop: &AtomicBool,
+) -> Result<Done, Failure> {
     let (folder, last) = Folder::open(Arc::new(RealFs), dir).map_err(|error| of_folder(&error))?;
     let mut mirror = Mirror {
         upstream,
         plan,
         stop,
+        inventory,
         folder,
         last,
         end: None,
@@ -81,6 +90,7 @@ pub fn run(upstream: &Upstream, dir: &Path, plan: Plan, stop: &AtomicBool) -> Re
         purged: None,
         bytes: 0,
     };
+    mirror.publish_all()?;
     mirror.run()?;
     Ok(Done { position: mirror.folder.durable(), files: mirror.folder.names().len(), bytes: mirror.bytes })
 }
@@ -89,6 +99,7 @@ struct Mirror<'a> {
     upstream: &'a Upstream,
     plan: Plan,
     stop: &'a AtomicBool,
+    inventory: &'a Inventory,
     folder: Folder,
     /// Of the last file, as it was found on disk.
     last: Option<Last>,
@@ -124,9 +135,9 @@ impl Mirror<'_> {
             let before = self.bytes;
             let ended = self.connection();
             // What has come is kept, however the connection has ended.
-            let kept = self.folder.sync();
+            let kept = self.sync();
             let lost = match ended {
-                Ok(Ended::Stopped | Ended::AtEnd) => return kept.map_err(|error| of_folder(&error)),
+                Ok(Ended::Stopped | Ended::AtEnd) => return kept,
                 Ok(Ended::AtSeam) => {
                     self.reread()?;
                     continue;
@@ -137,7 +148,7 @@ impl Mirror<'_> {
                 }
                 Err(failure) => return Err(failure),
             };
-            kept.map_err(|error| of_folder(&error))?;
+            kept?;
             if self.bytes > before {
                 lost_since = None;
                 back_off = BACK_OFF_FIRST;
@@ -160,6 +171,38 @@ impl Mirror<'_> {
     fn reread(&mut self) -> Result<(), Failure> {
         self.beginning = None;
         self.last = self.folder.reread().map_err(|error| of_folder(&error))?;
+        self.publish_all()
+    }
+
+    /// Makes all that was taken durable, and says so.
+    fn sync(&mut self) -> Result<(), Failure> {
+        self.folder.sync().map_err(|error| of_folder(&error))?;
+        if let Some(end) = self.folder.durable() {
+            self.inventory.durable(&end);
+        }
+        Ok(())
+    }
+
+    /// What the folder holds, and what it says of the source.
+    fn publish_all(&self) -> Result<(), Failure> {
+        self.inventory
+            .hold(self.folder.names(), self.folder.durable().as_ref())
+            .map_err(|error| refused(format!("the mirror's files can not be read: {error}")))?;
+        if self.inventory.source().is_none()
+            && let Some(text) = self.folder.read(SOURCE_FACTS).map_err(|error| of_folder(&error))?
+            && let Ok(facts) = SourceFacts::from_json(&text)
+        {
+            self.inventory.learn(facts);
+        }
+        Ok(())
+    }
+
+    /// Asks what replicas will ask for, and keeps it.
+    fn learn(&self, connection: &mut Connection) -> Result<(), Failure> {
+        let facts = SourceFacts::ask(connection).map_err(|error| source::failed("SHOW GLOBAL VARIABLES", &error))?;
+        let text = facts.to_json().map_err(|error| refused(error.to_string()))?;
+        self.folder.replace(SOURCE_FACTS, &text).map_err(|error| of_folder(&error))?;
+        self.inventory.learn(facts);
         Ok(())
     }
 
@@ -168,6 +211,7 @@ impl Mirror<'_> {
         let mut connection = source::connect(&self.upstream.options)?;
         let state = Source::ask(&mut connection)?;
         self.is_its_own(&state)?;
+        self.learn(&mut connection)?;
         if self.plan.until == Until::SourceEnd && self.end.is_none() {
             self.end = Some(state.end.clone());
         }
@@ -229,7 +273,7 @@ impl Mirror<'_> {
                 self.purge()?;
             }
             if !stream.next_is_buffered() || self.folder.unsynced() >= UNSYNCED_MAX {
-                self.folder.sync().map_err(|error| of_folder(&error))?;
+                self.sync()?;
             }
         }
     }
@@ -237,6 +281,7 @@ impl Mirror<'_> {
     /// The file whose beginning has come is made.
     fn begin(&mut self) -> Result<(), Failure> {
         let Some(Beginning { file, events }) = self.beginning.take() else { return Ok(()) };
+        self.sync()?;
         self.folder.begin(&file).map_err(|error| of_folder(&error))?;
         for bytes in events {
             self.folder.append(&bytes).map_err(|error| of_folder(&error))?;
@@ -251,9 +296,13 @@ impl Mirror<'_> {
             return Ok(());
         }
         let sizes = self.folder.sizes().map_err(|error| of_folder(&error))?;
-        let surplus = self.plan.keep.surplus(&sizes, Now::of(self.folder.dir()));
+        // What a replica is being sent stays.
+        let surplus = self.plan.keep.surplus(&sizes, Now::of(self.folder.dir())).min(self.inventory.unread());
         if surplus > 0 {
             let gone = self.folder.purge(surplus).map_err(|error| of_folder(&error))?;
+            if let Some(first) = self.folder.names().first() {
+                self.inventory.purged_to(first);
+            }
             tracing::info!("{} files removed, from {} on", gone.len(), gone.first().map_or("", String::as_str));
         }
         Ok(())

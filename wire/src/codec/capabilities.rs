@@ -14,6 +14,7 @@ pub(crate) const PLUGIN_AUTH: u32 = 1 << 19;
 pub(crate) const CONNECT_ATTRS: u32 = 1 << 20;
 pub(crate) const PLUGIN_AUTH_LENENC: u32 = 1 << 21;
 pub(crate) const DEPRECATE_EOF: u32 = 1 << 24;
+pub(crate) const ZSTD_COMPRESSION: u32 = 1 << 26;
 
 /// What is asked for where the server offers it.
 pub(crate) const WANTED: u32 = LONG_PASSWORD
@@ -29,14 +30,32 @@ pub(crate) const WANTED: u32 = LONG_PASSWORD
     | PLUGIN_AUTH_LENENC
     | DEPRECATE_EOF;
 
+/// What this side offers as a server. Not `LOCAL_FILES`: it asks for no file.
+pub(crate) const OFFERED: u32 = LONG_PASSWORD
+    | LONG_FLAG
+    | CONNECT_WITH_DB
+    | PROTOCOL_41
+    | TRANSACTIONS
+    | SECURE_CONNECTION
+    | PLUGIN_AUTH
+    | CONNECT_ATTRS
+    | PLUGIN_AUTH_LENENC
+    | DEPRECATE_EOF;
+
+/// Status flag: every statement commits by itself.
+pub(crate) const STATUS_AUTOCOMMIT: u16 = 0x0002;
 /// Status flag: another statement's result follows.
 pub(crate) const STATUS_MORE_RESULTS: u16 = 0x0008;
 
 pub(crate) const COM_QUIT: u8 = 0x01;
+pub(crate) const COM_INIT_DB: u8 = 0x02;
 pub(crate) const COM_QUERY: u8 = 0x03;
+pub(crate) const COM_STATISTICS: u8 = 0x09;
+pub(crate) const COM_PROCESS_KILL: u8 = 0x0c;
 pub(crate) const COM_PING: u8 = 0x0e;
 pub(crate) const COM_BINLOG_DUMP: u8 = 0x12;
 pub(crate) const COM_REGISTER_SLAVE: u8 = 0x15;
+pub(crate) const COM_SET_OPTION: u8 = 0x1b;
 pub(crate) const COM_BINLOG_DUMP_GTID: u8 = 0x1e;
 pub(crate) const COM_RESET_CONNECTION: u8 = 0x1f;
 

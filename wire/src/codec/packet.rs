@@ -24,6 +24,7 @@ pub(crate) struct Frame {
 }
 
 /// Reads payloads out of large chunks. Payloads are slices of a chunk, so a payload that is kept keeps its chunk.
+#[derive(Debug)]
 pub(crate) struct PacketReader {
     /// All of it is initialised; the first `filled` bytes were received and not yet handed out.
     chunk: BytesMut,
@@ -39,7 +40,7 @@ pub(crate) struct PacketReader {
     refused: Option<Vec<u8>>,
 }
 
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 struct Rest {
     bytes: usize,
     sequence: u8,

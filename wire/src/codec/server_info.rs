@@ -9,6 +9,8 @@ use super::capabilities::LONG_PASSWORD;
 pub struct ServerInfo {
     /// The version as sent, without MariaDB's "5.5.5-" prefix.
     pub version_text: String,
+    /// The version as sent.
+    pub greeting: String,
     /// Major, minor, patch; 0 where the text has no number.
     pub version: (u16, u16, u16),
     /// MySQL or MariaDB.
@@ -32,8 +34,16 @@ impl ServerInfo {
         let mut numbers =
             version_text.split(|c: char| !c.is_ascii_digit()).map(|number| number.parse::<u16>().unwrap_or(0));
         let mut next = || numbers.next().unwrap_or(0);
-        let version = (next(), next(), next());
-        ServerInfo { version_text, version, flavour, connection_id, tls: false, charset }
+        let numbers_of = (next(), next(), next());
+        ServerInfo {
+            version_text,
+            greeting: version.to_owned(),
+            version: numbers_of,
+            flavour,
+            connection_id,
+            tls: false,
+            charset,
+        }
     }
 
     /// MariaDB may be set to say another version (`--version`), without its name. From 10.2 on its greeting lacks a bit that every MySQL's has.

@@ -3,5 +3,6 @@
 
 mod hostile;
 mod peer;
+mod serving;
 mod tls_fallback;
 mod waits;

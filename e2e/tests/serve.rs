@@ -1,0 +1,558 @@
+//! `heddle serve --listen`: the servers' own replicas and tools attach to Heddle as to their source.
+
+#![allow(clippy::expect_used, clippy::indexing_slicing, clippy::panic, clippy::print_stderr, reason = "a test")]
+
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail, ensure};
+use e2e::checksum::assert_equal;
+use e2e::heddle::Heddle;
+use e2e::native::{gtids, position, statement, wait_caught_up, wait_position};
+use e2e::server::{Kind, MARIADB_10_11, MYSQL_9_7, PASSWORD, Server, USER, free_port, servers_script};
+use e2e::workload::{Size, Workload};
+use rand::rngs::StdRng;
+use rand::{Rng, SeedableRng};
+use wire::{BinlogStream, ConnectOptions, Connection, DumpOptions, DumpRequest, SslMode};
+
+const SIZE: Size = Size {
+    tables: 4,
+    sessions: 3,
+    transactions: 150,
+    definitions_percent: 3,
+    xa: true,
+    replace: false,
+    temporary: false,
+    same_flavour: true,
+    unlogged: true,
+};
+/// How often a replica changes between the source and Heddle.
+const MOVES: usize = 16;
+const STUCK_AFTER: Duration = Duration::from_secs(120);
+
+/// A binlog server, and where it listens.
+struct Served {
+    heddle: Heddle,
+    port: u16,
+}
+
+impl Served {
+    /// Of a source, which may be another one.
+    fn start(source_port: u16, dir: &Path, port: u16) -> Result<Served> {
+        Served::start_with(source_port, dir, port, &["--replica-user", USER])
+    }
+
+    fn start_with(source_port: u16, dir: &Path, port: u16, more: &[&str]) -> Result<Served> {
+        let from = format!("mysql://{USER}@127.0.0.1:{source_port}");
+        let (dir, listen) = (dir.display().to_string(), format!("127.0.0.1:{port}"));
+        let arguments = [&["serve", "--from", &from, "--dir", &dir, "--listen", &listen][..], more].concat();
+        Ok(Served { heddle: Heddle::start(&arguments)?, port })
+    }
+
+    fn kill(self) -> Result<()> {
+        self.heddle.kill()?;
+        self.heddle.wait()?;
+        Ok(())
+    }
+
+    /// A client of our own.
+    fn connect(&self, password: &str) -> Result<Connection, wire::Error> {
+        let mut options = ConnectOptions {
+            port: self.port,
+            user: USER.to_owned(),
+            password: Some(password.into()),
+            ..ConnectOptions::default()
+        };
+        options.tls.mode = SslMode::Disabled;
+        Connection::connect(&options)
+    }
+
+    /// When it listens.
+    fn connected(&self) -> Result<Connection> {
+        let started = Instant::now();
+        loop {
+            match self.connect(PASSWORD) {
+                Ok(connection) => return Ok(connection),
+                Err(error) if started.elapsed() > STUCK_AFTER => bail!("heddle does not listen: {error}"),
+                Err(_) => thread::sleep(Duration::from_millis(20)),
+            }
+        }
+    }
+}
+
+/// How a replica is to attach.
+#[derive(Clone, Copy)]
+enum By<'a> {
+    Gtid,
+    Position(&'a str, u64),
+}
+
+/// Points a replica at a port, without starting it.
+fn point(replica: &Server, port: u16, by: By<'_>) -> Result<()> {
+    let is_mariadb = replica.kind.is_mariadb();
+    let place = match (by, is_mariadb) {
+        (By::Gtid, true) => "master_use_gtid=slave_pos".to_owned(),
+        (By::Gtid, false) => "source_auto_position=1".to_owned(),
+        (By::Position(file, offset), true) => {
+            format!("master_use_gtid=no, master_log_file='{file}', master_log_pos={offset}")
+        }
+        (By::Position(file, offset), false) => {
+            format!("source_auto_position=0, source_log_file='{file}', source_log_pos={offset}")
+        }
+    };
+    let account =
+        format!("host='127.0.0.1', X_port={port}, X_user='{USER}', X_password='{PASSWORD}', X_connect_retry=1");
+    replica.execute(&if is_mariadb {
+        format!("CHANGE MASTER TO master_{}, {place}", account.replace("X_", "master_"))
+    } else {
+        let account = account.replace("X_", "source_");
+        format!(
+            "CHANGE REPLICATION SOURCE TO source_{account}, source_heartbeat_period=1, source_ssl=0, get_source_public_key=1, {place}"
+        )
+    })
+}
+
+fn attach(replica: &Server, port: u16, by: By<'_>) -> Result<()> {
+    replica.execute(statement(replica, "STOP"))?;
+    point(replica, port, by)?;
+    replica.execute(statement(replica, "START"))
+}
+
+/// Tables and GTIDs of a replica that has caught up.
+fn assert_same(source: &Server, replica: &Server) -> Result<()> {
+    wait_caught_up(source, replica)?;
+    assert_equal(source, replica)?;
+    let has = if replica.kind.is_mariadb() { replica.scalar("SELECT @@gtid_slave_pos")? } else { gtids(replica)? };
+    let sorted = |text: &str| {
+        let mut parts: Vec<String> = text.split(',').map(str::to_owned).collect();
+        parts.sort();
+        parts
+    };
+    ensure!(sorted(&has) == sorted(&gtids(source)?), "{has} on the replica, {} on the source", gtids(source)?);
+    Ok(())
+}
+
+/// What the receiver has stopped with.
+fn io_error(replica: &Server) -> Result<String> {
+    let started = Instant::now();
+    loop {
+        let output = replica.client(&["--vertical", "-e", statement(replica, "STATUS")]).output()?;
+        let text = String::from_utf8_lossy(&output.stdout).into_owned();
+        let error = text.lines().find_map(|line| line.trim().strip_prefix("Last_IO_Error: ")).unwrap_or_default();
+        if !error.is_empty() {
+            return Ok(error.to_owned());
+        }
+        ensure!(started.elapsed() < STUCK_AFTER, "no error:\n{text}");
+        thread::sleep(Duration::from_millis(50));
+    }
+}
+
+/// A stream of our own from a place, which must end with this error.
+fn refused(served: &Served, request: &DumpRequest, want: &str) -> Result<()> {
+    let mut stream: BinlogStream = served.connect(PASSWORD)?.binlog_dump_with(request, &DumpOptions::default())?;
+    let error = loop {
+        match stream.next() {
+            Ok(_) => {}
+            Err(error) => break error,
+        }
+    };
+    ensure!(error.code() == Some(1236) && error.to_string().contains(want), "{error} is not {want}");
+    Ok(())
+}
+
+/// The whole: one source, one replica, Heddle between them.
+fn replicas_attach(kind: Kind) -> Result<()> {
+    let seed: u64 = rand::random_range(0..1 << 31);
+    eprintln!("seed {seed}");
+    let strict: &[&str] = if kind.is_mariadb() { &["--gtid-strict-mode=ON"] } else { &[] };
+    let (source, replica) = Server::start_two((kind, &["--max-binlog-size=262144"]), (kind, strict))?;
+    let dir = tempfile::tempdir()?;
+    let port = free_port()?;
+    Workload::new(seed, SIZE, kind).run(&source)?;
+    let mut served = Served::start(source.port, &dir.path().join("one"), port)?;
+    served.connected()?;
+    attach(&replica, port, By::Gtid)?;
+    assert_same(&source, &replica)?;
+    if kind.is_mariadb() {
+        domains(&source)?;
+        assert_same(&source, &replica)?;
+    }
+    what_it_says(&source, &served)?;
+    served = moves(&source, &replica, served, dir.path(), seed)?;
+    chain(&source, &replica, &served, dir.path(), seed)?;
+    by_position(&source, &replica, &served, seed)?;
+    tools(&source, &served, dir.path())?;
+    refusals(&source, &replica, &served)?;
+    garbage(&served, seed)?;
+    attach(&replica, port, By::Gtid)?;
+    assert_same(&source, &replica)?;
+    if kind.is_mariadb() {
+        until(&source, &replica, &served)?;
+    }
+    served.heddle.terminate()?;
+    ensure!(served.heddle.wait()?.status.success());
+    purged(&source, &dir.path().join("one"), port)
+}
+
+/// Two domains, and a server id of before a fail-over.
+fn domains(source: &Server) -> Result<()> {
+    source.execute(
+        "CREATE DATABASE domains; CREATE TABLE domains.t (id INT PRIMARY KEY); SET SESSION gtid_domain_id = 7; INSERT INTO domains.t VALUES (1); \
+         SET SESSION server_id = 4242; INSERT INTO domains.t VALUES (2); SET SESSION gtid_domain_id = 0; INSERT INTO domains.t VALUES (3); \
+         SET SESSION server_id = DEFAULT; INSERT INTO domains.t VALUES (4)",
+    )
+}
+
+/// MariaDB: START SLAVE UNTIL master_gtid_pos.
+fn until(source: &Server, replica: &Server, served: &Served) -> Result<()> {
+    replica.execute(statement(replica, "STOP"))?;
+    source.execute("INSERT INTO domains.t VALUES (10); INSERT INTO domains.t VALUES (11)")?;
+    let goal = gtids(source)?;
+    source.execute(
+        "INSERT INTO domains.t VALUES (12); SET SESSION gtid_domain_id = 7; INSERT INTO domains.t VALUES (13)",
+    )?;
+    point(replica, served.port, By::Gtid)?;
+    replica.execute(&format!("START SLAVE UNTIL master_gtid_pos = '{goal}'"))?;
+    let started = Instant::now();
+    while replica
+        .scalar("SELECT variable_value FROM information_schema.global_status WHERE variable_name = 'Slave_running'")?
+        != "OFF"
+    {
+        ensure!(started.elapsed() < STUCK_AFTER, "the replica does not stop at {goal}");
+        thread::sleep(Duration::from_millis(50));
+    }
+    ensure!(replica.scalar("SELECT GROUP_CONCAT(id ORDER BY id) FROM domains.t")? == "1,2,3,4,10,11");
+    attach(replica, served.port, By::Gtid)?;
+    assert_same(source, replica)
+}
+
+/// What a replica needs was removed: the server's own error.
+fn purged(source: &Server, dir: &Path, port: u16) -> Result<()> {
+    let served = Served::start_with(source.port, dir, port, &["--replica-user", USER, "--keep-bytes", "1"])?;
+    let started = Instant::now();
+    while served.connected()?.rows("SHOW BINARY LOGS")?.len() > 1 {
+        ensure!(started.elapsed() < STUCK_AFTER, "no file is removed");
+        thread::sleep(Duration::from_millis(50));
+    }
+    if source.kind.is_mariadb() {
+        let request =
+            DumpRequest::MariaDb { slave_gtid_state: String::new(), strict: false, annotate: true, server_id: 77 };
+        refused(&served, &request, "Could not find GTID state requested by slave in any binlog files")?;
+    } else {
+        let gtid_set_binary = binlog::gtids::GtidSet::default().to_binary();
+        let request = DumpRequest::MySqlGtid { gtid_set_binary, server_id: 77 };
+        refused(&served, &request, "the source purged required binary logs")?;
+    }
+    served.kill()
+}
+
+/// Back and forth under load, with kills of Heddle and of the replica: no gap, no repeat.
+fn moves(source: &Server, replica: &Server, served: Served, dir: &Path, seed: u64) -> Result<Served> {
+    let mut random = StdRng::seed_from_u64(seed);
+    let port = served.port;
+    let done = AtomicBool::new(false);
+    let served = thread::scope(|scope| -> Result<Served> {
+        let load = scope.spawn(|| -> Result<()> {
+            let mut next = seed + 1;
+            while !done.load(Ordering::Relaxed) {
+                Workload::new(next, SIZE, source.kind).run(source)?;
+                next += 1;
+            }
+            Ok(())
+        });
+        let mut served = served;
+        let moved = (|| -> Result<()> {
+            for step in 0..MOVES {
+                thread::sleep(Duration::from_millis(random.random_range(0..400)));
+                let to = if step % 2 == 0 { source.port } else { port };
+                attach(replica, to, By::Gtid).with_context(|| format!("move {step}"))?;
+                if step == MOVES / 2 {
+                    replica.kill()?;
+                    replica.restart(&[])?;
+                    replica.execute(statement(replica, "START"))?;
+                }
+                if step % 5 == 3 {
+                    let again = Served::start(source.port, &dir.join("unused"), free_port()?)?;
+                    std::mem::replace(&mut served, again).kill()?;
+                    let again = Served::start(source.port, &dir.join("one"), port)?;
+                    std::mem::replace(&mut served, again).kill()?;
+                }
+            }
+            Ok(())
+        })();
+        done.store(true, Ordering::Relaxed);
+        load.join().expect("the load ends")?;
+        moved.map(|()| served)
+    })?;
+    served.connected()?;
+    attach(replica, port, By::Gtid)?;
+    assert_same(source, replica)?;
+    Ok(served)
+}
+
+/// Heddle's mirror of a Heddle: a replica attaches to the second, then goes back to the first.
+fn chain(source: &Server, replica: &Server, served: &Served, dir: &Path, seed: u64) -> Result<()> {
+    let second = Served::start(served.port, &dir.join("two"), free_port()?)?;
+    second.connected()?;
+    attach(replica, second.port, By::Gtid)?;
+    Workload::new(seed + 1000, SIZE, source.kind).run(source)?;
+    assert_same(source, replica)?;
+    let (mut first, mut other) = (served.connected()?, second.connected()?);
+    let ends = if source.kind.is_mariadb() { "SELECT @@gtid_binlog_state" } else { "SELECT @@gtid_executed" };
+    ensure!(first.scalar(ends)? == other.scalar(ends)?);
+    attach(replica, served.port, By::Gtid)?;
+    assert_same(source, replica)?;
+    second.kill()
+}
+
+/// By file and position, from where the source ends now.
+fn by_position(source: &Server, replica: &Server, served: &Served, seed: u64) -> Result<()> {
+    replica.execute(statement(replica, "STOP"))?;
+    let (file, offset) = position(source)?;
+    attach(replica, served.port, By::Position(&file, offset))?;
+    Workload::new(seed + 2000, SIZE, source.kind).run(source)?;
+    wait_position(source, replica)?;
+    assert_equal(source, replica)?;
+    replica.execute(statement(replica, "STOP"))?;
+    // MariaDB: what came by position counts for GTIDs, too.
+    Ok(())
+}
+
+/// Its answers are the source's.
+fn what_it_says(source: &Server, served: &Served) -> Result<()> {
+    let mut ours = served.connected()?;
+    let mut theirs = source.connect()?;
+    let mut same = |sql: &str| -> Result<()> {
+        let (ours, theirs) = (ours.rows(sql)?, theirs.rows(sql)?);
+        let cells = |rows: &[wire::Row]| -> Vec<Vec<Option<Vec<u8>>>> {
+            rows.iter().map(|row| (0..row.len()).map(|at| row.get(at).map(<[u8]>::to_vec)).collect()).collect()
+        };
+        let names = |rows: &[wire::Row]| -> Vec<String> {
+            rows.first().map(|row| row.columns().iter().map(|column| column.name.clone()).collect()).unwrap_or_default()
+        };
+        ensure!(cells(&ours) == cells(&theirs), "{sql}: {:?} is not {:?}", cells(&ours), cells(&theirs));
+        ensure!(names(&ours) == names(&theirs), "{sql}: {:?} is not {:?}", names(&ours), names(&theirs));
+        Ok(())
+    };
+    for sql in [
+        "SELECT @@GLOBAL.SERVER_ID",
+        "SELECT @@version, @@version_comment",
+        "SELECT VERSION()",
+        "SHOW VARIABLES LIKE 'SERVER_ID'",
+        "SHOW GLOBAL VARIABLES LIKE 'binlog_checksum'",
+        "SHOW VARIABLES WHERE Variable_name IN ('log_bin', 'binlog_format') OR Variable_name = 'server_id'",
+        "select @@log_bin, @@global.binlog_format, @@sql_mode AS mode LIMIT 1",
+        "SHOW BINARY LOGS",
+        "/* a comment */ SELECT @@max_allowed_packet",
+        "SET @a = 'x', @b = 7; ",
+        "SELECT @A, @b, @nothing",
+        "SET NAMES utf8mb4",
+    ] {
+        same(sql)?;
+    }
+    let of_vendor: &[&str] = if source.kind.is_mariadb() {
+        &[
+            "SHOW MASTER STATUS",
+            "SELECT @@GLOBAL.gtid_domain_id",
+            "SELECT @@gtid_binlog_pos",
+            "SELECT @@gtid_binlog_state",
+            "SET @mariadb_slave_capability=4",
+            "SELECT binlog_gtid_pos('binlog.000001', 4)",
+        ]
+    } else {
+        &[
+            "SHOW BINARY LOG STATUS",
+            "SELECT @@GLOBAL.GTID_MODE",
+            "SELECT @@GLOBAL.SERVER_UUID",
+            "SELECT @@gtid_executed, @@gtid_purged",
+            "SHOW GLOBAL VARIABLES LIKE 'gtid\\_executed'",
+            "SET @master_binlog_checksum = @@global.binlog_checksum, @source_binlog_checksum = @@global.binlog_checksum",
+            "SELECT @source_binlog_checksum",
+            "SELECT GTID_SUBSET('', @@gtid_executed)",
+        ]
+    };
+    for sql in of_vendor {
+        same(sql)?;
+    }
+    if source.kind.is_mariadb() {
+        let (file, _) = position(source)?;
+        let places = source.rows(&format!("SHOW BINLOG EVENTS IN '{file}' LIMIT 60"))?;
+        for place in places.iter().filter_map(|row| row.get(1)) {
+            same(&format!("SELECT binlog_gtid_pos('{file}', {place})"))?;
+        }
+    }
+    for (sql, code) in [("SELECT @@no_such_variable", 1193), ("SELECT * FROM mysql.user", 1235), ("DROP TABLE t", 1235)]
+    {
+        let error = ours.execute(sql).err().with_context(|| sql.to_owned())?;
+        ensure!(error.code() == Some(code), "{sql}: {error}");
+    }
+    let hosts = ours.rows(if source.kind.is_mariadb() { "SHOW SLAVE HOSTS" } else { "SHOW REPLICAS" })?;
+    ensure!(hosts.len() == 1, "{hosts:?}");
+    Ok(())
+}
+
+/// The servers' own tools fetch the files.
+fn tools(source: &Server, served: &Served, dir: &Path) -> Result<()> {
+    let (tree, tool) =
+        if source.kind.is_mariadb() { ("mariadb-10.11", "mariadb-binlog") } else { ("mysql-9.7", "mysqlbinlog") };
+    let logs = source.binary_logs()?;
+    let first = logs.first().and_then(|log| log.file_name()).context("a log")?.to_string_lossy().into_owned();
+    let raw = dir.join("raw");
+    std::fs::create_dir(&raw)?;
+    let mut command = servers_script(&["run", tree, tool]);
+    command
+        .args(["--no-defaults", "--read-from-remote-server", "--host=127.0.0.1", "--raw", "--to-last-log"])
+        .args([format!("--port={}", served.port), format!("--user={USER}"), format!("--password={PASSWORD}")])
+        .arg(format!("--result-file={}/", raw.display()))
+        .args((!source.kind.is_mariadb()).then_some("--ssl-mode=DISABLED"))
+        .arg(&first);
+    let output = command.output()?;
+    ensure!(output.status.success(), "{tool}: {}", String::from_utf8_lossy(&output.stderr));
+    for log in logs.iter().take(logs.len() - 1) {
+        let name = log.file_name().context("a name")?;
+        let (there, here) = (std::fs::read(log)?, std::fs::read(raw.join(name))?);
+        let differs = there.iter().zip(&here).position(|(there, here)| there != here);
+        ensure!(there == here, "{}: {} and {} bytes; {differs:?}", log.display(), there.len(), here.len());
+    }
+    Ok(())
+}
+
+/// Wrong passwords, and places that are not there.
+fn refusals(source: &Server, replica: &Server, served: &Served) -> Result<()> {
+    let error = served.connect("wrong").err().context("a wrong password")?;
+    ensure!(error.code() == Some(1045), "{error}");
+    let at = |file: &str, position: u64| DumpRequest::FilePosition {
+        file: file.to_owned(),
+        position,
+        server_id: 77,
+        flags: 0,
+    };
+    let (file, offset) = position(source)?;
+    refused(served, &at("binlog.000000", 4), "Could not find first log file name in binary log index file")?;
+    refused(served, &at("other.000001", 4), "Could not find first log file name in binary log index file")?;
+    let mariadb = source.kind.is_mariadb();
+    let future = if mariadb { "from impossible position" } else { "from position > file size" };
+    refused(served, &at(&file, offset + 1000), future)?;
+    refused(served, &at("binlog.000001", 1 << 30), future)?;
+    refused(served, &at(&file, 5), "bogus data in log event")?;
+    // The same replica comes again: the older stream ends.
+    let stream_of = |uuid: &str| -> Result<BinlogStream> {
+        let options = DumpOptions { replica_uuid: Some(uuid.to_owned()), ..DumpOptions::default() };
+        Ok(served.connect(PASSWORD)?.binlog_dump_with(&at("binlog.000001", 4), &options)?)
+    };
+    let uuid = "3e11fa47-71ca-11e1-9e33-c80aa9429562";
+    let mut older = stream_of(uuid)?;
+    older.next()?;
+    let mut newer = stream_of(uuid)?;
+    newer.next()?;
+    let error = loop {
+        match older.next() {
+            Ok(_) => {}
+            Err(error) => break error,
+        }
+    };
+    ensure!(error.to_string().contains("with the same server_uuid/server_id"), "{error}");
+    newer.next()?;
+    // The replica's own words.
+    attach(replica, served.port, By::Position("binlog.000001", 1 << 30))?;
+    let error = io_error(replica)?;
+    ensure!(error.contains(future), "{error}");
+    replica.execute(statement(replica, "STOP"))?;
+    if mariadb {
+        let from = |state: &str| DumpRequest::MariaDb {
+            slave_gtid_state: state.to_owned(),
+            strict: true,
+            annotate: true,
+            server_id: 77,
+        };
+        let last = gtids(source)?;
+        let (domain, number) = last.split_once('-').context("a GTID")?;
+        let server = number.split('-').next().unwrap_or_default();
+        refused(served, &from(&format!("{domain}-{server}-99999999")), "which is not in the master's binlog")?;
+        refused(served, &from(&format!("{domain}-4711-1")), "diverged")?;
+    } else {
+        let mut set: binlog::gtids::GtidSet = gtids(source)?.parse()?;
+        let uuid = source.scalar("SELECT @@server_uuid")?;
+        let uuid = binlog::gtids::mysql::parse_uuid(&uuid).context("a UUID")?;
+        set.add(&uuid, "", 99_999_999);
+        let more = DumpRequest::MySqlGtid { gtid_set_binary: set.to_binary(), server_id: 77 };
+        refused(served, &more, "Replica has more GTIDs than the source has")?;
+    }
+    Ok(())
+}
+
+/// Clients that speak nonsense disturb nobody.
+fn garbage(served: &Served, seed: u64) -> Result<()> {
+    use std::io::{Read, Write};
+    let mut random = StdRng::seed_from_u64(seed);
+    let mut silent = Vec::new();
+    for _ in 0..100 {
+        let mut tcp = std::net::TcpStream::connect(("127.0.0.1", served.port))?;
+        let mut bytes = vec![0; random.random_range(0..2000)];
+        random.fill(&mut bytes[..]);
+        let _ = tcp.write_all(&bytes);
+        if random.random_bool(0.1) {
+            silent.push(tcp);
+            continue;
+        }
+        let _ = tcp.shutdown(std::net::Shutdown::Write);
+        let _ = tcp.read_to_end(&mut Vec::new());
+    }
+    served.connected()?.ping()?;
+    Ok(())
+}
+
+#[test]
+fn mysql_replicas_attach() -> Result<()> {
+    replicas_attach(MYSQL_9_7)
+}
+
+#[test]
+fn mariadb_replicas_attach() -> Result<()> {
+    replicas_attach(MARIADB_10_11)
+}
+
+/// Other versions, as `HEDDLE_SERVE_KINDS` names them, with a blank between: replicas of their own version, for tables and GTIDs.
+#[test]
+#[ignore = "long: scripts/nightly"]
+fn replicas_of_other_versions_attach() -> Result<()> {
+    let kinds = std::env::var("HEDDLE_SERVE_KINDS").unwrap_or_else(|_| "mariadb-11.4 mysql-8.0.15".to_owned());
+    for kind in kinds.split_whitespace() {
+        other_version(kind.parse()?).with_context(|| kind.to_owned())?;
+    }
+    Ok(())
+}
+
+fn other_version(kind: Kind) -> Result<()> {
+    let seed: u64 = rand::random_range(0..1 << 31);
+    eprintln!("{kind}, seed {seed}");
+    let (source, replica) = Server::start_two((kind, &["--max-binlog-size=262144"]), (kind, &[]))?;
+    let dir = tempfile::tempdir()?;
+    let size = Size { xa: kind.logs_prepared(), unlogged: false, same_flavour: false, ..SIZE };
+    Workload::new(seed, size, kind).run(&source)?;
+    let served = Served::start(source.port, dir.path(), free_port()?)?;
+    served.connected()?;
+    // The port is all that tells a server from Heddle.
+    let by_heddle = |by_gtid: bool| -> Result<()> {
+        replica.execute(statement(&replica, "STOP"))?;
+        e2e::native::configure_by(&source, &replica, by_gtid)?;
+        e2e::native::configure_port(&replica, served.port)?;
+        replica.execute(statement(&replica, "START"))
+    };
+    e2e::native::configure(&source, &replica)?;
+    e2e::native::configure_port(&replica, served.port)?;
+    replica.execute(statement(&replica, "START"))?;
+    wait_caught_up(&source, &replica)?;
+    assert_equal(&source, &replica)?;
+    by_heddle(false)?;
+    Workload::new(seed + 1, size, kind).run(&source)?;
+    wait_position(&source, &replica)?;
+    assert_equal(&source, &replica)?;
+    by_heddle(true)?;
+    Workload::new(seed + 2, size, kind).run(&source)?;
+    wait_caught_up(&source, &replica)?;
+    assert_equal(&source, &replica)?;
+    served.kill()
+}

@@ -1,0 +1,58 @@
+//! What a stream is made of, and what ends it.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use wire::server::{PeerError, ServerError};
+
+use crate::inventory::{Inventory, ReadError};
+
+/// What all dumps of a server share, and what ends this one.
+#[derive(Debug, Clone, Copy)]
+pub struct Context<'a> {
+    pub inventory: &'a Inventory,
+    /// Another connection of the same replica has come.
+    pub is_replaced: &'a AtomicBool,
+    /// Told where the replica is.
+    pub progress: &'a dyn Progress,
+}
+
+/// Who wants to know how far a replica is.
+pub trait Progress: std::fmt::Debug + Sync {
+    /// Everything before this was sent.
+    fn sent(&self, file: &Arc<str>, offset: u64);
+}
+
+impl Context<'_> {
+    pub(super) fn is_replaced(&self) -> bool {
+        self.is_replaced.load(Ordering::Relaxed)
+    }
+}
+
+/// Why a stream ended.
+#[derive(Debug, thiserror::Error)]
+pub enum DumpError {
+    /// The replica is told.
+    #[error("{0}")]
+    Refused(ServerError),
+    /// It is gone.
+    #[error("{0}")]
+    Gone(PeerError),
+}
+
+impl From<PeerError> for DumpError {
+    fn from(error: PeerError) -> Self {
+        Self::Gone(error)
+    }
+}
+
+impl From<ReadError> for DumpError {
+    fn from(error: ReadError) -> Self {
+        fatal(error.to_string())
+    }
+}
+
+/// `ER_MASTER_FATAL_ERROR_READING_BINLOG`: a replica that gets it stops.
+pub(super) fn fatal(message: impl Into<String>) -> DumpError {
+    DumpError::Refused(ServerError::new(1236, "HY000", message))
+}

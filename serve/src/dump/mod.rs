@@ -1,0 +1,22 @@
+//! A stream of events for one replica: where it begins, what is made up in between, what is left out, and the sending itself.
+//!
+//! It does what the source would do (`sql/rpl_binlog_sender.cc`, `sql/sql_repl.cc`): a replica can not tell the two apart. One thing differs. A replica that comes from the
+//! source may be ahead of the mirror for a moment, so what is not here yet is waited for before it is refused.
+
+mod context;
+mod filter;
+mod made_up;
+mod request;
+mod send;
+mod start;
+
+use wire::server::Peer;
+
+pub use self::context::{Context, DumpError, Progress};
+pub use self::request::{By, Marked, Request, Waiting};
+
+/// Sends until the replica leaves, or, when it does not want to wait, up to the end. The caller tells the replica of an error.
+pub fn run(peer: &mut Peer, request: &Request, context: Context<'_>) -> Result<(), DumpError> {
+    let start = start::find(peer, request, context)?;
+    send::run(peer, request, context, start)
+}

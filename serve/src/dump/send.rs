@@ -1,0 +1,273 @@
+//! Sending: file after file, in each up to what is durable, then waiting for more.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use binlog::{Checksum, FormatDescription, Header, Kind, MariaDbGtidList};
+use wire::server::Peer;
+
+use super::context::{Context, DumpError, fatal};
+use super::filter::{MariaDbFilter, Then, Verdict};
+use super::made_up::{self, Cleared};
+use super::request::{Marked, Request, Vendor, Waiting};
+use super::start::{Filter, Start};
+use crate::inventory::{Extent, FileStart, LogFile, LogReader};
+
+const FIRST_OFFSET: u64 = binlog::MAGIC.len() as u64;
+/// How often a wait looks whether the replica is still there.
+const STEP: Duration = Duration::from_secs(1);
+/// How long there may be nothing to send before memory is given back.
+const RESTS_AFTER: Duration = Duration::from_secs(2);
+
+pub(super) fn run(peer: &mut Peer, request: &Request, context: Context<'_>, start: Start) -> Result<(), DumpError> {
+    let server_id = context.inventory.source().map_or(0, |facts| facts.server_id());
+    let first = (Arc::clone(&start.file.name), start.offset);
+    let mut sender = Sender {
+        peer,
+        request,
+        context,
+        server_id,
+        // Until a file says how it is summed, what the replica has asked for holds.
+        checksum: request.checksum.unwrap_or(Checksum::Off),
+        filter: start.filter,
+        last_sent: Instant::now(),
+    };
+    let reading = context.inventory.read_from(&start.file);
+    let mut at = Some((start.file, start.offset, start.has_first));
+    while let Some((file, offset, has_first)) = at.take() {
+        match sender.file(&file, offset, has_first)? {
+            Ended::File => {}
+            Ended::Stream => return Ok(sender.peer.end()?),
+            Ended::Replaced => return Err(replaced(&first, &file.name)),
+        }
+        let Some(next) = context.inventory.next_after(&file) else {
+            return Err(fatal("could not find next log"));
+        };
+        reading.moved_to(&next);
+        at = Some((next, FIRST_OFFSET, false));
+    }
+    Ok(())
+}
+
+fn replaced(first: &(Arc<str>, u64), file: &str) -> DumpError {
+    fatal(format!(
+        "A slave with the same server_uuid/server_id as this slave has connected to the master; the first event '{}' at {}, the last event read from '{file}'.",
+        first.0, first.1
+    ))
+}
+
+enum Ended {
+    /// The next file follows.
+    File,
+    /// The replica has all that it wanted.
+    Stream,
+    /// It has come again on another connection.
+    Replaced,
+}
+
+struct Sender<'a> {
+    peer: &'a mut Peer,
+    request: &'a Request,
+    context: Context<'a>,
+    server_id: u32,
+    checksum: Checksum,
+    filter: Filter,
+    last_sent: Instant,
+}
+
+impl Sender<'_> {
+    fn file(&mut self, file: &LogFile, offset: u64, has_first: bool) -> Result<Ended, DumpError> {
+        let rotate = made_up::rotate(self.server_id, self.checksum, &file.name, offset);
+        self.peer.event(&rotate)?;
+        let extent = self.context.inventory.extent(file);
+        let Some(start) = self.start_of(file, extent)? else { return Ok(Ended::Stream) };
+        self.format(&start, offset, has_first)?;
+        let mut reader = file.reader(if offset > FIRST_OFFSET { offset } else { start.after_format })?;
+        loop {
+            let extent = self.context.inventory.extent(file);
+            if reader.offset() >= extent.end {
+                if !extent.grows {
+                    return Ok(Ended::File);
+                }
+                if let Some(ended) = self.wait(file, &mut reader)? {
+                    return Ok(ended);
+                }
+                continue;
+            }
+            if let Some(ended) = self.events(&mut reader, file, &start.format, extent.end)? {
+                return Ok(ended);
+            }
+            self.context.progress.sent(&file.name, reader.offset());
+        }
+    }
+
+    /// A new file may be named before its first event is there.
+    fn start_of(&mut self, file: &LogFile, mut extent: Extent) -> Result<Option<Arc<FileStart>>, DumpError> {
+        loop {
+            if let Some(start) = file.start(extent.end)? {
+                return Ok(Some(start));
+            }
+            if !extent.grows || extent.is_closed || self.peer.has_left() {
+                return Ok(None);
+            }
+            self.peer.flush()?;
+            extent = self.context.inventory.wait_beyond(file, extent.end, STEP);
+        }
+    }
+
+    fn format(&mut self, start: &FileStart, offset: u64, has_first: bool) -> Result<(), DumpError> {
+        self.checksum = start.format.checksum;
+        if self.request.checksum.is_none() && self.checksum != Checksum::Off {
+            return Err(fatal(
+                "Slave can not handle replication events with the checksum that master is configured to log",
+            ));
+        }
+        let cleared = match &self.filter {
+            _ if offset > FIRST_OFFSET => Cleared::CreatedAndPosition,
+            Filter::MySql(_) if has_first => Cleared::CreatedAndPosition,
+            Filter::MariaDb(filter) if !filter.has_all_places() => Cleared::Created,
+            _ => Cleared::Nothing,
+        };
+        let event = made_up::format(&start.format_event, self.checksum, cleared);
+        Ok(self.peer.event(&event)?)
+    }
+
+    /// All that can be read.
+    fn events(
+        &mut self,
+        reader: &mut LogReader,
+        file: &LogFile,
+        format: &FormatDescription,
+        end: u64,
+    ) -> Result<Option<Ended>, DumpError> {
+        // Behind what was left out.
+        let mut left_out: Option<u64> = None;
+        while let Some(peeked) = reader.peek(end)? {
+            let header = peeked.header;
+            let (verdict, then) = match &mut self.filter {
+                Filter::Nothing => (Verdict::Send, Then::GoOn),
+                Filter::MySql(filter) => (filter.take(&peeked, format)?, Then::GoOn),
+                Filter::MariaDb(filter) if filter.is_done() => (Verdict::Send, Then::GoOn),
+                Filter::MariaDb(filter) => {
+                    let inventory = self.context.inventory;
+                    let known = || Ok(inventory.gtids_at_end()?.1.into_mariadb());
+                    filter.take(&peeked, format, &known)?
+                }
+            };
+            if verdict == Verdict::LeaveOut || !self.is_for_replica(&header) {
+                reader.skip()?;
+                if verdict == Verdict::LeaveOut {
+                    left_out = Some(reader.offset());
+                    self.left_out(file, reader.offset())?;
+                }
+            } else {
+                if let Some(behind) = left_out.take() {
+                    self.jumped_to(file, behind)?;
+                }
+                if let Some(event) = reader.next(end)? {
+                    self.peer.event(passed_on(event))?;
+                }
+            }
+            match then {
+                Then::GoOn => {}
+                Then::GtidList => self.gtid_list(0, reader.offset())?,
+                Then::UntilReached => {
+                    self.gtid_list(MariaDbGtidList::FLAG_UNTIL_REACHED, reader.offset())?;
+                    return Ok(Some(Ended::Stream));
+                }
+            }
+        }
+        self.last_sent = Instant::now();
+        if let Some(behind) = left_out {
+            self.jumped_to(file, behind)?;
+        }
+        Ok(self.context.is_replaced().then_some(Ended::Replaced))
+    }
+
+    /// What a replica of this vendor has not asked for.
+    fn is_for_replica(&self, header: &Header) -> bool {
+        if self.request.marked == Marked::LeftOut && header.flags & Header::FLAG_SKIP_REPLICATION != 0 {
+            return false;
+        }
+        match self.request.vendor {
+            Vendor::MariaDb { annotate, knows_gtids } => match header.kind {
+                Kind::ANNOTATE_ROWS => annotate,
+                Kind::MARIADB_GTID_LIST | Kind::BINLOG_CHECKPOINT => knows_gtids,
+                _ => true,
+            },
+            Vendor::MySql { .. } => true,
+        }
+    }
+
+    /// A long stretch that is not for the replica: it would take the source for dead.
+    fn left_out(&mut self, file: &LogFile, offset: u64) -> Result<(), DumpError> {
+        if self.request.heartbeat.is_some_and(|period| self.last_sent.elapsed() >= period) {
+            self.heartbeat(file, offset)?;
+            self.peer.flush()?;
+        }
+        Ok(())
+    }
+
+    /// MySQL: the replica's position moves on over what was left out.
+    fn jumped_to(&mut self, file: &LogFile, offset: u64) -> Result<(), DumpError> {
+        if matches!(self.request.vendor, Vendor::MySql { .. }) {
+            self.heartbeat(file, offset)?;
+        }
+        Ok(())
+    }
+
+    fn heartbeat(&mut self, file: &LogFile, offset: u64) -> Result<(), DumpError> {
+        let event = made_up::heartbeat(self.request.vendor, self.server_id, self.checksum, &file.name, offset);
+        self.peer.event(&event)?;
+        self.last_sent = Instant::now();
+        Ok(())
+    }
+
+    fn gtid_list(&mut self, flags: u8, offset: u64) -> Result<(), DumpError> {
+        if let Filter::MariaDb(filter) = &self.filter {
+            let event = self.list_of(filter, flags, offset);
+            self.peer.event(&event)?;
+        }
+        Ok(())
+    }
+
+    fn list_of(&self, filter: &MariaDbFilter, flags: u8, offset: u64) -> Vec<u8> {
+        made_up::gtid_list(self.server_id, self.checksum, filter.state(), flags, offset)
+    }
+
+    /// Until there is more, or a reason to end.
+    fn wait(&mut self, file: &LogFile, reader: &mut LogReader) -> Result<Option<Ended>, DumpError> {
+        self.peer.flush()?;
+        if self.request.waiting == Waiting::End {
+            return Ok(Some(Ended::Stream));
+        }
+        let began = Instant::now();
+        loop {
+            let heartbeat_in = self.request.heartbeat.map(|period| period.saturating_sub(self.last_sent.elapsed()));
+            let at_most = heartbeat_in.map_or(STEP, |left| left.min(STEP));
+            let extent = self.context.inventory.wait_beyond(file, reader.offset(), at_most);
+            if extent.end > reader.offset() || !extent.grows {
+                return Ok(None);
+            }
+            if extent.is_closed || self.peer.has_left() {
+                return Ok(Some(Ended::Stream));
+            }
+            if self.context.is_replaced() {
+                return Ok(Some(Ended::Replaced));
+            }
+            if self.request.heartbeat.is_some_and(|period| self.last_sent.elapsed() >= period) {
+                self.heartbeat(file, reader.offset())?;
+                self.peer.flush()?;
+            }
+            if began.elapsed() > RESTS_AFTER {
+                reader.rest();
+                self.peer.rest();
+            }
+        }
+    }
+}
+
+/// The seam between reading and sending: an event as it stands in the file becomes the event that replicas get. So far they are the same.
+fn passed_on(event: &[u8]) -> &[u8] {
+    event
+}

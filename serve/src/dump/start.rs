@@ -1,0 +1,287 @@
+//! Where a stream begins. What is not here yet is waited for: the replica may come from the source and be a little ahead.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use binlog::LogPosition;
+use binlog::gtids::GtidSet;
+use wire::server::Peer;
+
+use super::context::{Context, DumpError, fatal};
+use super::filter::{MariaDbFilter, Mode, MySqlFilter, Tagged, Wanted, not_here};
+use super::request::{By, MariaDbStart, Request, Vendor};
+use crate::inventory::{BinlogState, DomainGtid, Gtids, Inventory, LogFile};
+
+const FIRST_OFFSET: u64 = binlog::MAGIC.len() as u64;
+/// A mirror that gets nothing for so long has all that the source has.
+const QUIET: Duration = Duration::from_secs(5);
+/// In all: replicas give up a silent server after 60.
+const WAIT_AT_MOST: Duration = Duration::from_secs(40);
+const STEP: Duration = Duration::from_millis(100);
+
+/// The place, and what is left out from there on.
+#[derive(Debug)]
+pub(super) struct Start {
+    pub(super) file: Arc<LogFile>,
+    pub(super) offset: u64,
+    pub(super) filter: Filter,
+    /// By GTID: the replica has the first transaction of the file.
+    pub(super) has_first: bool,
+}
+
+/// What is left out.
+#[derive(Debug)]
+pub(super) enum Filter {
+    Nothing,
+    MySql(MySqlFilter),
+    MariaDb(MariaDbFilter),
+}
+
+/// Why there is no place.
+enum NoStart {
+    /// It may come.
+    NotYet(DumpError),
+    Never(DumpError),
+}
+
+impl<E: Into<DumpError>> From<E> for NoStart {
+    fn from(error: E) -> Self {
+        Self::Never(error.into())
+    }
+}
+
+pub(super) fn find(peer: &Peer, request: &Request, context: Context<'_>) -> Result<Start, DumpError> {
+    let began = Instant::now();
+    let (mut end, mut moved) = (context.inventory.end(), began);
+    loop {
+        let error = match attempt(request, context.inventory) {
+            Ok(start) => return Ok(start),
+            Err(NoStart::Never(error)) => return Err(error),
+            Err(NoStart::NotYet(error)) => error,
+        };
+        let now = context.inventory.end();
+        if now != end {
+            (end, moved) = (now, Instant::now());
+        }
+        if moved.elapsed() > QUIET || began.elapsed() > WAIT_AT_MOST || peer.has_left() || context.is_replaced() {
+            return Err(error);
+        }
+        std::thread::sleep(STEP);
+    }
+}
+
+fn attempt(request: &Request, inventory: &Inventory) -> Result<Start, NoStart> {
+    match &request.by {
+        By::Position(at) => by_position(at, request, inventory),
+        By::MySqlGtids(has) => by_mysql_gtids(has, request, inventory),
+        By::MariaDb(start) => by_mariadb_gtids(start, inventory),
+    }
+}
+
+fn by_position(at: &LogPosition, request: &Request, inventory: &Inventory) -> Result<Start, NoStart> {
+    let unknown = || fatal("Could not find first log file name in binary log index file");
+    let file = if at.file.is_empty() { inventory.first() } else { inventory.find(&at.file) };
+    let Some(file) = file else {
+        let last = inventory.end();
+        let may_come = last
+            .as_ref()
+            .is_none_or(|last| last.base_name() == at.base_name() && at.file_number() > last.file_number());
+        return Err(if may_come { NoStart::NotYet(unknown()) } else { NoStart::Never(unknown()) });
+    };
+    let is_mariadb = matches!(request.vendor, Vendor::MariaDb { .. });
+    if at.offset < FIRST_OFFSET {
+        let text = if is_mariadb {
+            impossible(at)
+        } else {
+            "Client requested source to start replication from position < 4".to_owned()
+        };
+        return Err(NoStart::Never(fatal(text)));
+    }
+    let extent = inventory.extent(&file);
+    if at.offset > extent.end {
+        let text = if is_mariadb {
+            impossible(at)
+        } else {
+            "Client requested source to start replication from position > file size".to_owned()
+        };
+        let error = fatal(text);
+        return Err(if extent.grows { NoStart::NotYet(error) } else { NoStart::Never(error) });
+    }
+    let filter = match request.vendor {
+        Vendor::MySql { .. } => MySqlFilter::new(None, tagged(request)).map_or(Filter::Nothing, Filter::MySql),
+        Vendor::MariaDb { .. } => Filter::Nothing,
+    };
+    Ok(Start { file, offset: at.offset, filter, has_first: false })
+}
+
+fn tagged(request: &Request) -> Tagged {
+    match request.vendor {
+        Vendor::MySql { skips_tagged: true, .. } => Tagged::LeftOut,
+        Vendor::MySql { .. } | Vendor::MariaDb { .. } => Tagged::Sent,
+    }
+}
+
+fn impossible(at: &LogPosition) -> String {
+    let (file, offset) = (&at.file, at.offset);
+    format!(
+        "Client requested master to start replication from impossible position; the first event '{file}' at {offset}, the last event read from '{file}' at 4, the last byte \
+         read from '{file}' at 4."
+    )
+}
+
+fn by_mysql_gtids(has: &GtidSet, request: &Request, inventory: &Inventory) -> Result<Start, NoStart> {
+    let facts = inventory.source().ok_or_else(|| NoStart::NotYet(fatal("the source is not known yet")))?;
+    let mode = facts.variable("gtid_mode").unwrap_or("OFF");
+    if mode != "ON" {
+        return Err(NoStart::Never(fatal(format!(
+            "The replication sender thread cannot start in AUTO_POSITION mode: this server has GTID_MODE = {mode} instead of ON."
+        ))));
+    }
+    let files = inventory.files();
+    let mut place = None;
+    let mut oldest = GtidSet::default();
+    for (file, end) in files.iter().rev() {
+        let Some(start) = file.start(*end)? else { continue };
+        let before = start.gtids.clone().map(Gtids::into_mysql).unwrap_or_default();
+        if has.contains_set(&before) {
+            place = Some((Arc::clone(file), before));
+            break;
+        }
+        oldest = before;
+    }
+    let Some((file, before)) = place else {
+        if files.is_empty() {
+            return Err(NoStart::NotYet(fatal("Could not find first log file name in binary log index file")));
+        }
+        let mut missing = oldest;
+        missing.subtract(has);
+        return Err(NoStart::Never(fatal(purged(&missing, facts.at_least(8, 0, 0)))));
+    };
+    // What this source has made, and is not here.
+    if let Some(uuid) = facts.variable("server_uuid").and_then(binlog::gtids::mysql::parse_uuid) {
+        let (_, here) = inventory.gtids_at_end()?;
+        let mut more = has.clone();
+        more.subtract(&here.into_mysql());
+        if more.iter().any(|(owner, _, numbers)| *owner == uuid && !numbers.is_empty()) {
+            return Err(NoStart::NotYet(fatal(more_than_source(facts.at_least(8, 0, 26)))));
+        }
+    }
+    let has_first = has != &before && has_first_of(&file, has, inventory)?;
+    let filter = MySqlFilter::new(Some(has.clone()), tagged(request)).map_or(Filter::Nothing, Filter::MySql);
+    Ok(Start { file, offset: FIRST_OFFSET, filter, has_first })
+}
+
+/// Whether the replica has the first transaction of the file.
+fn has_first_of(file: &LogFile, has: &GtidSet, inventory: &Inventory) -> Result<bool, NoStart> {
+    let end = inventory.extent(file).end;
+    let Some(start) = file.start(end)? else { return Ok(false) };
+    let mut reader = file.reader(start.after_format)?;
+    while let Some(peeked) = reader.peek(end)? {
+        if matches!(peeked.header.kind, binlog::Kind::GTID | binlog::Kind::GTID_TAGGED) {
+            let bytes = bytes::Bytes::copy_from_slice(peeked.bytes);
+            let gtid = binlog::Event::parse(bytes, start.format.checksum)
+                .and_then(|event| binlog::MySqlGtid::decode(&event, &start.format))
+                .map_err(|error| NoStart::Never(fatal(error.to_string())))?;
+            return Ok(has.contains(&gtid.uuid, &gtid.tag, gtid.gno));
+        }
+        reader.skip()?;
+    }
+    Ok(false)
+}
+
+/// As the servers say it; an error has room for 511 bytes.
+fn purged(missing: &GtidSet, is_new: bool) -> String {
+    if !is_new {
+        return "The slave is connecting using CHANGE MASTER TO MASTER_AUTO_POSITION = 1, but the master has purged binary logs containing GTIDs that the slave requires."
+            .to_owned();
+    }
+    let text = "Cannot replicate because the source purged required binary logs. Replicate the missing transactions from elsewhere, or provision a new replica from backup. \
+                Consider increasing the source's binary log expiration period.";
+    let missing = missing.to_string();
+    if missing.len() < 150 { format!("{text} The missing transactions are '{missing}'.") } else { text.to_owned() }
+}
+
+fn more_than_source(is_new: bool) -> String {
+    let [replica, source] = if is_new { ["Replica", "source"] } else { ["Slave", "master"] };
+    format!(
+        "{replica} has more GTIDs than the {source} has, using the {source}'s SERVER_UUID. This may indicate that the end of the binary log was truncated or that the last binary log \
+         file was lost, e.g., after a power or disk failure when sync_binlog != 1."
+    )
+}
+
+fn by_mariadb_gtids(start: &MariaDbStart, inventory: &Inventory) -> Result<Start, NoStart> {
+    let (_, here) = inventory.gtids_at_end()?;
+    let here = here.into_mariadb();
+    let mut until: Option<BTreeMap<u32, DomainGtid>> =
+        start.until.as_ref().map(|list| list.iter().map(|gtid| (gtid.domain, *gtid)).collect());
+    let mut wanted = BTreeMap::new();
+    for gtid in &start.from {
+        let on_empty_domain = check(*gtid, start, &here, &mut until)?;
+        wanted.insert(gtid.domain, Wanted { gtid: *gtid, on_empty_domain });
+    }
+    for (file, end) in inventory.files().iter().rev() {
+        let Some(begins) = file.start(*end)? else { continue };
+        let before = begins.gtids.clone().unwrap_or_default().into_mariadb();
+        if !has_all_before(&wanted, &before) {
+            continue;
+        }
+        for gtid in before.iter() {
+            // The place is the end of the file before: nothing has to be left out.
+            if wanted.get(&gtid.domain).is_some_and(|wanted| wanted.gtid == gtid) {
+                wanted.remove(&gtid.domain);
+            }
+            if let Some(until) = &mut until
+                && until.get(&gtid.domain).is_some_and(|end| end.server == gtid.server && end.number <= gtid.number)
+            {
+                until.remove(&gtid.domain);
+            }
+        }
+        let mode = if start.is_strict { Mode::Strict } else { Mode::Lenient };
+        let filter = Filter::MariaDb(MariaDbFilter::new(wanted, until, mode));
+        return Ok(Start { file: Arc::clone(file), offset: FIRST_OFFSET, filter, has_first: false });
+    }
+    Err(NoStart::Never(fatal(
+        "Could not find GTID state requested by slave in any binlog files. Probably the slave state is too old and required binlog files have been purged.",
+    )))
+}
+
+/// Whether a place can be met; true if its domain is empty so far.
+fn check(
+    gtid: DomainGtid,
+    start: &MariaDbStart,
+    here: &BinlogState,
+    until: &mut Option<BTreeMap<u32, DomainGtid>>,
+) -> Result<bool, NoStart> {
+    if here.number(gtid.domain, gtid.server).is_some_and(|number| number >= gtid.number) {
+        return Ok(false);
+    }
+    let Some(last) = here.last(gtid.domain) else { return Ok(true) };
+    if start.ignores_duplicates && last.number < gtid.number {
+        return Ok(false);
+    }
+    if let Some(until) = until {
+        let end = until.get(&gtid.domain).copied();
+        let is_before =
+            end.is_none_or(|end| here.number(end.domain, end.server).is_some_and(|number| number >= end.number));
+        if is_before {
+            until.remove(&gtid.domain);
+            return Ok(false);
+        }
+    }
+    let error = not_here(gtid, here);
+    // Another server's number in the domain may be higher and its own still come.
+    Err(NoStart::NotYet(error))
+}
+
+/// Whether everything that the replica lacks is in a file with this list, or later.
+fn has_all_before(wanted: &BTreeMap<u32, Wanted>, before: &BinlogState) -> bool {
+    before.iter().all(|listed| {
+        let Some(wanted) = wanted.get(&listed.domain) else { return false };
+        let place = wanted.gtid;
+        if place.server != listed.server || place.number > listed.number {
+            return true;
+        }
+        place.number == listed.number && before.last(listed.domain) == Some(listed)
+    })
+}

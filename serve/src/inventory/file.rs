@@ -1,0 +1,95 @@
+//! One file of the inventory, and what stands at its beginning.
+
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, OnceLock};
+
+use binlog::{Event, FormatDescription, Kind};
+use bytes::Bytes;
+
+use super::gtids::Gtids;
+use super::reader::{LogReader, ReadError};
+
+/// A log file.
+#[derive(Debug)]
+pub struct LogFile {
+    /// As the source has it.
+    pub name: Arc<str>,
+    path: PathBuf,
+    /// Its length when it is complete.
+    sealed: OnceLock<u64>,
+    start: OnceLock<Arc<FileStart>>,
+}
+
+/// What a file begins with.
+#[derive(Debug)]
+pub struct FileStart {
+    /// Its format description, whole.
+    pub format_event: Bytes,
+    /// Decoded.
+    pub format: FormatDescription,
+    /// The GTIDs of the files before it; `None`: it does not say.
+    pub gtids: Option<Gtids>,
+    /// Behind the format description.
+    pub after_format: u64,
+}
+
+impl LogFile {
+    pub(super) fn new(name: &str, path: PathBuf) -> Self {
+        Self { name: name.into(), path, sealed: OnceLock::new(), start: OnceLock::new() }
+    }
+
+    /// Where it is on this machine.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Reads it from an offset on, at which an event begins.
+    pub fn reader(&self, offset: u64) -> Result<LogReader, ReadError> {
+        LogReader::open(&self.path, &self.name, offset)
+    }
+
+    pub(super) fn seal(&self, length: u64) {
+        let _ = self.sealed.set(length);
+    }
+
+    /// Its length, once it is complete.
+    pub fn sealed(&self) -> Option<u64> {
+        self.sealed.get().copied()
+    }
+
+    /// What it begins with; `end`: up to where it can be read. `None` while that is not there yet.
+    pub fn start(&self, end: u64) -> Result<Option<Arc<FileStart>>, ReadError> {
+        if let Some(start) = self.start.get() {
+            return Ok(Some(Arc::clone(start)));
+        }
+        let Some((start, is_all)) = self.read_start(end)? else { return Ok(None) };
+        let start = Arc::new(start);
+        if is_all {
+            let _ = self.start.set(Arc::clone(&start));
+        }
+        Ok(Some(start))
+    }
+
+    /// And whether nothing of it can come any more.
+    fn read_start(&self, end: u64) -> Result<Option<(FileStart, bool)>, ReadError> {
+        let mut reader = self.reader(binlog::MAGIC.len() as u64)?;
+        let Some(bytes) = reader.next(end)?.map(Bytes::copy_from_slice) else { return Ok(None) };
+        let (_, format) = FormatDescription::decode(&bytes).map_err(|error| reader.bogus(error.to_string()))?;
+        let mut start = FileStart { format_event: bytes, format, gtids: None, after_format: reader.offset() };
+        loop {
+            let Some(peeked) = reader.peek(end)? else { return Ok(Some((start, self.sealed().is_some()))) };
+            match peeked.header.kind {
+                Kind::PREVIOUS_GTIDS | Kind::MARIADB_GTID_LIST => {
+                    let Some(bytes) = reader.next(end)?.map(Bytes::copy_from_slice) else { return Ok(None) };
+                    let event =
+                        Event::parse(bytes, start.format.checksum).map_err(|error| reader.bogus(error.to_string()))?;
+                    start.gtids = Some(Gtids::of_list(&event, &start.format).map_err(|error| reader.bogus(error))?);
+                    return Ok(Some((start, true)));
+                }
+                // In front of MariaDB's list: how the file is encrypted, which a mirror has blanked.
+                Kind::START_ENCRYPTION | Kind::IGNORABLE => reader.skip()?,
+                _ => return Ok(Some((start, true))),
+            }
+        }
+    }
+}

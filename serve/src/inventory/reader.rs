@@ -1,0 +1,180 @@
+//! Reads the events of one file, up to a given end. Its buffer is bounded, but for one event that is larger.
+
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::FileExt;
+use std::path::Path;
+use std::sync::Arc;
+
+use binlog::{Checksum, HEADER_LEN, Header, MAX_EVENT_LEN};
+
+const BUFFER_BYTES: usize = 128 << 10;
+/// A GTID event is shorter, and what stands before the text of a statement.
+const PEEK_BYTES: usize = 4 << 10;
+
+/// Why a file could not be read. The texts are what replicas are told.
+#[derive(Debug, thiserror::Error)]
+pub enum ReadError {
+    /// The operating system's reason.
+    #[error("I/O error reading log event ({file}: {source})")]
+    Io {
+        /// Which file.
+        file: Arc<str>,
+        /// What the operating system said.
+        source: io::Error,
+    },
+    /// What stands there is no event.
+    #[error("bogus data in log event ({file}:{offset}: {reason})")]
+    Bogus {
+        /// Which file.
+        file: Arc<str>,
+        /// Where.
+        offset: u64,
+        /// What is wrong.
+        reason: String,
+    },
+}
+
+/// The beginning of the next event.
+#[derive(Debug)]
+pub struct Peeked<'a> {
+    /// Its header.
+    pub header: Header,
+    /// Its first bytes, header included: all of it if it is short.
+    pub bytes: &'a [u8],
+}
+
+impl Peeked<'_> {
+    /// What is here of its body, without the checksum.
+    pub fn body(&self, checksum: Checksum) -> &[u8] {
+        let is_whole = self.bytes.len() == self.header.event_len as usize;
+        let end = self.bytes.len().saturating_sub(if is_whole { checksum.len() } else { 0 });
+        self.bytes.get(HEADER_LEN..end).unwrap_or_default()
+    }
+}
+
+/// See the module.
+#[derive(Debug)]
+pub struct LogReader {
+    file: File,
+    name: Arc<str>,
+    /// Of the next event.
+    offset: u64,
+    buffer: Vec<u8>,
+    /// Where the next event begins in the buffer, and up to where it is filled.
+    from: usize,
+    filled: usize,
+}
+
+impl LogReader {
+    /// At an offset at which an event begins.
+    pub(super) fn open(path: &Path, name: &Arc<str>, offset: u64) -> Result<Self, ReadError> {
+        let name = Arc::clone(name);
+        match File::open(path) {
+            Ok(file) => Ok(Self { file, name, offset, buffer: Vec::new(), from: 0, filled: 0 }),
+            Err(source) => Err(ReadError::Io { file: name, source }),
+        }
+    }
+
+    /// Of the next event.
+    pub fn offset(&self) -> u64 {
+        self.offset
+    }
+
+    /// Goes on at another event.
+    pub fn seek(&mut self, offset: u64) {
+        if offset != self.offset {
+            (self.offset, self.from, self.filled) = (offset, 0, 0);
+        }
+    }
+
+    /// Gives the buffer back before a longer wait.
+    pub fn rest(&mut self) {
+        if self.from == self.filled {
+            (self.buffer, self.from, self.filled) = (Vec::new(), 0, 0);
+        }
+    }
+
+    /// The next event as it is in the file; none at `end`.
+    pub fn next(&mut self, end: u64) -> Result<Option<&[u8]>, ReadError> {
+        let Some(header) = self.header(end)? else { return Ok(None) };
+        let length = header.event_len as usize;
+        self.fill(length, end)?;
+        let from = self.from;
+        self.from += length;
+        self.offset += length as u64;
+        Ok(self.buffer.get(from..from + length))
+    }
+
+    /// The beginning of the next event, which stays the next; none at `end`.
+    pub fn peek(&mut self, end: u64) -> Result<Option<Peeked<'_>>, ReadError> {
+        let Some(header) = self.header(end)? else { return Ok(None) };
+        let length = (header.event_len as usize).min(PEEK_BYTES);
+        self.fill(length, end)?;
+        let bytes = self.buffer.get(self.from..self.from + length).unwrap_or_default();
+        Ok(Some(Peeked { header, bytes }))
+    }
+
+    /// Leaves the next event out; [`peek`](Self::peek) has seen it.
+    pub fn skip(&mut self) -> Result<(), ReadError> {
+        let header = self.buffer.get(self.from..self.filled).and_then(Header::parse);
+        let Some(header) = header else { return Err(self.bogus("no event to leave out".to_owned())) };
+        let length = header.event_len as usize;
+        self.offset += length as u64;
+        if self.filled - self.from >= length {
+            self.from += length;
+        } else {
+            (self.from, self.filled) = (0, 0);
+        }
+        Ok(())
+    }
+
+    /// An error at the next event.
+    pub fn bogus(&self, reason: String) -> ReadError {
+        ReadError::Bogus { file: Arc::clone(&self.name), offset: self.offset, reason }
+    }
+
+    fn header(&mut self, end: u64) -> Result<Option<Header>, ReadError> {
+        if self.offset >= end {
+            return Ok(None);
+        }
+        self.fill(HEADER_LEN, end)?;
+        let header = self.buffer.get(self.from..self.filled).and_then(Header::parse);
+        let Some(header) = header else { return Err(self.bogus("it is cut short".to_owned())) };
+        let length = header.event_len as usize;
+        if !(HEADER_LEN..=MAX_EVENT_LEN).contains(&length) || self.offset + length as u64 > end {
+            return Err(self.bogus(format!("a length of {length} bytes")));
+        }
+        Ok(Some(header))
+    }
+
+    /// Makes so many bytes of the next event be in the buffer; what is read ahead ends at `end`.
+    fn fill(&mut self, wanted: usize, end: u64) -> Result<(), ReadError> {
+        let here = self.filled - self.from;
+        if here >= wanted {
+            return Ok(());
+        }
+        self.buffer.copy_within(self.from..self.filled, 0);
+        (self.from, self.filled) = (0, here);
+        let ahead = end.saturating_sub(self.offset);
+        let size = wanted.max(BUFFER_BYTES).min(usize::try_from(ahead).unwrap_or(usize::MAX));
+        if size < wanted {
+            return Err(self.bogus("it is cut short".to_owned()));
+        }
+        // An event that is larger than usual leaves no large buffer behind.
+        self.buffer.truncate(size.max(here));
+        self.buffer.shrink_to(size.max(BUFFER_BYTES));
+        self.buffer.resize(size.max(here), 0);
+        while self.filled < wanted {
+            let at = self.offset + self.filled as u64;
+            let into = self.buffer.get_mut(self.filled..).unwrap_or_default();
+            match self.file.read_at(into, at) {
+                Ok(0) => return Err(self.bogus("the file ends in it".to_owned())),
+                Ok(read) => self.filled += read,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(source) => return Err(ReadError::Io { file: Arc::clone(&self.name), source }),
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,205 @@
+//! SHOW.
+
+use wire::server::{ColumnKind, Rows, ServerError};
+
+use super::errors::not_supported;
+use super::evaluate::now;
+use super::parse::{Lines, Scope, Shown};
+use super::variables;
+use super::world::{Variables, World};
+
+const TEXT: ColumnKind = ColumnKind::Text;
+const NUMBER: ColumnKind = ColumnKind::Number;
+
+pub(super) fn show(shown: &Shown, set: &Variables, world: World<'_>) -> Result<Rows, ServerError> {
+    let is_mariadb = world.source.is_mariadb();
+    match shown.what.as_str() {
+        "variables" => Ok(named("Variable_name", variables::all(shown.scope, set, world)?, &shown.lines)),
+        "status" => Ok(named("Variable_name", status(world), &shown.lines)),
+        "master status" | "binary log status" | "binlog status" => master_status(world),
+        "binary logs" | "master logs" => Ok(binary_logs(world)),
+        "slave hosts" => Ok(replicas(&["Server_id", "Host", "Port", "Master_id", "Slave_UUID"], world)),
+        "replicas" | "replica hosts" => {
+            Ok(replicas(&["Server_Id", "Host", "Port", "Source_Id", "Replica_UUID"], world))
+        }
+        "slave status"
+        | "replica status"
+        | "all slaves status"
+        | "all replicas status"
+        | "slave status nonblocking" => Ok(replica_status(is_mariadb)),
+        "warnings" | "errors" => Ok(Rows::new(&[("Level", TEXT), ("Code", NUMBER), ("Message", TEXT)])),
+        "processlist" | "full processlist" => Ok(processes(world)),
+        _ => Err(not_supported(&shown.sql)),
+    }
+}
+
+/// It has no applier: no lines.
+fn replica_status(is_mariadb: bool) -> Rows {
+    let names: &[&str] = if is_mariadb {
+        &["Slave_IO_State", "Master_Host", "Master_User", "Master_Port", "Slave_IO_Running", "Slave_SQL_Running"]
+    } else {
+        &["Replica_IO_State", "Source_Host", "Source_User", "Source_Port", "Replica_IO_Running", "Replica_SQL_Running"]
+    };
+    Rows::new(&names.iter().map(|name| (*name, TEXT)).collect::<Vec<_>>())
+}
+
+fn named(column: &str, values: impl IntoIterator<Item = (String, String)>, lines: &Lines) -> Rows {
+    let mut rows = Rows::new(&[(column, TEXT), ("Value", TEXT)]);
+    rows.rows = values
+        .into_iter()
+        .filter(|(name, _)| match lines {
+            Lines::All => true,
+            Lines::Like(patterns) => patterns.iter().any(|pattern| is_like(name, pattern)),
+        })
+        .map(|(name, value)| vec![Some(name), Some(value)])
+        .collect();
+    rows
+}
+
+/// LIKE, whatever the case.
+pub(super) fn is_like(name: &str, pattern: &str) -> bool {
+    let name: Vec<char> = name.to_lowercase().chars().collect();
+    let mut parts = Vec::new();
+    let mut chars = pattern.chars().flat_map(char::to_lowercase);
+    while let Some(c) = chars.next() {
+        parts.push(match c {
+            '%' => Part::Any,
+            '_' => Part::One,
+            '\\' => Part::Is(chars.next().unwrap_or('\\')),
+            c => Part::Is(c),
+        });
+    }
+    // Where the pattern may stand after each character.
+    let mut open = vec![false; parts.len() + 1];
+    let close = |open: &mut Vec<bool>| {
+        for (at, part) in parts.iter().enumerate() {
+            if *part == Part::Any
+                && open.get(at) == Some(&true)
+                && let Some(next) = open.get_mut(at + 1)
+            {
+                *next = true;
+            }
+        }
+    };
+    if let Some(first) = open.first_mut() {
+        *first = true;
+    }
+    close(&mut open);
+    for c in name {
+        let mut next = vec![false; parts.len() + 1];
+        for (at, part) in parts.iter().enumerate().filter(|(at, _)| open.get(*at) == Some(&true)) {
+            let to = match part {
+                Part::Any => at,
+                Part::One => at + 1,
+                Part::Is(wanted) if *wanted == c => at + 1,
+                Part::Is(_) => continue,
+            };
+            if let Some(slot) = next.get_mut(to) {
+                *slot = true;
+            }
+        }
+        close(&mut next);
+        open = next;
+    }
+    open.last() == Some(&true)
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Part {
+    Any,
+    One,
+    Is(char),
+}
+
+fn status(world: World<'_>) -> Vec<(String, String)> {
+    let sessions = world.sessions.list();
+    let dumping = sessions.iter().filter(|line| line.replica.is_some()).count();
+    let new_names = !world.source.is_mariadb() && world.source.at_least(8, 0, 26);
+    let semi_sync = if new_names { "Rpl_semi_sync_source_status" } else { "Rpl_semi_sync_master_status" };
+    let clients = semi_sync.replace("_status", "_clients");
+    [
+        (clients, "0".to_owned()),
+        (semi_sync.to_owned(), "OFF".to_owned()),
+        ("Slaves_connected".to_owned(), dumping.to_string()),
+        ("Threads_connected".to_owned(), sessions.len().to_string()),
+        ("Uptime".to_owned(), now().saturating_sub(world.own.started).to_string()),
+    ]
+    .into()
+}
+
+fn master_status(world: World<'_>) -> Result<Rows, ServerError> {
+    let mut rows =
+        Rows::new(&[("File", TEXT), ("Position", NUMBER), ("Binlog_Do_DB", TEXT), ("Binlog_Ignore_DB", TEXT)]);
+    let Some(end) = world.inventory.end() else { return Ok(rows) };
+    let mut row =
+        vec![Some(end.file.to_string()), Some(end.offset.to_string()), Some(String::new()), Some(String::new())];
+    if !world.source.is_mariadb() {
+        rows.columns.push(("Executed_Gtid_Set".to_owned(), TEXT));
+        row.push(variables::shown("gtid_executed", Scope::Global, &Variables::default(), world)?);
+    }
+    rows.rows.push(row);
+    Ok(rows)
+}
+
+fn binary_logs(world: World<'_>) -> Rows {
+    let says_encrypted = !world.source.is_mariadb() && world.source.at_least(8, 0, 14);
+    let mut rows = Rows::new(&[("Log_name", TEXT), ("File_size", NUMBER)]);
+    if says_encrypted {
+        rows.columns.push(("Encrypted".to_owned(), TEXT));
+    }
+    for (file, length) in world.inventory.files() {
+        let mut row = vec![Some(file.name.to_string()), Some(length.to_string())];
+        if says_encrypted {
+            row.push(Some("No".to_owned()));
+        }
+        rows.rows.push(row);
+    }
+    rows
+}
+
+fn replicas(names: &[&str; 5], world: World<'_>) -> Rows {
+    let kinds = [NUMBER, TEXT, NUMBER, NUMBER, TEXT];
+    let has_uuid = !world.source.is_mariadb();
+    let columns: Vec<_> = names.iter().copied().zip(kinds).take(if has_uuid { 5 } else { 4 }).collect();
+    let mut rows = Rows::new(&columns);
+    for replica in world.sessions.list().into_iter().filter_map(|line| line.replica) {
+        let mut row = vec![
+            Some(replica.server_id.to_string()),
+            Some(replica.host),
+            Some(replica.port.to_string()),
+            Some(world.source.server_id().to_string()),
+        ];
+        if has_uuid {
+            row.push(Some(replica.uuid));
+        }
+        rows.rows.push(row);
+    }
+    rows
+}
+
+fn processes(world: World<'_>) -> Rows {
+    let mut rows = Rows::new(&[
+        ("Id", NUMBER),
+        ("User", TEXT),
+        ("Host", TEXT),
+        ("db", TEXT),
+        ("Command", TEXT),
+        ("Time", NUMBER),
+        ("State", TEXT),
+        ("Info", TEXT),
+    ]);
+    for line in world.sessions.list() {
+        let command = if line.replica.is_some() { "Binlog Dump" } else { "Sleep" };
+        rows.rows.push(vec![
+            Some(line.number.to_string()),
+            Some(line.user),
+            Some(line.from),
+            None,
+            Some(command.to_owned()),
+            Some(line.seconds.to_string()),
+            Some(String::new()),
+            None,
+        ]);
+    }
+    rows
+}

@@ -1,0 +1,176 @@
+//! All connections: how many there are, whose, which replica has come twice.
+
+use std::collections::BTreeMap;
+use std::net::{IpAddr, SocketAddr};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use wire::server::Closer;
+
+use crate::dump::Progress;
+use crate::queries::{ReplicaLine, SessionLine, Sessions};
+
+/// Of one address, before they have logged in.
+const LOGINS_MAX_OF_ADDRESS: usize = 32;
+/// Of all addresses.
+const LOGINS_MAX: usize = 256;
+/// Refused logins are said once in so long.
+const QUIET: Duration = Duration::from_secs(10);
+
+/// See the module.
+#[derive(Debug)]
+pub(super) struct Registry {
+    connections_max: usize,
+    state: Mutex<State>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    last_number: u32,
+    entries: BTreeMap<u32, Entry>,
+    refused: u64,
+    refused_said: Option<Instant>,
+}
+
+#[derive(Debug)]
+struct Entry {
+    from: SocketAddr,
+    since: Instant,
+    /// Empty before the login.
+    user: String,
+    closer: Closer,
+    replica: Option<ReplicaLine>,
+    dump: Option<Dump>,
+}
+
+/// A stream under way.
+#[derive(Debug, Clone)]
+pub(super) struct Dump {
+    who: Identity,
+    pub(super) is_replaced: Arc<AtomicBool>,
+    pub(super) sent: Arc<Sent>,
+}
+
+/// Up to where a stream was sent.
+#[derive(Debug, Default)]
+pub(super) struct Sent(Mutex<Option<(Arc<str>, u64)>>);
+
+impl Progress for Sent {
+    fn sent(&self, file: &Arc<str>, offset: u64) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some((Arc::clone(file), offset));
+    }
+}
+
+/// By what a replica is known when it comes again.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Identity {
+    Uuid(String),
+    ServerId(u32),
+    /// It says nothing: a tool.
+    Nobody,
+}
+
+impl Registry {
+    pub(super) fn new(connections_max: usize) -> Self {
+        Self { connections_max, state: Mutex::default() }
+    }
+
+    /// A new connection; none when there are too many.
+    pub(super) fn enter(&self, from: SocketAddr, closer: Closer) -> Option<u32> {
+        let mut state = self.state();
+        let logging_in = |address: Option<IpAddr>| {
+            let of = state.entries.values().filter(|entry| entry.user.is_empty());
+            of.filter(|entry| address.is_none_or(|address| entry.from.ip() == address)).count()
+        };
+        if state.entries.len() >= self.connections_max
+            || logging_in(None) >= LOGINS_MAX
+            || logging_in(Some(from.ip())) >= LOGINS_MAX_OF_ADDRESS
+        {
+            return None;
+        }
+        state.last_number = state.last_number.wrapping_add(1).max(1);
+        let number = state.last_number;
+        let entry = Entry { from, since: Instant::now(), user: String::new(), closer, replica: None, dump: None };
+        state.entries.insert(number, entry);
+        Some(number)
+    }
+
+    pub(super) fn logged_in(&self, number: u32, user: &str) {
+        if let Some(entry) = self.state().entries.get_mut(&number) {
+            user.clone_into(&mut entry.user);
+        }
+    }
+
+    pub(super) fn leave(&self, number: u32) {
+        self.state().entries.remove(&number);
+    }
+
+    pub(super) fn register(&self, number: u32, replica: ReplicaLine) {
+        if let Some(entry) = self.state().entries.get_mut(&number) {
+            entry.replica = Some(replica);
+        }
+    }
+
+    /// A stream begins; an older one of the same replica is told to end.
+    pub(super) fn begin_dump(&self, number: u32, who: Identity) -> Dump {
+        let dump = Dump { who, is_replaced: Arc::default(), sent: Arc::default() };
+        let mut state = self.state();
+        for (_, entry) in state.entries.iter().filter(|(other, _)| **other != number) {
+            if let Some(older) = &entry.dump
+                && older.who == dump.who
+                && older.who != Identity::Nobody
+            {
+                older.is_replaced.store(true, Ordering::Relaxed);
+            }
+        }
+        if let Some(entry) = state.entries.get_mut(&number) {
+            entry.dump = Some(dump.clone());
+        }
+        dump
+    }
+
+    /// How many refused logins are to be said, if it is time.
+    pub(super) fn refused(&self) -> Option<u64> {
+        let mut state = self.state();
+        state.refused += 1;
+        if state.refused_said.is_some_and(|said| said.elapsed() < QUIET) {
+            return None;
+        }
+        state.refused_said = Some(Instant::now());
+        Some(std::mem::take(&mut state.refused))
+    }
+
+    pub(super) fn close_all(&self) {
+        for entry in self.state().entries.values() {
+            entry.closer.close();
+        }
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Sessions for Registry {
+    fn list(&self) -> Vec<SessionLine> {
+        let state = self.state();
+        let of = |(number, entry): (&u32, &Entry)| SessionLine {
+            number: *number,
+            user: if entry.user.is_empty() { "unauthenticated user".to_owned() } else { entry.user.clone() },
+            from: entry.from.to_string(),
+            seconds: entry.since.elapsed().as_secs(),
+            replica: entry.replica.clone(),
+        };
+        state.entries.iter().map(of).collect()
+    }
+
+    fn kill(&self, number: u32, user: &str) -> bool {
+        let state = self.state();
+        let entry = state.entries.get(&number).filter(|entry| entry.user == user);
+        if let Some(entry) = entry {
+            entry.closer.close();
+        }
+        entry.is_some()
+    }
+}

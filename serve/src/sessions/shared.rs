@@ -1,0 +1,23 @@
+//! What all sessions of a server share.
+
+use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, OnceLock};
+
+use wire::server::RsaKey;
+
+use super::registry::Registry;
+use crate::accounts::Book;
+use crate::inventory::Inventory;
+use crate::queries::Own;
+
+/// What all sessions share.
+#[derive(Debug)]
+pub(super) struct Shared {
+    pub(super) inventory: Arc<Inventory>,
+    pub(super) accounts: Book,
+    pub(super) tls: Option<Arc<rustls::ServerConfig>>,
+    pub(super) rsa: Arc<OnceLock<RsaKey>>,
+    pub(super) registry: Registry,
+    pub(super) own: Own,
+    pub(super) stop: AtomicBool,
+}

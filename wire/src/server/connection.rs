@@ -1,0 +1,180 @@
+//! One client that has logged in: its commands, the answers to them, and events for it.
+
+use std::io::{self, Write};
+use std::net::{IpAddr, Shutdown, TcpStream};
+use std::sync::Arc;
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+
+use super::answer::{self, Rows, ServerError};
+use super::auth::{Account, Accounts};
+use super::login::{self, LoggedIn};
+use super::options::{PeerError, PeerOptions};
+use super::stream::Stream;
+use crate::codec::command::Command;
+use crate::codec::packet::{Frame, MAX_PACKET_PAYLOAD_BYTES, PacketReader, write_payload};
+
+/// What may wait to be sent together.
+const WAITING_BYTES_MAX: usize = 128 << 10;
+/// A larger payload goes without being copied.
+const COPIED_BYTES_MAX: usize = 32 << 10;
+/// What an idle connection keeps.
+const IDLE_BYTES: usize = 4 << 10;
+/// Chunk for what clients send: commands are short.
+const READ_CHUNK_BYTES: usize = 2 << 10;
+
+/// Ends a connection from another thread.
+#[derive(Debug)]
+pub struct Closer(TcpStream);
+
+impl Closer {
+    /// Of a socket.
+    pub fn new(tcp: &TcpStream) -> io::Result<Self> {
+        tcp.try_clone().map(Closer)
+    }
+
+    /// Whatever waits for the connection ends.
+    pub fn close(&self) {
+        let _ = self.0.shutdown(Shutdown::Both);
+    }
+}
+
+/// A client that has logged in.
+#[derive(Debug)]
+pub struct Peer {
+    stream: Stream,
+    reader: PacketReader,
+    capabilities: u32,
+    account: Arc<Account>,
+    from: IpAddr,
+    /// Number of the next packet that is sent.
+    sequence: u8,
+    waiting: Vec<u8>,
+}
+
+impl Peer {
+    /// Greets a client and lets it log in. Who is refused was told so when this returns.
+    pub fn accept(
+        tcp: TcpStream,
+        number: u32,
+        options: &PeerOptions,
+        accounts: &dyn Accounts,
+    ) -> Result<Peer, PeerError> {
+        let LoggedIn { stream, capabilities, account, from } = login::log_in(tcp, number, options, accounts)?;
+        let reader = PacketReader::new(READ_CHUNK_BYTES, options.command_bytes_max);
+        Ok(Peer { stream, reader, capabilities, account, from, sequence: 0, waiting: Vec::new() })
+    }
+
+    /// The account's name.
+    pub fn user(&self) -> &str {
+        &self.account.user
+    }
+
+    /// Where the client is.
+    pub fn from(&self) -> IpAddr {
+        self.from
+    }
+
+    /// The next command. A client that has left is [`Command::Quit`].
+    pub fn command(&mut self) -> Result<Command, PeerError> {
+        self.waiting.shrink_to(IDLE_BYTES);
+        let Frame { sequence, payload } = match self.reader.read(&mut self.stream) {
+            Ok(frame) => frame,
+            Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => return Ok(Command::Quit),
+            Err(source) => return Err(PeerError::Gone { during: "waiting for a command", source }),
+        };
+        self.sequence = sequence.wrapping_add(1);
+        Command::parse(&payload).map_err(PeerError::Protocol)
+    }
+
+    /// Done.
+    pub fn ok(&mut self) -> Result<(), PeerError> {
+        self.put(&[&answer::ok(0)])?;
+        self.flush()
+    }
+
+    /// Not done.
+    pub fn error(&mut self, error: &ServerError) -> Result<(), PeerError> {
+        self.put(&[&error.encode()])?;
+        self.flush()
+    }
+
+    /// The stream of events ends here. Also the answer to [`Command::SetOption`].
+    pub fn end(&mut self) -> Result<(), PeerError> {
+        self.put(&[&answer::eof()])?;
+        self.flush()
+    }
+
+    /// A result with rows.
+    pub fn rows(&mut self, rows: &Rows) -> Result<(), PeerError> {
+        for packet in rows.encode(self.capabilities) {
+            self.put(&[&packet])?;
+        }
+        self.flush()
+    }
+
+    /// A line without a mark: the answer to [`Command::Statistics`].
+    pub fn line(&mut self, text: &str) -> Result<(), PeerError> {
+        self.put(&[text.as_bytes()])?;
+        self.flush()
+    }
+
+    /// An event of a stream. It is sent when enough have come together, or by [`flush`](Self::flush).
+    pub fn event(&mut self, event: &[u8]) -> Result<(), PeerError> {
+        self.put(&[&[0], event])
+    }
+
+    /// Sends what waits.
+    pub fn flush(&mut self) -> Result<(), PeerError> {
+        self.write_waiting().and_then(|()| self.stream.flush()).map_err(gone)
+    }
+
+    /// True when nothing waits to be sent.
+    pub fn is_flushed(&self) -> bool {
+        self.waiting.is_empty()
+    }
+
+    /// Gives memory back before a longer wait.
+    pub fn rest(&mut self) {
+        self.waiting.shrink_to(IDLE_BYTES);
+    }
+
+    /// Whether the client has closed the connection. Does not wait.
+    pub fn has_left(&self) -> bool {
+        let left = PollFlags::RDHUP | PollFlags::HUP | PollFlags::ERR;
+        let mut poll_fd = [PollFd::new(self.stream.timed().tcp(), left)];
+        match poll(&mut poll_fd, Some(&Timespec { tv_sec: 0, tv_nsec: 0 })) {
+            Ok(_) => poll_fd.iter().any(|polled| polled.revents().intersects(left)),
+            Err(error) => error != rustix::io::Errno::INTR,
+        }
+    }
+
+    fn put(&mut self, parts: &[&[u8]]) -> Result<(), PeerError> {
+        let bytes: usize = parts.iter().map(|part| part.len()).sum();
+        if bytes > COPIED_BYTES_MAX || bytes >= MAX_PACKET_PAYLOAD_BYTES {
+            self.write_waiting().map_err(gone)?;
+            self.sequence = write_payload(&mut self.stream, self.sequence, parts).map_err(gone)?;
+            return Ok(());
+        }
+        if self.waiting.len() + bytes > WAITING_BYTES_MAX {
+            self.write_waiting().map_err(gone)?;
+        }
+        self.sequence = write_payload(&mut self.waiting, self.sequence, parts).map_err(gone)?;
+        Ok(())
+    }
+
+    fn write_waiting(&mut self) -> io::Result<()> {
+        let written = self.stream.write_all(&self.waiting);
+        self.waiting.clear();
+        written
+    }
+}
+
+/// An error in place of the greeting: nobody is let in.
+pub fn refuse(tcp: &mut TcpStream, error: &ServerError) -> io::Result<()> {
+    write_payload(tcp, 0, &[&error.encode()]).map(|_| ())
+}
+
+fn gone(source: io::Error) -> PeerError {
+    PeerError::Gone { during: "sending", source }
+}

@@ -1,0 +1,132 @@
+//! The byte stream of a client's connection, plain or inside TLS. Until the login is through, all that is read and written together has one deadline.
+
+use std::io::{self, IoSlice, Read, Write};
+use std::net::TcpStream;
+use std::time::{Duration, Instant};
+
+use rustls::{ServerConnection, StreamOwned};
+
+/// A socket whose waits end in time.
+#[derive(Debug)]
+pub(crate) struct Timed {
+    tcp: TcpStream,
+    /// None after the login: the socket's own timeouts hold.
+    deadline: Option<Instant>,
+}
+
+impl Timed {
+    pub(crate) fn new(tcp: TcpStream, deadline: Instant) -> Self {
+        Timed { tcp, deadline: Some(deadline) }
+    }
+
+    pub(crate) fn tcp(&self) -> &TcpStream {
+        &self.tcp
+    }
+
+    /// From here on a read waits for so long, and a write for so long without any progress.
+    pub(crate) fn logged_in(&mut self, read: Duration, write: Duration) -> io::Result<()> {
+        self.deadline = None;
+        self.tcp.set_read_timeout(Some(read))?;
+        self.tcp.set_write_timeout(Some(write))
+    }
+
+    fn remaining(&self) -> io::Result<Option<Duration>> {
+        match self.deadline.map(|deadline| deadline.saturating_duration_since(Instant::now())) {
+            Some(Duration::ZERO) => Err(io::ErrorKind::TimedOut.into()),
+            remaining => Ok(remaining),
+        }
+    }
+}
+
+impl Read for Timed {
+    fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
+        if let Some(remaining) = self.remaining()? {
+            self.tcp.set_read_timeout(Some(remaining))?;
+        }
+        self.tcp.read(out)
+    }
+}
+
+impl Write for Timed {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        if let Some(remaining) = self.remaining()? {
+            self.tcp.set_write_timeout(Some(remaining))?;
+        }
+        self.tcp.write(bytes)
+    }
+
+    fn write_vectored(&mut self, slices: &[IoSlice<'_>]) -> io::Result<usize> {
+        if let Some(remaining) = self.remaining()? {
+            self.tcp.set_write_timeout(Some(remaining))?;
+        }
+        self.tcp.write_vectored(slices)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// What packets are read from and written to.
+#[derive(Debug)]
+pub(crate) enum Stream {
+    Plain(Timed),
+    Tls(Box<StreamOwned<ServerConnection, Timed>>),
+}
+
+impl Stream {
+    pub(crate) fn timed(&self) -> &Timed {
+        match self {
+            Stream::Plain(timed) => timed,
+            Stream::Tls(tls) => &tls.sock,
+        }
+    }
+
+    pub(crate) fn timed_mut(&mut self) -> &mut Timed {
+        match self {
+            Stream::Plain(timed) => timed,
+            Stream::Tls(tls) => &mut tls.sock,
+        }
+    }
+
+    /// Whether the client has shown a certificate, which TLS has then verified.
+    pub(crate) fn has_certificate(&self) -> bool {
+        matches!(self, Stream::Tls(tls) if tls.conn.peer_certificates().is_some_and(|chain| !chain.is_empty()))
+    }
+
+    pub(crate) fn is_tls(&self) -> bool {
+        matches!(self, Stream::Tls(_))
+    }
+}
+
+impl Read for Stream {
+    fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
+        match self {
+            Stream::Plain(timed) => timed.read(out),
+            Stream::Tls(tls) => tls.read(out),
+        }
+    }
+}
+
+impl Write for Stream {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        match self {
+            Stream::Plain(timed) => timed.write(bytes),
+            Stream::Tls(tls) => tls.write(bytes),
+        }
+    }
+
+    fn write_vectored(&mut self, slices: &[IoSlice<'_>]) -> io::Result<usize> {
+        match self {
+            Stream::Plain(timed) => timed.write_vectored(slices),
+            Stream::Tls(tls) => tls.write_vectored(slices),
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        match self {
+            Stream::Plain(timed) => timed.flush(),
+            Stream::Tls(tls) => tls.flush(),
+        }
+    }
+}
