@@ -154,6 +154,22 @@ fn killed(server: &str, options: &[&str]) -> Result<()> {
     pair.to_the_end(options).map(drop)
 }
 
+/// As a server's own applier, which takes no locks by name: clients of the target get them. And Heddle keeps its own.
+fn locks_by_name(server: &str) -> Result<()> {
+    let pair = pair(server, &[])?;
+    let running = pair.begin(&[])?;
+    let statements = "SET binlog_format = 'STATEMENT'; UPDATE d.t SET v = GET_LOCK('a', 0) >= 0 WHERE id = 1;
+        UPDATE d.t SET v = RELEASE_ALL_LOCKS() >= 0 WHERE id = 2; UPDATE d.t SET v = GET_LOCK('b', 0) >= 0 WHERE id = 3; UPDATE d.t SET v = 7 WHERE id = 4";
+    pair.source.execute(statements)?;
+    pair.target.wait_until("SELECT COUNT(*) FROM d.t WHERE id = 4 AND v = 7")?;
+    let locks = pair.target.rows(
+        "SELECT IS_FREE_LOCK('a'), IS_FREE_LOCK('b'), IS_FREE_LOCK('heddle.default/4096'), (SELECT COUNT(*) FROM d.t WHERE v = 1 AND id < 4)",
+    )?;
+    running.terminate()?;
+    ensure!(locks == [["1", "1", "0", "3"]], "locks after the statements: {locks:?}");
+    Ok(())
+}
+
 e2e::tests! {
     mariadb_share: share("mariadb-10.11", &[]);
     mysql_share: share("mysql-9.7", &[]);
@@ -167,4 +183,6 @@ e2e::tests! {
     mysql_ended_from_outside: ended_from_outside("mysql-9.7");
     mariadb_killed: killed("mariadb-10.11", &[]);
     mysql_killed: killed("mysql-9.7", &["--commit-order", "relaxed"]);
+    mariadb_locks_by_name: locks_by_name("mariadb-10.11");
+    mysql_locks_by_name: locks_by_name("mysql-9.7");
 }

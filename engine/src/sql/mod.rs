@@ -24,6 +24,7 @@ mod role;
 mod routine;
 mod secret;
 mod statement;
+mod user_locks;
 mod who_runs;
 mod xa;
 
@@ -42,6 +43,7 @@ pub use role::{role_without_admin_at, roles_handed_on};
 pub use routine::{NewRoutine, new_routine};
 pub use secret::shown;
 pub use statement::{Class, DdlKind, DmlKind, Guards, Statement};
+pub use user_locks::names_user_locks;
 pub use who_runs::named_user_function;
 
 /// Whether a word is in a statement, in any case; also where it is a part of a name, or in a comment.

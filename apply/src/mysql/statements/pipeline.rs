@@ -18,6 +18,7 @@ use engine::transaction::{Item, StatementItem};
 use super::execute::at_statement;
 use super::execute::context;
 use super::execute::text::{CreateTable, text, with_invoker};
+use super::execute::user_locks;
 use crate::lock::locked;
 use crate::mysql::server::errors::failed;
 use crate::mysql::server::sql::quote;
@@ -205,6 +206,9 @@ impl<'a> Pipeline<'a> {
         let text = text(statement, CreateTable::BeforeItsRows);
         let text = with_invoker(statement, &text, self.connection.info().flavour)?;
         self.send(&text, Some(Of::Statement(single, item)))?;
+        if let Some(own_again) = user_locks::own_again(self.connection, statement) {
+            self.send(own_again, None)?;
+        }
         // User variables are set in Heddle's own character set, and their values are this statement's only.
         if !frame.variables.is_empty() {
             self.own_settings()?;

@@ -5,6 +5,7 @@ pub(in crate::mysql) mod nontransactional;
 pub(super) mod outcome;
 pub(super) mod routine_creator;
 pub(super) mod text;
+pub(super) mod user_locks;
 
 mod as_admin;
 mod as_statement;
@@ -105,7 +106,8 @@ fn set_session_state(
 /// Gives the connection its own settings again, after a statement with a session state.
 pub fn reset_after(connection: &mut ChannelConnection, statement: &StatementItem) -> Result<(), Failure> {
     let reset = settings::reset(connection.info(), statement.query.vars.default_table_encryption);
-    connection.execute(reset)
+    connection.execute(reset)?;
+    user_locks::own_again(connection, statement).map_or(Ok(()), |sql| connection.execute(sql))
 }
 
 /// Settings and progress that are sent with a statement, in bytes at most.
