@@ -311,13 +311,25 @@ fn chain(source: &Server, replica: &Server, served: &Served, dir: &Path, seed: u
 fn by_position(source: &Server, replica: &Server, served: &Served, seed: u64) -> Result<()> {
     replica.execute(statement(replica, "STOP"))?;
     let (file, offset) = position(source)?;
+    // Compressed on the way: a replica that allows nothing else attaches only if it is.
+    let compression = |method: &str| -> Result<()> {
+        replica.execute(statement(replica, "STOP"))?;
+        replica.execute(&if source.kind.is_mariadb() {
+            format!("SET GLOBAL slave_compressed_protocol = {}", u8::from(method != "uncompressed"))
+        } else {
+            format!("CHANGE REPLICATION SOURCE TO source_compression_algorithms='{method}'")
+        })
+    };
+    compression("zlib")?;
     attach(replica, served.port, By::Position(&file, offset))?;
     Workload::new(seed + 2000, SIZE, source.kind).run(source)?;
     wait_position(source, replica)?;
     assert_equal(source, replica)?;
-    replica.execute(statement(replica, "STOP"))?;
-    // MariaDB: what came by position counts for GTIDs, too.
-    Ok(())
+    compression("zstd")?;
+    attach(replica, served.port, By::Gtid)?;
+    Workload::new(seed + 3000, SIZE, source.kind).run(source)?;
+    assert_same(source, replica)?;
+    compression("uncompressed")
 }
 
 /// Its answers are the source's.

@@ -225,3 +225,6 @@ pub(super) fn not_here(gtid: DomainGtid, known: &BinlogState) -> DumpError {
         "Error: connecting slave requested to start from GTID {gtid}, which is not in the master's binlog{more}"
     ))
 }
+
+#[cfg(test)]
+mod tests;

@@ -7,7 +7,7 @@ use binlog::{Checksum, LogPosition};
 use wire::server::DumpFrom;
 
 use super::context::{DumpError, fatal};
-use crate::inventory::{DomainGtid, VersionFamily};
+use crate::inventory::{DomainGtid, SourceFacts, VersionFamily};
 
 const NON_BLOCK: u16 = 1;
 /// MySQL's second flag and MariaDB's are the same bit.
@@ -75,7 +75,7 @@ impl Request {
     /// `variable` gives a session's user variable.
     pub fn new(
         from: &DumpFrom,
-        family: VersionFamily,
+        source: &SourceFacts,
         marked: Marked,
         variable: &dyn Fn(&str) -> Option<String>,
     ) -> Result<Self, DumpError> {
@@ -86,6 +86,7 @@ impl Request {
             _ => Checksum::Off,
         });
         let heartbeat = either("heartbeat_period").and_then(|value| value.parse::<u64>().ok());
+        let family = source.family();
         let ends = has(NON_BLOCK) || from.server_id == 0;
         Ok(Self {
             by: by(from, family, variable)?,
@@ -96,7 +97,9 @@ impl Request {
                 let capability = variable("mariadb_slave_capability").and_then(|value| value.parse::<u32>().ok());
                 Vendor::MariaDb { annotate: has(ANNOTATE), knows_gtids: capability >= Some(KNOWS_GTIDS) }
             } else {
-                Vendor::MySql { heartbeat_v2: has(HEARTBEAT_V2), skips_tagged: has(SKIP_TAGGED) }
+                // Before that the bits meant other things.
+                let heartbeat_v2 = has(HEARTBEAT_V2) && source.at_least(8, 0, 26);
+                Vendor::MySql { heartbeat_v2, skips_tagged: has(SKIP_TAGGED) && source.at_least(8, 3, 0) }
             },
             marked,
         })
@@ -141,13 +144,24 @@ mod tests {
         DumpFrom { server_id: 7, flags, file: b"./b.000002".to_vec(), position: 99, gtid_set: None }
     }
 
+    fn source(greeting: &str, version: (u16, u16, u16)) -> SourceFacts {
+        SourceFacts {
+            greeting: greeting.to_owned(),
+            charset: 45,
+            version,
+            variables: std::collections::BTreeMap::default(),
+        }
+    }
+
     #[test]
     fn what_replicas_say() {
         let none = |_: &str| None;
-        let request = Request::new(&from(6), VersionFamily::MySql, Marked::Sent, &none).unwrap();
+        let request = Request::new(&from(6), &source("9.7.0", (9, 7, 0)), Marked::Sent, &none).unwrap();
         assert_eq!(request.by, By::Position(LogPosition::new("b.000002", 99)));
         assert_eq!(request.vendor, Vendor::MySql { heartbeat_v2: true, skips_tagged: true });
         assert_eq!((request.waiting, request.checksum, request.heartbeat), (Waiting::ForMore, None, None));
+        let old = Request::new(&from(6), &source("5.7.22", (5, 7, 22)), Marked::Sent, &none).unwrap();
+        assert_eq!(old.vendor, Vendor::MySql { heartbeat_v2: false, skips_tagged: false });
         let mariadb = |name: &str| {
             let value = match name {
                 "master_binlog_checksum" => "CRC32",
@@ -160,7 +174,7 @@ mod tests {
             };
             Some(value.to_owned())
         };
-        let request = Request::new(&from(3), VersionFamily::MariaDb, Marked::Sent, &mariadb).unwrap();
+        let request = Request::new(&from(3), &source("10.11.6-MariaDB", (10, 11, 6)), Marked::Sent, &mariadb).unwrap();
         assert_eq!(request.vendor, Vendor::MariaDb { annotate: true, knows_gtids: true });
         assert_eq!((request.checksum, request.waiting), (Some(Checksum::Crc32), Waiting::End));
         assert_eq!(request.heartbeat, Some(Duration::from_secs(2)));
@@ -168,8 +182,8 @@ mod tests {
         assert_eq!(start.from.len(), 2);
         assert!(start.is_strict && !start.ignores_duplicates && start.until.is_none());
         let broken = |name: &str| (name == "slave_connect_state").then(|| "0-1".to_owned());
-        assert!(Request::new(&from(0), VersionFamily::MariaDb, Marked::Sent, &broken).is_err());
+        assert!(Request::new(&from(0), &source("10.11.6-MariaDB", (10, 11, 6)), Marked::Sent, &broken).is_err());
         let gtids = DumpFrom { file: Vec::new(), gtid_set: Some(vec![1, 2, 3]), ..from(0) };
-        assert!(Request::new(&gtids, VersionFamily::MySql, Marked::Sent, &none).is_err());
+        assert!(Request::new(&gtids, &source("9.7.0", (9, 7, 0)), Marked::Sent, &none).is_err());
     }
 }

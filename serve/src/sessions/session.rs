@@ -149,7 +149,7 @@ impl Session<'_> {
         let variables = &self.variables;
         let variable = |name: &str| variables.user(name);
         let marked = if variables.is_on("skip_replication") { Marked::LeftOut } else { Marked::Sent };
-        let request = Request::new(from, source.family(), marked, &variable)?;
+        let request = Request::new(from, source, marked, &variable)?;
         let dump = self.shared.registry.begin_dump(self.number, who);
         tracing::info!(
             "the replica with server_id {} ({}@{}) attaches",

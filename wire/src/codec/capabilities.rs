@@ -3,6 +3,7 @@
 pub(crate) const LONG_PASSWORD: u32 = 1;
 pub(crate) const LONG_FLAG: u32 = 1 << 2;
 pub(crate) const CONNECT_WITH_DB: u32 = 1 << 3;
+pub(crate) const COMPRESS: u32 = 1 << 5;
 pub(crate) const LOCAL_FILES: u32 = 1 << 7;
 pub(crate) const PROTOCOL_41: u32 = 1 << 9;
 pub(crate) const SSL: u32 = 1 << 11;
@@ -34,13 +35,15 @@ pub(crate) const WANTED: u32 = LONG_PASSWORD
 pub(crate) const OFFERED: u32 = LONG_PASSWORD
     | LONG_FLAG
     | CONNECT_WITH_DB
+    | COMPRESS
     | PROTOCOL_41
     | TRANSACTIONS
     | SECURE_CONNECTION
     | PLUGIN_AUTH
     | CONNECT_ATTRS
     | PLUGIN_AUTH_LENENC
-    | DEPRECATE_EOF;
+    | DEPRECATE_EOF
+    | ZSTD_COMPRESSION;
 
 /// Status flag: every statement commits by itself.
 pub(crate) const STATUS_AUTOCOMMIT: u16 = 0x0002;

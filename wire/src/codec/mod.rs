@@ -4,6 +4,7 @@
 
 pub(crate) mod capabilities;
 pub(crate) mod command;
+pub(crate) mod compressed;
 pub(crate) mod cursor;
 pub(crate) mod error_packet;
 pub(crate) mod handshake;

@@ -18,6 +18,7 @@ use super::options::{PeerError, PeerOptions};
 use super::stream::{Stream, Timed};
 use super::tls;
 use crate::codec::capabilities as cap;
+use crate::codec::compressed::{Compressed, Method};
 use crate::codec::packet::write_payload;
 use crate::secret::Secret;
 
@@ -85,7 +86,11 @@ pub(super) fn log_in(
         .timed_mut()
         .logged_in(options.idle_timeout, options.write_timeout)
         .map_err(|source| PeerError::Gone { during: LOGGING_IN, source })?;
-    Ok(LoggedIn { stream: exchange.stream, capabilities: login.capabilities, account, from })
+    let stream = match compression(&login) {
+        None => exchange.stream,
+        Some(method) => Stream::Compressed(Box::new(Compressed::new(exchange.stream, method))),
+    };
+    Ok(LoggedIn { stream, capabilities: login.capabilities, account, from })
 }
 
 struct Exchange<'a> {
@@ -233,6 +238,14 @@ impl<'a> Exchange<'a> {
         let _ = self.send(&[&ServerError::new(1045, "28000", text).encode()]);
         PeerError::Denied { user, from, reason }
     }
+}
+
+/// What the client has chosen; zlib first, as servers do.
+fn compression(login: &Login) -> Option<Method> {
+    if login.capabilities & cap::COMPRESS != 0 {
+        return Some(Method::Zlib);
+    }
+    (login.capabilities & cap::ZSTD_COMPRESSION != 0).then_some(Method::Zstd(login.zstd_level))
 }
 
 /// An account that nobody can log in to: its password is not known to anybody.

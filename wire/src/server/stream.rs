@@ -1,10 +1,12 @@
-//! The byte stream of a client's connection, plain or inside TLS. Until the login is through, all that is read and written together has one deadline.
+//! The byte stream of a client's connection, plain or inside TLS, maybe compressed. Until the login is through, all that is read and written together has one deadline.
 
 use std::io::{self, IoSlice, Read, Write};
 use std::net::TcpStream;
 use std::time::{Duration, Instant};
 
 use rustls::{ServerConnection, StreamOwned};
+
+use crate::codec::compressed::Compressed;
 
 /// A socket whose waits end in time.
 #[derive(Debug)]
@@ -72,6 +74,7 @@ impl Write for Timed {
 pub(crate) enum Stream {
     Plain(Timed),
     Tls(Box<StreamOwned<ServerConnection, Timed>>),
+    Compressed(Box<Compressed<Stream>>),
 }
 
 impl Stream {
@@ -79,6 +82,7 @@ impl Stream {
         match self {
             Stream::Plain(timed) => timed,
             Stream::Tls(tls) => &tls.sock,
+            Stream::Compressed(compressed) => compressed.inner().timed(),
         }
     }
 
@@ -86,6 +90,7 @@ impl Stream {
         match self {
             Stream::Plain(timed) => timed,
             Stream::Tls(tls) => &mut tls.sock,
+            Stream::Compressed(compressed) => compressed.inner_mut().timed_mut(),
         }
     }
 
@@ -104,6 +109,7 @@ impl Read for Stream {
         match self {
             Stream::Plain(timed) => timed.read(out),
             Stream::Tls(tls) => tls.read(out),
+            Stream::Compressed(compressed) => compressed.read(out),
         }
     }
 }
@@ -113,6 +119,7 @@ impl Write for Stream {
         match self {
             Stream::Plain(timed) => timed.write(bytes),
             Stream::Tls(tls) => tls.write(bytes),
+            Stream::Compressed(compressed) => compressed.write(bytes),
         }
     }
 
@@ -120,6 +127,7 @@ impl Write for Stream {
         match self {
             Stream::Plain(timed) => timed.write_vectored(slices),
             Stream::Tls(tls) => tls.write_vectored(slices),
+            Stream::Compressed(compressed) => compressed.write_vectored(slices),
         }
     }
 
@@ -127,6 +135,7 @@ impl Write for Stream {
         match self {
             Stream::Plain(timed) => timed.flush(),
             Stream::Tls(tls) => tls.flush(),
+            Stream::Compressed(compressed) => compressed.flush(),
         }
     }
 }
