@@ -17,6 +17,7 @@ pub mod hostile;
 pub mod keys;
 pub mod logged;
 pub mod matrix;
+pub mod mirror;
 pub mod native;
 pub mod pair;
 pub mod policies;

@@ -11,109 +11,30 @@
 //! | MariaDB's texts of statements, capability 4 | `follows_mariadb` |
 //! | an encrypted source: equal by position | `encrypted_mariadb`, `encrypted_mysql` |
 //! | events above 16 MiB | `follows_*` |
-//! | files above 4 GiB | `arriving.rs`, `last.rs` |
+//! | files above 4 GiB | `arriving.rs`, `last.rs`; `beyond_4_gib.rs` (nightly) |
 //! | a file without ROTATE: the source was killed | `follows_*` |
 //! | RESET, while away and while attached; a restored source | `other_histories_*` |
 //! | a source that lost what it had sent | `other_histories_*` |
 //! | files that were purged while the mirror was away | `other_histories_*` |
 //! | kill -9 at any byte; a full disk | `follows_*`; `folder.rs` (every fault of a disk) |
 //! | MariaDB 12.3's log without files | `serve/src/mirror/source.rs` |
+//! | another server takes the source's place | `mirror_failover.rs` |
 //! | GTIDs go on from file to file | `serve/src/mirror/gtids.rs` |
 
 #![allow(clippy::expect_used, clippy::indexing_slicing, clippy::panic, clippy::print_stderr, reason = "a test")]
 
-use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
 
-use anyhow::{Context, Result, bail, ensure};
-use e2e::heddle::{Heddle, Run, heddle};
+use anyhow::{Context, Result, ensure};
+use e2e::heddle::heddle;
+use e2e::mirror::{assert_equal, assert_files, begin, contents, insert, mirror, stays, wait_until_reached};
 use e2e::refusal::{TABLE, refused_with_remedy};
 use e2e::server::{Kind, MARIADB_10_11, MYSQL_9_7, Server};
 use relay::{FileSource, FilesReader, LogReader, Read, Start};
-
-/// The flags of an event's header, in the first event of a file.
-const FLAGS_AT: usize = 4 + 17;
-
-/// Its arguments, for a mirror that goes on, and for one that ends.
-fn arguments(source: &Server, dir: &Path, more: &[&str]) -> Vec<String> {
-    let dir = dir.display().to_string();
-    let mut all =
-        vec!["serve", "--from", &source.url(), "--dir", &dir].into_iter().map(str::to_owned).collect::<Vec<_>>();
-    all.extend(more.iter().map(|&argument| argument.to_owned()));
-    all
-}
-
-fn begin(source: &Server, dir: &Path, more: &[&str]) -> Result<Heddle> {
-    let arguments = arguments(source, dir, more);
-    Heddle::start(&arguments.iter().map(String::as_str).collect::<Vec<_>>())
-}
-
-/// Up to the source's end, however it ends.
-fn mirror(source: &Server, dir: &Path) -> Result<Run> {
-    begin(source, dir, &["--until-end"])?.wait()
-}
-
-/// Every file of the source is in the mirror, byte for byte: all but the last, which is open on the source.
-fn assert_equal(source: &Server, dir: &Path) -> Result<usize> {
-    assert_files(source, &source.binary_logs()?, dir)
-}
-
-fn assert_files(source: &Server, logs: &[PathBuf], dir: &Path) -> Result<usize> {
-    let (_, logs) = logs.split_last().context("no log")?;
-    for log in logs {
-        let name = log.file_name().context("a name")?;
-        let (mut there, here) = (std::fs::read(log)?, std::fs::read(dir.join(name))?);
-        // MariaDB leaves the mark of an open file in a file that a crash has ended, and does not send it.
-        if source.kind.is_mariadb() && !ends_with_rotate_or_stop(&there) {
-            there[FLAGS_AT] &= !1;
-        }
-        let differs = there.iter().zip(&here).position(|(there, here)| there != here);
-        ensure!(there == here, "{}: {} and {} bytes; {differs:?}", log.display(), there.len(), here.len());
-    }
-    let index = std::fs::read_to_string(dir.join("binlog.index"))?;
-    ensure!(index.lines().count() == logs.len() + 1, "{index}");
-    Ok(logs.len())
-}
-
-fn ends_with_rotate_or_stop(log: &[u8]) -> bool {
-    let mut offset = 4;
-    let mut kind = 0;
-    while let Some(header) = log.get(offset..offset + 19) {
-        kind = header[4];
-        offset += u32::from_le_bytes([header[9], header[10], header[11], header[12]]) as usize;
-    }
-    kind == 4 || kind == 3
-}
-
-/// The mirror has come to where the source is.
-fn wait_until_reached(source: &Server, dir: &Path) -> Result<()> {
-    for _ in 0..2400 {
-        let current = source.current_log()?;
-        let here = dir.join(current.file_name().context("a name")?);
-        let lengths = [current, here].map(|path| std::fs::metadata(path).map_or(0, |found| found.len()));
-        if lengths[0] == lengths[1] && lengths[0] > 0 {
-            return Ok(());
-        }
-        thread::sleep(Duration::from_millis(50));
-    }
-    bail!("the mirror does not come to the source's end")
-}
-
-/// All that the mirror is made of.
-fn contents(dir: &Path) -> Result<BTreeMap<PathBuf, Vec<u8>>> {
-    let mut found = BTreeMap::new();
-    for entry in std::fs::read_dir(dir)? {
-        let path = entry?.path();
-        if path.extension().is_none_or(|extension| extension != "lock") {
-            found.insert(path.clone(), std::fs::read(&path)?);
-        }
-    }
-    Ok(found)
-}
 
 fn copied(dir: &Path) -> Result<tempfile::TempDir> {
     let copy = tempfile::tempdir()?;
@@ -124,23 +45,6 @@ fn copied(dir: &Path) -> Result<tempfile::TempDir> {
 fn copy_all(from: &Path, to: &Path) -> Result<()> {
     let done = Command::new("cp").arg("-a").arg(from.join(".")).arg(to).status()?;
     ensure!(done.success(), "copying {}", from.display());
-    Ok(())
-}
-
-/// Refused with this message, and nothing of the mirror was changed.
-fn stays(source: &Server, dir: &Path, text: &str) -> Result<()> {
-    let before = contents(dir)?;
-    let run = mirror(source, dir)?;
-    refused_with_remedy(&run, &[text])?;
-    ensure!(run.status.code() == Some(1), "{run}");
-    ensure!(contents(dir)? == before, "the mirror has changed: {run}");
-    Ok(())
-}
-
-fn insert(source: &Server, ids: std::ops::Range<u32>) -> Result<()> {
-    for id in ids {
-        source.execute(&format!("INSERT INTO d.t VALUES ({id}, 'a'); UPDATE d.t SET v = 'b' WHERE id = {id}"))?;
-    }
     Ok(())
 }
 
@@ -165,7 +69,7 @@ fn write_files(source: &Server, dir: &Path) -> Result<()> {
     let logs = assert_equal(source, whole.path())?;
     // Only the last files are kept.
     let purged = begin(source, whole.path(), &["--until-end", "--keep-bytes", "1"])?.wait()?.successful()?;
-    ensure!(purged.stderr.contains("files removed, from binlog.000001 on"), "{purged}");
+    ensure!(purged.stderr.contains("files removed, the oldest ones"), "{purged}");
     ensure!(std::fs::read_to_string(whole.path().join("binlog.index"))?.lines().count() == 1);
     source.rotate()?;
     mirror(source, whole.path())?.successful()?;
@@ -178,6 +82,7 @@ fn write_files(source: &Server, dir: &Path) -> Result<()> {
 /// Killed again and again while the source writes, and its last file cut at any byte.
 fn kill_heddle(source: &Server, dir: &Path) -> Result<()> {
     let done = AtomicBool::new(false);
+    let kills = std::env::var("HEDDLE_MIRROR_KILLS").ok().and_then(|text| text.parse().ok()).unwrap_or(12);
     thread::scope(|scope| {
         let writer = scope.spawn(|| -> Result<()> {
             let mut connection = source.connect()?;
@@ -193,7 +98,7 @@ fn kill_heddle(source: &Server, dir: &Path) -> Result<()> {
             }
             Ok(())
         });
-        let killed = (0..12).try_for_each(|number| {
+        let killed = (0..kills).try_for_each(|number: u32| {
             let heddle = begin(source, dir, &[])?;
             thread::sleep(Duration::from_millis(rand::random_range(20..600)));
             heddle.kill()?;

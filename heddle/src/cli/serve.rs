@@ -33,14 +33,15 @@ const DAY: Duration = Duration::from_secs(86_400);
   heddle serve --from mysql://repl@source:3306 --dir /srv/mirror --listen 0.0.0.0:3306 --replica-user repl
   heddle serve --from mysql://repl@source:3306 --dir /srv/mirror --until-end
   heddle serve --from mysql://repl@source:3306 --dir /srv/mirror --keep-days 30 --keep-free 50G
+  heddle serve --from mysql://repl@one:3306 --from mysql://repl@two:3306 --dir /srv/mirror
   heddle replicate --from /srv/mirror --to mysql://heddle@restore:3306 --until-time '2026-11-20 03:14:00'
 
 Password: HEDDLE_SOURCE_PASSWORD, an option file, or a prompt. The password of --replica-user: HEDDLE_REPLICA_PASSWORD.")]
 pub struct ServeArgs {
-    /// mysql://user@host:port[?…]
-    #[arg(long, value_name = "SOURCE")]
-    from: String,
-    /// Where the files are kept: a folder of its own for each source
+    /// mysql://user@host:port[?…]. May be given several times: servers of which each may become the source
+    #[arg(long, value_name = "SOURCE", required = true)]
+    from: Vec<String>,
+    /// Where the files are kept: a folder of its own for each topology
     #[arg(long, value_name = "DIR")]
     dir: PathBuf,
     /// Stop at the end that the source has now
@@ -55,6 +56,9 @@ pub struct ServeArgs {
     /// Remove the oldest files when less than this is free on the disk
     #[arg(long, value_name = "BYTES", value_parser = parse_bytes)]
     keep_free: Option<u64>,
+    /// How long the source may be away until another server of the list takes its place, in seconds
+    #[arg(long, value_name = "S", default_value_t = 30)]
+    failover_seconds: u64,
     /// This replica's number towards the source: must differ from every other replica's
     #[arg(long)]
     server_id: Option<u32>,
@@ -127,19 +131,29 @@ impl ServeArgs {
 
 pub fn run(args: &ServeArgs) -> Result<ExitCode> {
     let ending = Ending::default();
-    let mut options = connect::options(End::Source, &args.from, args.source_defaults_file.as_deref())?;
-    options.limits.interrupt = ending.interrupt();
-    let upstream = Upstream {
-        options,
-        server_id: args.server_id.unwrap_or_else(|| super::feed::server_id("mirror", &args.dir.to_string_lossy())),
-        retry_for: Duration::from_secs(args.connect_retry_seconds),
-    };
+    ensure!(
+        args.listen.is_none() || args.from.len() == 1,
+        "--listen with several --from: replicas can not be taken along yet when another server takes the source's place. Give one --from"
+    );
+    let server_id = args.server_id.unwrap_or_else(|| super::feed::server_id("mirror", &args.dir.to_string_lossy()));
+    let mut upstreams = Vec::new();
+    for from in &args.from {
+        let mut options = connect::options(End::Source, from, args.source_defaults_file.as_deref())?;
+        options.limits.interrupt = ending.interrupt();
+        let retry_for = Duration::from_secs(args.connect_retry_seconds);
+        upstreams.push(Upstream { options, server_id, retry_for });
+    }
     let keep = Keep { age: args.keep_days.map(|days| DAY * days), bytes: args.keep_bytes, free: args.keep_free };
-    let plan = Plan { until: if args.until_end { Until::SourceEnd } else { Until::Stopped }, keep };
+    let plan = Plan {
+        until: if args.until_end { Until::SourceEnd } else { Until::Stopped },
+        keep,
+        patience: Duration::from_secs(args.failover_seconds),
+    };
     ending.watch()?;
-    let inventory = Arc::new(Inventory::new(&args.dir));
-    let server = args.server(&inventory)?;
-    let done = mirror::run(&upstream, &args.dir, &inventory, plan, &ending.stop).map_err(anyhow::Error::new)?;
+    let inventory = args.listen.is_some().then(|| Arc::new(Inventory::new(&mirror::folder_of(&args.dir))));
+    let server = inventory.as_ref().map(|inventory| args.server(inventory)).transpose()?;
+    let done =
+        mirror::run(&upstreams, &args.dir, inventory.as_deref(), plan, &ending.stop).map_err(anyhow::Error::new)?;
     drop(server);
     let position = done.position.map_or_else(|| "nothing".to_owned(), |at| at.to_string());
     say!("{} files in {}, durable up to {position}; {} bytes came", done.files, args.dir.display(), done.bytes);

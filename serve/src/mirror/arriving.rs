@@ -73,6 +73,11 @@ impl Arriving {
         Self { at: Some(at), format: Some(format), gtids, has_ended: false }
     }
 
+    /// All GTIDs up to there.
+    pub fn gtids(&self) -> &Continuity {
+        &self.gtids
+    }
+
     /// The present file's beginning is known to follow the file before it.
     pub fn has_begun(&self) -> bool {
         self.gtids.has_list() || self.at.as_ref().is_some_and(|at| at.offset > HEAD_MAX)

@@ -8,44 +8,20 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use binlog::{LogPosition, MAGIC};
-use relay::fs::{AppendFile, DirLock, Fs, ReadFile};
+use relay::fs::{AppendFile, Fs, ReadFile};
 
 use super::arriving::{FIRST_OFFSET, follows};
+use super::files::{self, FolderError, Result, at, logs, remove, write_all};
 use super::last::{Last, read_full, scan};
-use super::owner;
 use super::purge::Size;
 
-const LOCK: &str = "heddle-mirror.lock";
 /// Bytes that are collected before they are written.
 const WRITE_BYTES: usize = 1 << 20;
 
-/// What the disk, or what stands on it, does not allow.
-#[derive(Debug, thiserror::Error)]
-pub enum FolderError {
-    /// The operating system's reason.
-    #[error("{}: {source}", path.display())]
-    Io { path: PathBuf, source: io::Error },
-    /// Another process mirrors into it.
-    #[error("another heddle has the mirror {}", dir.display())]
-    Locked { dir: PathBuf },
-    /// Log files that no mirror has made: a server's own folder, perhaps.
-    #[error("{} has log files, and no {} that says whose they are", dir.display(), owner::FILE)]
-    NotAMirror { dir: PathBuf },
-    /// A file between two others is gone.
-    #[error("the mirror {} has {before} and {behind}, and nothing in between", dir.display())]
-    Gap { dir: PathBuf, before: String, behind: String },
-    /// An earlier write failed: what is on disk is not known.
-    #[error("an earlier write into the mirror failed: what is on disk has to be read again")]
-    Unusable,
-}
-
-type Result<T> = std::result::Result<T, FolderError>;
-
-/// The files of one mirror. Only one process has them.
+/// The files of one source. `epochs` sees to it that only one process has them.
 pub struct Folder {
     fs: Arc<dyn Fs>,
     dir: PathBuf,
-    _lock: DirLock,
     /// In the order of the source.
     names: Vec<String>,
     current: Option<Current>,
@@ -65,23 +41,9 @@ struct Current {
 }
 
 impl Folder {
-    /// Opens or makes the folder, and mends what a crash has left.
+    /// Opens a folder, and mends what a crash has left.
     pub fn open(fs: Arc<dyn Fs>, dir: &Path) -> Result<(Self, Option<Last>)> {
-        fs.create_dir_all(dir).map_err(at(dir))?;
-        // Before anything is touched: a server may be writing there.
-        let mut names = logs(&*fs, dir)?;
-        if !names.is_empty() && !fs.list(dir).map_err(at(dir))?.iter().any(|name| name == owner::FILE) {
-            return Err(FolderError::NotAMirror { dir: dir.to_owned() });
-        }
-        let lock = dir.join(LOCK);
-        let lock = match fs.lock(&lock) {
-            Ok(lock) => lock,
-            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                return Err(FolderError::Locked { dir: dir.to_owned() });
-            }
-            Err(error) => return Err(at(&lock)(error)),
-        };
-        names = logs(&*fs, dir)?;
+        let names = logs(&*fs, dir)?;
         for pair in names.windows(2) {
             if let [before, behind] = pair
                 && !follows(before, behind)
@@ -89,7 +51,7 @@ impl Folder {
                 return Err(FolderError::Gap { dir: dir.to_owned(), before: before.clone(), behind: behind.clone() });
             }
         }
-        let mut folder = Self { fs, dir: dir.to_owned(), _lock: lock, names, current: None, is_unusable: false };
+        let mut folder = Self { fs, dir: dir.to_owned(), names, current: None, is_unusable: false };
         let last = folder.reread()?;
         Ok((folder, last))
     }
@@ -139,13 +101,15 @@ impl Folder {
             return Err(FolderError::Unusable);
         };
         current.end.offset += bytes.len() as u64;
-        current.waiting.extend_from_slice(bytes);
-        if current.waiting.len() >= WRITE_BYTES {
-            let written = current.write();
-            self.is_unusable |= written.is_err();
-            return written;
-        }
-        Ok(())
+        // A large event is not copied.
+        let written = if bytes.len() >= WRITE_BYTES {
+            current.write().and_then(|()| current.write_all(bytes))
+        } else {
+            current.waiting.extend_from_slice(bytes);
+            if current.waiting.len() >= WRITE_BYTES { current.write() } else { Ok(()) }
+        };
+        self.is_unusable |= written.is_err();
+        written
     }
 
     /// Makes all that was taken durable.
@@ -165,30 +129,15 @@ impl Folder {
 
     /// Of every file, oldest first.
     pub fn sizes(&self) -> Result<Vec<Size>> {
-        let size = |name: &String| {
-            let path = self.dir.join(name);
-            let read = || {
-                let file = self.fs.open_read(&path)?;
-                let mut time = [0; 4];
-                read_full(&*file, &mut time, FIRST_OFFSET)?;
-                Ok(Size { bytes: file.len()?, begun: u32::from_le_bytes(time) })
-            };
-            read().map_err(at(&path))
-        };
-        self.names.iter().map(size).collect()
+        files::sizes(&*self.fs, &self.dir, &self.names)
     }
 
     /// Removes the oldest files; the last one stays. A crash may leave some of them.
-    pub fn purge(&mut self, count: usize) -> Result<Vec<String>> {
+    pub fn purge(&mut self, count: usize) -> Result<()> {
         let count = count.min(self.names.len().saturating_sub(1));
         let gone: Vec<String> = self.names.drain(..count).collect();
         self.write_index()?;
-        for name in &gone {
-            let path = self.dir.join(name);
-            self.fs.remove(&path).map_err(at(&path))?;
-        }
-        self.fs.sync_dir(&self.dir).map_err(at(&self.dir))?;
-        Ok(gone)
+        remove(&*self.fs, &self.dir, &gone)
     }
 
     /// Whether these bytes stand at this place of the current file.
@@ -201,14 +150,7 @@ impl Folder {
 
     /// Writes a small file of the mirror's own, whole or not at all.
     pub fn replace(&self, name: &str, bytes: &[u8]) -> Result<()> {
-        let (path, new) = (self.dir.join(name), self.dir.join(format!("{name}.new")));
-        if self.fs.list(&self.dir).map_err(at(&self.dir))?.contains(&format!("{name}.new")) {
-            self.fs.remove(&new).map_err(at(&new))?;
-        }
-        let mut file = self.fs.create(&new).map_err(at(&new))?;
-        write_all(&mut *file, bytes).and_then(|()| file.sync_data()).map_err(at(&new))?;
-        self.fs.rename(&new, &path).map_err(at(&path))?;
-        self.fs.sync_dir(&self.dir).map_err(at(&self.dir))
+        files::replace(&*self.fs, &self.dir, name, bytes)
     }
 
     /// A small file of the mirror's own, if there is one.
@@ -236,10 +178,7 @@ impl Folder {
     }
 
     fn write_index(&self) -> Result<()> {
-        let Some(first) = self.names.first() else { return Ok(()) };
-        let text: String = self.names.iter().map(|name| format!("./{name}\n")).collect();
-        let index = format!("{}.index", LogPosition::new(first.as_str(), 0).base_name());
-        self.replace(&index, text.as_bytes())
+        files::write_index(&*self.fs, &self.dir, &self.names)
     }
 
     /// Cuts the last file behind its last whole event. One goes whose beginning did not come, by which it is known to follow the file before it.
@@ -274,41 +213,20 @@ impl Folder {
 }
 
 impl Current {
+    /// What waits.
     fn write(&mut self) -> Result<()> {
-        write_all(&mut *self.file, &self.waiting).map_err(at(&self.path))?;
-        self.written += self.waiting.len() as u64;
+        let waiting = std::mem::take(&mut self.waiting);
+        let written = self.write_all(&waiting);
+        self.waiting = waiting;
         self.waiting.clear();
+        written
+    }
+
+    fn write_all(&mut self, bytes: &[u8]) -> Result<()> {
+        write_all(&mut *self.file, bytes).map_err(at(&self.path))?;
+        self.written += bytes.len() as u64;
         Ok(())
     }
-}
-
-/// The log files of a folder, in the order of their source.
-fn logs(fs: &dyn Fs, dir: &Path) -> Result<Vec<String>> {
-    let mut names: Vec<String> = fs.list(dir).map_err(at(dir))?.into_iter().filter(|name| is_log(name)).collect();
-    names.sort_by_cached_key(|name| LogPosition::new(name.as_str(), 0));
-    Ok(names)
-}
-
-/// Whether a file of this name is a log: all others in the folder are left alone.
-fn is_log(name: &str) -> bool {
-    let number = name.rsplit_once('.').map(|(_, number)| number);
-    number.is_some_and(|number| number.len() >= 6 && number.bytes().all(|byte| byte.is_ascii_digit()))
-}
-
-fn at(path: &Path) -> impl FnOnce(io::Error) -> FolderError + '_ {
-    move |source| FolderError::Io { path: path.to_owned(), source }
-}
-
-fn write_all(file: &mut dyn AppendFile, mut bytes: &[u8]) -> io::Result<()> {
-    while !bytes.is_empty() {
-        match file.write(bytes) {
-            Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
-            Ok(written) => bytes = bytes.get(written..).unwrap_or_default(),
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            Err(error) => return Err(error),
-        }
-    }
-    Ok(())
 }
 
 #[cfg(test)]
@@ -321,7 +239,6 @@ mod tests {
     const GOLDEN: &[u8] = include_bytes!("../../../binlog/tests/golden/mysql-9.7/rows.binlog");
 
     fn open(dir: &Path) -> Result<(Folder, Option<Last>)> {
-        std::fs::write(dir.join(owner::FILE), "{}").unwrap();
         Folder::open(Arc::new(RealFs), dir)
     }
 
@@ -357,20 +274,14 @@ mod tests {
         let (folder, last) = open(dir.path()).unwrap();
         assert_eq!(last.unwrap().end.offset, GOLDEN.len() as u64);
         assert!(folder.holds(4, &GOLDEN[4..100]).unwrap() && !folder.holds(5, &GOLDEN[4..100]).unwrap());
-        assert!(matches!(open(dir.path()), Err(FolderError::Locked { .. })));
     }
 
-    /// A server may be writing there: nothing is cut, and nothing is made.
     #[test]
-    fn a_folder_of_something_else_is_not_touched() {
+    fn a_file_that_is_gone_is_noticed() {
         let dir = tempfile::tempdir().unwrap();
-        std::fs::write(dir.path().join("b.000001"), &GOLDEN[..GOLDEN.len() - 1]).unwrap();
-        let opened = Folder::open(Arc::new(RealFs), dir.path());
-        assert!(matches!(opened, Err(FolderError::NotAMirror { .. })));
-        assert_eq!(std::fs::read(dir.path().join("b.000001")).unwrap(), &GOLDEN[..GOLDEN.len() - 1]);
-        assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 1);
-        // Nor one that lacks a file.
-        std::fs::write(dir.path().join("b.000003"), GOLDEN).unwrap();
+        for name in ["b.000001", "b.000003"] {
+            std::fs::write(dir.path().join(name), GOLDEN).unwrap();
+        }
         assert!(matches!(open(dir.path()), Err(FolderError::Gap { .. })));
     }
 
@@ -382,10 +293,6 @@ mod tests {
             let fs = FaultyFs::new(seed);
             let dir = Path::new("/mirror");
             let open = || Folder::open(Arc::new(fs.clone()), dir);
-            {
-                let (folder, _) = open().unwrap();
-                folder.replace(owner::FILE, b"{}").unwrap();
-            }
             fs.inject(seed % 40, faults[seed as usize % faults.len()]);
             let durable = open().ok().and_then(|(mut folder, _)| {
                 let _ = write_two(&mut folder);
@@ -435,12 +342,15 @@ mod tests {
         let (mut folder, _) = open(dir.path()).unwrap();
         let begun = u32::from_le_bytes(GOLDEN[4..8].try_into().unwrap());
         assert_eq!(folder.sizes().unwrap(), [Size { bytes: GOLDEN.len() as u64, begun }; 4]);
-        assert_eq!(folder.purge(2).unwrap(), ["b.000001", "b.000002"]);
+        folder.purge(2).unwrap();
         assert_eq!(std::fs::read_to_string(dir.path().join("b.index")).unwrap(), "./b.000003\n./b.000004\n");
-        assert_eq!(folder.purge(9).unwrap(), ["b.000003"]);
+        folder.purge(9).unwrap();
         drop(folder);
         let (folder, last) = open(dir.path()).unwrap();
         assert_eq!((folder.names(), last.unwrap().end.offset), (&["b.000004".to_owned()][..], GOLDEN.len() as u64));
+        drop(folder);
+        files::purge_old(&RealFs, dir.path(), 1).unwrap();
+        assert!(logs(&RealFs, dir.path()).unwrap().is_empty());
     }
 
     #[test]

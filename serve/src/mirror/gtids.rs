@@ -40,6 +40,11 @@ impl Continuity {
         self.has_list
     }
 
+    /// All that the log had by then.
+    pub fn logged(&self) -> &LoggedGtids {
+        &self.logged
+    }
+
     /// Takes note of the next stored event.
     pub fn observe(&mut self, event: &Event, format: &FormatDescription) -> Result<(), Broken> {
         let unreadable = |corrupt: Corrupt| Broken::Unreadable(corrupt.to_string());

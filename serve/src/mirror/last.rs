@@ -2,7 +2,8 @@
 
 use std::io;
 
-use binlog::{Event, FormatDescription, Framer, Kind, LogPosition, Step};
+use binlog::boundary::Boundary;
+use binlog::{Event, FormatDescription, Framer, Kind, LogPosition, LoggedGtids, Step};
 use bytes::Bytes;
 use relay::fs::ReadFile;
 
@@ -26,8 +27,20 @@ pub struct Last {
     pub head: Vec<Bytes>,
     /// What came before `again_from`.
     pub gtids: Continuity,
+    /// Behind the last whole transaction, and what came up to there.
+    pub whole: Whole,
     has_list: bool,
     format: Option<FormatDescription>,
+}
+
+/// A place between two transactions.
+#[derive(Debug, Clone)]
+pub struct Whole {
+    pub end: LogPosition,
+    pub gtids: LoggedGtids,
+    /// Of the transaction that is open.
+    open: LoggedGtids,
+    boundary: Boundary,
 }
 
 pub fn read_full(file: &dyn ReadFile, into: &mut [u8], offset: u64) -> io::Result<usize> {
@@ -51,6 +64,12 @@ pub fn scan(file: &dyn ReadFile, name: &str) -> io::Result<Last> {
         again_from: FIRST_OFFSET,
         head: Vec::new(),
         gtids: Continuity::default(),
+        whole: Whole {
+            end: LogPosition::new(name, 0),
+            gtids: LoggedGtids::default(),
+            open: LoggedGtids::default(),
+            boundary: Boundary::default(),
+        },
         has_list: false,
         format: None,
     };
@@ -61,6 +80,7 @@ pub fn scan(file: &dyn ReadFile, name: &str) -> io::Result<Last> {
         match framer.next() {
             Step::Event { event, offset } => {
                 if let Some(format) = framer.format() {
+                    last.whole.found(&event, framer.offset(), format);
                     last.found(event, offset, format, &mut waiting);
                 }
                 last.end.offset = framer.offset();
@@ -81,6 +101,24 @@ pub fn scan(file: &dyn ReadFile, name: &str) -> io::Result<Last> {
     }
     last.format = framer.format().cloned();
     Ok(last)
+}
+
+impl Whole {
+    /// Takes note of the next event, which ends at `end`.
+    fn found(&mut self, event: &Event, end: u64, format: &FormatDescription) {
+        self.boundary.event(event, format);
+        // Both were judged when they came.
+        match LoggedGtids::of_list(event, format) {
+            Ok(Some(list)) => self.gtids = list,
+            _ => {
+                let _ = self.open.observe(event, format);
+            }
+        }
+        if self.boundary.is_between() {
+            self.gtids.merge(&std::mem::take(&mut self.open));
+            self.end.offset = end;
+        }
+    }
 }
 
 impl Last {
@@ -145,6 +183,30 @@ mod tests {
         for (event, _) in &events[events.len() / 2 - 1..] {
             near.gtids.observe(event, format).unwrap();
         }
+    }
+
+    /// Of a transaction whose end did not come nothing counts.
+    #[test]
+    fn the_last_whole_transaction() {
+        let mut framer = Framer::new();
+        framer.push(Bytes::from_static(GOLDEN));
+        let mut whole = scan(&Golden, "b.000001").unwrap().whole;
+        assert_eq!(whole.end.offset, GOLDEN.len() as u64);
+        let all = std::mem::take(&mut whole.gtids);
+        let (mut ends, mut before) = (0, LoggedGtids::default());
+        while let Step::Event { event, .. } = framer.next() {
+            whole.found(&event, framer.offset(), framer.format().unwrap());
+            match event.kind() {
+                Kind::GTID => before = whole.gtids.clone(),
+                Kind::XID => {
+                    assert!(whole.end.offset == framer.offset() && whole.gtids != before);
+                    ends += 1;
+                }
+                kind if kind.is_rows() => assert!(whole.end.offset < framer.offset() && whole.gtids == before),
+                _ => {}
+            }
+        }
+        assert!(ends > 3 && whole.gtids == all, "{ends}");
     }
 
     struct Golden;

@@ -5,6 +5,9 @@
 //! log is noticed before anything is added.
 
 mod arriving;
+mod epochs;
+mod failover;
+mod files;
 mod folder;
 mod gtids;
 mod history;
@@ -22,22 +25,29 @@ use binlog::LogPosition;
 use bytes::Bytes;
 use engine::failure::{Failure, FailureKind};
 use relay::RealFs;
+use relay::fs::Fs;
 use wire::{BinlogStream, Connection, Error, ShutdownHandle};
 
 use self::arriving::{Arrival, Arriving, FIRST_OFFSET, Left};
-use self::folder::{Folder, FolderError};
+use self::epochs::Epochs;
+pub use self::epochs::folder_of;
+use self::failover::{Chosen, Instead, Mirrored};
+use self::files::{FolderError, of_folder};
+use self::folder::Folder;
 use self::last::Last;
 use self::owner::Owner;
 pub use self::purge::Keep;
 use self::purge::Now;
 pub use self::source::Upstream;
-use self::source::{From, Source, Then};
+use self::source::{From, Then};
 use crate::inventory::{Inventory, SOURCE_FACTS, SourceFacts};
 
 /// Bytes that may wait for the disk while more comes.
 const UNSYNCED_MAX: u64 = 8 << 20;
 /// Between two looks at age and disk, when no file begins.
 const PURGE_EVERY: Duration = Duration::from_secs(60);
+/// A stream that has come for so long was there: what is lost then is lost anew.
+const ATTACHED_MIN: Duration = Duration::from_secs(10);
 const POLL: Duration = Duration::from_millis(100);
 const BACK_OFF_FIRST: Duration = Duration::from_millis(100);
 const BACK_OFF_MAX: Duration = Duration::from_secs(10);
@@ -55,6 +65,8 @@ pub enum Until {
 pub struct Plan {
     pub until: Until,
     pub keep: Keep,
+    /// How long the source may be away until another one of the list takes its place.
+    pub patience: Duration,
 }
 
 /// What a mirror has done.
@@ -67,27 +79,35 @@ pub struct Done {
     pub bytes: u64,
 }
 
-/// Mirrors the source into the folder. It ends when `stop` is set, at the source's end if asked, and with what only a person can decide.
-/// What is durable is published in the inventory.
+/// Mirrors the source into the folder: the first one of the list that is the folder's, or that has all that the folder has. It ends when `stop` is set, at the source's end if
+/// asked, and with what only a person can decide. What is durable is published in the inventory of who serves it.
 pub fn run(
-    upstream: &Upstream,
+    upstreams: &[Upstream],
     dir: &Path,
-    inventory: &Inventory,
+    inventory: Option<&Inventory>,
     plan: Plan,
     stop: &AtomicBool,
 ) -> Result<Done, Failure> {
-    let (folder, last) = Folder::open(Arc::new(RealFs), dir).map_err(|error| of_folder(&error))?;
+    let fs: Arc<dyn Fs> = Arc::new(RealFs);
+    let epochs = Epochs::open(Arc::clone(&fs), dir).map_err(|error| of_folder(&error))?;
+    let (folder, last) = Folder::open(Arc::clone(&fs), &epochs.active()).map_err(|error| of_folder(&error))?;
     let mut mirror = Mirror {
-        upstream,
+        upstreams,
         plan,
         stop,
+        fs,
+        epochs,
+        owner: owner_of(&folder)?,
         inventory,
         folder,
         last,
+        first: None,
         end: None,
         compared: None,
         beginning: None,
         purged: None,
+        attached: None,
+        lost_since: None,
         bytes: 0,
     };
     mirror.publish_all()?;
@@ -96,13 +116,20 @@ pub fn run(
 }
 
 struct Mirror<'a> {
-    upstream: &'a Upstream,
+    upstreams: &'a [Upstream],
     plan: Plan,
     stop: &'a AtomicBool,
-    inventory: &'a Inventory,
+    fs: Arc<dyn Fs>,
+    epochs: Epochs,
+    /// Of the folder; `None` before the first connection.
+    owner: Option<Owner>,
+    /// Of those that are served.
+    inventory: Option<&'a Inventory>,
     folder: Folder,
     /// Of the last file, as it was found on disk.
     last: Option<Last>,
+    /// Of the source's files the first one that is needed; the oldest, unless it has taken the place of another source.
+    first: Option<Arc<str>>,
     /// Where to end.
     end: Option<LogPosition>,
     /// Up to there this connection's source has the mirror's history.
@@ -111,6 +138,9 @@ struct Mirror<'a> {
     beginning: Option<Beginning>,
     /// When files were last purged.
     purged: Option<Instant>,
+    /// Since when the stream has come; `None`: there is none.
+    attached: Option<Instant>,
+    lost_since: Option<Instant>,
     bytes: u64,
 }
 
@@ -129,10 +159,10 @@ enum Ended {
 
 impl Mirror<'_> {
     fn run(&mut self) -> Result<(), Failure> {
-        let mut lost_since: Option<Instant> = None;
         let mut back_off = BACK_OFF_FIRST;
         loop {
             let before = self.bytes;
+            self.attached = None;
             let ended = self.connection();
             // What has come is kept, however the connection has ended.
             let kept = self.sync();
@@ -149,14 +179,15 @@ impl Mirror<'_> {
                 Err(failure) => return Err(failure),
             };
             kept?;
-            if self.bytes > before {
-                lost_since = None;
+            if self.bytes > before || self.attached.is_some_and(|attached| attached.elapsed() > ATTACHED_MIN) {
+                self.lost_since = None;
                 back_off = BACK_OFF_FIRST;
             }
-            if lost_since.is_none() {
+            if self.lost_since.is_none() {
                 tracing::warn!("the source can not be reached, trying again: {}", lost.message);
             }
-            if lost_since.get_or_insert_with(Instant::now).elapsed() > self.upstream.retry_for {
+            let retry_for = self.upstreams.first().map(|upstream| upstream.retry_for).unwrap_or_default();
+            if self.lost_since.get_or_insert_with(Instant::now).elapsed() > retry_for {
                 return Err(lost);
             }
             if self.pause(back_off) {
@@ -177,22 +208,23 @@ impl Mirror<'_> {
     /// Makes all that was taken durable, and says so.
     fn sync(&mut self) -> Result<(), Failure> {
         self.folder.sync().map_err(|error| of_folder(&error))?;
-        if let Some(end) = self.folder.durable() {
-            self.inventory.durable(&end);
+        if let Some((inventory, end)) = self.inventory.zip(self.folder.durable()) {
+            inventory.durable(&end);
         }
         Ok(())
     }
 
     /// What the folder holds, and what it says of the source.
     fn publish_all(&self) -> Result<(), Failure> {
-        self.inventory
+        let Some(inventory) = self.inventory else { return Ok(()) };
+        inventory
             .hold(self.folder.names(), self.folder.durable().as_ref())
             .map_err(|error| refused(format!("the mirror's files can not be read: {error}")))?;
-        if self.inventory.source().is_none()
+        if inventory.source().is_none()
             && let Some(text) = self.folder.read(SOURCE_FACTS).map_err(|error| of_folder(&error))?
             && let Ok(facts) = SourceFacts::from_json(&text)
         {
-            self.inventory.learn(facts);
+            inventory.learn(facts);
         }
         Ok(())
     }
@@ -202,27 +234,42 @@ impl Mirror<'_> {
         let facts = SourceFacts::ask(connection).map_err(|error| source::failed("SHOW GLOBAL VARIABLES", &error))?;
         let text = facts.to_json().map_err(|error| refused(error.to_string()))?;
         self.folder.replace(SOURCE_FACTS, &text).map_err(|error| of_folder(&error))?;
-        self.inventory.learn(facts);
+        if let Some(inventory) = self.inventory {
+            inventory.learn(facts);
+        }
         Ok(())
     }
 
     /// One connection, from where the mirror ends.
     fn connection(&mut self) -> Result<Ended, Failure> {
-        let mut connection = source::connect(&self.upstream.options)?;
-        let state = Source::ask(&mut connection)?;
-        self.is_its_own(&state)?;
+        let mirrored = Mirrored {
+            owner: self.owner.as_ref(),
+            whole: self.last.as_ref().map(|last| &last.whole),
+            away: self.lost_since.map(|since| since.elapsed()).unwrap_or_default(),
+            patience: self.plan.patience,
+        };
+        let Chosen { upstream, mut connection, state, instead } = failover::choose(self.upstreams, &mirrored)?;
+        if let Some(instead) = instead {
+            self.follow(Owner::new(state.flavour, &state.identity), instead)?;
+        }
+        if self.owner.is_none() {
+            let owner = Owner::new(state.flavour, &state.identity);
+            self.folder.replace(owner::FILE, &text_of(&owner)?).map_err(|error| of_folder(&error))?;
+            self.owner = Some(owner);
+        }
         self.learn(&mut connection)?;
         if self.plan.until == Until::SourceEnd && self.end.is_none() {
             self.end = Some(state.end.clone());
         }
         let (at, arriving) = match &self.last {
             None => {
-                let oldest = state.logs.first().ok_or_else(|| refused("the source has no log files"))?;
-                (LogPosition::new(Arc::clone(&oldest.file), FIRST_OFFSET), Arriving::default())
+                let oldest = state.logs.first().map(|log| &log.file);
+                let first = self.first.as_ref().or(oldest).ok_or_else(|| refused("the source has no log files"))?;
+                (LogPosition::new(Arc::clone(first), FIRST_OFFSET), Arriving::default())
             }
             Some(last) => {
                 history::check_lists(last, &state)?;
-                history::compare_head(self.upstream, last)?;
+                history::compare_head(upstream, last)?;
                 let again = LogPosition::new(Arc::clone(&last.end.file), last.again_from);
                 let format = last
                     .format()
@@ -233,8 +280,9 @@ impl Mirror<'_> {
         };
         tracing::info!("mirroring {} from {at} into {}", state.identity, self.folder.dir().display());
         self.compared = self.last.as_ref().map(|last| last.end.clone());
-        let from = From { at, server_id: self.upstream.server_id, then: Then::Wait };
+        let from = From { at, server_id: upstream.server_id, then: Then::Wait };
         let stream = source::stream(connection, &from)?;
+        self.attached = Some(Instant::now());
         let shutdown = stream.shutdown_handle();
         unless_stopped(self.stop, &shutdown, || self.read(stream, arriving))
     }
@@ -295,17 +343,37 @@ impl Mirror<'_> {
         if self.plan.keep.is_all() {
             return Ok(());
         }
-        let sizes = self.folder.sizes().map_err(|error| of_folder(&error))?;
-        // What a replica is being sent stays.
-        let surplus = self.plan.keep.surplus(&sizes, Now::of(self.folder.dir())).min(self.inventory.unread());
-        if surplus > 0 {
-            let gone = self.folder.purge(surplus).map_err(|error| of_folder(&error))?;
-            if let Some(first) = self.folder.names().first() {
-                self.inventory.purged_to(first);
-            }
-            tracing::info!("{} files removed, from {} on", gone.len(), gone.first().map_or("", String::as_str));
+        let removed = self.remove_surplus().map_err(|error| of_folder(&error))?;
+        if removed > 0 {
+            tracing::info!("{removed} files removed, the oldest ones");
         }
         Ok(())
+    }
+
+    /// Those of former sources first.
+    fn remove_surplus(&mut self) -> Result<usize, FolderError> {
+        let mut sizes = Vec::new();
+        let mut old = Vec::new();
+        for dir in self.epochs.old() {
+            let found = files::sizes(&*self.fs, &dir, &files::logs(&*self.fs, &dir)?)?;
+            old.push((dir, found.len()));
+            sizes.extend(found);
+        }
+        sizes.extend(self.folder.sizes()?);
+        let surplus = self.plan.keep.surplus(&sizes, Now::of(self.folder.dir()));
+        // What a replica is being sent stays.
+        let kept = self.inventory.map_or(usize::MAX, Inventory::unread);
+        let mut left = surplus;
+        for (dir, count) in old.iter().filter(|(_, count)| *count > 0) {
+            files::purge_old(&*self.fs, dir, left.min(*count))?;
+            left -= left.min(*count);
+        }
+        let left = left.min(kept);
+        self.folder.purge(left)?;
+        if let Some((inventory, first)) = self.inventory.zip(self.folder.names().first()).filter(|_| left > 0) {
+            inventory.purged_to(first);
+        }
+        Ok(surplus)
     }
 
     /// What is in the mirror already is compared, the rest is added.
@@ -333,26 +401,27 @@ impl Mirror<'_> {
         self.end.as_ref().is_some_and(|end| self.folder.durable().is_some_and(|durable| durable >= *end))
     }
 
-    /// The folder is of this source, or of none yet.
-    fn is_its_own(&self, state: &Source) -> Result<(), Failure> {
-        let owner = Owner::new(state.flavour, &state.identity);
-        let text = serde_json::to_vec_pretty(&owner).map_err(|error| refused(error.to_string()))?;
-        match self.folder.read(owner::FILE).map_err(|error| of_folder(&error))? {
-            // Folder::open takes no log files without it.
-            None => self.folder.replace(owner::FILE, &text).map_err(|error| of_folder(&error)),
-            Some(found) => match serde_json::from_slice::<Owner>(&found) {
-                Ok(found) if found == owner => Ok(()),
-                Ok(found) => Err(refused(format!(
-                    "the mirror in {} is of the source {}, and this one is {}",
-                    self.folder.dir().display(),
-                    found.source,
-                    owner.source
-                ))
-                .remedy("point --from at the source of the mirror, or mirror this one into a new --dir")),
-                Err(error) => Err(refused(format!("{} in {}: {error}", owner::FILE, self.folder.dir().display()))
-                    .remedy("restore the file from a copy, or mirror into a new --dir")),
-            },
+    /// Another source has taken the place of the one before: its files go into a folder of their own.
+    fn follow(&mut self, owner: Owner, instead: Instead) -> Result<(), Failure> {
+        let Instead { first, seam } = instead;
+        if self.inventory.is_some() {
+            return Err(refused(format!(
+                "{} could take the place of {}: it has all transactions of the mirror. But its files have other names and positions than those that replicas are sent from here",
+                owner.source, seam.source
+            ))
+            .remedy("run it once without --listen and with --until-end, so that the mirror follows; then serve again. Replicas that attach by GTID go on, others have to be pointed to the new positions"));
         }
+        tracing::warn!(
+            "{} takes the place of {}, whose files end at {}: it has all of their transactions",
+            owner.source,
+            seam.source,
+            seam.position
+        );
+        let owner = owner.after(seam);
+        let dir = self.epochs.begin(&owner.source, &text_of(&owner)?).map_err(|error| of_folder(&error))?;
+        (self.folder, self.last) = Folder::open(Arc::clone(&self.fs), &dir).map_err(|error| of_folder(&error))?;
+        (self.owner, self.first, self.end) = (Some(owner), Some(first), None);
+        Ok(())
     }
 
     /// Sleeps. True: it is time to stop.
@@ -383,23 +452,19 @@ fn unless_stopped<T>(stop: &AtomicBool, shutdown: &ShutdownHandle, read: impl Fn
     })
 }
 
-fn refused(message: impl Into<String>) -> Failure {
-    Failure::new(FailureKind::Refused, message)
+/// Whose a folder is; `None`: nobody's yet.
+fn owner_of(folder: &Folder) -> Result<Option<Owner>, Failure> {
+    let Some(found) = folder.read(owner::FILE).map_err(|error| of_folder(&error))? else { return Ok(None) };
+    serde_json::from_slice(&found).map(Some).map_err(|error| {
+        refused(format!("{} in {}: {error}", owner::FILE, folder.dir().display()))
+            .remedy("restore the file from a copy, or mirror into a new --dir")
+    })
 }
 
-fn of_folder(error: &FolderError) -> Failure {
-    let (kind, remedy) = match error {
-        FolderError::Locked { .. } => (FailureKind::Refused, "end the other process, or give another --dir"),
-        FolderError::NotAMirror { .. } => {
-            (FailureKind::Refused, "give a folder that is empty, or that a mirror has made")
-        }
-        FolderError::Gap { .. } => (FailureKind::Refused, "put the files back, or mirror into a new --dir"),
-        FolderError::Io { source, .. } if source.kind() == std::io::ErrorKind::StorageFull => {
-            (FailureKind::Exhausted, "free some space, then run the same command again; what is durable stays")
-        }
-        _ => {
-            (FailureKind::Refused, "free the disk or repair it, then run the same command again; what is durable stays")
-        }
-    };
-    Failure::new(kind, format!("mirror: {error}")).remedy(remedy)
+fn text_of(owner: &Owner) -> Result<Vec<u8>, Failure> {
+    serde_json::to_vec_pretty(owner).map_err(|error| refused(error.to_string()))
+}
+
+fn refused(message: impl Into<String>) -> Failure {
+    Failure::new(FailureKind::Refused, message)
 }

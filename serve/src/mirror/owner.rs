@@ -1,11 +1,11 @@
-//! Whose files a mirror holds: `heddle-mirror.json`, written before the first file.
+//! Whose files a folder of a mirror holds: `heddle-mirror.json`, written before the first file.
 
 use binlog::Flavour;
 use serde::{Deserialize, Serialize};
 
 pub const FILE: &str = "heddle-mirror.json";
 
-/// The source of a mirror, for ever.
+/// The source of a folder, for ever.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Owner {
     /// Of this file's layout.
@@ -14,10 +14,37 @@ pub struct Owner {
     vendor: String,
     /// `server_uuid` (MySQL), `mariadb-server-ID` (MariaDB).
     pub source: String,
+    /// Where the folder of the source before it ends, which this one has taken the place of.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub after: Option<Seam>,
+}
+
+/// The end of a folder whose source was replaced.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Seam {
+    /// Of the source before.
+    pub source: String,
+    /// Behind the last whole transaction.
+    pub position: String,
+    /// All that the mirror had by then.
+    pub gtids: String,
 }
 
 impl Owner {
     pub fn new(flavour: Flavour, source: &str) -> Self {
-        Self { version: 1, vendor: flavour.to_string(), source: source.to_owned() }
+        Self { version: 1, vendor: flavour.to_string(), source: source.to_owned(), after: None }
+    }
+
+    #[must_use]
+    pub fn after(self, seam: Seam) -> Self {
+        Self { after: Some(seam), ..self }
+    }
+
+    pub fn is(&self, flavour: Flavour, source: &str) -> bool {
+        self.is_flavour(flavour) && self.source == source
+    }
+
+    pub fn is_flavour(&self, flavour: Flavour) -> bool {
+        self.vendor == flavour.to_string()
     }
 }

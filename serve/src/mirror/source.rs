@@ -12,7 +12,7 @@ use wire::{
 const HEARTBEAT: Duration = Duration::from_secs(2);
 /// A source that does not answer for so long is lost: as for the servers' own receivers.
 const SILENCE_MAX: Duration = Duration::from_secs(60);
-const UNKNOWN_VARIABLE: u16 = 1193;
+pub const UNKNOWN_VARIABLE: u16 = 1193;
 const ENCRYPTION_HEADER: u64 = 512;
 
 /// How a source is reached.

@@ -1,0 +1,191 @@
+//! What is done with the folders of a mirror and the names in them: locks, lists, small files that are whole or not there. It knows nothing of what is in a log but when it began.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use binlog::LogPosition;
+use engine::failure::{Failure, FailureKind};
+use relay::fs::{AppendFile, DirLock, Fs};
+
+use super::arriving::FIRST_OFFSET;
+use super::last::read_full;
+use super::owner;
+use super::purge::Size;
+
+const LOCK: &str = "heddle-mirror.lock";
+
+/// What the disk, or what stands on it, does not allow.
+#[derive(Debug, thiserror::Error)]
+pub enum FolderError {
+    /// The operating system's reason.
+    #[error("{}: {source}", path.display())]
+    Io { path: PathBuf, source: io::Error },
+    /// Another process mirrors into it.
+    #[error("another heddle has the mirror {}", dir.display())]
+    Locked { dir: PathBuf },
+    /// Log files that no mirror has made: a server's own folder, perhaps.
+    #[error("{} has log files, and no {} that says whose they are", dir.display(), owner::FILE)]
+    NotAMirror { dir: PathBuf },
+    /// A file between two others is gone.
+    #[error("the mirror {} has {before} and {behind}, and nothing in between", dir.display())]
+    Gap { dir: PathBuf, before: String, behind: String },
+    /// An earlier write failed: what is on disk is not known.
+    #[error("an earlier write into the mirror failed: what is on disk has to be read again")]
+    Unusable,
+}
+
+pub type Result<T> = std::result::Result<T, FolderError>;
+
+/// Makes a folder, if there is none.
+pub fn make(fs: &dyn Fs, dir: &Path) -> Result<()> {
+    fs.create_dir_all(dir).map_err(at(dir))
+}
+
+/// All names in a folder; none of what is no folder.
+pub fn list(fs: &dyn Fs, dir: &Path) -> Result<Vec<String>> {
+    match fs.list(dir) {
+        Err(error) if error.kind() == io::ErrorKind::NotADirectory => Ok(Vec::new()),
+        listed => listed.map_err(at(dir)),
+    }
+}
+
+/// Makes the names in a folder durable.
+pub fn sync(fs: &dyn Fs, dir: &Path) -> Result<()> {
+    fs.sync_dir(dir).map_err(at(dir))
+}
+
+/// A folder with log files that no mirror has made: a server may be writing there.
+pub fn check_owned(fs: &dyn Fs, dir: &Path) -> Result<()> {
+    if logs(fs, dir)?.is_empty() || list(fs, dir)?.iter().any(|name| name == owner::FILE) {
+        return Ok(());
+    }
+    Err(FolderError::NotAMirror { dir: dir.to_owned() })
+}
+
+/// Takes a folder for this process.
+pub fn lock(fs: &dyn Fs, dir: &Path) -> Result<DirLock> {
+    let path = dir.join(LOCK);
+    fs.lock(&path).map_err(|error| match error.kind() {
+        io::ErrorKind::WouldBlock => FolderError::Locked { dir: dir.to_owned() },
+        _ => at(&path)(error),
+    })
+}
+
+/// Writes a small file, whole or not at all.
+pub fn replace(fs: &dyn Fs, dir: &Path, name: &str, bytes: &[u8]) -> Result<()> {
+    let (path, new) = (dir.join(name), dir.join(format!("{name}.new")));
+    if list(fs, dir)?.contains(&format!("{name}.new")) {
+        fs.remove(&new).map_err(at(&new))?;
+    }
+    let mut file = fs.create(&new).map_err(at(&new))?;
+    write_all(&mut *file, bytes).and_then(|()| file.sync_data()).map_err(at(&new))?;
+    fs.rename(&new, &path).map_err(at(&path))?;
+    sync(fs, dir)
+}
+
+/// Of these files, in their order.
+pub fn sizes(fs: &dyn Fs, dir: &Path, names: &[String]) -> Result<Vec<Size>> {
+    let size = |name: &String| {
+        let path = dir.join(name);
+        let read = || {
+            let file = fs.open_read(&path)?;
+            let mut time = [0; 4];
+            read_full(&*file, &mut time, FIRST_OFFSET)?;
+            Ok(Size { bytes: file.len()?, begun: u32::from_le_bytes(time) })
+        };
+        read().map_err(at(&path))
+    };
+    names.iter().map(size).collect()
+}
+
+/// Removes the oldest files of a folder that is not written any more.
+pub fn purge_old(fs: &dyn Fs, dir: &Path, count: usize) -> Result<()> {
+    let names = logs(fs, dir)?;
+    let (gone, left) = names.split_at_checked(count).unwrap_or((&names, &[]));
+    // An index of no file would say nothing of the name.
+    write_index(fs, dir, if left.is_empty() { gone } else { left })?;
+    remove(fs, dir, gone)
+}
+
+pub fn remove(fs: &dyn Fs, dir: &Path, names: &[String]) -> Result<()> {
+    for name in names {
+        let path = dir.join(name);
+        fs.remove(&path).map_err(at(&path))?;
+    }
+    sync(fs, dir)
+}
+
+pub fn write_index(fs: &dyn Fs, dir: &Path, names: &[String]) -> Result<()> {
+    let Some(first) = names.first() else { return Ok(()) };
+    let text: String = names.iter().map(|name| format!("./{name}\n")).collect();
+    let index = format!("{}.index", LogPosition::new(first.as_str(), 0).base_name());
+    replace(fs, dir, &index, text.as_bytes())
+}
+
+/// The log files of a folder, in the order of their source.
+pub fn logs(fs: &dyn Fs, dir: &Path) -> Result<Vec<String>> {
+    let mut names: Vec<String> = list(fs, dir)?.into_iter().filter(|name| is_log(name)).collect();
+    names.sort_by_cached_key(|name| LogPosition::new(name.as_str(), 0));
+    Ok(names)
+}
+
+/// Whether a file of this name is a log: all others in the folder are left alone.
+fn is_log(name: &str) -> bool {
+    let number = name.rsplit_once('.').map(|(_, number)| number);
+    number.is_some_and(|number| number.len() >= 6 && number.bytes().all(|byte| byte.is_ascii_digit()))
+}
+
+pub fn at(path: &Path) -> impl FnOnce(io::Error) -> FolderError + '_ {
+    move |source| FolderError::Io { path: path.to_owned(), source }
+}
+
+pub fn write_all(file: &mut dyn AppendFile, mut bytes: &[u8]) -> io::Result<()> {
+    while !bytes.is_empty() {
+        match file.write(bytes) {
+            Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
+            Ok(written) => bytes = bytes.get(written..).unwrap_or_default(),
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(())
+}
+
+/// What an error means for the run: refused, or worth another try; and what to do.
+pub fn of_folder(error: &FolderError) -> Failure {
+    let (kind, remedy) = match error {
+        FolderError::Locked { .. } => (FailureKind::Refused, "end the other process, or give another --dir"),
+        FolderError::NotAMirror { .. } => {
+            (FailureKind::Refused, "give a folder that is empty, or that a mirror has made")
+        }
+        FolderError::Gap { .. } => (FailureKind::Refused, "put the files back, or mirror into a new --dir"),
+        FolderError::Io { source, .. }
+            if matches!(source.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded) =>
+        {
+            (FailureKind::Exhausted, "free some space, then run the same command again; what is durable stays")
+        }
+        _ => {
+            (FailureKind::Refused, "free the disk or repair it, then run the same command again; what is durable stays")
+        }
+    };
+    Failure::new(kind, format!("mirror: {error}")).remedy(remedy)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io;
+
+    use super::*;
+
+    /// Exit code 75 says "try again": a full disk may be that, a broken one is not.
+    #[test]
+    fn a_full_disk_may_have_space_again() {
+        let kind = |kind: io::ErrorKind| {
+            of_folder(&FolderError::Io { path: "/srv/mirror/b.000001".into(), source: kind.into() }).kind
+        };
+        assert_eq!(kind(io::ErrorKind::StorageFull), FailureKind::Exhausted);
+        assert_eq!(kind(io::ErrorKind::QuotaExceeded), FailureKind::Exhausted);
+        assert_eq!(kind(io::ErrorKind::PermissionDenied), FailureKind::Refused);
+        assert_eq!(of_folder(&FolderError::Unusable).kind, FailureKind::Refused);
+    }
+}
