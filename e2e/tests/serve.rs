@@ -45,7 +45,8 @@ impl Served {
     }
 
     fn start_with(source_port: u16, dir: &Path, port: u16, more: &[&str]) -> Result<Served> {
-        let from = format!("mysql://{USER}@127.0.0.1:{source_port}");
+        // As native replication connects: old servers have no TLS that is spoken today.
+        let from = format!("mysql://{USER}@127.0.0.1:{source_port}?ssl-mode=disabled&get-server-public-key=true");
         let (dir, listen) = (dir.display().to_string(), format!("127.0.0.1:{port}"));
         let arguments = [&["serve", "--from", &from, "--dir", &dir, "--listen", &listen][..], more].concat();
         Ok(Served { heddle: Heddle::start(&arguments)?, port })
@@ -228,9 +229,58 @@ fn until(source: &Server, replica: &Server, served: &Served) -> Result<()> {
     assert_same(source, replica)
 }
 
+/// Accounts by the hashes that the servers keep; the password is "secret".
+const ACCOUNTS: &str = r#"
+[[account]]
+user = "ed"
+hash = "ZIgUREUg5PVgQ6LskhXmO+eZLS0nC8be6HPjYWR4YJY"
+networks = ["127.0.0.0/8"]
+
+[[account]]
+user = "native"
+hash = "*14E65567ABDB5135D0CFD9A70B3032C179A49EE7"
+
+[[account]]
+user = "elsewhere"
+password = "secret"
+networks = ["10.0.0.0/8"]
+"#;
+
+/// The stock client with accounts of a file, also compressed.
+fn accounts(source: &Server, served: &Served) -> Result<()> {
+    let is_let_in = |user: &str, password: &str, more: &[&str]| -> Result<bool> {
+        let tree = source.kind.client_tree();
+        let output = servers_script(&["run", tree, if source.kind.is_mariadb() { "mariadb" } else { "mysql" }])
+            .args(["--no-defaults", "--host=127.0.0.1", "--batch", "-e", "SELECT @@server_id; SHOW GLOBAL VARIABLES"])
+            .args([format!("--port={}", served.port), format!("--user={user}"), format!("--password={password}")])
+            .args(more)
+            .output()?;
+        let text = String::from_utf8_lossy(&output.stderr).into_owned();
+        ensure!(output.status.success() || text.contains("Access denied"), "{user}: {text}");
+        Ok(output.status.success())
+    };
+    let user = if source.kind.is_mariadb() { "ed" } else { USER };
+    let password = if source.kind.is_mariadb() { "secret" } else { PASSWORD };
+    let compressed: &[&str] =
+        if source.kind.is_mariadb() { &["--compress"] } else { &["--compression-algorithms=zstd"] };
+    ensure!(is_let_in(user, password, &[])? && is_let_in(user, password, compressed)?);
+    ensure!(!is_let_in(user, "wrong", &[])?);
+    if source.kind.is_mariadb() {
+        ensure!(is_let_in("native", "secret", &[])? && !is_let_in("native", "wrong", &[])?);
+    }
+    ensure!(!is_let_in("elsewhere", "secret", &[])?);
+    Ok(())
+}
+
 /// What a replica needs was removed: the server's own error.
 fn purged(source: &Server, dir: &Path, port: u16) -> Result<()> {
-    let served = Served::start_with(source.port, dir, port, &["--replica-user", USER, "--keep-bytes", "1"])?;
+    let file = tempfile::NamedTempFile::new()?;
+    std::fs::write(file.path(), ACCOUNTS)?;
+    let book = file.path().display().to_string();
+    let more = ["--replica-user", USER, "--keep-bytes", "1", "--accounts", &book];
+    let served = Served::start_with(source.port, dir, port, &more)?;
+    served.connected()?;
+    accounts(source, &served)?;
     let started = Instant::now();
     while served.connected()?.rows("SHOW BINARY LOGS")?.len() > 1 {
         ensure!(started.elapsed() < STUCK_AFTER, "no file is removed");

@@ -73,7 +73,9 @@ pub(super) fn log_in(
     let proven = exchange.prove(&account, &login, options.identity.plugin)?;
     let reason = match (&known, proven) {
         (None, _) => Some("no such account from there"),
-        (Some(_), Checked::Right) if exchange.line() < account.line => Some("the account wants TLS"),
+        (Some(_), Checked::Right) if exchange.line() < account.line => {
+            Some("the account wants TLS, or a certificate of the client's")
+        }
         (Some(_), Checked::Right) => None,
         _ => Some("wrong password"),
     };
@@ -189,7 +191,9 @@ impl<'a> Exchange<'a> {
                 let plugin = account.verifier.plugin(default);
                 self.nonce = nonce(if plugin == Plugin::Ed25519 { ED25519_NONCE_BYTES } else { NONCE_BYTES });
                 let nonce = self.nonce.clone();
-                self.send(&[&[0xfe], plugin.name().as_bytes(), &[0], &nonce, &[0]])?;
+                // MariaDB's plugin wants its nonce without the zero that ends the others'.
+                let end: &[u8] = if plugin == Plugin::Ed25519 { &[] } else { &[0] };
+                self.send(&[&[0xfe], plugin.name().as_bytes(), &[0], &nonce, end])?;
                 (plugin, self.receive()?)
             }
         };
