@@ -179,7 +179,14 @@ impl TargetInfo {
         self.flavour == Flavour::MySql && self.version < (9, 0, 0)
     }
 
-    /// Rows (waiting connection id, blocking connection id) of InnoDB's row lock waits.
+    /// Rows of two connection ids and a kind:
+    ///
+    /// | Kind | Says |
+    /// |---|---|
+    /// | 1 | the first waits for a row that the second holds (InnoDB) |
+    /// | 0 | the first waits for a lock of a table, a schema or the server, of which not every server says who holds it |
+    /// | 2 | the first is in a statement; only where InnoDB's tables are a cache |
+    /// | 3 | this session has a transaction, as InnoDB's tables say; only there |
     ///
     /// In MySQL 8 and 9 the thread of a row lock is the one that made it, not the one that holds it or waits for it (`RecLock::lock_add` in
     /// `lock0lock.cc`). The lock of an inserted row is made by the first who waits for it, locks on a page that was reorganised by who did
@@ -188,20 +195,28 @@ impl TargetInfo {
     /// Without the performance schema nothing says who holds a lock: then everybody who has one counts as blocking who waits.
     pub fn lock_waits_sql(&self) -> &'static str {
         if self.shows_lock_holders {
-            "SELECT STRAIGHT_JOIN DISTINCT w.PROCESSLIST_ID, b.PROCESSLIST_ID FROM performance_schema.data_lock_waits l \
+            "SELECT STRAIGHT_JOIN DISTINCT w.PROCESSLIST_ID, b.PROCESSLIST_ID, 1 FROM performance_schema.data_lock_waits l \
              JOIN performance_schema.data_locks r \
              ON r.ENGINE_TRANSACTION_ID=l.REQUESTING_ENGINE_TRANSACTION_ID AND r.LOCK_TYPE='TABLE' \
              JOIN performance_schema.data_locks o \
              ON o.ENGINE_TRANSACTION_ID=l.BLOCKING_ENGINE_TRANSACTION_ID AND o.LOCK_TYPE='TABLE' \
              JOIN performance_schema.threads w ON w.THREAD_ID=r.THREAD_ID \
-             JOIN performance_schema.threads b ON b.THREAD_ID=o.THREAD_ID"
+             JOIN performance_schema.threads b ON b.THREAD_ID=o.THREAD_ID \
+             UNION ALL SELECT PROCESSLIST_ID, 0, 0 FROM performance_schema.threads \
+             WHERE PROCESSLIST_STATE LIKE 'Waiting for %lock' OR PROCESSLIST_STATE='Waiting for table flush'"
         } else if self.flavour == Flavour::MySql && self.version >= (8, 0, 0) {
-            "SELECT w.trx_mysql_thread_id, b.trx_mysql_thread_id FROM information_schema.innodb_trx w \
-             JOIN information_schema.innodb_trx b ON b.trx_id<>w.trx_id AND b.trx_lock_structs>0 WHERE w.trx_state='LOCK WAIT'"
+            "SELECT w.trx_mysql_thread_id, b.trx_mysql_thread_id, 1 FROM information_schema.innodb_trx w \
+             JOIN information_schema.innodb_trx b ON b.trx_id<>w.trx_id AND b.trx_lock_structs>0 WHERE w.trx_state='LOCK WAIT' \
+             UNION ALL SELECT ID, 0, IF(STATE LIKE 'Waiting for %lock' OR STATE='Waiting for table flush', 0, 2) \
+             FROM information_schema.PROCESSLIST WHERE COMMAND='Query' \
+             UNION ALL SELECT trx_mysql_thread_id, 0, 3 FROM information_schema.innodb_trx WHERE trx_mysql_thread_id=CONNECTION_ID()"
         } else {
-            "SELECT w.trx_mysql_thread_id, b.trx_mysql_thread_id FROM information_schema.innodb_lock_waits l \
+            "SELECT w.trx_mysql_thread_id, b.trx_mysql_thread_id, 1 FROM information_schema.innodb_lock_waits l \
              JOIN information_schema.innodb_trx w ON w.trx_id=l.requesting_trx_id \
-             JOIN information_schema.innodb_trx b ON b.trx_id=l.blocking_trx_id"
+             JOIN information_schema.innodb_trx b ON b.trx_id=l.blocking_trx_id \
+             UNION ALL SELECT ID, 0, IF(STATE LIKE 'Waiting for %lock' OR STATE='Waiting for table flush', 0, 2) \
+             FROM information_schema.PROCESSLIST WHERE COMMAND='Query' \
+             UNION ALL SELECT trx_mysql_thread_id, 0, 3 FROM information_schema.innodb_trx WHERE trx_mysql_thread_id=CONNECTION_ID()"
         }
     }
 }

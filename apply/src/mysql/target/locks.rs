@@ -1,7 +1,8 @@
 //! Who waits for whose locks on the target, and who may be interrupted.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
 use engine::failure::Failure;
@@ -48,41 +49,122 @@ pub struct LockWaits {
     read: Mutex<Option<Instant>>,
     /// Workers that waited for a lock then.
     waiting: Mutex<HashSet<usize>>,
+    /// Whether the session that asked had a transaction then.
+    marked: AtomicBool,
+}
+
+/// How lock information is asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Asking {
+    Plainly,
+    /// In a transaction of the session that asks.
+    InTransaction,
 }
 
 impl LockWaits {
     /// Pairs (waiting worker, blocking worker). `connections`: their ids by worker.
+    ///
+    /// Who reads InnoDB's tables in `information_schema` all the time keeps them as they are, for everybody. So every second time they are read in a transaction:
+    /// where they do not show it, or show it without one, they are old, and everybody who is in a statement may be waiting.
     pub fn read(
         &self,
         info: &TargetInfo,
-        rows: impl FnOnce(&str) -> Result<Vec<Row>, Failure>,
+        rows: impl FnOnce(&str, Asking) -> Result<Vec<Row>, Failure>,
         connections: impl FnOnce() -> Vec<u64>,
     ) -> Result<Vec<(usize, usize)>, Failure> {
         let mut read = locked(&self.read);
         if read.is_some_and(|at| at.elapsed() < info.lock_waits_pause()) {
             return Ok(Vec::new());
         }
-        let rows = rows(info.lock_waits_sql())?;
+        let is_marked = !info.lock_waits_pause().is_zero() && !self.marked.fetch_xor(true, Ordering::Relaxed);
+        let rows = rows(info.lock_waits_sql(), if is_marked { Asking::InTransaction } else { Asking::Plainly })?;
         *read = Some(Instant::now());
         let connections = connections();
-        let worker =
-            |id: Option<u64>| connections.iter().position(|&connection| Some(connection) == id && connection != 0);
-        let mut waits = Vec::new();
-        let mut waiting_workers = HashSet::new();
+        let mut waits = Waits::default();
+        let (mut in_statement, mut shows_mark) = (Vec::new(), false);
         for row in rows {
-            let (waiting, blocking) = (row.parse(0).map_err(failed)?, row.parse(1).map_err(failed)?);
-            let Some(waiting) = worker(waiting) else { continue };
-            waiting_workers.insert(waiting);
-            if let Some(blocking) = worker(blocking) {
-                waits.push((waiting, blocking));
+            let at = |index| row.parse::<u64>(index).map(Option::unwrap_or_default).map_err(failed);
+            let session = at(0)?;
+            match at(2)? {
+                0 => waits.behind_unknown.push(session),
+                1 => waits.for_rows.entry(session).or_default().push(at(1)?),
+                2 => in_statement.push(session),
+                _ => shows_mark = true,
             }
         }
-        *locked(&self.waiting) = waiting_workers;
-        Ok(waits)
+        if shows_mark != is_marked {
+            waits.for_rows.clear();
+            waits.behind_unknown.append(&mut in_statement);
+        }
+        let is_waiting = |&(_, id): &(usize, &u64)| waits.for_rows.contains_key(id);
+        *locked(&self.waiting) = connections.iter().enumerate().filter(is_waiting).map(|(worker, _)| worker).collect();
+        Ok(waits.between_workers(&connections))
     }
 
     /// Whether the worker waited for a lock when that was last asked.
     pub fn is_waiting(&self, worker: usize) -> bool {
         locked(&self.waiting).contains(&worker)
+    }
+}
+
+/// Who waits for whom, by the ids of connections; 0 is nobody's.
+#[derive(Debug, Default)]
+struct Waits {
+    /// For locks of rows: waiting session → sessions that hold what it needs.
+    for_rows: HashMap<u64, Vec<u64>>,
+    /// For another lock (of a table, a schema, the server), whose holder is not known.
+    behind_unknown: Vec<u64>,
+}
+
+impl Waits {
+    /// Pairs (waiting worker, blocking worker). Clients of the target may be between the two: a worker waits for a client, and the client for the
+    /// other worker. Who waits for a lock whose holder is not known may wait for every other worker: a client that waits for the table lock of one
+    /// worker holds up all that come behind it.
+    fn between_workers(&self, connections: &[u64]) -> Vec<(usize, usize)> {
+        let mut pairs = Vec::new();
+        let workers = || connections.iter().enumerate().filter(|&(_, &id)| id != 0);
+        for (worker, &id) in workers() {
+            if self.behind_unknown.contains(&id) {
+                pairs.extend(workers().filter(|&(other, _)| other != worker).map(|(other, _)| (worker, other)));
+                continue;
+            }
+            let mut seen = HashSet::from([id]);
+            let mut next = vec![id];
+            while let Some(session) = next.pop() {
+                for &blocking in self.for_rows.get(&session).into_iter().flatten() {
+                    if blocking == 0 || !seen.insert(blocking) {
+                        continue;
+                    }
+                    match connections.iter().position(|&connection| connection == blocking) {
+                        Some(other) => pairs.push((worker, other)),
+                        None => next.push(blocking),
+                    }
+                }
+            }
+        }
+        pairs
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn chains_go_through_clients_of_the_target() {
+        let check = |rows: &[(u64, u64)], behind_unknown: &[u64], expected: &[(usize, usize)]| {
+            let mut waits = Waits { behind_unknown: behind_unknown.to_vec(), ..Waits::default() };
+            rows.iter().for_each(|&(waiting, blocking)| waits.for_rows.entry(waiting).or_default().push(blocking));
+            assert_eq!(waits.between_workers(&[10, 11, 0, 12]), expected, "{rows:?} {behind_unknown:?}");
+        };
+        check(&[(10, 11)], &[], &[(0, 1)]);
+        check(&[(10, 99), (99, 11)], &[], &[(0, 1)]);
+        check(&[(10, 99), (99, 98), (98, 12), (98, 99)], &[], &[(0, 3)]);
+        // A worker in between speaks for itself.
+        check(&[(10, 11), (11, 12)], &[], &[(0, 1), (1, 3)]);
+        // Nobody's; clients among themselves; a client that waits for the worker that waits for it.
+        check(&[(10, 0), (0, 11), (99, 98), (99, 11)], &[], &[]);
+        check(&[(10, 99), (99, 10)], &[], &[]);
+        check(&[], &[11, 99], &[(1, 0), (1, 3)]);
     }
 }

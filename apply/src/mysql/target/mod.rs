@@ -21,7 +21,7 @@ use engine::schedule::CommitOrder;
 use engine::schema::Catalogue;
 use wire::{ConnectOptions, Connection};
 
-use self::locks::LockWaits;
+use self::locks::{Asking, LockWaits};
 use self::shared::Shared;
 use self::shown::Shown;
 use self::worker::WorkerSession;
@@ -208,7 +208,18 @@ impl Target for MySqlTarget {
 
     fn lock_waits(&self) -> Result<Vec<(usize, usize)>, Failure> {
         let connections = || self.shared.channel.connection_ids();
-        self.lock_waits.read(self.info(), |sql| self.with_control(|control| control.rows(sql)), connections)
+        let rows = |sql: &str, asking| {
+            self.with_control(|control| {
+                if asking == Asking::Plainly {
+                    return control.rows(sql);
+                }
+                control.execute("START TRANSACTION WITH CONSISTENT SNAPSHOT")?;
+                let rows = control.rows(sql);
+                control.execute("COMMIT")?;
+                rows
+            })
+        };
+        self.lock_waits.read(self.info(), rows, connections)
     }
 
     fn interrupt(&self, worker: usize) -> Result<(), Failure> {
