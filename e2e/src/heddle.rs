@@ -60,6 +60,13 @@ impl Heddle {
         Heddle::start_as(Command::new(binary()?), arguments)
     }
 
+    /// In another network namespace.
+    pub fn start_in(namespace: &str, arguments: &[&str]) -> Result<Heddle> {
+        let mut command = Command::new("ip");
+        command.args(["netns", "exec", namespace]).arg(binary()?);
+        Heddle::start_as(command, arguments)
+    }
+
     /// No file that it writes may grow beyond so many bytes, as if the disk were full then.
     #[expect(unsafe_code, reason = "what runs between fork and exec is unsafe")]
     pub fn start_with_small_files(arguments: &[&str], bytes_max: u64) -> Result<Heddle> {
@@ -116,6 +123,11 @@ impl Heddle {
             thread::sleep(Duration::from_millis(5));
         }
         Ok(())
+    }
+
+    /// What it has logged so far.
+    pub fn log(&self) -> String {
+        self.stderr.as_ref().map(Collected::text).unwrap_or_default()
     }
 
     /// The most memory that was resident at once so far, in bytes; none once it has ended.

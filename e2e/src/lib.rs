@@ -19,6 +19,7 @@ pub mod logged;
 pub mod matrix;
 pub mod mirror;
 pub mod native;
+pub mod network;
 pub mod pair;
 pub mod policies;
 pub mod proxy;
