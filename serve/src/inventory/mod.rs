@@ -38,7 +38,6 @@ pub struct Extent {
 /// See the module.
 #[derive(Debug)]
 pub struct Inventory {
-    dir: PathBuf,
     state: Mutex<State>,
     grown: Condvar,
     /// The GTIDs up to the durable end, as far as somebody has asked for them.
@@ -47,6 +46,8 @@ pub struct Inventory {
 
 #[derive(Debug, Default)]
 struct State {
+    /// Of the last source: each has its own.
+    dir: PathBuf,
     /// Oldest first.
     files: Vec<Arc<LogFile>>,
     /// Of the last file.
@@ -81,17 +82,20 @@ impl Drop for Reading<'_> {
 impl Inventory {
     /// Of a folder in which nothing is known yet.
     pub fn new(dir: &Path) -> Self {
-        Self { dir: dir.to_owned(), state: Mutex::default(), grown: Condvar::new(), tip: Mutex::new(None) }
+        let state = State { dir: dir.to_owned(), ..State::default() };
+        Self { state: Mutex::new(state), grown: Condvar::new(), tip: Mutex::new(None) }
     }
 
-    /// All files there are, oldest first, and where the last one is durable.
-    pub fn hold(&self, names: &[String], durable: Option<&LogPosition>) -> io::Result<()> {
+    /// All files there are in the folder, oldest first, and where the last one is durable.
+    pub fn hold(&self, dir: &Path, names: &[String], durable: Option<&LogPosition>) -> io::Result<()> {
         let mut state = self.state();
+        dir.clone_into(&mut state.dir);
         let mut files = Vec::with_capacity(names.len());
         for (index, name) in names.iter().enumerate() {
             // Who reads a file goes on with it.
-            let known = state.files.iter().find(|file| *file.name == **name).cloned();
-            let file = known.unwrap_or_else(|| Arc::new(LogFile::new(name, self.dir.join(name))));
+            let path = dir.join(name);
+            let known = state.files.iter().find(|file| file.path() == path).cloned();
+            let file = known.unwrap_or_else(|| Arc::new(LogFile::new(name, path)));
             if index + 1 < names.len() && file.sealed().is_none() {
                 file.seal(std::fs::metadata(file.path())?.len());
             }
@@ -117,7 +121,8 @@ impl Inventory {
             if let Some(last) = state.files.last() {
                 last.seal(sealed);
             }
-            state.files.push(Arc::new(LogFile::new(&end.file, self.dir.join(&*end.file))));
+            let path = state.dir.join(&*end.file);
+            state.files.push(Arc::new(LogFile::new(&end.file, path)));
         }
         state.end = end.offset;
         drop(state);

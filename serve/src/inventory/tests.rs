@@ -70,7 +70,7 @@ fn gtids_up_to_the_durable_end_of_whole_transactions() {
     let inventory = Inventory::new(dir.path());
     assert_eq!(inventory.gtids_at_end().unwrap(), (None, Gtids::None));
     let names = ["b.000001".to_owned(), "b.000002".to_owned()];
-    inventory.hold(&names, Some(&LogPosition::new("b.000002", before_open))).unwrap();
+    inventory.hold(dir.path(), &names, Some(&LogPosition::new("b.000002", before_open))).unwrap();
     let at = |offset: u64, want: &str| {
         inventory.durable(&LogPosition::new("b.000002", offset));
         let (end, gtids) = inventory.gtids_at_end().unwrap();
@@ -118,7 +118,7 @@ fn readers_follow_the_files() {
     // After a reconnection the files are held again: who reads one goes on with it.
     let names = ["b.000001".to_owned(), "b.000002".to_owned()];
     let second = inventory.next_after(&file).unwrap();
-    inventory.hold(&names, Some(&LogPosition::new("b.000002", length))).unwrap();
+    inventory.hold(dir.path(), &names, Some(&LogPosition::new("b.000002", length))).unwrap();
     inventory.durable(&LogPosition::new("b.000003", length));
     assert_eq!((inventory.extent(&second).end, inventory.extent(&second).grows), (length, false));
     assert_eq!(inventory.end(), Some(LogPosition::new("b.000003", length)));
@@ -132,6 +132,15 @@ fn readers_follow_the_files() {
     assert_eq!(inventory.next_after(&file).unwrap().name, second.name);
     drop(reading);
     assert_eq!(inventory.unread(), 2);
+    // Another source's folder: the same names are other files.
+    let other = tempfile::tempdir().unwrap();
+    std::fs::write(other.path().join("b.000002"), &Written::new(&[]).bytes).unwrap();
+    let moved = Inventory::new(dir.path());
+    moved.hold(dir.path(), &names, Some(&LogPosition::new("b.000002", length))).unwrap();
+    moved.hold(other.path(), &["b.000002".to_owned()], Some(&LogPosition::new("b.000002", 99))).unwrap();
+    assert_eq!(moved.first().unwrap().path(), other.path().join("b.000002"));
+    moved.durable(&LogPosition::new("b.000003", 99));
+    assert_eq!(moved.find("b.000003").unwrap().path(), other.path().join("b.000003"));
     inventory.close();
     let third = inventory.find("b.000003").unwrap();
     assert!(inventory.wait_beyond(&third, length, Duration::from_secs(60)).is_closed);

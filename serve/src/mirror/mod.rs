@@ -218,7 +218,7 @@ impl Mirror<'_> {
     fn publish_all(&self) -> Result<(), Failure> {
         let Some(inventory) = self.inventory else { return Ok(()) };
         inventory
-            .hold(self.folder.names(), self.folder.durable().as_ref())
+            .hold(self.folder.dir(), self.folder.names(), self.folder.durable().as_ref())
             .map_err(|error| refused(format!("the mirror's files can not be read: {error}")))?;
         if inventory.source().is_none()
             && let Some(text) = self.folder.read(SOURCE_FACTS).map_err(|error| of_folder(&error))?
