@@ -257,7 +257,6 @@ impl Mirror<'_> {
             self.folder.replace(owner::FILE, &text_of(&owner)?).map_err(|error| of_folder(&error))?;
             self.owner = Some(owner);
         }
-        self.learn(&mut connection)?;
         if self.plan.until == Until::SourceEnd && self.end.is_none() {
             self.end = Some(state.end.clone());
         }
@@ -278,6 +277,8 @@ impl Mirror<'_> {
                 (again.clone(), Arriving::resume(again, format, last.gtids.clone()))
             }
         };
+        // Only now: it is the mirror's source, and has its history.
+        self.learn(&mut connection)?;
         tracing::info!("mirroring {} from {at} into {}", state.identity, self.folder.dir().display());
         self.compared = self.last.as_ref().map(|last| last.end.clone());
         let from = From { at, server_id: upstream.server_id, then: Then::Wait };
