@@ -32,7 +32,9 @@ class Heddle:
         self.process, self.ended, self.begun_at, self.filters = None, None, 0, {}
         self.command = [binary, "replicate", "--from", f"mysql://heddle@127.0.0.1:{source.port}?{URL}",
                         "--to", f"mysql://heddle@127.0.0.1:{target.port}?{URL}",
-                        "--relay-dir", str(self.relay), "--server-id", "77", *options]
+                        "--relay-dir", str(self.relay), "--server-id", "77",
+                        # Tests put rows on the target before the replica starts, and reset either end.
+                        "--start-anyway", *options]
         if flavour.is_mariadb:
             # As MariaDB's own replicas by default (slave_ddl_exec_mode).
             self.command += ["--ddl", "idempotent"]
