@@ -189,6 +189,7 @@ def main():
         one.start()
     for one in jobs:
         one.join()
+    PROCESSES.end()  # what a test that took too long has started at its end
     summary(work, skipped)
     unexplained = [r for r in work.records if r["result"] in UNEXPLAINED]
     for r in unexplained:
