@@ -10,7 +10,7 @@ use relay::RelayShared;
 use crate::flow::budget::Budget;
 use crate::flow::measures::Measures;
 use crate::flow::signals::Signals;
-use crate::snapshot::{Memory, Read, Received, Snapshot, TargetTrouble, Waits};
+use crate::snapshot::{Memory, Read, Received, Snapshot, TargetTrouble, Workers};
 
 #[derive(Debug, Default)]
 pub struct Monitor {
@@ -24,6 +24,7 @@ impl Monitor {
     pub fn snapshot(&self) -> Snapshot {
         let seen = self.signals.seen();
         let measured = self.measures.measured();
+        let (each, totals) = measured.workers;
         let (position, seq) = seen.read_to.map_or((None, 0), |(position, seq)| (Some(position), seq));
         let since_epoch = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         Snapshot {
@@ -35,18 +36,25 @@ impl Monitor {
                 relay_bytes: relay.bytes_used(),
                 relay_full: seen.relay_full,
                 source_lost: seen.source_lost,
+                syncs: measured.syncs.clone(),
             }),
-            read: Read { bytes: measured.read_bytes, position, seq, commit_time_us: measured.read_time_us },
+            read: Read {
+                bytes: measured.read_bytes,
+                position,
+                seq,
+                commit_time_us: measured.read_time_us,
+                tags: measured.tags,
+            },
             paused: seen.paused,
             scheduled: measured.scheduled,
             committed: seen.mark,
-            waits: Waits { to_commit: measured.commit_wait, for_memory: measured.memory_wait },
             memory: self.budget.get().map_or_else(Memory::default, |budget| Memory {
                 used_bytes: budget.used(),
                 max_bytes: budget.max(),
                 full: measured.memory_full,
             }),
             target: TargetTrouble { retried: measured.retried, lost: apply::retry::target_lost_for() },
+            workers: Workers { each, totals, waits: measured.waits },
         }
     }
 

@@ -7,8 +7,14 @@ use std::time::{Duration, Instant};
 use binlog::LogPosition;
 use engine::Seq;
 use engine::progress::Mark;
+use engine::quality::Histogram;
 
-pub use crate::flow::measures::{Retried, Scheduled};
+pub use crate::flow::measures::{Retried, Scheduled, Waits};
+pub use crate::flow::source_tags::SourceTags;
+pub use crate::flow::work::{Done, Running, Totals, WorkerSeen};
+
+/// MariaDB, and MySQL before 8.0, log the time of a commit in whole seconds.
+const SOURCE_TICK: Duration = Duration::from_secs(1);
 
 #[derive(Clone, Debug)]
 pub struct Snapshot {
@@ -23,9 +29,18 @@ pub struct Snapshot {
     pub scheduled: Scheduled,
     /// The low water: everything up to it is committed on the target.
     pub committed: Mark,
-    pub waits: Waits,
     pub memory: Memory,
     pub target: TargetTrouble,
+    pub workers: Workers,
+}
+
+/// What the workers do, and have done.
+#[derive(Clone, Debug, Default)]
+pub struct Workers {
+    /// By their numbers.
+    pub each: Vec<WorkerSeen>,
+    pub totals: Totals,
+    pub waits: Waits,
 }
 
 /// The receiver and the relay log of a live source.
@@ -40,6 +55,8 @@ pub struct Received {
     pub relay_full: bool,
     /// The source cannot be reached, for so long.
     pub source_lost: Option<Duration>,
+    /// Microseconds of each sync of the relay log.
+    pub syncs: Histogram,
 }
 
 /// The feeder.
@@ -53,15 +70,8 @@ pub struct Read {
     pub seq: Seq,
     /// Commit time of the last transaction that was read, on the source's clock, microseconds since 1970; 0: none yet.
     pub commit_time_us: u64,
-}
-
-/// Time that threads have waited, all of a kind together.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Waits {
-    /// Workers, for their turn to commit.
-    pub to_commit: Duration,
-    /// The feeder, for room in memory.
-    pub for_memory: Duration,
+    /// How parallel the source's tags are.
+    pub tags: SourceTags,
 }
 
 /// What the transactions under way take.
@@ -100,14 +110,21 @@ impl Snapshot {
         if let Some(lost) = self.received.as_ref().and_then(|received| received.source_lost) {
             return Lag::SourceLost(lost);
         }
-        // Times say nothing where nothing was read in this run, or where sessions of the source commit at the same time.
         let has_all = self.read.position.is_some() && self.read.seq <= self.committed.seq;
-        match self.committed.commit_time_us {
-            _ if has_all => Lag::CaughtUp,
-            0 => Lag::Unknown,
-            applied if self.read.commit_time_us <= applied => Lag::CaughtUp,
-            applied => Lag::Behind(Duration::from_micros(self.clock_us.saturating_sub(applied))),
+        let applied = self.committed.commit_time_us;
+        let age = Duration::from_micros(self.clock_us.saturating_sub(applied));
+        if has_all {
+            return Lag::CaughtUp;
         }
+        if applied == 0 {
+            return Lag::Unknown;
+        }
+        if self.read.commit_time_us > applied {
+            return Lag::Behind(age);
+        }
+        // Nothing was read in this run, or what is left was committed at the same time: a second is as short as some sources measure.
+        let late = age.saturating_sub(SOURCE_TICK);
+        if self.read.position.is_none() || late.is_zero() { Lag::CaughtUp } else { Lag::Behind(late) }
     }
 
     /// Whether all that the source's log has before `end` is committed.
@@ -129,9 +146,9 @@ mod tests {
             paused: false,
             scheduled: Scheduled::default(),
             committed: Mark::default(),
-            waits: Waits::default(),
             memory: Memory::default(),
             target: TargetTrouble::default(),
+            workers: Workers::default(),
         }
     }
 
@@ -148,9 +165,21 @@ mod tests {
         assert_eq!(seen.lag(), Lag::Behind(Duration::from_secs(3)));
         seen.read = Read { position: Some(LogPosition::new("b.000001", 500)), seq: 5, ..seen.read };
         assert_eq!(seen.lag(), Lag::CaughtUp);
+        // One is left that the source committed in the same second: it holds the channel up as others do.
+        seen.read.seq = 6;
+        seen.committed.commit_time_us = 8_000_000;
+        assert_eq!(seen.lag(), Lag::Behind(Duration::from_secs(1)));
+        seen.clock_us = 8_900_000;
+        assert_eq!(seen.lag(), Lag::CaughtUp);
         let lost = Some(Duration::from_secs(5));
-        seen.received =
-            Some(Received { bytes: 0, durable: None, relay_bytes: 0, relay_full: false, source_lost: lost });
+        seen.received = Some(Received {
+            bytes: 0,
+            durable: None,
+            relay_bytes: 0,
+            relay_full: false,
+            source_lost: lost,
+            syncs: Histogram::default(),
+        });
         assert_eq!(seen.lag(), Lag::SourceLost(Duration::from_secs(5)));
     }
 

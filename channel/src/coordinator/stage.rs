@@ -103,7 +103,7 @@ impl Stage for Coordinator {
             }
             Err(failure) => self.ended = Some(Err(self.draining.take().unwrap_or(failure))),
         }
-        self.shared.measures.set_scheduled(self.scheduled());
+        self.publish();
         self.do_what_is_due();
         match self.ended {
             Some(_) => Then::End,
@@ -149,6 +149,7 @@ impl Coordinator {
     }
 
     pub fn set_workers(&mut self, handles: Vec<WorkerHandle>) {
+        self.shared.measures.work().set_workers(handles.len());
         self.workers = Workers::new(handles);
     }
 
@@ -159,6 +160,7 @@ impl Coordinator {
                 let inline = thread == Thread::Callers && self.is_soon_sent(&group);
                 let amount = if inline { Amount::Little } else { Amount::Much };
                 let first = group.first();
+                self.shared.measures.work().dispatched(worker, Arc::clone(&group), self.dispatched);
                 if let Some(before) = self.workers.dispatch(worker, group, run, self.dispatched, amount) {
                     // The new group has no longer what an isolated run has committed of it.
                     self.free(before.transactions.iter().filter(|transaction| transaction.seq < first));
@@ -184,6 +186,14 @@ impl Coordinator {
         self.scheduler.in_flight() == 1
             && group.transactions.len() <= FEW
             && group.transactions.iter().map(|transaction| transaction.bytes).sum::<u64>() <= INLINE_BYTES
+    }
+
+    /// For observers.
+    fn publish(&self) {
+        let scheduled = self.scheduled();
+        let idle = self.workers.count().saturating_sub(scheduled.groups_in_flight);
+        self.shared.measures.work().idle(Instant::now(), scheduled.idle_because, idle);
+        self.shared.measures.set_scheduled(scheduled);
     }
 
     fn scheduled(&self) -> Scheduled {
@@ -280,7 +290,8 @@ impl Coordinator {
     }
 
     fn finish(&mut self, id: GroupId) {
-        let Some((group, time)) = self.workers.finish(id) else { return };
+        let Some((worker, group, time)) = self.workers.finish(id) else { return };
+        self.shared.measures.work().committed(worker, time);
         let limits = self.scheduler.limits_mut();
         limits.packet_max = self.paces.packets.committed(group.transactions.len(), time);
         if !group.is_barrier() {
@@ -300,6 +311,7 @@ impl Coordinator {
 
     fn lock_wait(&mut self, waiting: Worker, blocking: Worker) {
         if let (Some(waiter), Some(blocker)) = (self.workers.group_of(waiting), self.workers.group_of(blocking)) {
+            self.shared.measures.work().lock_wait();
             self.scheduler.lock_wait(waiter, blocker);
         }
     }

@@ -72,11 +72,16 @@ impl Workers {
         }
     }
 
-    /// The worker that has the group is done with it: the group, and how long it took.
-    pub fn finish(&mut self, id: GroupId) -> Option<(Arc<Group>, Duration)> {
-        let has_it = |slot: &&mut Slot| slot.running.as_ref().is_some_and(|(group, _)| group.id == id);
-        let (group, since) = self.0.iter_mut().find(has_it)?.running.take()?;
-        Some((group, since.elapsed()))
+    /// The worker that has the group is done with it: who, the group, and how long it took.
+    pub fn finish(&mut self, id: GroupId) -> Option<(Worker, Arc<Group>, Duration)> {
+        let has_it = |slot: &Slot| slot.running.as_ref().is_some_and(|(group, _)| group.id == id);
+        let worker = self.0.iter().position(has_it)?;
+        let (group, since) = self.0.get_mut(worker)?.running.take()?;
+        Some((worker, group, since.elapsed()))
+    }
+
+    pub fn count(&self) -> usize {
+        self.0.len()
     }
 
     pub fn group_of(&self, worker: Worker) -> Option<GroupId> {

@@ -233,7 +233,7 @@ impl Feeder {
         }
         transaction.beside_prepared = self.prepared.is_any();
         self.prepared.record(&transaction);
-        self.shared.measures.read_transaction(transaction.commit_time_us);
+        self.shared.measures.read_transaction(&transaction);
         let seq = transaction.seq;
         let is_executed = self.extent.is_executed(&transaction);
         // What is committed already needs no keys, and the definitions of its time may be gone.

@@ -2,11 +2,16 @@
 //! [`super::signals`].
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use engine::failure::FailureKind;
+use engine::quality::Histogram;
 use engine::schedule::{Counters, IdleCause};
+use engine::transaction::Transaction;
+
+use super::source_tags::SourceTags;
+use super::work::{Totals, Work, WorkerSeen};
 
 #[derive(Debug, Default)]
 pub struct Measures {
@@ -25,6 +30,10 @@ pub struct Measures {
     scheduled: Mutex<Scheduled>,
     /// What is tried again now.
     retried: Mutex<Option<Retried>>,
+    work: Mutex<Work>,
+    tags: Mutex<SourceTags>,
+    /// Microseconds of each sync of the relay log.
+    syncs: Mutex<Histogram>,
 }
 
 /// What the scheduler says of itself.
@@ -69,17 +78,28 @@ pub struct Retried {
     pub kind: FailureKind,
 }
 
+/// Time that threads have waited, all of a kind together.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Waits {
+    /// Workers, for their turn to commit.
+    pub to_commit: Duration,
+    /// The feeder, for room in memory.
+    pub for_memory: Duration,
+}
+
 /// The numbers of one moment.
 #[derive(Clone, Debug)]
 pub struct Measured {
     pub received_bytes: u64,
     pub read_bytes: u64,
     pub read_time_us: u64,
-    pub commit_wait: Duration,
-    pub memory_wait: Duration,
+    pub waits: Waits,
     pub memory_full: bool,
     pub scheduled: Scheduled,
     pub retried: Option<Retried>,
+    pub workers: (Vec<WorkerSeen>, Totals),
+    pub tags: SourceTags,
+    pub syncs: Histogram,
 }
 
 impl Measures {
@@ -91,8 +111,19 @@ impl Measures {
         self.read_bytes.fetch_add(bytes, Ordering::Relaxed);
     }
 
-    pub fn read_transaction(&self, commit_time_us: u64) {
-        self.read_time_us.store(commit_time_us, Ordering::Relaxed);
+    pub fn read_transaction(&self, transaction: &Transaction) {
+        self.read_time_us.store(transaction.commit_time_us, Ordering::Relaxed);
+        lock(&self.tags).read(transaction);
+    }
+
+    /// The relay log was made durable, in so long.
+    pub fn synced(&self, time: Duration) {
+        lock(&self.syncs).add(u64::try_from(time.as_micros()).unwrap_or(u64::MAX));
+    }
+
+    /// What workers do: the coordinator's to write.
+    pub fn work(&self) -> MutexGuard<'_, Work> {
+        lock(&self.work)
     }
 
     pub fn waited_to_commit(&self, time: Duration) {
@@ -106,16 +137,16 @@ impl Measures {
     }
 
     pub fn set_scheduled(&self, scheduled: Scheduled) {
-        *self.scheduled.lock().unwrap_or_else(PoisonError::into_inner) = scheduled;
+        *lock(&self.scheduled) = scheduled;
     }
 
     /// `None`: nothing is tried again.
     pub fn set_retried(&self, retried: Option<Retried>) {
-        *self.retried.lock().unwrap_or_else(PoisonError::into_inner) = retried;
+        *lock(&self.retried) = retried;
     }
 
     pub fn retried(&self) -> Option<Retried> {
-        self.retried.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        lock(&self.retried).clone()
     }
 
     pub fn measured(&self) -> Measured {
@@ -123,13 +154,23 @@ impl Measures {
             received_bytes: self.received_bytes.load(Ordering::Relaxed),
             read_bytes: self.read_bytes.load(Ordering::Relaxed),
             read_time_us: self.read_time_us.load(Ordering::Relaxed),
-            commit_wait: Duration::from_nanos(self.commit_wait_ns.load(Ordering::Relaxed)),
-            memory_wait: Duration::from_nanos(self.memory_wait_ns.load(Ordering::Relaxed)),
+            waits: Waits {
+                to_commit: Duration::from_nanos(self.commit_wait_ns.load(Ordering::Relaxed)),
+                for_memory: Duration::from_nanos(self.memory_wait_ns.load(Ordering::Relaxed)),
+            },
             memory_full: self.memory_full.load(Ordering::Relaxed),
-            scheduled: *self.scheduled.lock().unwrap_or_else(PoisonError::into_inner),
+            scheduled: *lock(&self.scheduled),
             retried: self.retried(),
+            workers: self.work().seen(Instant::now()),
+            tags: lock(&self.tags).clone(),
+            syncs: lock(&self.syncs).clone(),
         }
     }
+}
+
+/// A thread that panicked has left whole numbers.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 fn nanoseconds(time: Duration) -> u64 {

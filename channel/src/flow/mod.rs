@@ -8,4 +8,6 @@ pub(crate) mod measures;
 pub(crate) mod messages;
 pub(crate) mod shared;
 pub(crate) mod signals;
+pub(crate) mod source_tags;
 pub(crate) mod spill;
+pub(crate) mod work;

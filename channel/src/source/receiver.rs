@@ -73,9 +73,16 @@ impl Receiver {
 
     /// Until told to stop, or for good. `reading`: who reads the relay log.
     pub fn run(self, reading: &dyn Wake) -> Result<(), Failure> {
-        let (publisher, syncs) = Publisher::new(self.relay_sync);
+        let (publisher, syncs) = Publisher::new(self.relay_sync, Arc::clone(&self.measures));
         std::thread::scope(|scope| {
-            scope.spawn(move || syncs.iter().for_each(relay::Syncing::run));
+            let measures = Arc::clone(&self.measures);
+            scope.spawn(move || {
+                for syncing in &syncs {
+                    let since = Instant::now();
+                    syncing.run();
+                    measures.synced(since.elapsed());
+                }
+            });
             self.receive(publisher, reading)
         })
     }

@@ -1,10 +1,13 @@
 //! When received events may be applied, and when they are made durable. Appends nothing, and never looks into events.
 
 use std::str::FromStr;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use crossbeam_channel::{Receiver, Sender, bounded};
 use relay::{RelayWriter, Syncing};
+
+use crate::flow::measures::Measures;
 
 /// `async`: a sync begins after so long, or after so many bytes.
 const EVERY: Duration = Duration::from_millis(200);
@@ -53,6 +56,7 @@ impl FromStr for RelaySync {
 pub struct Publisher {
     how: RelaySync,
     to_disk: Sender<Syncing>,
+    measures: Arc<Measures>,
     /// Published since the last sync began.
     bytes: usize,
     last: Instant,
@@ -60,15 +64,18 @@ pub struct Publisher {
 
 impl Publisher {
     /// Another thread has to run what the queue returns.
-    pub fn new(how: RelaySync) -> (Self, Receiver<Syncing>) {
+    pub fn new(how: RelaySync, measures: Arc<Measures>) -> (Self, Receiver<Syncing>) {
         let (to_disk, syncs) = bounded(1);
-        (Self { how, to_disk, bytes: 0, last: Instant::now() }, syncs)
+        (Self { how, to_disk, measures, bytes: 0, last: Instant::now() }, syncs)
     }
 
     /// So many bytes were appended: lets readers have them, now or when they are durable.
     pub fn publish(&mut self, writer: &mut RelayWriter, bytes: usize) -> relay::Result<()> {
         if self.how == RelaySync::Always {
-            return writer.sync().map(|_| ());
+            let since = Instant::now();
+            writer.sync()?;
+            self.measures.synced(since.elapsed());
+            return Ok(());
         }
         writer.publish()?;
         self.bytes += bytes;

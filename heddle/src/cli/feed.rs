@@ -1,5 +1,6 @@
 //! Options of every command that applies a source's log to a server: `replicate` and `rescue`.
 
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -8,6 +9,7 @@ use clap::Args;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 
 use super::headings::EXPERT;
+use crate::observe::http::parse_address;
 use apply::WORKERS_MAX;
 use channel::source::relay_sync::RelaySync;
 
@@ -24,6 +26,9 @@ pub struct FeedArgs {
     /// Option file for the target, groups [client] and [heddle]
     #[arg(long, value_name = "FILE")]
     pub target_defaults_file: Option<PathBuf>,
+    /// Serve metrics for Prometheus at http://HOST:PORT/metrics; HOST is this machine: 127.0.0.1, ::1 or localhost
+    #[arg(long, value_name = "HOST:PORT", value_parser = parse_address)]
+    pub http: Option<SocketAddr>,
     /// Where the relay log of a live source is kept; without it below $XDG_STATE_HOME/heddle or ~/.local/state/heddle
     #[arg(long, value_name = "DIR")]
     pub relay_dir: Option<PathBuf>,

@@ -20,6 +20,7 @@ use super::feed::{FeedArgs, Workers};
 use super::headings::EXPERT;
 use super::signals::Ending;
 use crate::backup;
+use crate::observe::http::{Http, Shown};
 use crate::observe::progress::{Kind, Progress};
 use crate::report::out::{complain, say};
 use crate::report::summary::{self, Summary};
@@ -224,6 +225,8 @@ pub fn run(args: &ReplicateArgs) -> Result<ExitCode> {
         return crate::preflight::run(&spec, args.json);
     }
     let monitor = Arc::new(Monitor::default());
+    let shown = || Shown { channel: args.channel.clone(), monitor: Arc::clone(&monitor) };
+    let _http = args.feed.http.map(|address| Http::start(address, shown())).transpose()?;
     ending.watch()?;
     Ending::watch_pause(&monitor.pause_flag())?;
     tracing::info!(

@@ -119,6 +119,7 @@ pub fn run(args: &RescueArgs) -> Result<ExitCode> {
         relay_sync: args.feed.relay_sync,
         memory_bytes: args.feed.memory,
         retries_max: args.feed.retries,
+        http: args.feed.http,
         connect_retry: args.feed.connect_retry(),
         talk: !args.json,
     };

@@ -14,6 +14,7 @@ use super::run::Rescue;
 use super::state::{Place, Record};
 use super::status::{Positioning, ReplicaStatus};
 use super::takeover;
+use crate::observe::http::{Http, Shown};
 use crate::observe::progress::{Kind, Progress};
 use crate::report::summary::{self, Summary};
 use apply::Target;
@@ -167,6 +168,8 @@ impl Rescue<'_> {
             reached: Arc::clone(&reached),
         };
         let thread = std::thread::Builder::new().name("goal".to_owned()).spawn(move || watcher.run())?;
+        let shown = || Shown { channel: self.progress.clone(), monitor: Arc::clone(&monitor) };
+        let _http = self.request.http.map(|address| Http::start(address, shown())).transpose()?;
         let progress = Progress::start(&monitor, Kind::Live);
         let summary = summary::run(spec, &monitor, &stop);
         progress.finish();

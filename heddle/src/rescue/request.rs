@@ -1,5 +1,6 @@
 //! What somebody asks of a rescue.
 
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -35,6 +36,8 @@ pub struct Request {
     pub memory_bytes: u64,
     pub retries_max: u32,
     pub connect_retry: Duration,
+    /// Where metrics are served while the channel runs.
+    pub http: Option<SocketAddr>,
     /// People read what happens.
     pub talk: bool,
 }

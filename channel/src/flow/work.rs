@@ -1,0 +1,167 @@
+//! What workers have done, what each does now, and why some had nothing to do. The coordinator writes it, observers read it. Nothing is decided by it.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use engine::failure::Culprit;
+use engine::group::Group;
+use engine::quality::Histogram;
+use engine::schedule::{IdleCause, Worker};
+use engine::transaction::BarrierCause;
+
+/// A cause for each value of [`IdleCause`], and of the barriers' causes: no more than this.
+const CAUSES_MAX: usize = 32;
+
+#[derive(Debug, Default)]
+pub struct Work {
+    workers: Vec<WorkerWork>,
+    totals: Totals,
+    /// Since when the workers without a group have none for this cause, and how many they are.
+    idle_since: Option<(Instant, IdleCause, usize)>,
+}
+
+/// Sums over all workers since the start.
+#[derive(Clone, Debug, Default)]
+pub struct Totals {
+    /// Workers' time without a group, by why nothing was dispatched.
+    pub idle: Vec<(IdleCause, Duration)>,
+    /// Committed barriers by cause.
+    pub barriers: Vec<(BarrierCause, u64)>,
+    /// Transactions of each committed group.
+    pub group_transactions: Histogram,
+    /// Microseconds from the dispatch of a group to its durable commit.
+    pub group_micros: Histogram,
+    /// Groups that held what an earlier one needed.
+    pub lock_waits: u64,
+}
+
+#[derive(Debug, Default)]
+struct WorkerWork {
+    done: Done,
+    running: Option<(Instant, Arc<Group>)>,
+}
+
+/// What one worker has done since the start.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Done {
+    /// With groups that it has finished.
+    pub busy: Duration,
+    pub groups: u64,
+    pub transactions: u64,
+}
+
+/// One worker at one moment.
+#[derive(Clone, Debug, Default)]
+pub struct WorkerSeen {
+    /// `busy` includes the group that it has.
+    pub done: Done,
+    pub running: Option<Running>,
+}
+
+/// A group that a worker has.
+#[derive(Clone, Debug)]
+pub struct Running {
+    pub time: Duration,
+    pub transactions: usize,
+    /// The first of its transactions.
+    pub first: Culprit,
+    pub barrier: Option<BarrierCause>,
+}
+
+impl Work {
+    pub fn set_workers(&mut self, count: usize) {
+        self.workers.resize_with(count, WorkerWork::default);
+    }
+
+    pub fn dispatched(&mut self, worker: Worker, group: Arc<Group>, now: Instant) {
+        let Some(slot) = self.workers.get_mut(worker) else { return };
+        // A group that has failed is given out again.
+        if let Some((since, _)) = slot.running.replace((now, group)) {
+            slot.done.busy += now - since;
+        }
+    }
+
+    /// The worker has committed its group, so long after it got it.
+    pub fn committed(&mut self, worker: Worker, time: Duration) {
+        let Some(slot) = self.workers.get_mut(worker) else { return };
+        let Some((_, group)) = slot.running.take() else { return };
+        slot.done.busy += time;
+        slot.done.groups += 1;
+        slot.done.transactions += group.transactions.len() as u64;
+        self.totals.group_transactions.add(group.transactions.len() as u64);
+        self.totals.group_micros.add(u64::try_from(time.as_micros()).unwrap_or(u64::MAX));
+        for cause in group.transactions.iter().filter_map(|transaction| transaction.barrier) {
+            add(&mut self.totals.barriers, cause, 1, |sum, one| *sum += one);
+        }
+    }
+
+    pub fn lock_wait(&mut self) {
+        self.totals.lock_waits += 1;
+    }
+
+    /// From now on so many workers have no group, for this cause.
+    pub fn idle(&mut self, now: Instant, cause: IdleCause, workers: usize) {
+        if let Some((since, cause, count)) = self.idle_since.replace((now, cause, workers))
+            && count > 0
+        {
+            let time = (now - since) * u32::try_from(count).unwrap_or(u32::MAX);
+            add(&mut self.totals.idle, cause, time, |sum, time| *sum += time);
+        }
+    }
+
+    pub fn seen(&self, now: Instant) -> (Vec<WorkerSeen>, Totals) {
+        let mut totals = self.totals.clone();
+        if let Some((since, cause, count)) = self.idle_since.filter(|(.., count)| *count > 0) {
+            let time = now.saturating_duration_since(since) * u32::try_from(count).unwrap_or(u32::MAX);
+            add(&mut totals.idle, cause, time, |sum, time| *sum += time);
+        }
+        (self.workers.iter().map(|worker| worker.seen(now)).collect(), totals)
+    }
+}
+
+impl WorkerWork {
+    fn seen(&self, now: Instant) -> WorkerSeen {
+        let mut done = self.done;
+        let running = self.running.as_ref().and_then(|(since, group)| {
+            let time = now.saturating_duration_since(*since);
+            done.busy += time;
+            let first = group.transactions.first()?;
+            let (transactions, barrier) = (group.transactions.len(), first.barrier);
+            Some(Running { time, transactions, first: first.culprit(), barrier })
+        });
+        WorkerSeen { done, running }
+    }
+}
+
+fn add<K: PartialEq, V: Default>(sums: &mut Vec<(K, V)>, key: K, value: V, plus: impl Fn(&mut V, V)) {
+    if let Some((_, sum)) = sums.iter_mut().find(|(known, _)| *known == key) {
+        plus(sum, value);
+    } else if sums.len() < CAUSES_MAX {
+        sums.push((key, value));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn idle_time_is_the_time_of_all_workers_without_a_group() {
+        let mut work = Work::default();
+        work.set_workers(4);
+        let begin = Instant::now();
+        let at = |seconds| begin + Duration::from_secs(seconds);
+        work.idle(at(0), IdleCause::NothingQueued, 4);
+        work.idle(at(1), IdleCause::Dependency, 3);
+        work.idle(at(3), IdleCause::AllWorkersBusy, 0);
+        work.idle(at(9), IdleCause::Barrier(BarrierCause::Ddl), 1);
+        let (_, totals) = work.seen(at(11));
+        let seconds: Vec<_> = totals.idle.iter().map(|(cause, time)| (*cause, time.as_secs())).collect();
+        assert_eq!(
+            seconds,
+            [(IdleCause::NothingQueued, 4), (IdleCause::Dependency, 6), (IdleCause::Barrier(BarrierCause::Ddl), 2)]
+        );
+        let (workers, again) = work.seen(at(12));
+        assert_eq!((workers.len(), again.idle.last().map(|(_, time)| time.as_secs())), (4, Some(3)));
+    }
+}
