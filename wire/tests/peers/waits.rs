@@ -26,7 +26,8 @@ fn interrupted(name: &'static str, mut options: ConnectOptions, wait: impl FnOnc
         let error = wait(&options);
         let took = setter.join().unwrap().elapsed();
         assert!(matches!(error, Error::Interrupted { .. }), "{name}: {error:?}");
-        assert!(took < Duration::from_millis(4800), "{name}: {took:?}");
+        // What it waited for would have taken ten minutes.
+        assert!(took < Duration::from_secs(60), "{name}: {took:?}");
     });
 }
 
