@@ -3,32 +3,19 @@
 use std::ops::Range;
 
 use super::SqlMode;
-use super::cursor::Cursor;
-use super::lexer::Kind;
+use super::tokens::{Here, tokens};
 
 /// Where a text calls them, outside of quotes and comments.
 pub fn default_schema_calls_at(sql: &[u8], mode: SqlMode) -> Vec<Range<usize>> {
-    let mut cursor = Cursor::new(sql, mode);
-    let mut found = Vec::new();
-    let mut is_qualified = false;
-    loop {
+    let call = |Here { mut cursor, is_qualified }: Here<'_>| {
         let start = cursor.peek().start;
-        let mut ahead = cursor;
-        if !is_qualified
-            && ahead.eat_any(&["DATABASE", "SCHEMA"]).is_some()
-            && ahead.eat_punct(b'(')
-            && ahead.is_punct(b')')
-        {
-            ahead.take();
-            found.push(start..ahead.end());
-            cursor = ahead;
-            continue;
-        }
-        is_qualified = cursor.is_punct(b'.') || cursor.is_punct(b'@');
-        if matches!(cursor.take().kind, Kind::End | Kind::Broken) {
-            return found;
-        }
-    }
+        let is_call = !is_qualified
+            && cursor.eat_any(&["DATABASE", "SCHEMA"]).is_some()
+            && cursor.eat_punct(b'(')
+            && cursor.eat_punct(b')');
+        is_call.then(|| start..cursor.end())
+    };
+    tokens(sql, mode).filter_map(call).collect()
 }
 
 #[cfg(test)]

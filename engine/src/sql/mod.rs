@@ -24,6 +24,7 @@ mod role;
 mod routine;
 mod secret;
 mod statement;
+mod tokens;
 mod user_locks;
 mod who_runs;
 mod xa;

@@ -1,23 +1,13 @@
 //! Statements that take locks by name, or let go of all that their session holds.
 
 use super::SqlMode;
-use super::cursor::Cursor;
-use super::lexer::Kind;
+use super::tokens::tokens;
 
 const CALLS: [&str; 2] = ["GET_LOCK", "RELEASE_ALL_LOCKS"];
 
 /// Whether a text names such a function, outside of quotes and comments.
 pub fn names_user_locks(sql: &[u8], mode: SqlMode) -> bool {
-    let mut cursor = Cursor::new(sql, mode);
-    loop {
-        let mut ahead = cursor;
-        if ahead.eat_any(&CALLS).is_some() && ahead.eat_punct(b'(') {
-            return true;
-        }
-        if matches!(cursor.take().kind, Kind::End | Kind::Broken) {
-            return false;
-        }
-    }
+    tokens(sql, mode).any(|mut here| here.cursor.eat_any(&CALLS).is_some() && here.cursor.eat_punct(b'('))
 }
 
 #[cfg(test)]

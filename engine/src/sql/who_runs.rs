@@ -3,8 +3,7 @@
 //! Statements of a log are run by another account on a target than on their source. Never says what the value was.
 
 use super::SqlMode;
-use super::cursor::Cursor;
-use super::lexer::Kind;
+use super::tokens::{Here, tokens};
 
 /// With parentheses only.
 const CALLS: [&str; 4] = ["USER", "SESSION_USER", "SYSTEM_USER", "CURRENT_ROLE"];
@@ -13,26 +12,10 @@ const WORDS: [&str; 2] = ["CURRENT_USER", "CURRENT_ROLE"];
 
 /// The first of them that a text names, outside of quotes and comments. `ALTER TABLE … ADD user (…)` and the like do no harm: they are rare.
 pub fn named_user_function(sql: &[u8], mode: SqlMode) -> Option<&'static str> {
-    let mut cursor = Cursor::new(sql, mode);
-    let mut is_qualified = false;
-    loop {
-        if !is_qualified {
-            if let Some(word) = WORDS.into_iter().find(|word| cursor.is(word)) {
-                return Some(word);
-            }
-            let mut ahead = cursor;
-            if let Some(word) = ahead.eat_any(&CALLS)
-                && ahead.eat_punct(b'(')
-                && ahead.eat_punct(b')')
-            {
-                return Some(word);
-            }
-        }
-        is_qualified = cursor.is_punct(b'.') || cursor.is_punct(b'@');
-        if matches!(cursor.take().kind, Kind::End | Kind::Broken) {
-            return None;
-        }
-    }
+    tokens(sql, mode).filter(|here| !here.is_qualified).find_map(|Here { mut cursor, .. }| {
+        let word = WORDS.into_iter().find(|word| cursor.is(word));
+        word.or_else(|| cursor.eat_any(&CALLS).filter(|_| cursor.eat_punct(b'(') && cursor.eat_punct(b')')))
+    })
 }
 
 #[cfg(test)]
