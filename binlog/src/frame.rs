@@ -16,6 +16,8 @@ use crate::kind::Kind;
 
 /// The first four bytes of a binary log.
 pub const MAGIC: [u8; 4] = *b"\xfebin";
+/// Where the first event of a file stands: behind [`MAGIC`].
+pub const FIRST_OFFSET: u64 = MAGIC.len() as u64;
 /// The first four bytes of an encrypted MySQL binary log.
 pub const MAGIC_ENCRYPTED: [u8; 4] = *b"\xfdbin";
 /// The longest event that is accepted, in bytes: the servers' limit of 1 GiB for a packet, and headers.

@@ -63,7 +63,7 @@ pub use corrupt::{Corrupt, What};
 pub use ending::{Ending, Followed};
 pub use event::{Checksum, Event, Flavour};
 pub use format_description::FormatDescription;
-pub use frame::{Finish, Framer, MAGIC, MAX_EVENT_LEN, Step};
+pub use frame::{FIRST_OFFSET, Finish, Framer, MAGIC, MAX_EVENT_LEN, Step};
 pub use gtid::MySqlGtid;
 pub use gtid_list::MariaDbGtidList;
 pub use header::{HEADER_LEN, Header};

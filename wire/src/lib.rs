@@ -14,7 +14,7 @@
 //! texts are escaped before they reach a message. It never gets a file that nobody offered, nor a password that it could only have by pretending to
 //! be the server, unless the options allow it.
 //!
-//! This crate never retries, never reconnects, never decodes binary log events, never starts threads, and never prints a password.
+//! This crate never retries, never reconnects, never decodes binary log events, starts no thread but the one of [`ShutdownHandle::unless_stopped`], and never prints a password.
 #![warn(missing_docs)]
 
 mod client;

@@ -1,17 +1,13 @@
 //! Asks a live source for its log, from where the relay log ends. Receives nothing itself.
 
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use binlog::gtids::GtidState;
 use binlog::{Checksum, Flavour};
-use crossbeam_channel::{RecvTimeoutError, bounded};
 use engine::failure::{Failure, FailureKind};
 use relay::RelayWriter;
-use wire::{
-    BinlogStream, ConnectOptions, Connection, DUMP_SEND_ANNOTATE_ROWS, DumpOptions, DumpRequest, ServerInfo,
-    ShutdownHandle,
-};
+use wire::{BinlogStream, ConnectOptions, Connection, DUMP_SEND_ANNOTATE_ROWS, DumpOptions, DumpRequest, ServerInfo};
 
 use super::state::SourceState;
 use super::stream_end::{StreamEnd, of_error};
@@ -19,7 +15,6 @@ use crate::errors::chain;
 use crate::flow::event_memory::EventMemory;
 use crate::start::{Start, StreamStart};
 
-const POLL: Duration = Duration::from_millis(100);
 const HEARTBEAT: Duration = Duration::from_secs(2);
 /// A source that does not answer for so long, before it streams, is lost: as for the servers' own receivers (`slave_net_timeout`).
 const SILENCE_MAX: Duration = Duration::from_secs(60);
@@ -69,7 +64,7 @@ impl Upstream {
         options.limits.read_timeout.get_or_insert(SILENCE_MAX);
         // The same login worked when the channel began. A locked account, a changed password or a limit may be for a time only.
         let connection = Connection::connect(&options).map_err(|error| StreamEnd::Lost(error.to_string()))?;
-        unless_stopped(stop, &connection.shutdown_handle(), || self.ask(connection, writer))
+        connection.shutdown_handle().unless_stopped(stop, || self.ask(connection, writer))
     }
 
     fn ask(&self, mut connection: Connection, writer: &mut RelayWriter) -> Result<(BinlogStream, Checksum), StreamEnd> {
@@ -149,21 +144,4 @@ impl Upstream {
 /// text that was left out would be wrong.
 fn needs_texts(source: &ServerInfo) -> bool {
     source.is_mariadb() && source.at_least(11, 4, 0)
-}
-
-/// Asks a server something, and gives up when it is time to stop, whether the server answers or not.
-fn unless_stopped<T>(stop: &AtomicBool, shutdown: &ShutdownHandle, ask: impl FnOnce() -> T) -> T {
-    let (answered, wait) = bounded::<()>(0);
-    std::thread::scope(|scope| {
-        scope.spawn(move || {
-            while wait.recv_timeout(POLL) == Err(RecvTimeoutError::Timeout) {
-                if stop.load(Ordering::Relaxed) {
-                    shutdown.shutdown();
-                }
-            }
-        });
-        let answer = ask();
-        drop(answered);
-        answer
-    })
 }

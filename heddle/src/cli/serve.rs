@@ -12,8 +12,8 @@ use serve::accounts::Book;
 use serve::inventory::Inventory;
 use serve::mirror::{self, Keep, Plan, Until, Upstream};
 use serve::sessions::{Server, Settings};
-use wire::Secret;
 use wire::server::TlsFiles;
+use wire::{Secret, TrustedFile};
 
 use super::connect::{self, End};
 use super::exit::EXIT_OK;
@@ -102,8 +102,12 @@ impl ServeArgs {
             book.add(user, Secret::new(password))?;
         }
         if let Some(path) = &self.accounts {
-            let text = std::fs::read_to_string(path).with_context(|| format!("--accounts {}", path.display()))?;
-            book.add_file(&text).with_context(|| format!("--accounts {}", path.display()))?;
+            let file = TrustedFile::read(path, "accounts file")?;
+            book.add_file(&file.text).with_context(|| format!("--accounts {}", path.display()))?;
+            if file.is_readable_by_all {
+                let path = path.display();
+                tracing::warn!("every user of this machine can read the accounts file {path}: chmod 600 {path}");
+            }
         }
         ensure!(!book.is_empty(), "--listen needs --replica-user NAME or --accounts FILE: nobody could attach");
         ensure!(

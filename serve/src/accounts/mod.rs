@@ -139,14 +139,7 @@ fn entry(text: AccountText) -> Result<Entry, AccountError> {
 
 fn from_hash(text: &str) -> Option<Verifier> {
     let Some(digits) = text.strip_prefix("0x") else { return Verifier::from_hash(text) };
-    if digits.len() % 2 != 0 || !digits.is_ascii() {
-        return None;
-    }
-    let bytes = digits
-        .as_bytes()
-        .chunks(2)
-        .map(|pair| u8::from_str_radix(std::str::from_utf8(pair).ok()?, 16).ok())
-        .collect::<Option<Vec<u8>>>()?;
+    let bytes = hex::decode(digits).ok()?;
     Verifier::from_hash(std::str::from_utf8(&bytes).ok()?)
 }
 

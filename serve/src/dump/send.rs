@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use binlog::{Checksum, FormatDescription, Header, Kind, MariaDbGtidList};
+use binlog::{Checksum, FIRST_OFFSET, FormatDescription, Header, Kind, MariaDbGtidList};
 use wire::server::Peer;
 
 use super::context::{Context, DumpError, fatal};
@@ -13,7 +13,6 @@ use super::request::{Marked, Request, Vendor, Waiting};
 use super::start::{Filter, Start};
 use crate::inventory::{Extent, FileStart, LogFile, LogReader};
 
-const FIRST_OFFSET: u64 = binlog::MAGIC.len() as u64;
 /// How often a wait looks whether the replica is still there.
 const STEP: Duration = Duration::from_secs(1);
 /// How long there may be nothing to send before memory is given back.

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use binlog::LogPosition;
 use binlog::gtids::GtidSet;
+use binlog::{FIRST_OFFSET, LogPosition};
 use wire::server::Peer;
 
 use super::context::{Context, DumpError, fatal};
@@ -13,7 +13,6 @@ use super::filter::{MariaDbFilter, Mode, MySqlFilter, Tagged, Wanted, not_here};
 use super::request::{By, MariaDbStart, Request, Vendor};
 use crate::inventory::{BinlogState, DomainGtid, Gtids, Inventory, LogFile};
 
-const FIRST_OFFSET: u64 = binlog::MAGIC.len() as u64;
 /// A mirror that gets nothing for so long has all that the source has.
 const QUIET: Duration = Duration::from_secs(5);
 /// In all: replicas give up a silent server after 60.

@@ -72,7 +72,7 @@ impl LogFile {
 
     /// And whether nothing of it can come any more.
     fn read_start(&self, end: u64) -> Result<Option<(FileStart, bool)>, ReadError> {
-        let mut reader = self.reader(binlog::MAGIC.len() as u64)?;
+        let mut reader = self.reader(binlog::FIRST_OFFSET)?;
         let Some(bytes) = reader.next(end)?.map(Bytes::copy_from_slice) else { return Ok(None) };
         let (_, format) = FormatDescription::decode(&bytes).map_err(|error| reader.bogus(error.to_string()))?;
         let mut start = FileStart { format_event: bytes, format, gtids: None, after_format: reader.offset() };

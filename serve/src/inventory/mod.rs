@@ -113,7 +113,7 @@ impl Inventory {
     pub fn durable(&self, end: &LogPosition) {
         let mut state = self.state();
         // A file counts from its first event on: without one a crash takes it away again.
-        if end.offset <= binlog::MAGIC.len() as u64 {
+        if end.offset <= binlog::FIRST_OFFSET {
             return;
         }
         if state.files.last().is_none_or(|last| *last.name != *end.file) {

@@ -4,13 +4,11 @@
 //! a position inside of a file, heartbeats, and MariaDB's Gtid_list after a start by GTID (`sql/rpl_binlog_sender.cc`, `sql/sql_repl.cc`).
 
 use binlog::rotate::Rotate;
-use binlog::{Checksum, Event, FormatDescription, HEADER_LEN, Header, Kind, LogPosition, MAGIC, patch};
+use binlog::{Checksum, Event, FIRST_OFFSET, FormatDescription, HEADER_LEN, Header, Kind, LogPosition, patch};
 use bytes::Bytes;
 
 use super::gtids::{Broken, Continuity};
 
-/// Where the first event of every file stands.
-pub const FIRST_OFFSET: u64 = MAGIC.len() as u64;
 /// Behind this a file has no list of GTIDs any more (servers of before GTIDs).
 const HEAD_MAX: u64 = 1 << 20;
 
@@ -236,7 +234,7 @@ mod tests {
         let mut arriving = Arriving::default();
         assert_eq!(arriving.take(rotate("b.000009", 0)), Ok(begin("b.000009", Left::Ended)));
         let heartbeat = event(Kind::HEARTBEAT, 99, 0, b"b.000009");
-        let mut file = MAGIC.to_vec();
+        let mut file = binlog::MAGIC.to_vec();
         for event in &events {
             let Ok(Arrival::Store(bytes)) = arriving.take(event.clone()) else { panic!("{event:?}") };
             file.extend_from_slice(&bytes);

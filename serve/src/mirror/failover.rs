@@ -4,11 +4,11 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use binlog::{Flavour, LogPosition, LoggedGtids};
+use binlog::{FIRST_OFFSET, Flavour, LogPosition, LoggedGtids};
 use engine::failure::{Failure, FailureKind};
 use wire::{Connection, Error};
 
-use super::arriving::{Arriving, FIRST_OFFSET};
+use super::arriving::Arriving;
 use super::last::Whole;
 use super::owner::{Owner, Seam};
 use super::source::{self, From, Source, Then, UNKNOWN_VARIABLE, Upstream};

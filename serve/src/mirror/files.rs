@@ -3,11 +3,10 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-use binlog::LogPosition;
+use binlog::{FIRST_OFFSET, LogPosition};
 use engine::failure::{Failure, FailureKind};
 use relay::fs::{AppendFile, DirLock, Fs};
 
-use super::arriving::FIRST_OFFSET;
 use super::last::read_full;
 use super::owner;
 use super::purge::Size;

@@ -7,10 +7,10 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use binlog::{LogPosition, MAGIC};
+use binlog::{FIRST_OFFSET, LogPosition, MAGIC};
 use relay::fs::{AppendFile, Fs, ReadFile};
 
-use super::arriving::{FIRST_OFFSET, follows};
+use super::arriving::follows;
 use super::files::{self, FolderError, Result, at, logs, remove, write_all};
 use super::last::{Last, read_full, scan};
 use super::purge::Size;
@@ -133,11 +133,15 @@ impl Folder {
     }
 
     /// Removes the oldest files; the last one stays. A crash may leave some of them.
-    pub fn purge(&mut self, count: usize) -> Result<()> {
+    pub fn purge(&mut self, count: usize) -> Result<usize> {
         let count = count.min(self.names.len().saturating_sub(1));
+        if count == 0 {
+            return Ok(0);
+        }
         let gone: Vec<String> = self.names.drain(..count).collect();
         self.write_index()?;
-        remove(&*self.fs, &self.dir, &gone)
+        remove(&*self.fs, &self.dir, &gone)?;
+        Ok(count)
     }
 
     /// Whether these bytes stand at this place of the current file.
@@ -342,9 +346,9 @@ mod tests {
         let (mut folder, _) = open(dir.path()).unwrap();
         let begun = u32::from_le_bytes(GOLDEN[4..8].try_into().unwrap());
         assert_eq!(folder.sizes().unwrap(), [Size { bytes: GOLDEN.len() as u64, begun }; 4]);
-        folder.purge(2).unwrap();
+        assert_eq!(folder.purge(2).unwrap(), 2);
         assert_eq!(std::fs::read_to_string(dir.path().join("b.index")).unwrap(), "./b.000003\n./b.000004\n");
-        folder.purge(9).unwrap();
+        assert_eq!((folder.purge(9).unwrap(), folder.purge(9).unwrap()), (1, 0));
         drop(folder);
         let (folder, last) = open(dir.path()).unwrap();
         assert_eq!((folder.names(), last.unwrap().end.offset), (&["b.000004".to_owned()][..], GOLDEN.len() as u64));

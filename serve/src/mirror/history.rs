@@ -9,10 +9,10 @@
 
 use std::sync::Arc;
 
-use binlog::LogPosition;
+use binlog::{FIRST_OFFSET, LogPosition};
 use engine::failure::{Failure, FailureKind};
 
-use super::arriving::{Arrival, Arriving, FIRST_OFFSET, Refusal};
+use super::arriving::{Arrival, Arriving, Refusal};
 use super::gtids::Broken;
 use super::last::Last;
 use super::source::{self, From, Source, Then, Upstream};

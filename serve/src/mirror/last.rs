@@ -3,11 +3,10 @@
 use std::io;
 
 use binlog::boundary::Boundary;
-use binlog::{Event, FormatDescription, Framer, Kind, LogPosition, LoggedGtids, Step};
+use binlog::{Event, FIRST_OFFSET, FormatDescription, Framer, Kind, LogPosition, LoggedGtids, Step};
 use bytes::Bytes;
 use relay::fs::ReadFile;
 
-use super::arriving::FIRST_OFFSET;
 use super::gtids::Continuity;
 
 const READ_BYTES: usize = 1 << 20;

@@ -21,14 +21,14 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use binlog::LogPosition;
+use binlog::{FIRST_OFFSET, LogPosition};
 use bytes::Bytes;
 use engine::failure::{Failure, FailureKind};
 use relay::RealFs;
 use relay::fs::Fs;
-use wire::{BinlogStream, Connection, Error, ShutdownHandle};
+use wire::{BinlogStream, Connection, Error};
 
-use self::arriving::{Arrival, Arriving, FIRST_OFFSET, Left};
+use self::arriving::{Arrival, Arriving, Left};
 use self::epochs::Epochs;
 pub use self::epochs::folder_of;
 use self::failover::{Chosen, Instead, Mirrored};
@@ -285,7 +285,7 @@ impl Mirror<'_> {
         let stream = source::stream(connection, &from)?;
         self.attached = Some(Instant::now());
         let shutdown = stream.shutdown_handle();
-        unless_stopped(self.stop, &shutdown, || self.read(stream, arriving))
+        shutdown.unless_stopped(self.stop, || self.read(stream, arriving))
     }
 
     fn read(&mut self, mut stream: BinlogStream, mut arriving: Arriving) -> Result<Ended, Failure> {
@@ -351,7 +351,7 @@ impl Mirror<'_> {
         Ok(())
     }
 
-    /// Those of former sources first.
+    /// Those of former sources first. How many were removed: fewer than are too many, where a replica still reads.
     fn remove_surplus(&mut self) -> Result<usize, FolderError> {
         let mut sizes = Vec::new();
         let mut old = Vec::new();
@@ -361,20 +361,25 @@ impl Mirror<'_> {
             sizes.extend(found);
         }
         sizes.extend(self.folder.sizes()?);
-        let surplus = self.plan.keep.surplus(&sizes, Now::of(self.folder.dir()));
+        let mut left = self.plan.keep.surplus(&sizes, Now::of(self.folder.dir()));
+        if left == 0 {
+            return Ok(0);
+        }
         // What a replica is being sent stays.
         let kept = self.inventory.map_or(usize::MAX, Inventory::unread);
-        let mut left = surplus;
-        for (dir, count) in old.iter().filter(|(_, count)| *count > 0) {
-            files::purge_old(&*self.fs, dir, left.min(*count))?;
-            left -= left.min(*count);
+        let mut removed = 0;
+        for (dir, count) in &old {
+            let gone = left.min(*count);
+            if gone > 0 {
+                files::purge_old(&*self.fs, dir, gone)?;
+            }
+            (left, removed) = (left - gone, removed + gone);
         }
-        let left = left.min(kept);
-        self.folder.purge(left)?;
-        if let Some((inventory, first)) = self.inventory.zip(self.folder.names().first()).filter(|_| left > 0) {
+        let gone = self.folder.purge(left.min(kept))?;
+        if let Some((inventory, first)) = self.inventory.zip(self.folder.names().first()).filter(|_| gone > 0) {
             inventory.purged_to(first);
         }
-        Ok(surplus)
+        Ok(removed + gone)
     }
 
     /// What is in the mirror already is compared, the rest is added.
@@ -433,24 +438,6 @@ impl Mirror<'_> {
         }
         self.stop.load(Ordering::Relaxed)
     }
-}
-
-/// Ends the stream when it is time to stop.
-fn unless_stopped<T>(stop: &AtomicBool, shutdown: &ShutdownHandle, read: impl FnOnce() -> T) -> T {
-    let done = AtomicBool::new(false);
-    std::thread::scope(|scope| {
-        scope.spawn(|| {
-            while !done.load(Ordering::Relaxed) {
-                if stop.load(Ordering::Relaxed) {
-                    shutdown.shutdown();
-                }
-                std::thread::sleep(POLL);
-            }
-        });
-        let result = read();
-        done.store(true, Ordering::Relaxed);
-        result
-    })
 }
 
 /// Whose a folder is; `None`: nobody's yet.

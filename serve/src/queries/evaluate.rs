@@ -91,14 +91,14 @@ fn gtids_before(file: &str, position: &str, world: World<'_>) -> Result<Option<S
     let Some(start) = file.start(end).map_err(failed)? else { return Ok(None) };
     // A file of before GTIDs.
     let Some(Gtids::MariaDb(mut state)) = start.gtids.clone() else { return Ok(Some(String::new())) };
-    let mut reader = file.reader(binlog::MAGIC.len() as u64).map_err(failed)?;
+    let mut reader = file.reader(binlog::FIRST_OFFSET).map_err(failed)?;
     while reader.offset() < position.min(end) {
         let Some(peeked) = reader.peek(end).map_err(failed)? else { break };
         update(&mut state, &peeked, &start.format).map_err(|reason| failed(reader.bogus(reason)))?;
         reader.skip().map_err(failed)?;
     }
     // No event begins there.
-    let is_place = reader.offset() == position.max(binlog::MAGIC.len() as u64);
+    let is_place = reader.offset() == position.max(binlog::FIRST_OFFSET);
     Ok(is_place.then(|| state.position_text()))
 }
 

@@ -1,6 +1,6 @@
 //! The client's side: where to connect, connecting, logging in, statements, binary log dumps.
 //!
-//! It never retries, never starts a thread, and never prints a password.
+//! It never retries, starts no thread but the one that ends a connection when it is time to stop, and never prints a password.
 
 mod auth;
 mod connect;

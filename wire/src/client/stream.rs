@@ -3,10 +3,15 @@
 use std::io::{self, IoSlice, Read, Write};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{RecvTimeoutError, channel};
+use std::time::Duration;
 
 use rustls::{ClientConnection, StreamOwned};
 
 use super::socket::Socket;
+
+/// How often a watcher looks whether it is time to stop.
+const LOOK_EVERY: Duration = Duration::from_millis(100);
 
 /// What packets are read from and written to.
 pub(crate) enum Stream {
@@ -88,6 +93,24 @@ impl ShutdownHandle {
     /// True once [`shutdown`](Self::shutdown) was called on any clone.
     pub fn is_shut_down(&self) -> bool {
         self.inner.1.load(Ordering::SeqCst)
+    }
+
+    /// Asks the other side something, and shuts the connection down when `stop` is set, whether it answers or not. A thread watches; it ends with the
+    /// answer.
+    pub fn unless_stopped<T>(&self, stop: &AtomicBool, ask: impl FnOnce() -> T) -> T {
+        let (answered, wait) = channel::<()>();
+        std::thread::scope(|scope| {
+            scope.spawn(move || {
+                while wait.recv_timeout(LOOK_EVERY) == Err(RecvTimeoutError::Timeout) {
+                    if stop.load(Ordering::Relaxed) {
+                        self.shutdown();
+                    }
+                }
+            });
+            let answer = ask();
+            drop(answered);
+            answer
+        })
     }
 
     /// Closes without marking: the connection's own end.

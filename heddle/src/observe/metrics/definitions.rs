@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use channel::snapshot::{Lag, Received};
+use channel::snapshot::{Lag, Received, WorkerSeen};
 use engine::quality::{Histogram, jain_index};
 use engine::schedule::IdleCause;
 
@@ -25,10 +25,12 @@ const fn by(labels: &'static [&'static str], definition: Definition) -> Definiti
 
 /// In the order of the page: how far behind, each stage, workers, groups, trouble, the source's tags, this process.
 pub const ALL: &[Definition] = &[
-    define("heddle_build_info", Unit::None, Gauge, "Always 1; the label says which version runs.", |_, to| {
-        to.labelled([env!("CARGO_PKG_VERSION").to_owned()], 1.0);
-    })
-    .labelled(&["version"]),
+    by(
+        &["version"],
+        define("heddle_build_info", Unit::None, Gauge, "Always 1; the label says which version runs.", |_, to| {
+            to.labelled([env!("CARGO_PKG_VERSION").to_owned()], 1.0);
+        }),
+    ),
     define(
         "heddle_lag",
         Unit::Seconds,
@@ -161,18 +163,14 @@ pub const ALL: &[Definition] = &[
             Counter,
             "Time that the worker has had a group, waiting for its turn to commit included.",
             |seen, to| {
-                for (number, worker) in seen.snapshot.workers.each.iter().enumerate() {
-                    to.labelled([number.to_string()], worker.done.busy.as_secs_f64());
-                }
+                each_worker(seen, to, |worker| Some(worker.done.busy.as_secs_f64()));
             },
         ),
     ),
     by(
         &["worker"],
         define("heddle_worker_groups", Unit::None, Counter, "Groups that the worker has committed.", |seen, to| {
-            for (number, worker) in seen.snapshot.workers.each.iter().enumerate() {
-                to.labelled([number.to_string()], worker.done.groups as f64);
-            }
+            each_worker(seen, to, |worker| Some(worker.done.groups as f64));
         }),
     ),
     by(
@@ -183,9 +181,7 @@ pub const ALL: &[Definition] = &[
             Counter,
             "The source's transactions that the worker has committed.",
             |seen, to| {
-                for (number, worker) in seen.snapshot.workers.each.iter().enumerate() {
-                    to.labelled([number.to_string()], worker.done.transactions as f64);
-                }
+                each_worker(seen, to, |worker| Some(worker.done.transactions as f64));
             },
         ),
     ),
@@ -197,11 +193,7 @@ pub const ALL: &[Definition] = &[
             Gauge,
             "For so long the worker has had its group; absent: it has none.",
             |seen, to| {
-                for (number, worker) in seen.snapshot.workers.each.iter().enumerate() {
-                    if let Some(running) = &worker.running {
-                        to.labelled([number.to_string()], running.time.as_secs_f64());
-                    }
-                }
+                each_worker(seen, to, |worker| worker.running.as_ref().map(|running| running.time.as_secs_f64()));
             },
         ),
     ),
@@ -344,18 +336,21 @@ pub const ALL: &[Definition] = &[
     ),
 ];
 
-impl Definition {
-    const fn labelled(self, labels: &'static [&'static str]) -> Self {
-        by(labels, self)
-    }
-}
-
 impl Samples {
     /// Buckets by powers of two, in the metric's unit: `scale` of it is one of the histogram's.
     fn histogram<const N: usize>(&mut self, labels: [String; N], histogram: &Histogram, scale: f64) {
         let buckets = histogram.buckets().into_iter().map(|(_, last, count)| (last as f64 * scale, count)).collect();
         let value = Value::Buckets { sum: histogram.sum as f64 * scale, count: histogram.count, buckets };
         self.0.push(Sample { labels: labels.to_vec(), value });
+    }
+}
+
+/// A sample for each worker that has the value.
+fn each_worker(seen: &Seen<'_>, to: &mut Samples, value: impl Fn(&WorkerSeen) -> Option<f64>) {
+    for (number, worker) in seen.snapshot.workers.each.iter().enumerate() {
+        if let Some(value) = value(worker) {
+            to.labelled([number.to_string()], value);
+        }
     }
 }
 

@@ -157,7 +157,7 @@ impl InspectReport {
         if found.totals.rotations > 0 {
             self.barriers.insert("rotation", found.totals.rotations);
             let file = found.totals.first_rotation.clone().unwrap_or_default();
-            let position = binlog::MAGIC.len() as u64;
+            let position = binlog::FIRST_OFFSET;
             let example = Example { file, position, ..Example::default() };
             let blocker = Blocker { count: found.totals.rotations, example, ..Blocker::default() };
             self.barrier_details.push(barrier("rotation", "new binary log files".to_owned(), &blocker, None));
