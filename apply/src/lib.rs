@@ -7,6 +7,7 @@
 pub mod checks;
 pub mod definitions;
 mod lock;
+pub mod locks;
 pub mod mysql;
 pub mod retry;
 pub mod row_text;
@@ -88,6 +89,11 @@ pub trait Target: Send + Sync {
     /// Pairs (waiting worker, blocking worker) among this channel's sessions, from the target's own lock information.
     fn lock_waits(&self) -> Result<Vec<(usize, usize)>, Failure>;
 
+    /// Who holds what the channel's sessions wait for, for observers.
+    fn lock_holders(&self) -> Result<Vec<locks::LockHolder>, Failure> {
+        Ok(Vec::new())
+    }
+
     /// Interrupts the worker's session if it is applying rows ahead of their turn. Its transaction then fails with a conflict.
     fn interrupt(&self, worker: usize) -> Result<(), Failure>;
 
@@ -101,6 +107,11 @@ pub trait Target: Send + Sync {
 
     /// Whether one sync of the disk makes commits of several sessions durable although each has its place in the source's order.
     fn syncs_for_several(&self) -> bool;
+
+    /// Whether a target transaction takes the source's transactions of one domain and server only.
+    fn groups_by_origin(&self) -> bool {
+        false
+    }
 
     /// What this process takes for it.
     fn footprint(&self) -> Footprint;
@@ -126,6 +137,14 @@ pub trait Target: Send + Sync {
 
     /// Remembers why the channel stops, so that `heddle status` can say it later. If that fails, only the log says it.
     fn record_stop(&self, _: &Failure) {}
+
+    /// Once all is applied: waits until what the target says of the source's GTIDs is complete.
+    ///
+    /// # Errors
+    /// It is not, and nobody works on it any more.
+    fn complete_gtids(&self) -> Result<(), Failure> {
+        Ok(())
+    }
 
     /// Gives the channel back.
     fn close(&self);
@@ -169,20 +188,20 @@ pub enum Commit {
 
 /// One worker's connection. At most one transaction is open at a time.
 pub trait Session: Send {
-    /// Begins a target transaction for `first` (its first source transaction) and applies the batches in it.
-    fn apply(&mut self, first: &Transaction, batches: &[Batch<'_>]) -> Result<(), Failure>;
+    /// Begins a target transaction and applies the batches in it. `named_by`: its last source transaction, whose GTID and server it is of.
+    fn apply(&mut self, named_by: &Transaction, batches: &[Batch<'_>]) -> Result<(), Failure>;
 
     /// The group is not granted yet. Its deferred rows, its commit or a rollback come next.
     fn waits_for_grant(&mut self) {}
 
     /// Applies the batches (beginning the transaction if `apply` did not), records the progress in the same transaction
     /// and commits. After an error nothing of the group is applied, except with [`engine::failure::FailureKind::ConnectionLost`].
-    fn commit(&mut self, first: &Transaction, batches: &[Batch<'_>], range: Range<'_>) -> Result<Commit, Failure>;
+    fn commit(&mut self, named_by: &Transaction, batches: &[Batch<'_>], range: Range<'_>) -> Result<Commit, Failure>;
 
     /// Sends what [`Session::commit`] would have sent, if that is one statement, and does not wait. Then [`Session::answer`] comes next.
     /// False: nothing was sent.
-    fn send(&mut self, first: &Transaction, batches: &[Batch<'_>], range: Range<'_>) -> Result<bool, Failure> {
-        let _ = (first, batches, range);
+    fn send(&mut self, named_by: &Transaction, batches: &[Batch<'_>], range: Range<'_>) -> Result<bool, Failure> {
+        let _ = (named_by, batches, range);
         Ok(false)
     }
 
@@ -280,6 +299,8 @@ pub struct Range<'a> {
     pub before: Seq,
     pub mark: &'a Mark,
     pub recorded_as: RecordedAs,
+    /// Those that commit as one; nobody asks for them where each commits by itself.
+    pub transactions: &'a [Arc<Transaction>],
     /// The transactions, if some of them say something of branches ([`Transaction::branch`]).
     pub branches: &'a [Arc<Transaction>],
 }

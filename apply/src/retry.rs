@@ -1,22 +1,18 @@
 //! How long to try to get a lost target back, and how often.
 
-use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
 use engine::failure::{Failure, FailureKind};
-
-use crate::lock::locked;
+use wire::reach::{BackOff, Reachability};
 
 /// After this a channel stops whose caller says nothing else: a person has to look.
 pub const RECONNECT_FOR: Duration = Duration::from_secs(600);
-const BACK_OFF_FIRST: Duration = Duration::from_millis(50);
-const BACK_OFF_MAX: Duration = Duration::from_secs(5);
 /// The attempt itself says when the process is to end, so it is never long until the next one.
 const STEP: Duration = Duration::from_secs(1);
 
 /// Pause before try `attempt` (from 1) to do again what has failed.
 pub fn back_off(attempt: u32) -> Duration {
-    (BACK_OFF_FIRST * 2u32.saturating_pow(attempt.saturating_sub(1).min(16))).min(BACK_OFF_MAX)
+    BackOff::TARGET.before(attempt)
 }
 
 /// Pause before a group is tried again that has failed so; `attempt`: how often (from 1). What a person opens again is tried each second.
@@ -26,51 +22,6 @@ pub fn pause(kind: FailureKind, attempt: u32) -> Duration {
         FailureKind::Exhausted => back_off(attempt),
         FailureKind::Maintenance => back_off(attempt).min(STEP),
         _ => Duration::ZERO,
-    }
-}
-
-/// As many different reasons are said: their texts may hold numbers that change.
-const REASONS_MAX: usize = 5;
-
-/// Says when a server cannot be reached, and when it is reached again: one line for each change and each new reason, however often it was tried in
-/// between.
-#[derive(Debug)]
-pub struct Reachability {
-    server: &'static str,
-    lost: Mutex<Option<Lost>>,
-}
-
-#[derive(Debug)]
-struct Lost {
-    since: Instant,
-    said: Vec<String>,
-}
-
-impl Reachability {
-    pub const fn new(server: &'static str) -> Self {
-        Self { server, lost: Mutex::new(None) }
-    }
-
-    /// True: it was not known before, or not for this reason.
-    pub fn lost(&self, why: &str) -> bool {
-        let mut lost = locked(&self.lost);
-        let lost = lost.get_or_insert_with(|| Lost { since: Instant::now(), said: Vec::new() });
-        let is_news = lost.said.len() < REASONS_MAX && !lost.said.iter().any(|said| said == why);
-        if is_news {
-            let still = if lost.said.is_empty() { "" } else { "still " };
-            tracing::warn!("the {} can {still}not be reached, trying again: {why}", self.server);
-            lost.said.push(why.to_owned());
-        } else {
-            tracing::debug!("the {} can still not be reached: {why}", self.server);
-        }
-        is_news
-    }
-
-    /// For how long it could not be, if so.
-    pub fn reached(&self) -> Option<Duration> {
-        let lost = locked(&self.lost).take()?.since.elapsed();
-        tracing::info!("the {} is reachable again, after {:.1} s", self.server, lost.as_secs_f64());
-        Some(lost)
     }
 }
 
@@ -84,7 +35,7 @@ pub fn target_is_lost(why: &str) {
 
 /// For how long the target can not be reached, if it can not.
 pub fn target_lost_for() -> Option<Duration> {
-    locked(&TARGET.lost).as_ref().map(|lost| lost.since.elapsed())
+    TARGET.lost_for()
 }
 
 /// Tries until it succeeds, fails for another reason than that the target can not be reached, is full or is closed, or took longer than `limit`. For a
@@ -144,25 +95,5 @@ mod tests {
         assert_eq!(tries(Duration::from_secs(60), &[lost, closed]), (3, true));
         assert_eq!(tries(Duration::ZERO, &[closed]), (1, false));
         assert_eq!(tries(Duration::from_secs(60), &[FailureKind::Refused]), (1, false));
-    }
-
-    #[test]
-    fn each_change_is_said_once() {
-        let server = Reachability::new("source");
-        assert_eq!(server.reached(), None);
-        assert!(server.lost("refused"));
-        assert!(!server.lost("refused"));
-        assert!(server.lost("login refused"));
-        assert!(!server.lost("login refused") && !server.lost("refused"));
-        assert!(server.reached().is_some());
-        assert_eq!(server.reached(), None);
-        assert!(server.lost("refused"));
-    }
-
-    #[test]
-    fn the_back_off_grows_and_is_bounded() {
-        assert_eq!(back_off(1), BACK_OFF_FIRST);
-        assert_eq!(back_off(3), 4 * BACK_OFF_FIRST);
-        assert_eq!(back_off(u32::MAX), BACK_OFF_MAX);
     }
 }

@@ -64,21 +64,32 @@ impl<'a> Patch<'a> {
     /// # Errors
     /// [`PatchError`] when the event has no such fields at a fixed place.
     pub fn logical_clock(&mut self, last_committed: i64, sequence_number: i64) -> Result<&mut Self, PatchError> {
-        if self.kind != Kind::GTID && self.kind != Kind::ANONYMOUS_GTID {
-            return Err(PatchError::Kind(self.kind));
-        }
-        let end = self.event.len() - self.checksum.len();
-        if HEADER_LEN + SEQUENCE_NUMBER_OFFSET + 8 > end {
-            return Err(PatchError::TooShort);
-        }
-        self.set(HEADER_LEN + LAST_COMMITTED_OFFSET, &last_committed.to_le_bytes());
+        self.last_committed(last_committed)?;
         self.set(HEADER_LEN + SEQUENCE_NUMBER_OFFSET, &sequence_number.to_le_bytes());
+        Ok(self)
+    }
+
+    /// `last_committed` alone.
+    ///
+    /// # Errors
+    /// As [`Patch::logical_clock`].
+    pub fn last_committed(&mut self, last_committed: i64) -> Result<&mut Self, PatchError> {
+        self.has_logical_clock()?;
+        self.set(HEADER_LEN + LAST_COMMITTED_OFFSET, &last_committed.to_le_bytes());
         Ok(self)
     }
 
     /// Writes the checksum.
     pub fn finish(&mut self) {
         fix_checksum(self.event, self.checksum);
+    }
+
+    fn has_logical_clock(&self) -> Result<(), PatchError> {
+        if self.kind != Kind::GTID && self.kind != Kind::ANONYMOUS_GTID {
+            return Err(PatchError::Kind(self.kind));
+        }
+        let end = self.event.len() - self.checksum.len();
+        if HEADER_LEN + SEQUENCE_NUMBER_OFFSET + 8 > end { Err(PatchError::TooShort) } else { Ok(()) }
     }
 
     fn header(&mut self, at: usize, value: &[u8]) -> &mut Self {

@@ -77,7 +77,9 @@ pub fn ahead(spec: &Spec, source: Option<&SourceState>, start: &Start) -> Option
                 .position
                 .as_ref()
                 .filter(|at| start::names(files).is_ok_and(|names| names.iter().any(|name| **name == *at.file)));
-            look.in_files(files.clone(), at.map_or(relay::Start::Beginning, |at| relay::Start::At(at.clone()))).err()
+            let fs = std::sync::Arc::clone(&spec.log_fs);
+            look.in_files(fs, files.clone(), at.map_or(relay::Start::Beginning, |at| relay::Start::At(at.clone())))
+                .err()
         }
     }
 }

@@ -143,6 +143,12 @@ impl Housekeeper {
         if self.chores.take_lock_waits() {
             done = done.and(self.look_for_lock_waits());
         }
+        if self.chores.take_lock_holders() {
+            match self.target.lock_holders() {
+                Ok(holders) => self.shared.measures.set_holders(holders),
+                Err(failure) => tracing::debug!("who holds locks on the target can not be seen: {failure}"),
+            }
+        }
         done
     }
 

@@ -4,6 +4,7 @@ use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, OnceLock};
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
+use binlog::LogPosition;
 use engine::Seq;
 use relay::RelayShared;
 
@@ -25,25 +26,33 @@ impl Monitor {
         let seen = self.signals.seen();
         let measured = self.measures.measured();
         let (each, totals) = measured.workers;
+        let behind = |position: Option<&LogPosition>| self.relay.get().and_then(|relay| relay.bytes_behind(position?));
+        let unread_bytes = behind(seen.read_to.as_ref().map(|(position, _)| position));
+        let has_all = seen.read_to.as_ref().is_some_and(|(_, seq)| *seq <= seen.mark.seq);
+        let uncommitted_bytes = if has_all { unread_bytes } else { behind(seen.mark.position.as_ref()) };
         let (position, seq) = seen.read_to.map_or((None, 0), |(position, seq)| (Some(position), seq));
         let since_epoch = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         Snapshot {
             taken: Instant::now(),
             clock_us: u64::try_from(since_epoch.as_micros()).unwrap_or(u64::MAX),
             received: self.relay.get().map(|relay| Received {
-                bytes: measured.received_bytes,
+                amount: measured.relay.received,
+                on_disk: measured.relay.durable,
+                unread_bytes,
+                uncommitted_bytes,
                 durable: relay.durable(),
                 relay_bytes: relay.bytes_used(),
                 relay_full: seen.relay_full,
                 source_lost: seen.source_lost,
-                syncs: measured.syncs.clone(),
+                syncs: measured.relay.syncs.clone(),
             }),
             read: Read {
                 bytes: measured.read_bytes,
                 position,
                 seq,
                 commit_time_us: measured.read_time_us,
-                tags: measured.tags,
+                tags: measured.source.tags,
+                placed: measured.source.placed,
             },
             paused: seen.paused,
             scheduled: measured.scheduled,
@@ -53,7 +62,11 @@ impl Monitor {
                 max_bytes: budget.max(),
                 full: measured.memory_full,
             }),
-            target: TargetTrouble { retried: measured.retried, lost: apply::retry::target_lost_for() },
+            target: TargetTrouble {
+                retried: measured.retried,
+                lost: apply::retry::target_lost_for(),
+                holders: measured.holders,
+            },
             workers: Workers { each, totals, waits: measured.waits },
         }
     }

@@ -7,6 +7,7 @@ use std::time::Instant;
 use anyhow::{Result, bail};
 use apply::Opened;
 use engine::Seq;
+use engine::failure::{Failure, FailureKind};
 
 use crate::checks;
 use crate::errors::of_error;
@@ -34,7 +35,10 @@ pub fn run(spec: &Spec, monitor: &Monitor, stop: &Arc<AtomicBool>) -> Result<Fin
     };
     checks::first(checks::before_opening(spec, live.as_ref()))?;
     let opened = target.open().map_err(anyhow::Error::new)?;
-    let done = run_opened(spec, &opened, live, monitor, stop);
+    let mut done = run_opened(spec, &opened, live, monitor, stop);
+    if let Ok((_, outcome)) = &mut done {
+        complete_gtids(spec, outcome);
+    }
     let stops = match &done {
         Ok((_, outcome)) => outcome.failure.clone(),
         Err(error) => Some(of_error(error)),
@@ -45,6 +49,19 @@ pub fn run(spec: &Spec, monitor: &Monitor, stop: &Arc<AtomicBool>) -> Result<Fin
     let (first_seq, outcome) = done?;
     target.close();
     Ok(Finished { first_seq, time: began.elapsed(), outcome })
+}
+
+/// What is reported as applied is so by its GTIDs as well. A target that is away has them added by the next run.
+fn complete_gtids(spec: &Spec, outcome: &mut Outcome) {
+    let is_away = |failure: &Failure| {
+        matches!(failure.kind, FailureKind::ConnectionLost | FailureKind::Fenced | FailureKind::Stopped)
+    };
+    if outcome.failure.as_ref().is_some_and(is_away) {
+        return;
+    }
+    if let Err(failure) = spec.target.complete_gtids() {
+        outcome.failure.get_or_insert(failure);
+    }
 }
 
 /// From where the target says that the channel is. Returns the last transaction that was applied before, too.

@@ -9,9 +9,12 @@ use engine::Seq;
 use engine::progress::Mark;
 use engine::quality::Histogram;
 
-pub use crate::flow::measures::{Retried, Scheduled, Waits};
-pub use crate::flow::source_tags::SourceTags;
+pub use crate::flow::measures::{Amount, Retried, Scheduled, Waits};
+pub use crate::flow::seen::conflicts::{HotRow, Placed};
+pub use crate::flow::seen::source_tags::SourceTags;
+pub use crate::flow::seen::subject::Subject;
 pub use crate::flow::work::{Done, Running, Totals, WorkerSeen};
+pub use apply::locks::LockHolder;
 
 /// MariaDB, and MySQL before 8.0, log the time of a commit in whole seconds.
 const SOURCE_TICK: Duration = Duration::from_secs(1);
@@ -46,8 +49,12 @@ pub struct Workers {
 /// The receiver and the relay log of a live source.
 #[derive(Clone, Debug)]
 pub struct Received {
-    /// Bytes of events.
-    pub bytes: u64,
+    pub amount: Amount,
+    /// What of it is on the disk.
+    pub on_disk: Amount,
+    /// Bytes of the relay log behind what was read, and behind what is committed, about; `None`: not known.
+    pub unread_bytes: Option<u64>,
+    pub uncommitted_bytes: Option<u64>,
     /// The end of the last event that is on the disk.
     pub durable: Option<LogPosition>,
     pub relay_bytes: u64,
@@ -72,6 +79,8 @@ pub struct Read {
     pub commit_time_us: u64,
     /// How parallel the source's tags are.
     pub tags: SourceTags,
+    /// How parallel the transactions are by their keys, and what they wait for most.
+    pub placed: Placed,
 }
 
 /// What the transactions under way take.
@@ -90,6 +99,8 @@ pub struct TargetTrouble {
     pub retried: Option<Retried>,
     /// It cannot be reached, for so long.
     pub lost: Option<Duration>,
+    /// Who holds the locks that workers wait for, as far as the target says.
+    pub holders: Vec<LockHolder>,
 }
 
 /// How far a live channel is behind its source.
@@ -101,7 +112,7 @@ pub enum Lag {
     SourceLost(Duration),
     /// Everything that was read is applied.
     CaughtUp,
-    /// The age of the last transaction applied, by the source's clock and this machine's.
+    /// The age of the first transaction that is not applied where it is known, else of the last that is: by the source's clock and this machine's.
     Behind(Duration),
 }
 
@@ -110,9 +121,15 @@ impl Snapshot {
         if let Some(lost) = self.received.as_ref().and_then(|received| received.source_lost) {
             return Lag::SourceLost(lost);
         }
-        let has_all = self.read.position.is_some() && self.read.seq <= self.committed.seq;
+        let running = self.first_running();
+        // A DDL is under way before it counts as read.
+        let has_all = self.read.position.is_some() && self.read.seq <= self.committed.seq && running.is_none();
         let applied = self.committed.commit_time_us;
-        let age = Duration::from_micros(self.clock_us.saturating_sub(applied));
+        let mut age = Duration::from_micros(self.clock_us.saturating_sub(applied));
+        if let Some(next) = running.filter(|next| next.first.seq == self.committed.seq + 1 && next.commit_time_us > 0) {
+            // After a pause of the source the last one is older than what is late.
+            age = age.min(Duration::from_micros(self.clock_us.saturating_sub(next.commit_time_us)));
+        }
         if has_all {
             return Lag::CaughtUp;
         }
@@ -127,6 +144,12 @@ impl Snapshot {
         if self.read.position.is_none() || late.is_zero() { Lag::CaughtUp } else { Lag::Behind(late) }
     }
 
+    /// The first group above the low water that a worker has.
+    fn first_running(&self) -> Option<&Running> {
+        let running = self.workers.each.iter().filter_map(|worker| worker.running.as_ref());
+        running.filter(|one| one.first.seq > self.committed.seq).min_by_key(|one| one.first.seq)
+    }
+
     /// Whether all that the source's log has before `end` is committed.
     pub fn has_committed_to(&self, end: &LogPosition) -> bool {
         self.read.position.as_ref().is_some_and(|read| read >= end) && self.read.seq <= self.committed.seq
@@ -135,6 +158,8 @@ impl Snapshot {
 
 #[cfg(test)]
 mod tests {
+    use engine::failure::Culprit;
+
     use super::*;
 
     fn snapshot() -> Snapshot {
@@ -171,9 +196,30 @@ mod tests {
         assert_eq!(seen.lag(), Lag::Behind(Duration::from_secs(1)));
         seen.clock_us = 8_900_000;
         assert_eq!(seen.lag(), Lag::CaughtUp);
+        // After a pause of the source: what is late is the one that a worker has.
+        let first = Culprit { seq: 6, gtid: String::new(), position: String::new() };
+        let next = Running {
+            time: Duration::ZERO,
+            transactions: 1,
+            first,
+            commit_time_us: 8_700_000,
+            barrier: None,
+            rows: 1,
+            bytes: 1,
+            subject: Subject::default(),
+        };
+        seen.workers.each.push(WorkerSeen { running: Some(next), ..WorkerSeen::default() });
+        (seen.committed.seq, seen.committed.commit_time_us, seen.read.commit_time_us) = (5, 1_000_000, 8_700_000);
+        assert_eq!(seen.lag(), Lag::Behind(Duration::from_millis(200)));
+        // A DDL is not read yet, and not done.
+        seen.read.seq = 5;
+        assert_eq!(seen.lag(), Lag::Behind(Duration::from_millis(200)));
         let lost = Some(Duration::from_secs(5));
         seen.received = Some(Received {
-            bytes: 0,
+            amount: Amount::default(),
+            on_disk: Amount::default(),
+            unread_bytes: None,
+            uncommitted_bytes: None,
             durable: None,
             relay_bytes: 0,
             relay_full: false,

@@ -9,6 +9,9 @@ use binlog::gtids::GtidState;
 use engine::policy::{self, PolicyOptions, PolicySpec, Setting};
 use engine::schedule::{CommitOrder, Grouping};
 
+use relay::RealFs;
+use relay::fs::Fs;
+
 use crate::flow::event_memory::EventMemory;
 use crate::source::Source;
 use crate::source::relay_sync::RelaySync;
@@ -19,6 +22,8 @@ use crate::until::Until;
 /// Everything that a run depends on, checked as far as it can be without the servers.
 pub struct Spec {
     pub source: Source,
+    /// Where the files of [`Source::Files`] are: on this machine, or in an archive.
+    pub log_fs: Arc<dyn Fs>,
     pub target: Arc<dyn Target>,
     /// GTIDs that the target has executed, for where a new channel starts.
     pub on_target: GtidState,
@@ -98,6 +103,7 @@ impl Spec {
     pub fn new(source: Source, target: Arc<dyn Target>, workers: usize) -> Self {
         Self {
             source,
+            log_fs: Arc::new(RealFs),
             target,
             on_target: GtidState::None,
             span: Span::default(),

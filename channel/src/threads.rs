@@ -11,7 +11,7 @@ use engine::failure::{Failure, FailureKind};
 use engine::intake::{Intake, Keying};
 use engine::policy::{CountsOn, Packets, XaBranches};
 use engine::schedule::pace::{Pace, PacketPace};
-use engine::schedule::{CommitOrder, Commits, Config, Grouping, Limits, Scheduler, Signals, Worker};
+use engine::schedule::{CommitOrder, Commits, Config, Grouping, Limits, Origins, Scheduler, Signals, Worker};
 
 use crate::coordinator::{self, Coordinator, Paces, Queues, WorkerHandle};
 use crate::feeder::{self, EventIntake, Extent, Feeder, Known, Output, Prepared, Reading};
@@ -137,6 +137,7 @@ fn scheduling(spec: &Spec) -> (Config, Paces) {
         lane_groups_max: spec.applying.policy_options.lane_workers_max.unwrap_or(spec.applying.workers),
         signals: if counts_begun { Signals::AppliedFirst } else { Signals::Commit },
         commits: if one_by_one { Commits::Each } else { Commits::Together },
+        origins: if spec.target.groups_by_origin() { Origins::One } else { Origins::Any },
         ..Config::new(spec.applying.workers, spec.applying.order, limits, spec.applying.retries_max)
     };
     (config, paces)

@@ -60,6 +60,13 @@ impl Heddle {
         Heddle::start_as(Command::new(binary()?), arguments)
     }
 
+    /// With more in its environment.
+    pub fn start_with(arguments: &[&str], environment: &[(String, String)]) -> Result<Heddle> {
+        let mut command = Command::new(binary()?);
+        command.envs(environment.iter().map(|(name, value)| (name, value)));
+        Heddle::start_as(command, arguments)
+    }
+
     /// In another network namespace.
     pub fn start_in(namespace: &str, arguments: &[&str]) -> Result<Heddle> {
         let mut command = Command::new("ip");
@@ -107,6 +114,10 @@ impl Heddle {
         kill_process(Pid::from_child(&self.child), signal).context("signalling heddle")
     }
 
+    pub fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
     pub fn terminate(&self) -> Result<()> {
         self.signal(Signal::TERM)
     }
@@ -126,6 +137,10 @@ impl Heddle {
     }
 
     /// What it has logged so far.
+    pub fn stdout_so_far(&self) -> String {
+        self.stdout.as_ref().map(Collected::text).unwrap_or_default()
+    }
+
     pub fn log(&self) -> String {
         self.stderr.as_ref().map(Collected::text).unwrap_or_default()
     }

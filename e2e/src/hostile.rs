@@ -100,21 +100,12 @@ fn columns() -> [Column; 2] {
 }
 
 pub fn table_map(head: &Head) -> Vec<u8> {
-    table_map_of(head, TABLE_ID, &columns())
+    table_map_of(head, TABLE_ID, "t7", &columns())
 }
 
 /// Of another table.
-pub fn table_map_of(head: &Head, table_id: u64, columns: &[Column]) -> Vec<u8> {
-    let table = format!("t{table_id}");
-    let spec = TableMapSpec {
-        table_id,
-        flags: FLAGS,
-        schema: "d",
-        table: &table,
-        columns,
-        primary_key: None,
-        metadata: false,
-    };
+pub fn table_map_of(head: &Head, table_id: u64, table: &str, columns: &[Column]) -> Vec<u8> {
+    let spec = TableMapSpec { table_id, flags: FLAGS, schema: "d", table, columns, primary_key: None, metadata: false };
     encode::table_map(head, &spec)
 }
 
@@ -128,14 +119,19 @@ pub fn row(id: i32, bytes: usize) -> Vec<u8> {
 }
 
 pub fn insert(head: &Head, rows: &[u8]) -> Vec<u8> {
+    insert_into(head, TABLE_ID, 2, rows)
+}
+
+/// Into a table of so many columns.
+pub fn insert_into(head: &Head, table_id: u64, columns: usize, rows: &[u8]) -> Vec<u8> {
     let spec = RowsSpec {
         kind: RowsKind::Write,
-        table_id: TABLE_ID,
+        table_id,
         flags: FLAGS,
         version: 1,
         extra: &[],
-        before_columns: &Bitmap::full(2),
-        after_columns: &Bitmap::full(2),
+        before_columns: &Bitmap::full(columns),
+        after_columns: &Bitmap::full(columns),
         partial_json: false,
     };
     encode::rows(head, &spec, rows)

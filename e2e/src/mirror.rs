@@ -90,7 +90,8 @@ pub fn contents(dir: &Path) -> Result<BTreeMap<PathBuf, Vec<u8>>> {
         let path = entry?.path();
         if path.is_dir() {
             found.extend(contents(&path)?);
-        } else if path.extension().is_none_or(|extension| extension != "lock") {
+        } else if path.is_file() && path.extension().is_none_or(|extension| extension != "lock") {
+            // Not the socket of one that runs.
             found.insert(path.clone(), std::fs::read(&path)?);
         }
     }

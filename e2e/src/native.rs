@@ -135,7 +135,7 @@ pub fn position(server: &Server) -> Result<(String, u64)> {
 
 /// The GTIDs that a server has logged, in one line.
 pub fn gtids(server: &Server) -> Result<String> {
-    let variable = if server.kind.is_mariadb() { "@@gtid_binlog_pos" } else { "@@gtid_executed" };
+    let variable = if server.kind.is_mariadb() { "@@gtid_binlog_pos" } else { "@@global.gtid_executed" };
     Ok(server.scalar(&format!("SELECT {variable}"))?.replace("\\n", "").replace('\n', ""))
 }
 
@@ -206,7 +206,7 @@ pub fn applier_time(source: &Server, replica: &Server) -> Result<Duration> {
     let (goal, wait) = if replica.kind.is_mariadb() {
         ("@@gtid_binlog_pos", "MASTER_GTID_WAIT")
     } else {
-        ("REPLACE(@@gtid_executed, '\\n', '')", "WAIT_FOR_EXECUTED_GTID_SET")
+        ("REPLACE(@@global.gtid_executed, '\\n', '')", "WAIT_FOR_EXECUTED_GTID_SET")
     };
     let goal = source.scalar(&format!("SELECT {goal}"))?;
     let rows = replica.rows(&format!(
@@ -256,10 +256,12 @@ pub fn wait_caught_up(source: &Server, replica: &Server) -> Result<()> {
     let goal = source.scalar(if mariadb {
         "SELECT @@gtid_binlog_pos"
     } else {
-        "SELECT REPLACE(@@gtid_executed, '\\n', '')"
+        "SELECT REPLACE(@@global.gtid_executed, '\\n', '')"
     })?;
     let question = if mariadb {
         format!("SELECT MASTER_GTID_WAIT('{goal}', 0.5)")
+    } else if replica.kind.to_string().starts_with("mysql-5.6") {
+        format!("SELECT 1 - GTID_SUBSET('{goal}', @@global.gtid_executed)")
     } else {
         format!("SELECT WAIT_FOR_EXECUTED_GTID_SET('{goal}', 0.5)")
     };

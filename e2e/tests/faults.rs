@@ -511,7 +511,7 @@ e2e::tests! {
     mysql_answers_of_packets_lost: target_lost(MYSQL_9_7, Fault::AnswerOfRows, 20, &APART);
     mariadb_answers_of_packets_in_order_lost: target_lost(MARIADB_10_11, Fault::AnswerOfRows, 20, &APART_IN_ORDER);
     mysql_answers_of_packets_in_order_lost: target_lost(MYSQL_9_7, Fault::AnswerOfRows, 20, &APART_IN_ORDER);
-    mysql_answers_of_packets_in_order_lost_keeping_gtids: target_lost(MYSQL_9_7, Fault::AnswerOfRows, 20, &["--gtids", "preserve"]);
+    mysql_answers_of_packets_in_order_lost_keeping_gtids: target_lost(MYSQL_9_7, Fault::AnswerOfRows, 20, &["--gtids", "preserve", "--replicas-below"]);
     mariadb_answers_in_order_lost: target_lost(MARIADB_10_11, Fault::AnswerOfRows, 20, &["--grouping", "5", "--workers", "4"]);
     mysql_answers_in_order_lost: target_lost(MYSQL_9_7, Fault::AnswerOfRows, 20, &["--grouping", "5", "--workers", "4"]);
     mysql_answer_of_commit_lost_relaxed: target_lost(MYSQL_9_7, Fault::AnswerOfCommit, 4, &["--grouping", "5", "--workers", "4", "--commit-order", "relaxed"]);

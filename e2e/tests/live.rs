@@ -689,7 +689,7 @@ e2e::tests! {
     mariadb_heddle_killed_relay_synced_first: heddle_killed(MARIADB_10_11, &["--relay-sync", "always"]);
     mariadb_heddle_killed_preserving: heddle_killed(MARIADB_10_11, &["--gtids", "preserve", "--workers", "4"]);
     mariadb_target_killed_preserving: target_killed(MARIADB_10_11, &["--gtids", "preserve", "--workers", "4"]);
-    mysql_heddle_killed_preserving: heddle_killed(MYSQL_9_7, &["--gtids", "preserve", "--workers", "4"]);
+    mysql_heddle_killed_preserving: heddle_killed(MYSQL_9_7, &["--gtids", "preserve", "--replicas-below", "--workers", "4"]);
     mariadb_heddle_machine_crashed: machine_crashed(MARIADB_10_11, &[]);
     mysql_heddle_machine_crashed: machine_crashed(MYSQL_9_7, &RELAXED);
     mariadb_target_killed: target_killed(MARIADB_10_11, &[]);
@@ -697,7 +697,7 @@ e2e::tests! {
     mysql_target_killed_keeping_gtids: target_killed(MYSQL_9_7, &KEEPING_GTIDS);
     mariadb_small_packets: small_packets(MARIADB_10_11, &RELAXED);
     mysql_small_packets: small_packets(MYSQL_9_7, &RELAXED);
-    mysql_small_packets_in_order: small_packets(MYSQL_9_7, &["--gtids", "preserve"]);
+    mysql_small_packets_in_order: small_packets(MYSQL_9_7, &["--gtids", "preserve", "--replicas-below"]);
     mysql_small_packets_keeping_gtids: small_packets(MYSQL_9_7, &KEEPING_GTIDS);
     mysql_small_packets_grouped: small_packets(MYSQL_9_7, &[]);
     mariadb_goes_on_with_older_islands: goes_on_with_older_islands(MARIADB_10_11);

@@ -7,7 +7,7 @@ use anyhow::{Context, Result, ensure};
 use binlog::Flavour::{MariaDb, MySql};
 use binlog::{Column, ColumnKind};
 use e2e::heddle::{Heddle, Run};
-use e2e::hostile::{LogFile, insert, insert_compressed, query_compressed, row, table_map, table_map_of};
+use e2e::hostile::{LogFile, insert, insert_compressed, insert_into, query_compressed, row, table_map, table_map_of};
 use e2e::pair::Pair;
 use e2e::server::{Kind, MARIADB_10_11, MYSQL_9_7};
 use std::path::Path;
@@ -22,6 +22,8 @@ const BESIDE: u64 = 64;
 const LARGE: usize = 200 << 20;
 const ROW: usize = 1 << 20;
 const ROWS: i32 = 250;
+/// Columns of a wide table.
+const WIDTH: usize = 500;
 
 /// How a run into the store ends.
 #[derive(Clone, Copy, Debug)]
@@ -39,7 +41,7 @@ struct Log {
     write: fn(&Path) -> Result<()>,
 }
 
-const LOGS: [Log; 9] = [
+const LOGS: [Log; 10] = [
     Log { name: "payload", memory: SMALL, ends: Ends::Applied, write: payload },
     Log {
         name: "payload_event",
@@ -59,6 +61,7 @@ const LOGS: [Log; 9] = [
     Log { name: "event", memory: SMALL, ends: Ends::Refused("an event"), write: event },
     Log { name: "large_rows", memory: DEFAULT, ends: Ends::Applied, write: large_rows },
     Log { name: "table_maps", memory: SMALL, ends: Ends::Refused("table maps of one statement"), write: table_maps },
+    Log { name: "wide_tables", memory: SMALL, ends: Ends::Applied, write: wide_tables },
 ];
 
 fn payload(path: &Path) -> Result<()> {
@@ -138,9 +141,25 @@ fn large_rows(path: &Path) -> Result<()> {
 }
 
 fn table_maps(path: &Path) -> Result<()> {
-    let columns = vec![Column::new(ColumnKind::LONG, 0, false); 500];
+    let columns = vec![Column::new(ColumnKind::LONG, 0, false); WIDTH];
     let mut log = LogFile::create(path, MySql)?;
-    log.transaction(|log| (0..10_000).try_for_each(|id| log.event(|head| table_map_of(head, id, &columns))))?;
+    log.transaction(|log| {
+        (0..10_000).try_for_each(|id| log.event(|head| table_map_of(head, id, &format!("t{id}"), &columns)))
+    })?;
+    log.finish()
+}
+
+/// A table whose number is another one in each transaction, as those of many tables are: each map takes much more memory than in the log.
+fn wide_tables(path: &Path) -> Result<()> {
+    let columns = vec![Column::new(ColumnKind::LONG, 0, true); WIDTH];
+    let nulls = vec![0xff; WIDTH.div_ceil(8)];
+    let mut log = LogFile::create(path, MySql)?;
+    for id in 1..10_000 {
+        log.transaction(|log| {
+            log.event(|head| table_map_of(head, id, "wide", &columns))?;
+            log.event(|head| insert_into(head, id, WIDTH, &nulls))
+        })?;
+    }
     log.finish()
 }
 

@@ -19,6 +19,7 @@
 //! | kill -9 at any byte; a full disk | `follows_*`; `folder.rs` (every fault of a disk) |
 //! | MariaDB 12.3's log without files | `serve/src/mirror/source.rs` |
 //! | another server takes the source's place | `mirror_failover.rs` |
+//! | complete files are compressed | `compressed`; `serve/src/mirror/pack.rs` (every fault of a disk) |
 //! | GTIDs go on from file to file | `serve/src/mirror/gtids.rs` |
 
 #![allow(clippy::expect_used, clippy::indexing_slicing, clippy::panic, clippy::print_stderr, reason = "a test")]
@@ -32,8 +33,9 @@ use std::time::Duration;
 use anyhow::{Context, Result, ensure};
 use e2e::heddle::heddle;
 use e2e::mirror::{assert_equal, assert_files, begin, contents, insert, mirror, stays, wait_until_reached};
+use e2e::native::{configure, configure_port, statement, wait_caught_up};
 use e2e::refusal::{TABLE, refused_with_remedy};
-use e2e::server::{Kind, MARIADB_10_11, MYSQL_9_7, Server};
+use e2e::server::{Kind, MARIADB_10_11, MYSQL_9_7, Server, USER, free_port};
 use relay::{FileSource, FilesReader, LogReader, Read, Start};
 
 fn copied(dir: &Path) -> Result<tempfile::TempDir> {
@@ -331,4 +333,82 @@ fn other_histories_mysql() {
 #[test]
 fn other_histories_mariadb() {
     other_histories(MARIADB_10_11).unwrap_or_else(|error| panic!("{error:#}"));
+}
+
+/// Complete files are compressed, inflate to the source's, and are read where they are: by replicas, by inspect, by replicate, and from the middle.
+#[test]
+fn compressed() -> Result<()> {
+    let source = Server::start(MARIADB_10_11, &[])?;
+    let mirrored = tempfile::tempdir()?;
+    let dir = mirrored.path().join("mirror");
+    source.execute(&format!("{TABLE}; CREATE TABLE d.text (id INT PRIMARY KEY, v LONGTEXT)"))?;
+    for number in 0..5 {
+        insert(&source, number * 10..number * 10 + 3)?;
+        source.execute(&format!("INSERT INTO d.text SELECT {number}, REPEAT(UUID(), 90000)"))?;
+        source.rotate()?;
+    }
+    let compress = ["--until-end", "--compress-sealed"];
+    begin(&source, &dir, &compress)?.wait()?.successful()?;
+    let logs = source.binary_logs()?;
+    let (last_two, complete) = (&logs[logs.len() - 2..], &logs[..logs.len() - 2]);
+    for log in complete {
+        let name = log.file_name().context("a name")?.to_string_lossy().into_owned();
+        let packed = std::fs::read(dir.join(format!("{name}.zst")))?;
+        ensure!(!dir.join(&name).exists() && packed.len() < std::fs::read(log)?.len() / 2, "{name}");
+        ensure!(zstd::decode_all(&packed[..])? == std::fs::read(log)?, "{name} is another file");
+    }
+    ensure!(last_two.iter().all(|log| log.file_name().is_some_and(|name| dir.join(name).exists())));
+
+    // As the files in clear: mirrored on, inspected, replicated, from the middle.
+    insert(&source, 90..92)?;
+    source.rotate()?;
+    mirror(&source, &dir)?.successful()?;
+    let clear = mirrored.path().join("clear");
+    mirror(&source, &clear)?.successful()?;
+    let said = |dir: &Path, command: &[&str]| -> Result<serde_json::Value> {
+        let dir = dir.display().to_string();
+        heddle(&[command, &[&dir]].concat())?.successful()?.summary()
+    };
+    let inspected =
+        [&dir, &clear].map(|dir| said(dir, &["inspect", "--json"]).map(|mut seen| seen["transactions"].take()));
+    let [packed, plain] = inspected;
+    ensure!(packed? == plain?, "inspect counts differently");
+    let replicated = |dir: &Path, store: &str, start: &[&str]| -> Result<serde_json::Value> {
+        let to = format!("store:{}", mirrored.path().join(store).display());
+        let from = dir.display().to_string();
+        let all = [&["replicate", "--from", &from, "--to", &to, "--json"][..], start].concat();
+        Ok(heddle(&all)?.successful()?.summary()?["transactions"].take())
+    };
+    let all = replicated(&dir, "a", &[])?;
+    ensure!(all == replicated(&clear, "b", &[])? && all.as_u64() > Some(30), "{all}");
+
+    // Served: a replica from the beginning, and a stream from inside of a file.
+    let port = free_port()?;
+    let listen = format!("127.0.0.1:{port}");
+    let mut served = begin(&source, &dir, &["--listen", &listen, "--replica-user", USER, "--compress-sealed"])?;
+    served.wait_for_log("mirroring")?;
+    let replica = Server::start(MARIADB_10_11, &[])?;
+    configure(&source, &replica)?;
+    configure_port(&replica, port)?;
+    replica.execute(statement(&replica, "START"))?;
+    wait_caught_up(&source, &replica)?;
+    e2e::checksum::assert_equal(&source, &replica)?;
+    served.terminate()?;
+    served.wait()?.successful()?;
+
+    // What they take on the disk counts.
+    let bytes = |dir: &Path| -> Result<u64> {
+        Ok(contents(dir)?
+            .iter()
+            .filter(|(path, _)| path.to_string_lossy().contains("binlog.0"))
+            .map(|(_, file)| file.len() as u64)
+            .sum())
+    };
+    let (before, files) = (bytes(&dir)?, contents(&dir)?.len());
+    begin(&source, &dir, &["--until-end", "--keep-bytes", &(before + 1000).to_string()])?.wait()?.successful()?;
+    ensure!(contents(&dir)?.len() == files, "a file is gone that need not go");
+    begin(&source, &dir, &["--until-end", "--keep-bytes", &(before - 1000).to_string()])?.wait()?.successful()?;
+    let first = logs[0].file_name().context("a name")?.to_string_lossy().into_owned();
+    ensure!(!dir.join(format!("{first}.zst")).exists() && bytes(&dir)? < before);
+    Ok(())
 }

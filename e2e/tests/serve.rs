@@ -7,15 +7,15 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Context, Result, ensure};
 use e2e::checksum::assert_equal;
-use e2e::heddle::Heddle;
 use e2e::native::{gtids, position, statement, wait_caught_up, wait_position};
+use e2e::served::{Ask, By, Served, assert_same, attach, change};
 use e2e::server::{Kind, MARIADB_10_11, MYSQL_9_7, PASSWORD, Server, USER, free_port, servers_script};
 use e2e::workload::{Size, Workload};
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
-use wire::{BinlogStream, ConnectOptions, Connection, DumpOptions, DumpRequest, SslMode};
+use wire::{BinlogStream, DumpOptions, DumpRequest};
 
 const SIZE: Size = Size {
     tables: 4,
@@ -31,109 +31,6 @@ const SIZE: Size = Size {
 /// How often a replica changes between the source and Heddle.
 const MOVES: usize = 16;
 const STUCK_AFTER: Duration = Duration::from_secs(120);
-
-/// A binlog server, and where it listens.
-struct Served {
-    heddle: Heddle,
-    port: u16,
-}
-
-impl Served {
-    /// Of a source, which may be another one.
-    fn start(source_port: u16, dir: &Path, port: u16) -> Result<Served> {
-        Served::start_with(source_port, dir, port, &["--replica-user", USER])
-    }
-
-    fn start_with(source_port: u16, dir: &Path, port: u16, more: &[&str]) -> Result<Served> {
-        // As native replication connects: old servers have no TLS that is spoken today.
-        let from = format!("mysql://{USER}@127.0.0.1:{source_port}?ssl-mode=disabled&get-server-public-key=true");
-        let (dir, listen) = (dir.display().to_string(), format!("127.0.0.1:{port}"));
-        let arguments = [&["serve", "--from", &from, "--dir", &dir, "--listen", &listen][..], more].concat();
-        Ok(Served { heddle: Heddle::start(&arguments)?, port })
-    }
-
-    fn kill(self) -> Result<()> {
-        self.heddle.kill()?;
-        self.heddle.wait()?;
-        Ok(())
-    }
-
-    /// A client of our own.
-    fn connect(&self, password: &str) -> Result<Connection, wire::Error> {
-        let mut options = ConnectOptions {
-            port: self.port,
-            user: USER.to_owned(),
-            password: Some(password.into()),
-            ..ConnectOptions::default()
-        };
-        options.tls.mode = SslMode::Disabled;
-        Connection::connect(&options)
-    }
-
-    /// When it listens.
-    fn connected(&self) -> Result<Connection> {
-        let started = Instant::now();
-        loop {
-            match self.connect(PASSWORD) {
-                Ok(connection) => return Ok(connection),
-                Err(error) if started.elapsed() > STUCK_AFTER => bail!("heddle does not listen: {error}"),
-                Err(_) => thread::sleep(Duration::from_millis(20)),
-            }
-        }
-    }
-}
-
-/// How a replica is to attach.
-#[derive(Clone, Copy)]
-enum By<'a> {
-    Gtid,
-    Position(&'a str, u64),
-}
-
-/// Points a replica at a port, without starting it.
-fn point(replica: &Server, port: u16, by: By<'_>) -> Result<()> {
-    let is_mariadb = replica.kind.is_mariadb();
-    let place = match (by, is_mariadb) {
-        (By::Gtid, true) => "master_use_gtid=slave_pos".to_owned(),
-        (By::Gtid, false) => "source_auto_position=1".to_owned(),
-        (By::Position(file, offset), true) => {
-            format!("master_use_gtid=no, master_log_file='{file}', master_log_pos={offset}")
-        }
-        (By::Position(file, offset), false) => {
-            format!("source_auto_position=0, source_log_file='{file}', source_log_pos={offset}")
-        }
-    };
-    let account =
-        format!("host='127.0.0.1', X_port={port}, X_user='{USER}', X_password='{PASSWORD}', X_connect_retry=1");
-    replica.execute(&if is_mariadb {
-        format!("CHANGE MASTER TO master_{}, {place}", account.replace("X_", "master_"))
-    } else {
-        let account = account.replace("X_", "source_");
-        format!(
-            "CHANGE REPLICATION SOURCE TO source_{account}, source_heartbeat_period=1, source_ssl=0, get_source_public_key=1, {place}"
-        )
-    })
-}
-
-fn attach(replica: &Server, port: u16, by: By<'_>) -> Result<()> {
-    replica.execute(statement(replica, "STOP"))?;
-    point(replica, port, by)?;
-    replica.execute(statement(replica, "START"))
-}
-
-/// Tables and GTIDs of a replica that has caught up.
-fn assert_same(source: &Server, replica: &Server) -> Result<()> {
-    wait_caught_up(source, replica)?;
-    assert_equal(source, replica)?;
-    let has = if replica.kind.is_mariadb() { replica.scalar("SELECT @@gtid_slave_pos")? } else { gtids(replica)? };
-    let sorted = |text: &str| {
-        let mut parts: Vec<String> = text.split(',').map(str::to_owned).collect();
-        parts.sort();
-        parts
-    };
-    ensure!(sorted(&has) == sorted(&gtids(source)?), "{has} on the replica, {} on the source", gtids(source)?);
-    Ok(())
-}
 
 /// What the receiver has stopped with.
 fn io_error(replica: &Server) -> Result<String> {
@@ -172,9 +69,9 @@ fn replicas_attach(kind: Kind) -> Result<()> {
     let dir = tempfile::tempdir()?;
     let port = free_port()?;
     Workload::new(seed, SIZE, kind).run(&source)?;
-    let mut served = Served::start(source.port, &dir.path().join("one"), port)?;
+    let mut served = Served::start(source.port, &dir.path().join("one"), port, &[])?;
     served.connected()?;
-    attach(&replica, port, By::Gtid)?;
+    attach(&replica, Ask::new(port, By::Gtid))?;
     assert_same(&source, &replica)?;
     if kind.is_mariadb() {
         domains(&source)?;
@@ -187,7 +84,7 @@ fn replicas_attach(kind: Kind) -> Result<()> {
     tools(&source, &served, dir.path())?;
     refusals(&source, &replica, &served)?;
     garbage(&served, seed)?;
-    attach(&replica, port, By::Gtid)?;
+    attach(&replica, Ask::new(port, By::Gtid))?;
     assert_same(&source, &replica)?;
     if kind.is_mariadb() {
         until(&source, &replica, &served)?;
@@ -214,7 +111,7 @@ fn until(source: &Server, replica: &Server, served: &Served) -> Result<()> {
     source.execute(
         "INSERT INTO domains.t VALUES (12); SET SESSION gtid_domain_id = 7; INSERT INTO domains.t VALUES (13)",
     )?;
-    point(replica, served.port, By::Gtid)?;
+    replica.execute(&change(replica, Ask::new(served.port, By::Gtid)))?;
     replica.execute(&format!("START SLAVE UNTIL master_gtid_pos = '{goal}'"))?;
     let started = Instant::now();
     while replica
@@ -225,7 +122,7 @@ fn until(source: &Server, replica: &Server, served: &Served) -> Result<()> {
         thread::sleep(Duration::from_millis(50));
     }
     ensure!(replica.scalar("SELECT GROUP_CONCAT(id ORDER BY id) FROM domains.t")? == "1,2,3,4,10,11");
-    attach(replica, served.port, By::Gtid)?;
+    attach(replica, Ask::new(served.port, By::Gtid))?;
     assert_same(source, replica)
 }
 
@@ -277,8 +174,8 @@ fn purged(source: &Server, dir: &Path, port: u16) -> Result<()> {
     let file = tempfile::NamedTempFile::new()?;
     std::fs::write(file.path(), ACCOUNTS)?;
     let book = file.path().display().to_string();
-    let more = ["--replica-user", USER, "--keep-bytes", "1", "--accounts", &book];
-    let served = Served::start_with(source.port, dir, port, &more)?;
+    let more = ["--keep-bytes", "1", "--accounts", &book];
+    let served = Served::start(source.port, dir, port, &more)?;
     served.connected()?;
     accounts(source, &served)?;
     let started = Instant::now();
@@ -295,7 +192,7 @@ fn purged(source: &Server, dir: &Path, port: u16) -> Result<()> {
         let request = DumpRequest::MySqlGtid { gtid_set_binary, server_id: 77 };
         refused(&served, &request, "the source purged required binary logs")?;
     }
-    served.kill()
+    served.kill().map(drop)
 }
 
 /// Back and forth under load, with kills of Heddle and of the replica: no gap, no repeat.
@@ -317,16 +214,16 @@ fn moves(source: &Server, replica: &Server, served: Served, dir: &Path, seed: u6
             for step in 0..MOVES {
                 thread::sleep(Duration::from_millis(random.random_range(0..400)));
                 let to = if step % 2 == 0 { source.port } else { port };
-                attach(replica, to, By::Gtid).with_context(|| format!("move {step}"))?;
+                attach(replica, Ask::new(to, By::Gtid)).with_context(|| format!("move {step}"))?;
                 if step == MOVES / 2 {
                     replica.kill()?;
                     replica.restart(&[])?;
                     replica.execute(statement(replica, "START"))?;
                 }
                 if step % 5 == 3 {
-                    let again = Served::start(source.port, &dir.join("unused"), free_port()?)?;
+                    let again = Served::start(source.port, &dir.join("unused"), free_port()?, &[])?;
                     std::mem::replace(&mut served, again).kill()?;
-                    let again = Served::start(source.port, &dir.join("one"), port)?;
+                    let again = Served::start(source.port, &dir.join("one"), port, &[])?;
                     std::mem::replace(&mut served, again).kill()?;
                 }
             }
@@ -337,24 +234,24 @@ fn moves(source: &Server, replica: &Server, served: Served, dir: &Path, seed: u6
         moved.map(|()| served)
     })?;
     served.connected()?;
-    attach(replica, port, By::Gtid)?;
+    attach(replica, Ask::new(port, By::Gtid))?;
     assert_same(source, replica)?;
     Ok(served)
 }
 
 /// Heddle's mirror of a Heddle: a replica attaches to the second, then goes back to the first.
 fn chain(source: &Server, replica: &Server, served: &Served, dir: &Path, seed: u64) -> Result<()> {
-    let second = Served::start(served.port, &dir.join("two"), free_port()?)?;
+    let second = Served::start(served.port, &dir.join("two"), free_port()?, &[])?;
     second.connected()?;
-    attach(replica, second.port, By::Gtid)?;
+    attach(replica, Ask::new(second.port, By::Gtid))?;
     Workload::new(seed + 1000, SIZE, source.kind).run(source)?;
     assert_same(source, replica)?;
     let (mut first, mut other) = (served.connected()?, second.connected()?);
     let ends = if source.kind.is_mariadb() { "SELECT @@gtid_binlog_state" } else { "SELECT @@gtid_executed" };
     ensure!(first.scalar(ends)? == other.scalar(ends)?);
-    attach(replica, served.port, By::Gtid)?;
+    attach(replica, Ask::new(served.port, By::Gtid))?;
     assert_same(source, replica)?;
-    second.kill()
+    second.kill().map(drop)
 }
 
 /// By file and position, from where the source ends now.
@@ -371,12 +268,12 @@ fn by_position(source: &Server, replica: &Server, served: &Served, seed: u64) ->
         })
     };
     compression("zlib")?;
-    attach(replica, served.port, By::Position(&file, offset))?;
+    attach(replica, Ask::new(served.port, By::Position(&file, offset)))?;
     Workload::new(seed + 2000, SIZE, source.kind).run(source)?;
     wait_position(source, replica)?;
     assert_equal(source, replica)?;
     compression("zstd")?;
-    attach(replica, served.port, By::Gtid)?;
+    attach(replica, Ask::new(served.port, By::Gtid))?;
     Workload::new(seed + 3000, SIZE, source.kind).run(source)?;
     assert_same(source, replica)?;
     compression("uncompressed")
@@ -518,7 +415,7 @@ fn refusals(source: &Server, replica: &Server, served: &Served) -> Result<()> {
     ensure!(error.to_string().contains("with the same server_uuid/server_id"), "{error}");
     newer.next()?;
     // The replica's own words.
-    attach(replica, served.port, By::Position("binlog.000001", 1 << 30))?;
+    attach(replica, Ask::new(served.port, By::Position("binlog.000001", 1 << 30)))?;
     let error = io_error(replica)?;
     ensure!(error.contains(future), "{error}");
     replica.execute(statement(replica, "STOP"))?;
@@ -594,7 +491,7 @@ fn other_version(kind: Kind) -> Result<()> {
     let dir = tempfile::tempdir()?;
     let size = Size { xa: kind.logs_prepared(), unlogged: false, same_flavour: false, ..SIZE };
     Workload::new(seed, size, kind).run(&source)?;
-    let served = Served::start(source.port, dir.path(), free_port()?)?;
+    let served = Served::start(source.port, dir.path(), free_port()?, &[])?;
     served.connected()?;
     // The port is all that tells a server from Heddle.
     let by_heddle = |by_gtid: bool| -> Result<()> {
@@ -616,5 +513,5 @@ fn other_version(kind: Kind) -> Result<()> {
     Workload::new(seed + 2, size, kind).run(&source)?;
     wait_caught_up(&source, &replica)?;
     assert_equal(&source, &replica)?;
-    served.kill()
+    served.kill().map(drop)
 }

@@ -25,6 +25,7 @@ pub mod policy;
 pub mod progress;
 pub mod quality;
 pub mod redefined;
+pub mod retag;
 pub mod row_session;
 pub mod schedule;
 pub mod schema;

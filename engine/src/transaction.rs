@@ -45,6 +45,8 @@ pub struct Transaction {
     pub commit_time_us: u64,
     /// Bytes of its events, decompressed.
     pub bytes: u64,
+    /// Memory of the table maps that were decoded for it. Transactions after it that use the same maps share them, and do not count them again.
+    pub map_bytes: u64,
     pub body: Body,
     /// The log says that the source could have rolled all of it back, what triggers and functions changed included: MariaDB by a flag of the GTID, MySQL
     /// by a GTID and an XID event (without GTIDs a transaction may have changed a table without transactions as well).

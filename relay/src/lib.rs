@@ -20,6 +20,7 @@ pub mod fs;
 mod gtids;
 mod log_state;
 mod options;
+pub mod packed;
 mod place;
 mod reader;
 mod recover;

@@ -182,6 +182,16 @@ impl LogState {
         lock(&self.segments).front().map(|segment| segment.start.clone())
     }
 
+    /// Bytes of the segments behind the position, about: the segments' own beginnings are counted. `None`: the log begins after it.
+    pub(crate) fn bytes_behind(&self, position: &LogPosition) -> Option<u64> {
+        let segments = lock(&self.segments);
+        let at = segments.iter().rposition(|segment| segment.start <= *position)?;
+        let before: u64 = segments.iter().take(at).map(|segment| segment.bytes).sum();
+        let start = segments.get(at).map(|segment| &segment.start).filter(|start| start.file == position.file);
+        let within = start.map_or(0, |start| position.offset.saturating_sub(start.offset));
+        Some(self.bytes().saturating_sub(before).saturating_sub(within))
+    }
+
     /// How many segments there are.
     pub(crate) fn segments(&self) -> usize {
         lock(&self.segments).len()

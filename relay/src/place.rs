@@ -37,5 +37,5 @@ impl Place {
 
 /// Opens a file of a log for reading.
 pub(crate) fn open_read(fs: &dyn Fs, path: &Path) -> Result<Arc<dyn crate::fs::ReadFile>> {
-    fs.open_read(path).during("open", path)
+    crate::packed::open(fs, path).during("open", path)
 }

@@ -46,6 +46,11 @@ impl RelayShared {
         self.inner.bytes()
     }
 
+    /// Bytes that the log has behind a position, about. `None`: the log begins after it.
+    pub fn bytes_behind(&self, position: &LogPosition) -> Option<u64> {
+        self.inner.bytes_behind(position)
+    }
+
     /// How many segments there are.
     pub fn segments(&self) -> usize {
         self.inner.segments()

@@ -20,6 +20,7 @@
 mod client;
 mod codec;
 mod error;
+pub mod reach;
 mod secret;
 pub mod server;
 
@@ -31,6 +32,7 @@ pub use client::interrupt::Interrupt;
 pub use client::option_file::OptionFileError;
 pub use client::options::{ConnectOptions, Limits, PasswordOptions, SslMode, TlsOptions};
 pub use client::query::Outcome;
+pub use client::source;
 pub use client::stream::ShutdownHandle;
 pub use client::trusted_file::{TrustedFile, TrustedFileError};
 pub use client::url::{UrlError, UrlWarnings, redacted};

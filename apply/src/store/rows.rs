@@ -6,10 +6,9 @@ use binlog::table_map::columns;
 use binlog::{Bitmap, RowsKind, TableMap, value};
 use engine::compact::Batch;
 use engine::failure::{Failure, FailureKind};
+use engine::intake::ByMap;
 use engine::transaction::RowsItem;
 use fjall::Slice;
-use foldhash::fast::FixedState;
-use hashbrown::HashMap;
 
 use super::durable::Ticket;
 use super::identity::{KeyRule, bag_key};
@@ -21,16 +20,30 @@ use super::tables::{Mode, Resolved, Unresolved, Writes};
 use crate::Range;
 
 /// Applies rows for one session.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Rows {
     pub pending: Pending,
     /// While a barrier runs: records to write with its commit. Otherwise they are written at once.
     pub records: Option<Writes>,
-    resolved: HashMap<usize, (Arc<TableMap>, Arc<Resolved>), FixedState>,
+    resolved: ByMap<Arc<Resolved>>,
     epoch: u64,
     key: Vec<u8>,
     other_key: Vec<u8>,
     value: Vec<u8>,
+}
+
+impl Rows {
+    pub fn new() -> Self {
+        Self {
+            pending: Pending::default(),
+            records: None,
+            resolved: ByMap::new(RESOLVED_BYTES_MAX),
+            epoch: 0,
+            key: Vec::new(),
+            other_key: Vec::new(),
+            value: Vec::new(),
+        }
+    }
 }
 
 /// The store, and the changes of one session that are not committed.
@@ -52,8 +65,8 @@ struct Change<'a> {
 
 /// Memory for an encoded row that is kept for the next one.
 const VALUE_BYTES_KEPT: usize = 64 << 10;
-/// Table maps that are remembered.
-const RESOLVED_MAX: usize = 4096;
+/// Memory of the table maps that are remembered.
+const RESOLVED_BYTES_MAX: usize = 2 << 20;
 /// Columns of a row without a known key that a message shows, and characters of a value.
 const SHOWN_COLUMNS: usize = 4;
 const SHOWN_CHARS: usize = 80;
@@ -119,12 +132,11 @@ impl Rows {
 
     fn resolve(&mut self, shared: &Shared, map: &Arc<TableMap>) -> Result<Arc<Resolved>, Failure> {
         let epoch = shared.epoch();
-        if self.epoch != epoch || self.resolved.len() > RESOLVED_MAX {
+        if self.epoch != epoch {
             self.resolved.clear();
             self.epoch = epoch;
         }
-        let at = Arc::as_ptr(map) as usize;
-        if let Some((_, resolved)) = self.resolved.get(&at) {
+        if let Some(resolved) = self.resolved.get(map) {
             return Ok(Arc::clone(resolved));
         }
         let Self { pending, records, .. } = self;
@@ -147,7 +159,7 @@ impl Rows {
         }
         drop(tables);
         let resolved = Arc::new(resolved);
-        self.resolved.insert(at, (Arc::clone(map), Arc::clone(&resolved)));
+        self.resolved.insert(map, Arc::clone(&resolved));
         Ok(resolved)
     }
 

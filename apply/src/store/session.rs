@@ -24,7 +24,7 @@ pub struct StoreSession {
 
 impl StoreSession {
     pub fn new(shared: Arc<Shared>) -> Self {
-        Self { shared, rows: Rows::default(), ticket: 0, coming: None }
+        Self { shared, rows: Rows::new(), ticket: 0, coming: None }
     }
 
     fn push(&mut self, batches: &[Batch<'_>]) -> Result<(), Failure> {
@@ -34,7 +34,7 @@ impl StoreSession {
 }
 
 impl Session for StoreSession {
-    fn apply(&mut self, _first: &Transaction, batches: &[Batch<'_>]) -> Result<(), Failure> {
+    fn apply(&mut self, _named_by: &Transaction, batches: &[Batch<'_>]) -> Result<(), Failure> {
         self.push(batches)
     }
 
@@ -42,7 +42,7 @@ impl Session for StoreSession {
         self.coming.get_or_insert_with(|| self.shared.coming());
     }
 
-    fn commit(&mut self, _first: &Transaction, batches: &[Batch<'_>], range: Range<'_>) -> Result<Commit, Failure> {
+    fn commit(&mut self, _named_by: &Transaction, batches: &[Batch<'_>], range: Range<'_>) -> Result<Commit, Failure> {
         self.push(batches)?;
         self.ticket = self.rows.commit(&self.shared, range)?;
         self.coming = None;

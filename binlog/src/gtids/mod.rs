@@ -86,6 +86,22 @@ impl GtidState {
         }
     }
 
+    /// How many transactions came since `before`: of MariaDB by their numbers, each domain for itself. `None`: the two are not of one kind.
+    pub fn count_since(&self, before: &Self) -> Option<u64> {
+        match (before, self) {
+            (Self::MySql(before), Self::MySql(after)) => {
+                let mut new = after.clone();
+                new.subtract(before);
+                Some(new.count())
+            }
+            (Self::MariaDb(before), Self::MariaDb(after)) => {
+                let last = |domain| before.get(domain).map_or(0, |gtid| gtid.seq);
+                Some(after.iter().map(|gtid| gtid.seq.saturating_sub(last(gtid.domain))).sum())
+            }
+            _ => None,
+        }
+    }
+
     /// With what came later: all of MySQL's; MariaDB's last of each domain that is in `later`, whatever its number.
     pub fn then(&self, later: &Self) -> Self {
         match (self, later) {

@@ -7,6 +7,8 @@ use engine::group::{Group, GroupId};
 
 /// A group that takes longer than this is named, and again when it has taken twice as long.
 const SLOW_AFTER: Duration = Duration::from_secs(30);
+/// A group that takes longer than this may be held up by something that the target knows.
+const HELD_AFTER: Duration = Duration::from_millis(900);
 /// Between two looks at what runs.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 
@@ -15,11 +17,18 @@ pub struct SlowGroups {
     looked: Instant,
     /// The first group, and from when on to name it (again), counted from its dispatch.
     first: (GroupId, Duration),
+    /// The first group, and how long it had been with its worker at the last look.
+    held: Option<Duration>,
 }
 
 impl SlowGroups {
     pub fn new() -> Self {
-        Self { looked: Instant::now(), first: (GroupId(0), Duration::MAX) }
+        Self { looked: Instant::now(), first: (GroupId(0), Duration::MAX), held: None }
+    }
+
+    /// Once after each look: the first group has been with the target for a while. What holds it up, the target may know.
+    pub fn take_held(&mut self) -> bool {
+        self.held.take().is_some_and(|time| time > HELD_AFTER)
     }
 
     /// `first`: the first group in the log's order that a worker has, and for how long. The others wait for it.
@@ -28,7 +37,9 @@ impl SlowGroups {
             return;
         }
         self.looked = Instant::now();
+        self.held = None;
         let Some((group, time)) = first() else { return };
+        self.held = Some(time);
         if self.first.0 != group.id {
             self.first = (group.id, SLOW_AFTER);
         }

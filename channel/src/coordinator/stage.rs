@@ -320,6 +320,9 @@ impl Coordinator {
     fn do_what_is_due(&mut self) {
         self.suspect_locks();
         self.slow_groups.look(|| self.workers.first());
+        if self.slow_groups.take_held() {
+            self.queues.chores.look_for_lock_holders();
+        }
         if self.told.elapsed() > LOW_WATER_EVERY {
             self.tell_low_water();
         }

@@ -251,6 +251,7 @@ impl Feeder {
         self.policy.low_water(self.shared.signals.low_water());
         let mut placement = self.policy.place(&transaction);
         placement.committed = is_executed;
+        self.shared.measures.placed(&transaction, &placement);
         let redefined = Redefined::by(&transaction);
         self.output.add(transaction, placement, seq)?;
         if redefined != Redefined::Nothing {

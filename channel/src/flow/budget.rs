@@ -16,7 +16,7 @@ const SETS: u64 = 3;
 /// An upper bound of [`Budget::transaction_bytes`] for a transaction that has no write set yet: a row takes at least some bytes in the log.
 pub fn transaction_bytes_max(transaction: &Transaction) -> u64 {
     const TIMES: u64 = 64;
-    TIMES * transaction.bytes
+    TIMES * transaction.bytes + transaction.map_bytes
 }
 
 #[derive(Debug)]
@@ -48,7 +48,9 @@ impl Budget {
     pub fn transaction_bytes(&self, transaction: &Transaction) -> u64 {
         let (events, sets) = match transaction.body {
             Body::Spilled { event_bytes, .. } => (self.events.map_or(0, |events| events.in_pieces(event_bytes)), 0),
-            Body::Items(_) => (self.with_copies(transaction.bytes), transaction.write_set.heap_bytes()),
+            Body::Items(_) => {
+                (self.with_copies(transaction.bytes) + transaction.map_bytes, transaction.write_set.heap_bytes())
+            }
         };
         events + (1 + SETS) * sets
     }

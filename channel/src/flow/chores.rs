@@ -29,6 +29,7 @@ pub struct ChoreReceiver {
 struct List {
     interrupts: Box<[AtomicBool]>,
     lock_waits: AtomicBool,
+    lock_holders: AtomicBool,
     low_water: Mutex<Option<Mark>>,
 }
 
@@ -45,6 +46,7 @@ pub fn chores(workers: usize) -> (ChoreSender, ChoreReceiver) {
     let list = Arc::new(List {
         interrupts: (0..workers).map(|_| AtomicBool::new(false)).collect(),
         lock_waits: AtomicBool::new(false),
+        lock_holders: AtomicBool::new(false),
         low_water: Mutex::default(),
     });
     // One place is enough: who has not looked yet finds everything when it does.
@@ -69,6 +71,12 @@ impl ChoreSender {
     /// Look for workers that wait for each other's locks.
     pub fn look_for_lock_waits(&self) {
         self.list.lock_waits.store(true, Ordering::Release);
+        self.wake();
+    }
+
+    /// Ask who holds what workers wait for, for observers.
+    pub fn look_for_lock_holders(&self) {
+        self.list.lock_holders.store(true, Ordering::Release);
         self.wake();
     }
 
@@ -101,6 +109,10 @@ impl ChoreReceiver {
 
     pub fn take_lock_waits(&self) -> bool {
         self.list.lock_waits.swap(false, Ordering::Acquire)
+    }
+
+    pub fn take_lock_holders(&self) -> bool {
+        self.list.lock_holders.swap(false, Ordering::Acquire)
     }
 
     pub fn take_low_water(&self) -> Option<Mark> {

@@ -7,22 +7,32 @@ use std::time::{Duration, Instant};
 
 use engine::failure::FailureKind;
 use engine::quality::Histogram;
-use engine::schedule::{Counters, IdleCause};
+use engine::schedule::{Counters, IdleCause, Worker};
 use engine::transaction::Transaction;
 
-use super::source_tags::SourceTags;
+use super::seen::conflicts::{Conflicts, Placed};
+use super::seen::source_tags::SourceTags;
 use super::work::{Totals, Work, WorkerSeen};
+use apply::WORKERS_MAX;
+use apply::locks::LockHolder;
+use engine::policy::Placement;
 
 #[derive(Debug, Default)]
 pub struct Measures {
-    /// Bytes of events that the source has sent; 0 for files.
-    received_bytes: AtomicU64,
+    /// What the source has sent; nothing for files.
+    received: Mutex<Amount>,
+    /// What of it is on the disk, as far as is known.
+    durable: Mutex<Amount>,
     /// Bytes of events read from the log.
     read_bytes: AtomicU64,
     /// Commit time of the last transaction that was read, microseconds since the epoch.
     read_time_us: AtomicU64,
     /// Nanoseconds that workers waited for their turn to commit, all together.
     commit_wait_ns: AtomicU64,
+    /// Of that, with rows still to apply that earlier groups hold up.
+    row_wait_ns: AtomicU64,
+    /// A bit for each worker that waits so now.
+    waits_to_commit: [AtomicU64; WORKERS_MAX.div_ceil(64)],
     /// Nanoseconds that the feeder waited for room in memory.
     memory_wait_ns: AtomicU64,
     /// It waits now.
@@ -32,6 +42,9 @@ pub struct Measures {
     retried: Mutex<Option<Retried>>,
     work: Mutex<Work>,
     tags: Mutex<SourceTags>,
+    conflicts: Mutex<Conflicts>,
+    /// Who holds what workers wait for, when the target was last asked.
+    holders: Mutex<Option<(Instant, Vec<LockHolder>)>>,
     /// Microseconds of each sync of the relay log.
     syncs: Mutex<Histogram>,
 }
@@ -78,11 +91,35 @@ pub struct Retried {
     pub kind: FailureKind,
 }
 
+/// How much has passed a place since the start.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Amount {
+    /// Of events.
+    pub bytes: u64,
+    /// 0: the log does not say where they begin.
+    pub transactions: u64,
+    /// When the source wrote the last event, seconds since 1970; 0: none yet.
+    pub time_s: u32,
+    /// How old that event was when it came, by this machine's clock, in milliseconds.
+    pub age_ms: u64,
+}
+
+/// What a group waits for before its commit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Turn {
+    /// Its turn: all its rows are applied.
+    Commit,
+    /// Rows that earlier groups change.
+    Rows,
+}
+
 /// Time that threads have waited, all of a kind together.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Waits {
     /// Workers, for their turn to commit.
     pub to_commit: Duration,
+    /// Of that, with rows still to apply that earlier groups change.
+    pub for_rows: Duration,
     /// The feeder, for room in memory.
     pub for_memory: Duration,
 }
@@ -90,21 +127,59 @@ pub struct Waits {
 /// The numbers of one moment.
 #[derive(Clone, Debug)]
 pub struct Measured {
-    pub received_bytes: u64,
+    pub relay: RelayMeasured,
     pub read_bytes: u64,
     pub read_time_us: u64,
     pub waits: Waits,
     pub memory_full: bool,
     pub scheduled: Scheduled,
     pub retried: Option<Retried>,
+    pub holders: Vec<LockHolder>,
     pub workers: (Vec<WorkerSeen>, Totals),
-    pub tags: SourceTags,
+    pub source: SourceMeasured,
+}
+
+/// Of the receiver.
+#[derive(Clone, Debug)]
+pub struct RelayMeasured {
+    pub received: Amount,
+    pub durable: Amount,
     pub syncs: Histogram,
 }
 
+/// How parallel what was read is.
+#[derive(Clone, Debug)]
+pub struct SourceMeasured {
+    pub tags: SourceTags,
+    pub placed: Placed,
+}
+
+/// What the target said of locks is not shown any longer than this.
+const HOLDERS_FOR: Duration = Duration::from_secs(4);
+
 impl Measures {
-    pub fn received(&self, bytes: u64) {
-        self.received_bytes.fetch_add(bytes, Ordering::Relaxed);
+    /// So much more; a time of 0 is not known.
+    pub fn received(&self, more: Amount) {
+        let mut received = lock(&self.received);
+        received.bytes += more.bytes;
+        received.transactions += more.transactions;
+        if more.time_s > 0 {
+            (received.time_s, received.age_ms) = (more.time_s, more.age_ms);
+        }
+    }
+
+    pub fn received_so_far(&self) -> Amount {
+        *lock(&self.received)
+    }
+
+    /// All that had been received then is on the disk.
+    pub fn durable(&self, amount: Amount) {
+        *lock(&self.durable) = amount;
+    }
+
+    /// Who holds what workers wait for.
+    pub fn set_holders(&self, holders: Vec<LockHolder>) {
+        *lock(&self.holders) = Some((Instant::now(), holders));
     }
 
     pub fn read(&self, bytes: u64) {
@@ -121,13 +196,27 @@ impl Measures {
         lock(&self.syncs).add(u64::try_from(time.as_micros()).unwrap_or(u64::MAX));
     }
 
+    /// The policy has placed it.
+    pub fn placed(&self, transaction: &Transaction, placement: &Placement) {
+        lock(&self.conflicts).placed(transaction, placement);
+    }
+
     /// What workers do: the coordinator's to write.
     pub fn work(&self) -> MutexGuard<'_, Work> {
         lock(&self.work)
     }
 
-    pub fn waited_to_commit(&self, time: Duration) {
-        self.commit_wait_ns.fetch_add(nanoseconds(time), Ordering::Relaxed);
+    /// The worker is about to wait. It has waited until the result is dropped.
+    pub fn wait_to_commit(&self, worker: Worker, turn: Turn) -> CommitWait<'_> {
+        if let Some(bits) = self.waits_to_commit.get(worker / 64) {
+            bits.fetch_or(1 << (worker % 64), Ordering::Relaxed);
+        }
+        CommitWait { measures: self, worker, turn, since: Instant::now() }
+    }
+
+    fn is_waiting_to_commit(&self, worker: Worker) -> bool {
+        let bits = self.waits_to_commit.get(worker / 64).map_or(0, |bits| bits.load(Ordering::Relaxed));
+        bits >> (worker % 64) & 1 == 1
     }
 
     /// The feeder is about to wait for memory. It has waited until the result is dropped.
@@ -150,20 +239,32 @@ impl Measures {
     }
 
     pub fn measured(&self) -> Measured {
+        let now = Instant::now();
+        let mut workers = self.work().seen(now);
+        for (number, worker) in workers.0.iter_mut().enumerate() {
+            worker.waits_to_commit = worker.running.is_some() && self.is_waiting_to_commit(number);
+        }
+        let holders =
+            lock(&self.holders).clone().filter(|(then, _)| now.saturating_duration_since(*then) < HOLDERS_FOR);
         Measured {
-            received_bytes: self.received_bytes.load(Ordering::Relaxed),
+            relay: RelayMeasured {
+                received: *lock(&self.received),
+                durable: *lock(&self.durable),
+                syncs: lock(&self.syncs).clone(),
+            },
+            source: SourceMeasured { tags: lock(&self.tags).clone(), placed: lock(&self.conflicts).seen(now) },
+            holders: holders.map(|(_, holders)| holders).unwrap_or_default(),
             read_bytes: self.read_bytes.load(Ordering::Relaxed),
             read_time_us: self.read_time_us.load(Ordering::Relaxed),
             waits: Waits {
                 to_commit: Duration::from_nanos(self.commit_wait_ns.load(Ordering::Relaxed)),
+                for_rows: Duration::from_nanos(self.row_wait_ns.load(Ordering::Relaxed)),
                 for_memory: Duration::from_nanos(self.memory_wait_ns.load(Ordering::Relaxed)),
             },
             memory_full: self.memory_full.load(Ordering::Relaxed),
             scheduled: *lock(&self.scheduled),
             retried: self.retried(),
-            workers: self.work().seen(Instant::now()),
-            tags: lock(&self.tags).clone(),
-            syncs: lock(&self.syncs).clone(),
+            workers,
         }
     }
 }
@@ -187,5 +288,26 @@ impl Drop for MemoryWait<'_> {
     fn drop(&mut self) {
         self.measures.memory_wait_ns.fetch_add(nanoseconds(self.since.elapsed()), Ordering::Relaxed);
         self.measures.memory_full.store(false, Ordering::Relaxed);
+    }
+}
+
+/// A wait for the turn to commit, counted when it ends.
+pub struct CommitWait<'a> {
+    measures: &'a Measures,
+    worker: Worker,
+    turn: Turn,
+    since: Instant,
+}
+
+impl Drop for CommitWait<'_> {
+    fn drop(&mut self) {
+        let time = nanoseconds(self.since.elapsed());
+        self.measures.commit_wait_ns.fetch_add(time, Ordering::Relaxed);
+        if self.turn == Turn::Rows {
+            self.measures.row_wait_ns.fetch_add(time, Ordering::Relaxed);
+        }
+        if let Some(bits) = self.measures.waits_to_commit.get(self.worker / 64) {
+            bits.fetch_and(!(1 << (self.worker % 64)), Ordering::Relaxed);
+        }
     }
 }

@@ -85,6 +85,7 @@ fn piece(transaction: &Transaction, items: Vec<engine::transaction::Item>) -> Tr
         server_id: transaction.server_id,
         commit_time_us: transaction.commit_time_us,
         bytes: 0,
+        map_bytes: 0,
         body: Body::Items(items),
         rolls_back: transaction.rolls_back,
         only_changes: transaction.only_changes,

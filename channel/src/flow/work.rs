@@ -9,6 +9,8 @@ use engine::quality::Histogram;
 use engine::schedule::{IdleCause, Worker};
 use engine::transaction::BarrierCause;
 
+use super::seen::subject::Subject;
+
 /// A cause for each value of [`IdleCause`], and of the barriers' causes: no more than this.
 const CAUSES_MAX: usize = 32;
 
@@ -31,6 +33,8 @@ pub struct Totals {
     pub group_transactions: Histogram,
     /// Microseconds from the dispatch of a group to its durable commit.
     pub group_micros: Histogram,
+    /// Microseconds of each commit on the target, with the rows that were sent along with it.
+    pub commit_micros: Histogram,
     /// Groups that held what an earlier one needed.
     pub lock_waits: u64,
 }
@@ -39,6 +43,10 @@ pub struct Totals {
 struct WorkerWork {
     done: Done,
     running: Option<(Instant, Arc<Group>)>,
+    /// Time without a group, by why nothing was dispatched.
+    idle: Vec<(IdleCause, Duration)>,
+    /// Up to when that is counted.
+    counted: Option<Instant>,
 }
 
 /// What one worker has done since the start.
@@ -56,6 +64,10 @@ pub struct WorkerSeen {
     /// `busy` includes the group that it has.
     pub done: Done,
     pub running: Option<Running>,
+    /// Time without a group, by why nothing was dispatched.
+    pub idle: Vec<(IdleCause, Duration)>,
+    /// It has applied its rows and waits for its turn to commit, or for rows of earlier groups.
+    pub waits_to_commit: bool,
 }
 
 /// A group that a worker has.
@@ -65,16 +77,26 @@ pub struct Running {
     pub transactions: usize,
     /// The first of its transactions.
     pub first: Culprit,
+    /// When the source committed it, microseconds since 1970; 0: not known.
+    pub commit_time_us: u64,
     pub barrier: Option<BarrierCause>,
+    pub rows: u64,
+    /// Bytes in the log.
+    pub bytes: u64,
+    /// What its first transactions change: statements, tables.
+    pub subject: Subject,
 }
 
 impl Work {
     pub fn set_workers(&mut self, count: usize) {
-        self.workers.resize_with(count, WorkerWork::default);
+        let now = Some(Instant::now());
+        self.workers.resize_with(count, || WorkerWork { counted: now, ..WorkerWork::default() });
     }
 
     pub fn dispatched(&mut self, worker: Worker, group: Arc<Group>, now: Instant) {
+        let cause = self.idle_since.map_or(IdleCause::NothingQueued, |(_, cause, _)| cause);
         let Some(slot) = self.workers.get_mut(worker) else { return };
+        slot.count_idle(now, cause);
         // A group that has failed is given out again.
         if let Some((since, _)) = slot.running.replace((now, group)) {
             slot.done.busy += now - since;
@@ -84,7 +106,8 @@ impl Work {
     /// The worker has committed its group, so long after it got it.
     pub fn committed(&mut self, worker: Worker, time: Duration) {
         let Some(slot) = self.workers.get_mut(worker) else { return };
-        let Some((_, group)) = slot.running.take() else { return };
+        let Some((since, group)) = slot.running.take() else { return };
+        slot.counted = Some(since + time);
         slot.done.busy += time;
         slot.done.groups += 1;
         slot.done.transactions += group.transactions.len() as u64;
@@ -95,12 +118,22 @@ impl Work {
         }
     }
 
+    /// A commit took so long.
+    pub fn commit(&mut self, time: Duration) {
+        self.totals.commit_micros.add(u64::try_from(time.as_micros()).unwrap_or(u64::MAX));
+    }
+
     pub fn lock_wait(&mut self) {
         self.totals.lock_waits += 1;
     }
 
     /// From now on so many workers have no group, for this cause.
     pub fn idle(&mut self, now: Instant, cause: IdleCause, workers: usize) {
+        if let Some((_, before, _)) = self.idle_since
+            && before != cause
+        {
+            self.workers.iter_mut().for_each(|worker| worker.count_idle(now, before));
+        }
         if let Some((since, cause, count)) = self.idle_since.replace((now, cause, workers))
             && count > 0
         {
@@ -111,25 +144,55 @@ impl Work {
 
     pub fn seen(&self, now: Instant) -> (Vec<WorkerSeen>, Totals) {
         let mut totals = self.totals.clone();
+        let cause = self.idle_since.map_or(IdleCause::NothingQueued, |(_, cause, _)| cause);
         if let Some((since, cause, count)) = self.idle_since.filter(|(.., count)| *count > 0) {
             let time = now.saturating_duration_since(since) * u32::try_from(count).unwrap_or(u32::MAX);
             add(&mut totals.idle, cause, time, |sum, time| *sum += time);
         }
-        (self.workers.iter().map(|worker| worker.seen(now)).collect(), totals)
+        (self.workers.iter().map(|worker| worker.seen(now, cause)).collect(), totals)
     }
 }
 
 impl WorkerWork {
-    fn seen(&self, now: Instant) -> WorkerSeen {
+    /// Time without a group since it was last counted.
+    fn uncounted(&self, now: Instant) -> Option<Duration> {
+        let since = self.counted.filter(|_| self.running.is_none())?;
+        Some(now.saturating_duration_since(since))
+    }
+
+    fn count_idle(&mut self, now: Instant, cause: IdleCause) {
+        if let Some(time) = self.uncounted(now) {
+            add(&mut self.idle, cause, time, |sum, time| *sum += time);
+            self.counted = Some(now);
+        }
+    }
+
+    /// `cause`: why it has no group now, if it has none.
+    fn seen(&self, now: Instant, cause: IdleCause) -> WorkerSeen {
+        let mut idle = self.idle.clone();
+        if let Some(time) = self.uncounted(now) {
+            add(&mut idle, cause, time, |sum, time| *sum += time);
+        }
         let mut done = self.done;
         let running = self.running.as_ref().and_then(|(since, group)| {
             let time = now.saturating_duration_since(*since);
             done.busy += time;
             let first = group.transactions.first()?;
             let (transactions, barrier) = (group.transactions.len(), first.barrier);
-            Some(Running { time, transactions, first: first.culprit(), barrier })
+            let bytes = group.transactions.iter().map(|transaction| transaction.bytes).sum();
+            let (subject, commit_time_us) = (Subject::of(group), first.commit_time_us);
+            Some(Running {
+                time,
+                transactions,
+                first: first.culprit(),
+                commit_time_us,
+                barrier,
+                rows: group.rows() as u64,
+                bytes,
+                subject,
+            })
         });
-        WorkerSeen { done, running }
+        WorkerSeen { done, running, idle, waits_to_commit: false }
     }
 }
 
@@ -162,6 +225,9 @@ mod tests {
             [(IdleCause::NothingQueued, 4), (IdleCause::Dependency, 6), (IdleCause::Barrier(BarrierCause::Ddl), 2)]
         );
         let (workers, again) = work.seen(at(12));
+        // None was given a group.
+        let idle = |worker: &WorkerSeen| worker.idle.iter().map(|(_, time)| time.as_secs()).sum::<u64>();
+        assert!(workers.iter().all(|worker| idle(worker) == 12), "{workers:?}");
         assert_eq!((workers.len(), again.idle.last().map(|(_, time)| time.as_secs())), (4, Some(3)));
     }
 }

@@ -1,7 +1,7 @@
 //! Appends what has come from the source to the relay log: in a thread of its own or, while little comes, in the one that reads the socket.
 
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use binlog::{Event, Kind};
 use crossbeam_channel::{Receiver, TryRecvError};
@@ -12,7 +12,7 @@ use super::stream_end::StreamEnd;
 use super::stream_writer::{StreamWriter, relay_failure};
 use crate::flow::budget::Budget;
 use crate::flow::handoff::{Stage, Then, Thread, Wake};
-use crate::flow::measures::Measures;
+use crate::flow::measures::{Amount, Measures};
 use crate::flow::signals::Signals;
 
 /// Events from the socket are handed on together, up to so many.
@@ -134,6 +134,7 @@ impl<'a> Appending<'a> {
             self.signals.relay_has_room();
         }
         let (mut bytes, mut memory, mut count, mut events) = (0, 0, 0, 0);
+        let mut amount = Amount::default();
         let mut appended = Ok(());
         while !self.is_full && bytes < BATCH_BYTES && appended.is_ok() {
             let received = match self.received.try_recv() {
@@ -147,7 +148,11 @@ impl<'a> Appending<'a> {
             bytes += received.bytes;
             memory += received.memory();
             count += 1;
-            events += received.events.iter().filter(|event| is_of_the_log(event)).count() as u64;
+            for event in received.events.iter().filter(|event| is_of_the_log(event)) {
+                events += 1;
+                amount.transactions += u64::from(begins_transaction(event));
+                amount.time_s = timestamp(event).unwrap_or(amount.time_s);
+            }
             let all = received.events.iter().try_for_each(|event| self.stream.append(self.relay.writer, event));
             let ended = received.ended.map_or(Ok(()), |ended| Err(self.placed(ended)));
             appended = all.map_err(StreamEnd::Failed).and(ended);
@@ -159,9 +164,27 @@ impl<'a> Appending<'a> {
         self.relay.publisher.publish(self.relay.writer, bytes).map_err(relay)?;
         self.room.release(memory, count);
         self.events += events;
-        self.measures.received(bytes as u64);
+        self.measures.received(Amount { bytes: bytes as u64, age_ms: age_ms(amount.time_s), ..amount });
         appended
     }
+}
+
+/// Of what was written at that time, seconds since 1970: a header says no more.
+fn age_ms(time_s: u32) -> u64 {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    let age = now.saturating_sub(Duration::from_secs(u64::from(time_s) + 1));
+    u64::try_from(age.as_millis()).unwrap_or(u64::MAX)
+}
+
+/// Where the log has GTIDs, or MySQL's anonymous ones.
+fn begins_transaction(event: &Event) -> bool {
+    matches!(event.kind(), Kind::GTID | Kind::ANONYMOUS_GTID | Kind::GTID_TAGGED | Kind::MARIADB_GTID)
+}
+
+/// Of the event's header: seconds since 1970. `None`: the event has none.
+fn timestamp(event: &Event) -> Option<u32> {
+    let bytes = event.bytes().first_chunk::<4>()?;
+    Some(u32::from_le_bytes(*bytes)).filter(|&time| time > 0)
 }
 
 /// Not what each connection begins with: a rotation and a description of the format that the source makes up. Nor a heartbeat.

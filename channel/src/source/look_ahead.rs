@@ -12,7 +12,8 @@ use engine::failure::{Failure, FailureKind};
 use engine::intake::Assembler;
 use engine::sql::{Class, DdlKind};
 use engine::transaction::{Item, Transaction};
-use relay::{FileOptions, FilesReader, LogReader, Read, RealFs};
+use relay::fs::Fs;
+use relay::{FileOptions, FilesReader, LogReader, Read};
 use wire::{ConnectOptions, Connection, DUMP_NON_BLOCK, DUMP_SEND_ANNOTATE_ROWS, DumpOptions, DumpRequest};
 
 use super::remedies;
@@ -67,9 +68,9 @@ impl<'a> LookAhead<'a> {
     }
 
     /// The failure that a run would end with, if it is one of these.
-    pub fn in_files(mut self, files: Vec<PathBuf>, at: relay::Start) -> Result<(), Failure> {
+    pub fn in_files(mut self, fs: Arc<dyn Fs>, files: Vec<PathBuf>, at: relay::Start) -> Result<(), Failure> {
         let options = FileOptions { event_bytes_max: Some(self.memory.event_bytes_max()), ..FileOptions::default() };
-        let reader = FilesReader::open_with(Arc::new(RealFs), files, at, options);
+        let reader = FilesReader::open_with(fs, files, at, options);
         let mut reader = reader.map_err(|error| of_log(&error))?;
         loop {
             match reader.next() {

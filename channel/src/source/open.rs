@@ -22,7 +22,8 @@ use crate::spec::{End, Spec};
 use crate::start::{self, RelayContents, Start, StreamStart};
 use crate::until::{Logs, Until};
 use apply::Opened;
-use apply::retry::{Reachability, back_off};
+use apply::retry::back_off;
+use wire::reach::Reachability;
 
 /// Between two tries to reach a source before the channel begins: whoever asks the process to end does not wait for longer.
 const PAUSE_MAX: Duration = Duration::from_secs(1);
@@ -77,7 +78,7 @@ pub fn files(spec: &Spec, files: &[PathBuf], opened: &Opened) -> Result<OpenSour
     let PlannedFiles { start, at, until } = plan_files(spec, files, opened)?;
     let event_bytes_max = Some(spec.event_memory().event_bytes_max());
     let options = FileOptions { event_bytes_max, ..FileOptions::default() };
-    let reader = FilesReader::open_with(Arc::new(RealFs), files.to_vec(), at, options)?;
+    let reader = FilesReader::open_with(Arc::clone(&spec.log_fs), files.to_vec(), at, options)?;
     Ok(OpenSource {
         reader: Box::new(reader),
         live: None,

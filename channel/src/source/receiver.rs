@@ -24,14 +24,12 @@ use crate::flow::budget::Budget;
 use crate::flow::handoff::{Handoff, Wake};
 use crate::flow::measures::Measures;
 use crate::flow::signals::Signals;
-use apply::retry::Reachability;
+use wire::reach::{BackOff, Reachability};
 
 /// Batches between the two threads, and bytes in them; a larger event is alone in the queue.
 const QUEUE_BATCHES: usize = 256;
 const QUEUE_BYTES: u64 = 16 << 20;
 const POLL: Duration = Duration::from_millis(100);
-const BACK_OFF_FIRST: Duration = Duration::from_millis(100);
-const BACK_OFF_MAX: Duration = Duration::from_secs(10);
 
 pub struct Receiver {
     upstream: Upstream,
@@ -78,9 +76,10 @@ impl Receiver {
             let measures = Arc::clone(&self.measures);
             scope.spawn(move || {
                 for syncing in &syncs {
-                    let since = Instant::now();
+                    let (since, received) = (Instant::now(), measures.received_so_far());
                     syncing.run();
                     measures.synced(since.elapsed());
+                    measures.durable(received);
                 }
             });
             self.receive(publisher, reading)
@@ -88,13 +87,13 @@ impl Receiver {
     }
 
     fn receive(mut self, mut publisher: Publisher, reading: &dyn Wake) -> Result<(), Failure> {
-        let mut back_off = BACK_OFF_FIRST;
+        let mut attempts = 0_u32;
         let mut lost_since: Option<Instant> = None;
         let mut damage = Damage::default();
         loop {
             let (ended, events) = self.stream(&mut publisher, reading);
             if events > 0 && !matches!(ended, StreamEnd::Damaged(_)) {
-                back_off = BACK_OFF_FIRST;
+                attempts = 0;
                 lost_since = None;
             }
             let ended = match ended {
@@ -118,10 +117,10 @@ impl Receiver {
                     }
                     self.told.lost(&why);
                     self.signals.source_is_lost();
-                    if self.pause(back_off) {
+                    attempts = attempts.saturating_add(1);
+                    if self.pause(BackOff::SOURCE.before(attempts)) {
                         break;
                     }
-                    back_off = (back_off * 2).min(BACK_OFF_MAX);
                 }
             }
         }

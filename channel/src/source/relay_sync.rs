@@ -75,6 +75,7 @@ impl Publisher {
             let since = Instant::now();
             writer.sync()?;
             self.measures.synced(since.elapsed());
+            self.measures.durable(self.measures.received_so_far());
             return Ok(());
         }
         writer.publish()?;

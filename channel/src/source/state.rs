@@ -1,6 +1,6 @@
 //! Questions to a live source: who it is, where its binary log ends, what it has executed.
 
-use anyhow::{Context, Result, anyhow, bail};
+use anyhow::{Context, Result, bail};
 use apply::mysql::server::info::machine;
 use binlog::Flavour;
 use binlog::LogPosition;
@@ -47,11 +47,7 @@ impl SourceState {
                 server.version_text
             );
         }
-        let server_id: u32 = variable(connection, "server_id")?.parse().context("server_id")?;
-        let identity = match flavour {
-            Flavour::MySql => variable(connection, "server_uuid")?,
-            Flavour::MariaDb => format!("mariadb-server-{server_id}"),
-        };
+        let identity = wire::source::identity(connection).context("who the source is")?;
         let gtids = match flavour {
             Flavour::MariaDb => true,
             Flavour::MySql => variable(connection, "gtid_mode").is_ok_and(|mode| mode == "ON"),
@@ -61,12 +57,9 @@ impl SourceState {
             .and_then(|now| now.parse().ok())
             .context("the source's clock")?;
         let (end, executed) = end(connection, flavour, gtids)?;
-        let logs = connection
-            .rows("SHOW BINARY LOGS")
-            .context("SHOW BINARY LOGS (needs the privilege REPLICATION CLIENT, on MariaDB BINLOG MONITOR)")?
-            .iter()
-            .map(|row| row.required_text(0).map(str::to_owned))
-            .collect::<Result<Vec<_>, _>>()?;
+        let logs = wire::source::binary_logs(connection)
+            .context("SHOW BINARY LOGS (needs the privilege REPLICATION CLIENT, on MariaDB BINLOG MONITOR)")?;
+        let logs: Vec<String> = logs.iter().map(|log| log.file.to_string()).collect();
         let replicated = match flavour {
             Flavour::MySql => GtidPos::default(),
             Flavour::MariaDb => variable(connection, "gtid_slave_pos")?.parse().context("gtid_slave_pos")?,
@@ -127,16 +120,9 @@ fn variable(connection: &mut Connection, name: &str) -> Result<String> {
 
 /// The end of the binary log now, and the GTIDs that were executed at least up to there.
 pub fn end(connection: &mut Connection, flavour: Flavour, gtids: bool) -> Result<(LogPosition, GtidState)> {
-    let status = if flavour == Flavour::MySql && connection.server().version >= (8, 2, 0) {
-        "SHOW BINARY LOG STATUS"
-    } else {
-        "SHOW MASTER STATUS"
-    };
-    let end = connection
-        .row(status)
-        .with_context(|| format!("{status} (needs the privilege REPLICATION CLIENT, on MariaDB BINLOG MONITOR)"))?
-        .ok_or_else(|| anyhow!("{status} says nothing: the source has no binary log"))?;
-    let end = LogPosition::new(end.required_text(0)?, end.required(1)?);
+    let status = wire::source::end_statement(connection);
+    let end = wire::source::log_end(connection)
+        .with_context(|| format!("{status} (needs the privilege REPLICATION CLIENT, on MariaDB BINLOG MONITOR)"))?;
     let executed = match flavour {
         Flavour::MySql if gtids => {
             let text = variable(connection, "gtid_executed")?;

@@ -53,6 +53,7 @@ impl Applier {
             before: group.before.seq,
             mark: &group.mark,
             recorded_as: self.mode.recorded_as,
+            transactions: &group.transactions,
             branches,
         }
     }
@@ -68,15 +69,15 @@ impl Applier {
 
     /// Sends the group off if it is one statement, without waiting for the answer. False: nothing was sent.
     pub fn send(&mut self, group: &Group) -> Result<bool, Failure> {
-        let Some(first) = group.transactions.first() else { return Ok(false) };
+        let Some(last) = group.transactions.last() else { return Ok(false) };
         let Plan { independent, deferred } = self.plan(group);
         let range = self.range(group);
-        self.session.send(first, &[independent, deferred].concat(), range)
+        self.session.send(last, &[independent, deferred].concat(), range)
     }
 
-    pub fn commit(&mut self, group: &Group, first: &Transaction, batches: &[Batch<'_>]) -> Result<Commit, Failure> {
+    pub fn commit(&mut self, group: &Group, last: &Transaction, batches: &[Batch<'_>]) -> Result<Commit, Failure> {
         let range = self.range(group);
-        self.session.commit(first, batches, range)
+        self.session.commit(last, batches, range)
     }
 
     /// A connection that is lost has rolled back. The next use of the session finds out that it is lost.

@@ -18,7 +18,7 @@ use super::applier::Applier;
 use super::isolate;
 use super::orders::{Granted, Orders};
 use crate::flow::handoff::{Amount, Handoff, Stage, Then, Thread, Wake};
-use crate::flow::measures::Measures;
+use crate::flow::measures::{Measures, Turn};
 use crate::flow::messages::{Order, Report};
 
 pub struct WorkerTask {
@@ -87,7 +87,9 @@ impl WorkerTask {
             let next = self.next.take().map_or_else(|| self.orders.next().map(Next::Order), Ok);
             let done = match next {
                 Ok(Next::Sent { group, run, sent }) => {
+                    let since = Instant::now();
                     let outcome = sent.and_then(|()| self.applier.session.answer());
+                    self.committed(since, &outcome);
                     self.after(&group, run, outcome, 0)
                 }
                 Ok(Next::Order(Order::Run { group, run })) => self.group(&group, run),
@@ -188,9 +190,10 @@ impl WorkerTask {
 
     /// The whole group in one run. `Ok(None)`: the coordinator is gone.
     fn together(&mut self, group: &Group, run: Run, committed_to: &mut Seq) -> Result<Option<Commit>, Failure> {
-        let Some(first) = group.transactions.first() else {
+        let [first, ..] = group.transactions.as_slice() else {
             return Err(Failure::new(FailureKind::Refused, "an empty group"));
         };
+        let last = group.transactions.last().unwrap_or(first);
         if group.is_barrier() {
             return self.applier.in_order(group, first, run.attempt, committed_to).map(Some);
         }
@@ -207,16 +210,19 @@ impl WorkerTask {
             if self.orders.is_aborted(group.id, run.attempt) {
                 return Err(in_the_way());
             }
-            self.applier.session.apply(first, &independent)?;
+            self.applier.session.apply(last, &independent)?;
         }
         if !at_once && (run.granted || deferred.is_empty()) {
-            self.apply_deferred(first, &mut deferred)?;
+            self.apply_deferred(last, &mut deferred)?;
             self.announce(group, run);
         }
-        if !run.granted && !self.until_granted(group, run, first, &mut deferred)? {
+        if !run.granted && !self.until_granted(group, run, last, &mut deferred)? {
             return Ok(None);
         }
-        self.applier.commit(group, first, &deferred).map(Some)
+        let since = Instant::now();
+        let committed = self.applier.commit(group, last, &deferred);
+        self.committed(since, &committed);
+        committed.map(Some)
     }
 
     /// False: the coordinator is gone.
@@ -224,18 +230,19 @@ impl WorkerTask {
         &mut self,
         group: &Group,
         run: Run,
-        first: &Transaction,
+        last: &Transaction,
         deferred: &mut Vec<Batch<'_>>,
     ) -> Result<bool, Failure> {
         loop {
             self.applier.session.waits_for_grant();
-            let since = Instant::now();
+            let turn = if deferred.is_empty() { Turn::Commit } else { Turn::Rows };
+            let waiting = self.measures.wait_to_commit(self.applier.number, turn);
             let granted = self.orders.wait_for_grant(group.id, run.attempt);
-            self.measures.waited_to_commit(since.elapsed());
+            drop(waiting);
             match granted {
                 Some(Granted::Yes) => return Ok(true),
                 Some(Granted::DeferredRows) => {
-                    self.apply_deferred(first, deferred)?;
+                    self.apply_deferred(last, deferred)?;
                     self.announce(group, run);
                 }
                 Some(Granted::Aborted) => return Err(in_the_way()),
@@ -244,9 +251,15 @@ impl WorkerTask {
         }
     }
 
-    fn apply_deferred(&mut self, first: &Transaction, deferred: &mut Vec<Batch<'_>>) -> Result<(), Failure> {
+    fn committed(&self, since: Instant, outcome: &Result<Commit, Failure>) {
+        if outcome.is_ok() {
+            self.measures.work().commit(since.elapsed());
+        }
+    }
+
+    fn apply_deferred(&mut self, last: &Transaction, deferred: &mut Vec<Batch<'_>>) -> Result<(), Failure> {
         if !deferred.is_empty() {
-            self.applier.session.apply(first, deferred)?;
+            self.applier.session.apply(last, deferred)?;
             deferred.clear();
         }
         Ok(())

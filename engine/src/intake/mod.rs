@@ -11,12 +11,14 @@
 //! Nothing here places, schedules or applies a transaction.
 
 mod assemble;
+mod by_map;
 mod keying;
 mod pieces;
 mod selection;
 mod tables;
 
 pub use assemble::{AssembleError, Assembler};
+pub use by_map::ByMap;
 pub use keying::{Keying, KeyingError};
 pub use pieces::{Pieces, Placed};
 pub use selection::Selection;

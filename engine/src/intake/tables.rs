@@ -42,6 +42,8 @@ struct Known<T> {
 pub struct Mapped<T> {
     pub map: Arc<TableMap>,
     pub beside: T,
+    /// Memory of the map, as long as no transaction holds it.
+    pub uncounted_bytes: u64,
 }
 
 /// What stands behind the table number of a rows event.
@@ -77,7 +79,11 @@ impl<T: Default> Tables<T> {
         }
         let map = TableMap::decode(event, format)?;
         let id = map.table_id;
-        let table = self.selection.table(map).map(|map| Mapped { map: Arc::new(map), beside: T::default() });
+        let table = self.selection.table(map).map(|map| Mapped {
+            uncounted_bytes: map_bytes(&map) as u64,
+            map: Arc::new(map),
+            beside: T::default(),
+        });
         // A copy: a slice would keep all that was read with it.
         let known = Known { body: Bytes::copy_from_slice(body), table };
         self.bytes += known_bytes(&known);
@@ -138,10 +144,15 @@ impl<T: Default> Tables<T> {
 
 /// Roughly, decoded and as in the log.
 fn known_bytes<T>(known: &Known<T>) -> usize {
+    known.body.len() + known.table.as_ref().map_or(MAP_BYTES, |mapped| map_bytes(&mapped.map))
+}
+
+/// Of a map without its columns.
+const MAP_BYTES: usize = 400;
+
+/// Roughly, decoded.
+pub(super) fn map_bytes(map: &TableMap) -> usize {
     /// Of a column, with its name.
     const COLUMN_BYTES: usize = 160;
-    /// Of everything else.
-    const MAP_BYTES: usize = 400;
-    let columns = known.table.as_ref().map_or(0, |mapped| mapped.map.columns.len());
-    known.body.len() + columns * COLUMN_BYTES + MAP_BYTES
+    map.columns.len() * COLUMN_BYTES + MAP_BYTES
 }

@@ -118,6 +118,7 @@ fn build(seq: Seq, spec: &Spec) -> (Transaction, Uses) {
         server_id: 1,
         commit_time_us: 0,
         bytes: 1,
+        map_bytes: 0,
         body: Body::Items(Vec::new()),
         rolls_back: true,
         only_changes: false,

@@ -141,6 +141,17 @@ impl WriteSetPolicy {
         self.low_water
     }
 
+    /// Keys that are remembered.
+    pub(crate) fn remembered(&self) -> usize {
+        self.keys.len()
+    }
+
+    /// As if everything up to `seq` were committed; what is remembered of it goes at once.
+    pub(crate) fn forget(&mut self, seq: Seq) {
+        self.low_water = self.low_water.max(seq);
+        self.sweep();
+    }
+
     fn place_rows(&mut self, transaction: &Transaction) -> Placement {
         let set = &transaction.write_set;
         let mut gathered = Gathered {

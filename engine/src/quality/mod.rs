@@ -10,6 +10,7 @@ pub mod heavy;
 pub mod histogram;
 pub mod intervals;
 pub mod jain;
+pub mod keyed;
 pub mod series;
 
 pub use exact::{Exact, ExactTotals, Link, Placed};
@@ -18,4 +19,5 @@ pub use heavy::HeavyHitters;
 pub use histogram::Histogram;
 pub use intervals::Intervals;
 pub use jain::jain_index;
+pub use keyed::KeyedTags;
 pub use series::Series;

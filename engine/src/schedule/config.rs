@@ -14,6 +14,7 @@ pub struct Config {
     pub lane_groups_max: usize,
     pub signals: Signals,
     pub commits: Commits,
+    pub origins: Origins,
 }
 
 /// What a worker reports of a group.
@@ -35,6 +36,14 @@ pub enum Commits {
     Each,
 }
 
+/// Whose transactions may share a target transaction.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Origins {
+    Any,
+    /// Those of one domain and server (MariaDB's GTIDs): the last one's GTID then says that all of them are there.
+    One,
+}
+
 impl Config {
     /// Without a limit for lanes. Workers signal commits only, and the transactions of a group commit together.
     pub fn new(workers: usize, order: CommitOrder, limits: Limits, retries_max: u32) -> Self {
@@ -45,6 +54,7 @@ impl Config {
             retries_max,
             lane_groups_max: workers,
             signals: Signals::Commit,
+            origins: Origins::Any,
             commits: Commits::Together,
         }
     }

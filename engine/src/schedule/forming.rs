@@ -4,8 +4,10 @@
 
 use std::sync::Arc;
 
+use binlog::gtids::Gtid;
+
 use super::commit_order::CommitOrder;
-use super::config::{Commits, Signals};
+use super::config::{Commits, Origins, Signals};
 use super::flight::{DeferredFor, Flight, Queued, Tries};
 use super::keys::{Keys, KnownKeys};
 use super::limits::{Limits, PACKET_MAX, Taken, fits_packet};
@@ -16,6 +18,7 @@ use crate::group::{Deferred, Group, GroupId};
 use crate::policy::{Lane, Placement, Watermark};
 use crate::progress::Mark;
 use crate::row_session::RowSession;
+use crate::transaction::Transaction;
 
 /// Transactions between two statements that go with them.
 const BETWEEN_STATEMENTS_MAX: Seq = 50;
@@ -37,6 +40,7 @@ impl Scheduler {
                 && (taken.transactions == 0 || !self.commits_in_turn() || fits_packet(&queued.transaction))
                 && self.phase.stop_after.is_none_or(|stop| seq <= stop)
                 && (taken.transactions == 0 || self.may_join(first, &queued.placement))
+                && self.is_of_origin(first, &queued.transaction)
                 && is_of_session(&mut session, queued.transaction.session.as_ref());
             if !fits {
                 break;
@@ -46,6 +50,16 @@ impl Scheduler {
             seq += 1;
         }
         (!self.gathers(last, &taken)).then_some(last)
+    }
+
+    /// Whether the GTID of the last of a group that begins at `first` may stand for this one.
+    fn is_of_origin(&self, first: Seq, transaction: &Transaction) -> bool {
+        let origin = |transaction: &Transaction| match transaction.gtid {
+            Some(Gtid::MariaDb { domain, server, .. }) => Some((domain, server)),
+            _ => None,
+        };
+        self.config.origins == Origins::Any
+            || self.queued_at(first).is_some_and(|queued| origin(&queued.transaction) == origin(transaction))
     }
 
     /// How far a group goes that begins with a barrier. Statements that may share a transaction follow it in their order. What is

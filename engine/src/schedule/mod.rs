@@ -19,7 +19,7 @@ mod state;
 mod tests;
 
 pub use commit_order::CommitOrder;
-pub use config::{Commits, Config, Signals};
+pub use config::{Commits, Config, Origins, Signals};
 pub use limits::{Grouping, Limits, PACKET_MAX, ROWS_MAX, TRANSACTIONS_MAX};
 pub use output::{Counters, IdleCause, Output, Run, Worker};
 pub use scheduler::Scheduler;

@@ -66,6 +66,7 @@ fn transaction(seq: Seq, spec: &Spec) -> Arc<Transaction> {
         server_id: 1,
         commit_time_us: seq,
         bytes: 100,
+        map_bytes: 0,
         body: Body::Items(Vec::new()),
         rolls_back: true,
         only_changes: false,

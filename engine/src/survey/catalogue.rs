@@ -35,11 +35,18 @@ pub struct LogCatalogue {
     definitions: Arc<Definitions>,
     /// Foreign keys of all tables by parent. Made when first needed.
     children: Option<Children>,
+    /// Only a definition says what keys a table has: a table map does not know its unique and foreign keys.
+    surely: bool,
 }
 
 impl LogCatalogue {
     pub fn new(definitions: Arc<Definitions>) -> Self {
-        Self { definitions, children: None }
+        Self { definitions, children: None, surely: false }
+    }
+
+    /// For who may miss no key.
+    pub fn surely(definitions: Arc<Definitions>) -> Self {
+        Self { surely: true, ..Self::new(definitions) }
     }
 
     fn children(&mut self) -> &Children {
@@ -261,13 +268,13 @@ impl Catalogue for LogCatalogue {
         }
         let is_known = definitions.candidates(&name).next().is_some();
         Ok(Arc::new(match &map.primary_key {
-            Some(parts) if !parts.is_empty() => {
+            Some(parts) if !parts.is_empty() && !self.surely => {
                 let prefix = |part: &binlog::KeyPart| (part.prefix > 0).then_some(part.prefix);
                 let parts = parts.iter().map(|part| KeyPart { column: part.column, prefix: prefix(part) });
                 Table::from_map(id, map, Some(parts.collect()))
             }
             // With full metadata columns have names, and there is no key.
-            _ if map.columns.iter().all(|column| column.name.is_some()) => {
+            _ if map.columns.iter().all(|column| column.name.is_some()) && !self.surely => {
                 Table::unknown(id, &map.schema, &map.table, TableOrderCause::NoUniqueKey)
             }
             _ => {

@@ -47,6 +47,17 @@ impl Definitions {
         Self { given: Arc::new(self.tables.clone()), tables: self.tables }
     }
 
+    /// Only those of now: what was given does not count beside them.
+    #[must_use]
+    pub fn without_given(self) -> Self {
+        Self { tables: self.tables, given: Arc::default() }
+    }
+
+    /// Tables whose names differ from this one only in upper and lower case are not known any more: a server may take them for the same.
+    pub fn forget_other_spellings(&mut self, name: &ObjectName) {
+        self.tables.retain(|known, _| **known == *name || !is_spelled_alike(known, name));
+    }
+
     /// What a statement does to definitions; true when it may have done anything.
     pub fn execute(&mut self, sql: &[u8], schema: &str, mode: SqlMode) -> bool {
         let statement = sql::classify(sql, schema, mode);
@@ -79,6 +90,11 @@ impl Definitions {
             _ => return false,
         }
         true
+    }
+
+    /// A table is not known any more.
+    pub fn forget(&mut self, name: &ObjectName) {
+        self.set(name, None);
     }
 
     fn set(&mut self, name: &ObjectName, definition: Option<TableDefinition>) {
@@ -159,6 +175,13 @@ impl Definitions {
             }
         });
     }
+}
+
+fn is_spelled_alike(one: &ObjectName, other: &ObjectName) -> bool {
+    let alike = |one: &str, other: &str| {
+        one.eq_ignore_ascii_case(other) || (!one.is_ascii() && one.to_lowercase() == other.to_lowercase())
+    };
+    alike(&one.name, &other.name) && alike(&one.schema, &other.schema)
 }
 
 /// `CREATE TABLE … LIKE`: without its foreign keys.

@@ -46,7 +46,8 @@ impl Counts {
                     }
                     out.writes.push(hash);
                     if self.count(hash) == self.name_at && out.names.len() < NAMES_MAX {
-                        out.names.extend(name(item, table, row, at, hash, hash == before));
+                        let side = if hash == before { Side::Before } else { Side::After };
+                        out.names.extend(name(item, table, row, at, hash, side));
                     }
                 }
             }
@@ -73,9 +74,28 @@ pub(super) fn note_uses(uses: &mut Vec<TableUse>, first: usize, new: &[TableUse]
     }
 }
 
-fn name(item: &RowsItem, table: &Table, row: &Row, index: usize, hash: u64, before: bool) -> Option<KeyName> {
+fn name(item: &RowsItem, table: &Table, row: &Row, index: usize, hash: u64, side: Side) -> Option<KeyName> {
+    let (index, values) = key_name(item, table, row, index, side)?;
+    Some(KeyName { hash, table: table.id, index, values })
+}
+
+/// Which image of a change.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Side {
+    Before,
+    After,
+}
+
+/// The name of a row's unique key, and its values before or after the change.
+pub(crate) fn key_name(
+    item: &RowsItem,
+    table: &Table,
+    row: &Row,
+    index: usize,
+    side: Side,
+) -> Option<(Arc<str>, String)> {
     let key = table.unique_keys.get(index)?;
-    let (range, present) = if before {
+    let (range, present) = if side == Side::Before {
         (row.before.clone(), &item.event.before_columns)
     } else {
         (row.after.clone(), &item.event.after_columns)
@@ -83,7 +103,7 @@ fn name(item: &RowsItem, table: &Table, row: &Row, index: usize, hash: u64, befo
     let image = item.event.rows.get(range.start as usize..range.end as usize)?;
     let texts: Option<Vec<String>> =
         key.parts.iter().map(|part| part_text(item, table, part, present, image)).collect();
-    Some(KeyName { hash, table: table.id, index: Arc::from(key.name.as_str()), values: texts?.join(", ") })
+    Some((Arc::from(key.name.as_str()), texts?.join(", ")))
 }
 
 fn part_text(item: &RowsItem, table: &Table, part: &KeyPart, present: &Bitmap, image: &[u8]) -> Option<String> {

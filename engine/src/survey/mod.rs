@@ -26,6 +26,7 @@ pub use cut::{Cut, Cutter, PIECE_BYTES, Piece, WrittenBy};
 pub use definitions::Definitions;
 pub use dump::Statements;
 pub use durations::{Durations, Measured};
+pub(crate) use keys::{Side, key_name};
 pub use scan::scan;
 pub use scanned::{Depth, Scanned};
 pub use totals::{Sink, Totals};

@@ -141,6 +141,7 @@ fn transaction(seq: Seq, file: &str, tags: Tags) -> Transaction {
         server_id: 1,
         commit_time_us: 0,
         bytes: 1,
+        map_bytes: 0,
         body: Body::Items(Vec::new()),
         rolls_back: true,
         only_changes: false,

@@ -15,6 +15,8 @@ const FLAG: &[u8] = b"--config";
 const KIND: &str = "configuration file";
 /// The flag whose value follows from the file's name.
 const CHANNEL: &str = "channel";
+/// The command of which a file may have several.
+const SERVE: &str = "serve";
 /// Commands whose `--channel` is a channel of heddle's. `rescue` has one of the replica's.
 const OF_CHANNELS: [&str; 2] = ["replicate", "status"];
 /// How alike a key and a flag are when the one is taken for a slip of the other, from 0 to 1.
@@ -53,8 +55,10 @@ pub fn expand(command: &Command, typed: Vec<OsString>) -> Result<Expanded, Confi
     let Some(path) = given.try_get_one::<PathBuf>("config").ok().flatten().cloned() else {
         return Ok(as_typed(typed));
     };
-    let config = Config::read(&path)?;
+    let mut config = Config::read(&path)?;
     config.warn_of_password(&path);
+    let section = given.try_get_one::<String>("section").ok().flatten();
+    config.table = config.of(asked.get_name(), section.map(String::as_str), &path)?;
     let flags = Flags { root: command, asked, given, path: &path };
     let mut from_file = Vec::new();
     for (key, value) in &config.table {
@@ -77,6 +81,37 @@ impl Config {
         let file = TrustedFile::read(path, KIND)?;
         let table = file.text.parse().map_err(|error: toml::de::Error| not_toml(path, &file.text, &error))?;
         Ok(Self { table, is_readable_by_all: file.is_readable_by_all })
+    }
+
+    /// The servers of the file, tables `[serve.NAME]`: each is one `heddle serve`.
+    pub fn servers(&self) -> Option<&Table> {
+        self.table.get(SERVE).and_then(Value::as_table)
+    }
+
+    /// What a command reads of the file: all of it, or one of its servers.
+    fn of(&self, command: &str, section: Option<&str>, path: &Path) -> Result<Table, ConfigError> {
+        let wrong = |reason: String| ConfigError::Key { path: path.to_owned(), reason };
+        let Some(servers) = self.servers() else {
+            return match section {
+                Some(name) => Err(wrong(format!("there is no table [{SERVE}.{name}]"))),
+                None => Ok(self.table.clone()),
+            };
+        };
+        if command != SERVE || self.table.len() > 1 {
+            return Err(wrong(format!(
+                "the tables [{SERVE}.NAME] are for `heddle serve` and `heddle run`, and nothing else may stand beside them"
+            )));
+        }
+        let name = match section {
+            Some(name) => name,
+            None if servers.len() == 1 => servers.keys().next().map_or("", String::as_str),
+            None => {
+                let names: Vec<&str> = servers.keys().map(String::as_str).collect();
+                return Err(wrong(format!("it has several servers: choose one with --section ({})", names.join(", "))));
+            }
+        };
+        let server = servers.get(name).and_then(Value::as_table);
+        server.cloned().ok_or_else(|| wrong(format!("there is no table [{SERVE}.{name}]")))
     }
 
     fn warn_of_password(&self, path: &Path) {
@@ -107,7 +142,11 @@ fn not_toml(path: &Path, text: &str, error: &toml::de::Error) -> ConfigError {
 fn has_password(table: &Table) -> bool {
     let is_secret =
         |value: &Value| value.as_str().is_some_and(|text| wire::redacted(text) != binlog::text::escape(text));
-    table.values().any(|value| is_secret(value) || value.as_array().is_some_and(|list| list.iter().any(is_secret)))
+    table.values().any(|value| {
+        is_secret(value)
+            || value.as_array().is_some_and(|list| list.iter().any(is_secret))
+            || value.as_table().is_some_and(has_password)
+    })
 }
 
 /// The command that was asked for, and what was given to it.
@@ -263,6 +302,23 @@ mod tests {
                 "--channel=orders"
             ]
         );
+    }
+
+    #[test]
+    fn a_file_may_have_several_servers() {
+        let text = "[serve.one]\nfrom = 'mysql://a'\ndir = '/one'\n[serve.two]\nfrom = ['mysql://b', 'mysql://c']\ndir = '/two'\n";
+        let two = expanded(text, &["serve", "--section", "two"]).unwrap();
+        assert_eq!(two, ["--section", "two", "--dir=/two", "--from=mysql://b", "--from=mysql://c"]);
+        let one = expanded("[serve.one]\nfrom = 'mysql://a'\ndir = '/one'\n", &["serve"]).unwrap();
+        assert_eq!(one, ["--dir=/one", "--from=mysql://a"]);
+        for (typed, said) in [
+            (&["serve"][..], "choose one with --section (one, two)"),
+            (&["serve", "--section", "three"], "there is no table [serve.three]"),
+            (&["replicate"], "are for `heddle serve`"),
+        ] {
+            let refused = expanded(text, typed).unwrap_err();
+            assert!(refused.contains(said), "{refused}");
+        }
     }
 
     #[test]

@@ -31,6 +31,16 @@ impl End {
 
 /// URL over option file; then the password: URL (with a warning), environment, option file, prompt.
 pub fn options(end: End, url: &str, defaults_file: Option<&Path>) -> Result<ConnectOptions> {
+    let mut options = options_unasked(end, url, defaults_file)?;
+    if options.password.is_none() && std::io::stdin().is_terminal() && std::io::stderr().is_terminal() {
+        let text = format!("Password for {} {}: ", end.name(), options.address());
+        options.password = Some(Secret::new(rpassword::prompt_password(text).context("reading the password")?));
+    }
+    Ok(options)
+}
+
+/// The same without a prompt: nobody is there to answer.
+pub fn options_unasked(end: End, url: &str, defaults_file: Option<&Path>) -> Result<ConnectOptions> {
     let mut options = ConnectOptions { user: user_name(), ..ConnectOptions::default() };
     if let Some(file) = defaults_file {
         options
@@ -44,10 +54,6 @@ pub fn options(end: End, url: &str, defaults_file: Option<&Path>) -> Result<Conn
     }
     if options.password.is_none() {
         options.password = std::env::var(end.variable()).ok().map(Secret::new).or(from_file);
-    }
-    if options.password.is_none() && std::io::stdin().is_terminal() && std::io::stderr().is_terminal() {
-        let text = format!("Password for {} {}: ", end.name(), options.address());
-        options.password = Some(Secret::new(rpassword::prompt_password(text).context("reading the password")?));
     }
     Ok(options)
 }

@@ -1,21 +1,21 @@
 //! `heddle demo`: generates a workload, replicates it in several ways, compares speeds and states. No server, no set-up.
 
 use std::fs::File;
-use std::io::{IsTerminal, Write};
+use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::thread::JoinHandle;
+use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
 use clap::Args;
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle};
+use indicatif::{ProgressState, ProgressStyle};
 use sim::schema::TableIndex;
 use sim::value::Value;
 use sim::{LogParams, Params, Workload, mysql_log};
 
+use super::bar::Bar;
 use super::signals::Signals;
 use crate::report::demo::{self as report, DemoReport, Run, Style};
 use crate::report::out::{may_colour, say};
@@ -352,9 +352,9 @@ fn replicate(way: Way, log: &Log, path: &Path, shown: Shown) -> Result<Summary> 
     };
     let (monitor, stop) = (Arc::new(Monitor::default()), Arc::new(AtomicBool::new(false)));
     let signals = Signals::watch(&stop)?;
-    let progress = Progress::start(&monitor, way, shown);
+    let bar = bar(&monitor, way, shown);
     let summary = summary::run(&spec, &monitor, &stop);
-    progress.finish();
+    bar.finish();
     drop(signals);
     let summary = summary?;
     if let Some(error) = &summary.error {
@@ -374,55 +374,23 @@ struct Shown {
     transactions: u64,
 }
 
-/// A bar on a terminal while a run is under way, nothing elsewhere.
-struct Progress {
-    bar: ProgressBar,
-    done: Arc<AtomicBool>,
-    thread: Option<JoinHandle<()>>,
-}
-
-impl Progress {
-    fn start(monitor: &Arc<Monitor>, way: Way, shown: Shown) -> Progress {
-        const DRAW_EVERY: Duration = Duration::from_millis(100);
-        let done = Arc::new(AtomicBool::new(false));
-        if !std::io::stderr().is_terminal() {
-            return Progress { bar: ProgressBar::hidden(), done, thread: None };
-        }
-        let bar = ProgressBar::with_draw_target(Some(shown.transactions), ProgressDrawTarget::stderr());
-        if let Ok(style) = ProgressStyle::with_template("{msg} {bar:30} {percent:>3}% {rate}, {eta} left") {
-            let rate = |state: &ProgressState, out: &mut dyn std::fmt::Write| {
-                // Nobody to tell when a bar can not be drawn.
-                let _ = write!(out, "{:.0}/s", state.per_sec());
-            };
-            bar.set_style(style.with_key("rate", rate).progress_chars("=> "));
-        }
-        let grouping = if way.grouping { "on" } else { "off" };
-        let workers = if way.workers == 1 { "worker" } else { "workers" };
-        bar.set_message(match shown.number {
-            0 => "a trial, to see how fast this machine is".to_owned(),
-            number => format!("{number}/{}: {} {workers}, grouping {grouping}", shown.of, way.workers),
-        });
-        let (drawn, monitor, ended) = (bar.clone(), Arc::clone(monitor), Arc::clone(&done));
-        let thread = std::thread::Builder::new().name("progress".to_owned()).spawn(move || {
-            while !ended.load(Ordering::Relaxed) {
-                drawn.set_position(monitor.low_water());
-                std::thread::park_timeout(DRAW_EVERY);
-            }
-        });
-        // Without a thread there is no bar, which is no reason to stop.
-        Progress { bar, done, thread: thread.ok() }
-    }
-
-    fn finish(self) {
-        self.done.store(true, Ordering::Relaxed);
-        if let Some(thread) = self.thread {
-            thread.thread().unpark();
-            if thread.join().is_err() {
-                tracing::error!("the progress thread has panicked");
-            }
-        }
-        self.bar.finish_and_clear();
-    }
+/// While a run is under way.
+fn bar(monitor: &Arc<Monitor>, way: Way, shown: Shown) -> Bar {
+    let rate = |state: &ProgressState, out: &mut dyn std::fmt::Write| {
+        // Nobody to tell when a bar can not be drawn.
+        let _ = write!(out, "{:.0}/s", state.per_sec());
+    };
+    let style = ProgressStyle::with_template("{msg} {bar:30} {percent:>3}% {rate}, {eta} left").ok();
+    let grouping = if way.grouping { "on" } else { "off" };
+    let workers = if way.workers == 1 { "worker" } else { "workers" };
+    let message = match shown.number {
+        0 => "a trial, to see how fast this machine is".to_owned(),
+        number => format!("{number}/{}: {} {workers}, grouping {grouping}", shown.of, way.workers),
+    };
+    let monitor = Arc::clone(monitor);
+    Bar::start(shown.transactions, style.map(|style| style.with_key("rate", rate)), message, move || {
+        monitor.low_water()
+    })
 }
 
 #[cfg(test)]

@@ -1,6 +1,5 @@
 //! Options of every command that applies a source's log to a server: `replicate` and `rescue`.
 
-use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -8,8 +7,9 @@ use anyhow::{Result, bail};
 use clap::Args;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 
+use super::exit::Usage;
 use super::headings::EXPERT;
-use crate::observe::http::parse_address;
+use crate::observe::http::address::{HttpArgs, Listen};
 use apply::WORKERS_MAX;
 use channel::source::relay_sync::RelaySync;
 
@@ -26,9 +26,8 @@ pub struct FeedArgs {
     /// Option file for the target, groups [client] and [heddle]
     #[arg(long, value_name = "FILE")]
     pub target_defaults_file: Option<PathBuf>,
-    /// Serve metrics for Prometheus at http://HOST:PORT/metrics; HOST is this machine: 127.0.0.1, ::1 or localhost
-    #[arg(long, value_name = "HOST:PORT", value_parser = parse_address)]
-    pub http: Option<SocketAddr>,
+    #[command(flatten)]
+    http: HttpArgs,
     /// Where the relay log of a live source is kept; without it below $XDG_STATE_HOME/heddle or ~/.local/state/heddle
     #[arg(long, value_name = "DIR")]
     pub relay_dir: Option<PathBuf>,
@@ -66,6 +65,11 @@ impl FeedArgs {
             _ => bail!("neither XDG_STATE_HOME nor HOME is set: name a --relay-dir"),
         };
         Ok(state.join("heddle").join(format!("{channel}-{:08x}", hash(channel, target) as u32)).join("relay"))
+    }
+
+    /// Where the channel is shown, if it is to be.
+    pub fn http(&self) -> Result<Option<Listen>, Usage> {
+        self.http.listen().map_err(Usage)
     }
 
     /// How long to try to reach an end that is away.

@@ -1,6 +1,5 @@
 //! `heddle inspect`: what holds a replica back, from binary logs alone.
 
-use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -10,11 +9,12 @@ use anyhow::{Context, Result, bail};
 use clap::Args;
 use engine::survey::totals::Costs;
 use engine::survey::{Definitions, Depth, Sink, Totals};
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
+use super::bar::Bar;
 use super::connect::{self, End};
 use super::headings::EXPERT;
 use super::signals::Signals;
+use crate::inspect::feed::LogFiles;
 use crate::inspect::live::{self, Live};
 use crate::inspect::{parquet, pipeline, schema};
 use crate::report::inspect::build::Limits;
@@ -31,12 +31,13 @@ use wire::Interrupt;
 #[command(after_help = "Examples:\n  \
     heddle inspect /var/lib/mysql/binlog.0000*\n  \
     heddle inspect /backup/binlogs --schema schema.sql --html report.html\n  \
+    heddle inspect s3://bucket/shop\n  \
     heddle inspect binlog.index --json | jq .findings\n  \
     heddle inspect --from mysql://repl@source:3306 --follow\n\n\
     Key columns come from --schema (with --from: from the server), from CREATE TABLE statements in the log, or from table maps (binlog_row_metadata=FULL).\n\n\
     Exit codes: 0 all was read · 1 nothing could be read · 2 the command line was not understood · 4 a part could not be read, and is named")]
 pub struct InspectArgs {
-    /// Binary log files, a directory, or an index file; - is standard input
+    /// Binary log files, a directory, or an index file; - is standard input. Or an archive: s3://bucket/prefix, file:///path
     #[arg(value_name = "PATH", required_unless_present = "from", conflicts_with = "from")]
     paths: Vec<PathBuf>,
     /// A live server, read as a replica reads it: mysql://user@host:port[?…]
@@ -136,7 +137,8 @@ fn read_live<'s>(
     let stop = Arc::new(AtomicBool::new(false));
     let signals = Signals::watch(&stop)?;
     options.limits.interrupt = Interrupt::new(Arc::clone(&stop));
-    let live = Live { options, start: args.start.clone(), follow: args.follow, server_id: args.server_id };
+    let live =
+        Live { options, start: args.start.clone(), offset: None, follow: args.follow, server_id: args.server_id };
     let found = live::run(&live, definitions, totals, sink, &stop);
     drop(signals);
     found
@@ -156,6 +158,20 @@ pub fn threads(asked: Option<u16>) -> usize {
     asked.map_or_else(pipeline::threads_by_default, usize::from)
 }
 
+/// The files that the paths stand for, on this machine or in an archive, and what is missing of them.
+fn discover(paths: &[PathBuf], stop: &Arc<AtomicBool>) -> Result<(LogFiles, Vec<String>)> {
+    if let [url] = paths
+        && let Some(url) = url.to_str().filter(|url| archive::is_url(url))
+    {
+        let archived = super::archive::files(url, stop)?;
+        let gaps = archived.state().files.iter().skip(1).filter(|file| file.is_behind_gap);
+        let gaps = gaps.map(|file| format!("the files before {} were never archived", file.name)).collect();
+        return Ok((LogFiles { paths: archived.paths(), archive: Some(archived) }, gaps));
+    }
+    let (files, missing) = relay::FileSource::discover_all(paths).map_err(|error| anyhow::anyhow!("{error}"))?;
+    Ok((files.into(), missing.iter().map(ToString::to_string).collect()))
+}
+
 /// Reads what the paths stand for, with a progress bar; SIGINT, or
 /// `enough`, ends with what was read so far.
 pub fn read_files(
@@ -169,63 +185,20 @@ pub fn read_files(
     // As everywhere, and there are names for it wherever this runs.
     let stdin = |path: &PathBuf| if path.as_os_str() == "-" { PathBuf::from("/dev/stdin") } else { path.clone() };
     let paths: Vec<PathBuf> = paths.iter().map(stdin).collect();
-    let (files, missing) = relay::FileSource::discover_all(&paths).map_err(|error| anyhow::anyhow!("{error}"))?;
     let (read, stop) = (Arc::new(AtomicU64::new(0)), Arc::new(AtomicBool::new(false)));
-    let bar = Bar::start(pipeline::total_bytes(&files), &read);
+    let (files, missing) = discover(&paths, &stop)?;
+    let bar = Bar::of_bytes(files.total_bytes(), &read);
     let signals = Signals::watch(&stop)?;
-    let first = files.first().cloned().unwrap_or_default();
+    let first = files.paths.first().cloned().unwrap_or_default();
     let mut found = pipeline::run(files, definitions, threads, totals, sink, &read, &[&stop, enough]);
     drop(signals);
     bar.finish();
     for error in missing {
-        found.troubles.push(pipeline::trouble(PathBuf::new(), error.to_string()));
+        found.troubles.push(pipeline::trouble(PathBuf::new(), error));
     }
     found.troubles.extend(pipeline::mixed(&found.files));
     if stop.load(Ordering::Relaxed) {
         found.troubles.push(pipeline::trouble(first, "stopped by a signal before the end".to_owned()));
     }
     Ok(found)
-}
-
-/// A progress bar on a terminal, nothing elsewhere.
-struct Bar {
-    bar: ProgressBar,
-    done: Arc<AtomicBool>,
-    thread: Option<std::thread::JoinHandle<()>>,
-}
-
-impl Bar {
-    fn start(bytes: u64, read: &Arc<AtomicU64>) -> Self {
-        const DRAW_EVERY: std::time::Duration = std::time::Duration::from_millis(100);
-        let done = Arc::new(AtomicBool::new(false));
-        if !std::io::stderr().is_terminal() {
-            return Self { bar: ProgressBar::hidden(), done, thread: None };
-        }
-        let bar = ProgressBar::with_draw_target(Some(bytes), ProgressDrawTarget::stderr());
-        if let Ok(style) = ProgressStyle::with_template(
-            "{bar:40} {percent:>3}%  {bytes} of {total_bytes}  {bytes_per_sec}  {eta} left",
-        ) {
-            bar.set_style(style.progress_chars("=> "));
-        }
-        let (drawn, read, ended) = (bar.clone(), Arc::clone(read), Arc::clone(&done));
-        let thread = std::thread::Builder::new().name("progress".to_owned()).spawn(move || {
-            while !ended.load(Ordering::Relaxed) {
-                drawn.set_position(read.load(Ordering::Relaxed));
-                std::thread::park_timeout(DRAW_EVERY);
-            }
-        });
-        // Without a thread there is no bar, which is no reason to stop.
-        Self { bar, done, thread: thread.ok() }
-    }
-
-    fn finish(self) {
-        self.done.store(true, Ordering::Relaxed);
-        if let Some(thread) = self.thread {
-            thread.thread().unpark();
-            if thread.join().is_err() {
-                tracing::error!("the progress thread has panicked");
-            }
-        }
-        self.bar.finish_and_clear();
-    }
 }

@@ -1,5 +1,7 @@
 //! What people type. One file a subcommand: parse → validate → act.
 
+mod archive;
+mod bar;
 mod channel;
 mod config;
 mod connect;
@@ -13,14 +15,19 @@ mod policies;
 #[cfg(test)]
 mod reference;
 mod replicate;
+mod repoint;
 mod rescue;
+mod retag;
 mod run;
 mod serve;
+mod settle;
 mod signals;
 mod simulate;
 mod status;
 mod store;
 mod time;
+mod top;
+mod watch;
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -67,9 +74,15 @@ enum Command {
     Replicate(Box<replicate::ReplicateArgs>),
     Run(run::RunArgs),
     Rescue(Box<rescue::RescueArgs>),
-    Serve(serve::ServeArgs),
+    Watch(watch::WatchArgs),
+    Serve(Box<serve::ServeArgs>),
+    Repoint(repoint::RepointArgs),
+    Retag(retag::RetagArgs),
+    Archive(archive::ArchiveArgs),
     Status(status::StatusArgs),
+    Top(top::TopArgs),
     Channel(channel::ChannelArgs),
+    Settle(settle::SettleArgs),
     Policies(policies::PoliciesArgs),
     Store(store::StoreArgs),
     Completions(derived::CompletionsArgs),
@@ -91,7 +104,8 @@ pub fn run() -> ExitCode {
         Err(error) => return misunderstood(&error, &expanded),
     };
     // The demo's channels have nothing to say that its table does not.
-    let usual = if matches!(cli.command, Command::Demo(_)) { "warn" } else { "info" };
+    // A request to a store that is made again is no news: who asked says what came of it.
+    let usual = if matches!(cli.command, Command::Demo(_)) { "warn" } else { "info,object_store=warn" };
     log::start(cli.log.as_deref().unwrap_or(usual), cli.log_format);
     let done = match cli.command {
         Command::Demo(args) => demo::run(&args),
@@ -100,9 +114,15 @@ pub fn run() -> ExitCode {
         Command::Replicate(args) => replicate::run(&args),
         Command::Run(args) => run::run(&args, &run::Log { filter: cli.log, format: cli.log_format }),
         Command::Rescue(args) => rescue::run(&args),
+        Command::Watch(args) => watch::run(&args),
         Command::Serve(args) => serve::run(&args),
+        Command::Repoint(args) => repoint::run(&args),
+        Command::Retag(args) => retag::run(&args),
+        Command::Archive(args) => archive::run(&args),
         Command::Status(args) => status::run(&args),
+        Command::Top(args) => top::run(&args),
         Command::Channel(args) => channel::run(&args),
+        Command::Settle(args) => settle::run(&args),
         Command::Policies(args) => policies::run(&args),
         Command::Store(args) => store::run(&args),
         Command::Completions(args) => derived::completions(&args, &mut Cli::command()),

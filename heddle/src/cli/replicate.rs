@@ -34,6 +34,8 @@ use channel::spec::{Applying, RelaySpec, Replica, Span, Spec};
 use channel::start::wrong::WrongStart;
 use channel::start::{RelayContents, StartAt};
 use channel::until::Until;
+use relay::RealFs;
+use relay::fs::Fs;
 
 /// Replicate from a server or binary log files into a server or the embedded store
 ///
@@ -42,11 +44,12 @@ use channel::until::Until;
 #[command(after_help = "Examples:
   heddle replicate --from mysql://repl@source:3306 --to mysql://heddle@replica:3306
   heddle replicate --from /backup/binlog.0000* --to mysql://heddle@restore:3306 --until-time '2026-11-20 03:14:00'
+  heddle replicate --from s3://bucket/shop --to mysql://heddle@restore:3306 --start binlog.000001:977 --until-time '2026-11-20 03:14:00'
   heddle replicate --from /var/lib/mysql/binlog.index --to store:/tmp/copy
 
 Passwords: HEDDLE_SOURCE_PASSWORD and HEDDLE_TARGET_PASSWORD, option files, or a prompt.")]
 pub struct ReplicateArgs {
-    /// mysql://user@host:port[?socket=PATH&ssl-mode=MODE…], or binary log files, a directory or an index file
+    /// mysql://user@host:port[?socket=PATH&ssl-mode=MODE…], or binary log files, a directory or an index file, or an archive: s3://bucket/prefix, file:///path
     #[arg(long, required = true, num_args = 1.., value_name = "SOURCE")]
     from: Vec<String>,
     /// mysql://user@host:port[?…] (MySQL or MariaDB), or store:PATH
@@ -96,12 +99,17 @@ pub struct ReplicateArgs {
     /// auto takes up to 10,000 transactions, 40,000 rows or 8 MiB.
     #[arg(long, value_name = "N", help_heading = EXPERT, default_value = "auto", value_parser = parse_grouping)]
     grouping: Grouping,
-    /// local: the target gives its own GTIDs · preserve: the source's, one target transaction for each (grouping off)
+    /// local: the target gives its own GTIDs · preserve: the source's
     ///
-    /// preserve with --commit-order relaxed is several times as fast. The schema heddle then reaches the target's own replicas, made under a few GTIDs of
-    /// the target's own (--commit-order relaxed: one more for each checkpoint and each DDL). Not between MySQL and MariaDB.
+    /// preserve: a group commits under the GTID of its last transaction. MySQL 8.0 and later: the others' are added to gtid_purged at once; MariaDB: a group is of
+    /// one domain and server. One target transaction for each, which is slow: into MySQL 5.6 and 5.7, with --replicas-below, --grouping off or another
+    /// --commit-order, and where MySQL has replicas at the start. The schema heddle then reaches the target's own replicas, made under a few GTIDs of the
+    /// target's own (--commit-order relaxed: one more for each checkpoint and each DDL). Not between MySQL and MariaDB.
     #[arg(long, value_name = "KIND", help_heading = EXPERT, value_enum, default_value = "local")]
     gtids: Gtids,
+    /// With --gtids preserve: the target has replicas of its own, or will have, and each GTID has to reach them: one target transaction for each
+    #[arg(long, help_heading = EXPERT)]
+    replicas_below: bool,
     /// strict: a table that is there already stops the channel, as one that is gone · idempotent: it is replaced, or passed over (MariaDB)
     ///
     /// A table that a CREATE finds may be another's, with rows. idempotent is what MariaDB's own replicas do (slave_ddl_exec_mode=IDEMPOTENT).
@@ -194,10 +202,9 @@ fn parse_grouping(text: &str) -> Result<Grouping, String> {
 pub fn run(args: &ReplicateArgs) -> Result<ExitCode> {
     check(args)?;
     let ending = Ending::default();
-    let source = source(args, &ending)?;
-    let grouping = if args.gtids == Gtids::Preserve { Grouping::Off } else { args.grouping };
+    let (source, log_fs) = source(args, &ending)?;
+    let Opened { target, on_target, address, grouping } = target(args, &ending)?;
     let workers = workers(args, grouping);
-    let (target, on_target, address) = target(args, workers, &ending)?;
     let relay_dir = match &source {
         Source::Live(_) => args.feed.relay_dir(&args.channel, &address)?,
         // They are read in place.
@@ -205,6 +212,7 @@ pub fn run(args: &ReplicateArgs) -> Result<ExitCode> {
     };
     let spec = Spec {
         source,
+        log_fs,
         target,
         on_target,
         span: span(args)?,
@@ -226,7 +234,7 @@ pub fn run(args: &ReplicateArgs) -> Result<ExitCode> {
     }
     let monitor = Arc::new(Monitor::default());
     let shown = || Shown { channel: args.channel.clone(), monitor: Arc::clone(&monitor) };
-    let _http = args.feed.http.map(|address| Http::start(address, shown())).transpose()?;
+    let http = args.feed.http()?.map(|listen| Http::start(listen, shown())).transpose()?;
     ending.watch()?;
     Ending::watch_pause(&monitor.pause_flag())?;
     tracing::info!(
@@ -242,6 +250,9 @@ pub fn run(args: &ReplicateArgs) -> Result<ExitCode> {
     let progress = Progress::start(&monitor, kind);
     let summary = summary::run(&spec, &monitor, &ending.stop);
     progress.finish();
+    if let Some(http) = &http {
+        http.end(summary.as_ref().map_or_else(|error| Some(summary::stopped(error)), Summary::stopped));
+    }
     finish(&summary?, args.json)
 }
 
@@ -306,9 +317,12 @@ fn check(args: &ReplicateArgs) -> Result<(), Usage> {
             super::policies::with_lanes(policy::ALL)
         )));
     }
-    if args.gtids == Gtids::Preserve && matches!(args.grouping, Grouping::UpTo(_)) {
+    if args.replicas_below && args.gtids != Gtids::Preserve {
+        return Err(Usage("--replicas-below is for --gtids preserve".to_owned()));
+    }
+    if args.replicas_below && matches!(args.grouping, Grouping::UpTo(_)) {
         return Err(Usage(
-            "--gtids preserve needs one target transaction for each of the source's: leave --grouping out".to_owned(),
+            "--replicas-below needs one target transaction for each of the source's: leave --grouping out".to_owned(),
         ));
     }
     match args.to.strip_prefix("store:") {
@@ -320,31 +334,68 @@ fn check(args: &ReplicateArgs) -> Result<(), Usage> {
     }
 }
 
-fn source(args: &ReplicateArgs, ending: &Ending) -> Result<Source> {
+/// And where its files are, if it has files.
+fn source(args: &ReplicateArgs, ending: &Ending) -> Result<(Source, Arc<dyn Fs>)> {
+    if let [url] = args.from.as_slice()
+        && archive::is_url(url)
+    {
+        let archived = super::archive::files(url, &ending.stop).context("--from")?;
+        let paths = match &args.start_gtid {
+            Some(gtids) => archived.paths_behind(gtids),
+            None => archived.paths(),
+        };
+        return Ok((Source::Files(paths), Arc::new(archived)));
+    }
     let (source, _) = Source::parse(&args.from)?;
     match (source, args.from.first()) {
         (Source::Live(_), Some(url)) => {
             let mut options = connect::options(End::Source, url, args.feed.source_defaults_file.as_deref())?;
             options.limits.interrupt = ending.interrupt();
-            Ok(Source::Live(Box::new(options)))
+            Ok((Source::Live(Box::new(options)), Arc::new(RealFs)))
         }
-        (files, _) => Ok(files),
+        (files, _) => Ok((files, Arc::new(RealFs))),
     }
 }
 
-fn target(args: &ReplicateArgs, workers: usize, ending: &Ending) -> Result<(Arc<dyn Target>, GtidState, String)> {
+/// The target, and how many transactions may share one of its own.
+struct Opened {
+    target: Arc<dyn Target>,
+    /// The GTIDs that it has executed.
+    on_target: GtidState,
+    address: String,
+    grouping: Grouping,
+}
+
+/// With `--gtids preserve`: why each source transaction gets a target transaction of its own, whatever the target is.
+fn asked_one_by_one(args: &ReplicateArgs) -> Option<&'static str> {
+    if args.replicas_below {
+        Some("--replicas-below")
+    } else if args.grouping == Grouping::Off {
+        Some("--grouping off")
+    } else if args.commit_order != CommitOrder::Preserve {
+        Some("--commit-order is not preserve")
+    } else {
+        None
+    }
+}
+
+fn target(args: &ReplicateArgs, ending: &Ending) -> Result<Opened> {
     if let Some(path) = args.to.strip_prefix("store:") {
         if args.gtids == Gtids::Preserve {
             bail!("--gtids preserve: the store keeps the source's GTIDs as a set, there is nothing to preserve");
         }
+        let grouping = args.grouping;
+        let workers = workers(args, grouping);
         let target =
             StoreTarget::open_path(std::path::Path::new(path), &args.channel, workers).map_err(anyhow::Error::new)?;
-        return Ok((Arc::new(target), GtidState::None, args.to.clone()));
+        return Ok(Opened { target: Arc::new(target), on_target: GtidState::None, address: args.to.clone(), grouping });
     }
     let mut options = connect::options(End::Target, &args.to, args.feed.target_defaults_file.as_deref())?;
     options.limits.interrupt = ending.interrupt();
     let address = options.address();
+    let asked = asked_one_by_one(args);
     let gtids = match args.gtids {
+        Gtids::Preserve if asked.is_none() => mysql::Gtids::PreserveGrouped,
         Gtids::Preserve => mysql::Gtids::Preserve,
         Gtids::Local => mysql::Gtids::Local,
     };
@@ -363,8 +414,21 @@ fn target(args: &ReplicateArgs, workers: usize, ending: &Ending) -> Result<(Arc<
         AccountMode::Apply => mysql::AccountStatements::Apply,
         AccountMode::Skip => mysql::AccountStatements::Skip,
     });
-    let known = target.executed_gtids().map_err(anyhow::Error::new)?;
-    Ok((Arc::new(target), known, address))
+    let on_target = target.executed_gtids().map_err(anyhow::Error::new)?;
+    let grouping = match (args.gtids, asked, target.why_one_by_one()) {
+        (Gtids::Preserve, Some(why), _) => {
+            tracing::info!("--gtids preserve: one target transaction for each of the source's ({why})");
+            Grouping::Off
+        }
+        (Gtids::Preserve, None, Some(why)) => {
+            tracing::warn!(
+                "--gtids preserve: one target transaction for each of the source's, which is slow, because {why}"
+            );
+            Grouping::Off
+        }
+        _ => args.grouping,
+    };
+    Ok(Opened { target: Arc::new(target), on_target, address, grouping })
 }
 
 /// Groups overlap on few connections; single transactions need many to share the target's fsyncs, where their commits may overlap.

@@ -12,11 +12,11 @@ use super::connect::{self, End};
 use super::feed::{FeedArgs, Workers};
 use super::headings::EXPERT;
 use super::signals::Ending;
+use crate::replica::status::ReplicaStatus;
 use crate::report::out::complain;
 use crate::rescue::report::{Outcome, Report};
 use crate::rescue::request::{LogBin, Request, SourceOptions};
 use crate::rescue::run;
-use crate::rescue::status::ReplicaStatus;
 use apply::mysql::server::sql::quote;
 
 /// Make a lagging replica catch up: take over from its own applier, apply in parallel, hand back
@@ -119,7 +119,7 @@ pub fn run(args: &RescueArgs) -> Result<ExitCode> {
         relay_sync: args.feed.relay_sync,
         memory_bytes: args.feed.memory,
         retries_max: args.feed.retries,
-        http: args.feed.http,
+        http: args.feed.http()?,
         connect_retry: args.feed.connect_retry(),
         talk: !args.json,
     };

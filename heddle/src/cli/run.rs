@@ -22,7 +22,7 @@ use crate::supervisor::{self, Outcome, Program, Restarts};
 /// Run several channels, each described by a configuration file, each in a process of its own
 ///
 /// A file has the flags of `heddle replicate` as TOML: from = "mysql://…", to = "mysql://…", workers = 8. Without a key `channel`, the
-/// file's name without .toml is the channel's name. A channel that ends because a server or the network is away is started again; one that
+/// file's name without .toml is the channel's name. A file with tables [serve.NAME] has the flags of `heddle serve` in each of them, and each is a server. A channel that ends because a server or the network is away is started again; one that
 /// needs a person stays stopped, and the others go on.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
@@ -69,6 +69,10 @@ fn check(programs: &[Program]) -> Result<ExitCode> {
     let mut worst = EXIT_OK;
     for program in programs {
         say!("channel {} ({})", program.channel, program.file.display());
+        if program.arguments.first().is_some_and(|command| command == "serve") {
+            say!("a server: its flags are checked when it starts; it changes nothing but its folder");
+            continue;
+        }
         let status = Command::new(&program.path).args(&program.arguments).arg("--dry-run").status();
         let code = status.with_context(|| program.path.display().to_string())?.code();
         worst = worst.max(code.and_then(|code| u8::try_from(code).ok()).unwrap_or(EXIT_FAILED));
@@ -82,7 +86,25 @@ fn programs(named: &[PathBuf], log: &Log) -> Result<Vec<Program>> {
     let mut known = HashSet::new();
     for file in files(named)? {
         // What is wrong with a file is said by its channel's process: the others run.
-        let table = config::Config::read(&file).map(|config| config.table).unwrap_or_default();
+        let read = config::Config::read(&file).ok();
+        if let Some(servers) = read.as_ref().and_then(config::Config::servers) {
+            for (name, server) in servers {
+                let dir = server.get("dir").and_then(Value::as_str).unwrap_or_default().to_owned();
+                if !known.insert((String::new(), dir.clone())) {
+                    return Err(Usage(format!("{}: two servers have the folder {dir:?}", file.display())).into());
+                }
+                let arguments = log.added_to(vec![
+                    "serve".into(),
+                    "--config".into(),
+                    (&file).into(),
+                    "--section".into(),
+                    name.into(),
+                ]);
+                programs.push(Program { channel: name.clone(), file: file.clone(), path: path.clone(), arguments });
+            }
+            continue;
+        }
+        let table = read.map(|config| config.table).unwrap_or_default();
         let channel = config::channel(&file, &table);
         let target = table.get("to").and_then(Value::as_str).unwrap_or_default().to_owned();
         if !known.insert((channel.clone(), target)) {
@@ -124,15 +146,19 @@ fn files(named: &[PathBuf]) -> Result<Vec<PathBuf>> {
 }
 
 fn arguments(file: &Path, channel: &str, log: &Log) -> Vec<OsString> {
-    let mut arguments: Vec<OsString> =
-        vec!["replicate".into(), "--config".into(), file.into(), "--channel".into(), channel.into()];
-    if let Some(filter) = &log.filter {
-        arguments.extend(["--log".into(), filter.into()]);
+    log.added_to(vec!["replicate".into(), "--config".into(), file.into(), "--channel".into(), channel.into()])
+}
+
+impl Log {
+    fn added_to(&self, mut arguments: Vec<OsString>) -> Vec<OsString> {
+        if let Some(filter) = &self.filter {
+            arguments.extend(["--log".into(), filter.into()]);
+        }
+        if self.format == LogFormat::Json {
+            arguments.extend(["--log-format".into(), "json".into()]);
+        }
+        arguments
     }
-    if log.format == LogFormat::Json {
-        arguments.extend(["--log-format".into(), "json".into()]);
-    }
-    arguments
 }
 
 #[cfg(test)]
@@ -154,6 +180,23 @@ mod tests {
         let file = dir.path().join("b.toml").display().to_string();
         let right = ["replicate", "--config", &file, "--channel", "b", "--log", "warn", "--log-format", "json"];
         assert_eq!(said, right);
+    }
+
+    #[test]
+    fn a_file_of_servers_is_one_process_each() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("mirrors.toml");
+        let text = "[serve.orders]\nfrom = 'mysql://a'\ndir = '/a'\n[serve.users]\nfrom = 'mysql://b'\ndir = '/b'\n";
+        std::fs::write(&file, text).unwrap();
+        let log = Log { filter: None, format: LogFormat::Text };
+        let found = programs(std::slice::from_ref(&file), &log).unwrap();
+        let [orders, users] = found.as_slice() else { panic!("{found:?}") };
+        assert_eq!((orders.channel.as_str(), users.channel.as_str()), ("orders", "users"));
+        let right = ["serve", "--config", file.to_str().unwrap(), "--section", "users"].map(OsString::from);
+        assert_eq!(users.arguments, right);
+        std::fs::write(&file, text.replace("/b", "/a")).unwrap();
+        let twice = programs(&[file], &log).unwrap_err();
+        assert!(twice.to_string().contains("two servers have the folder"), "{twice}");
     }
 
     #[test]

@@ -1,25 +1,38 @@
 //! `heddle serve`: a mirror of a source's logs, and the binlog server that stands on it.
 
-use std::net::TcpListener;
-use std::path::PathBuf;
+use std::net::{SocketAddr, TcpListener};
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
+use archive::writer::Pace;
 use clap::Args;
+use engine::failure::{Failure, FailureKind};
+use engine::retag::Options;
 use serve::accounts::Book;
+use serve::archive::{Archiver, Settings as ArchiveSettings};
 use serve::inventory::Inventory;
-use serve::mirror::{self, Keep, Plan, Until, Upstream};
+use serve::mirror::{self, Around, Complete, Keep, Orders, Plan, Until, Upstream};
+use serve::retag::stream::{Retagger, Schema, Settings as RetagSettings};
+use serve::seen::control::{Control, Controlled};
+use serve::seen::{Detail, Monitor, Snapshot, View};
+use serve::semisync::{Ack, Acks};
 use serve::sessions::{Server, Settings};
 use wire::server::TlsFiles;
-use wire::{Secret, TrustedFile};
+use wire::{Interrupt, Secret, TrustedFile};
 
 use super::connect::{self, End};
-use super::exit::EXIT_OK;
+use super::exit::{EXIT_OK, EXIT_TRY_AGAIN};
 use super::feed::parse_bytes;
+use super::inspect::definitions;
+use super::retag::options as retag_options;
 use super::signals::Ending;
-use crate::report::out::say;
+use crate::observe::http::Http;
+use crate::observe::http::address::parse_local_address;
+use crate::observe::mirror_log;
+use crate::report::out::{complain, say};
 
 const DAY: Duration = Duration::from_secs(86_400);
 
@@ -31,14 +44,18 @@ const DAY: Duration = Duration::from_secs(86_400);
 #[command(after_help = "Examples:
   heddle serve --from mysql://repl@source:3306 --dir /srv/mirror
   heddle serve --from mysql://repl@source:3306 --dir /srv/mirror --listen 0.0.0.0:3306 --replica-user repl
+  heddle serve --from mysql://repl@source:3306 --dir /srv/mirror --listen 0.0.0.0:3306 --replica-user repl --retag writeset
+  heddle serve --from mysql://repl@source:3306 --dir /srv/mirror --ack local
   heddle serve --from mysql://repl@source:3306 --dir /srv/mirror --until-end
   heddle serve --from mysql://repl@source:3306 --dir /srv/mirror --keep-days 30 --keep-free 50G
+  heddle serve --from mysql://repl@source:3306 --dir /srv/mirror --archive s3://bucket/shop --keep-days 3
+  heddle serve --from s3://bucket/shop --dir /srv/old-logs --listen 0.0.0.0:3306 --replica-user repl
   heddle serve --from mysql://repl@one:3306 --from mysql://repl@two:3306 --dir /srv/mirror
   heddle replicate --from /srv/mirror --to mysql://heddle@restore:3306 --until-time '2026-11-20 03:14:00'
 
 Password: HEDDLE_SOURCE_PASSWORD, an option file, or a prompt. The password of --replica-user: HEDDLE_REPLICA_PASSWORD.")]
 pub struct ServeArgs {
-    /// mysql://user@host:port[?…]. May be given several times: servers of which each may become the source
+    /// mysql://user@host:port[?…]. May be given several times: servers of which each may become the source. Or an archive that the folder is filled from: s3://bucket/prefix, file:///path
     #[arg(long, value_name = "SOURCE", required = true)]
     from: Vec<String>,
     /// Where the files are kept: a folder of its own for each topology
@@ -56,12 +73,27 @@ pub struct ServeArgs {
     /// Remove the oldest files when less than this is free on the disk
     #[arg(long, value_name = "BYTES", value_parser = parse_bytes)]
     keep_free: Option<u64>,
+    /// Compress files that are complete with zstd: they are served and read as before
+    #[arg(long)]
+    compress_sealed: bool,
     /// How long the source may be away until another server of the list takes its place, in seconds
     #[arg(long, value_name = "S", default_value_t = 30)]
     failover_seconds: u64,
+    /// Also keep the files in an object store: s3://bucket/prefix, file:///path, gs://bucket/prefix, az://container/prefix. Credentials come from the environment
+    #[arg(long, value_name = "URL")]
+    archive: Option<String>,
+    /// How far the archive may be behind when little comes, in seconds
+    #[arg(long, value_name = "S", default_value_t = 60, requires = "archive")]
+    archive_every: u64,
+    /// Let --keep-days, --keep-bytes and --keep-free remove files that are not archived yet: the archive then has a gap
+    #[arg(long, requires = "archive")]
+    archive_may_have_gaps: bool,
     /// This replica's number towards the source: must differ from every other replica's
     #[arg(long)]
     server_id: Option<u32>,
+    /// Acknowledge to the source (semi-synchronous replication): `off`; `local`, when a commit is durable here; `K-of:N`, when it is durable here and at K of the N other heddles that attach to --listen with `--ack local`
+    #[arg(long, value_name = "HOW", default_value_t = Ack::Off)]
+    ack: Ack,
     /// How long to try to reach a source that is away, at the start and later, in seconds; 0: once
     #[arg(long, value_name = "S", default_value_t = 3600)]
     connect_retry_seconds: u64,
@@ -89,7 +121,38 @@ pub struct ServeArgs {
     /// Connections of replicas and tools at the same time
     #[arg(long, default_value_t = 1000)]
     connections_max: usize,
+    /// The source whose file names and positions replicas have that attach by them: its server_uuid, or mariadb-server-ID. Needed after another server has taken the source's place
+    #[arg(long, value_name = "SERVER", requires = "listen")]
+    positions_of: Option<String>,
+    /// Send replicas other tags than the source's, so that they apply in parallel (MySQL): `writeset` says what each transaction really has to follow. The files stay the source's
+    #[arg(long, value_name = "HOW", requires = "listen", value_enum)]
+    retag: Option<Retag>,
+    /// With --retag: table definitions as the source has them now, the output of mysqldump --no-data --databases …. Without it the source is asked, and needs SELECT for heddle's account
+    #[arg(long, value_name = "FILE", requires = "retag")]
+    schema: Option<String>,
+    /// With --retag: transactions of one session keep their order, as with WRITESET_SESSION
+    #[arg(long, requires = "retag")]
+    keep_session_order: bool,
+    /// With --retag: memory for the keys of transactions further back; what is not remembered is waited for
+    #[arg(long, value_name = "BYTES", default_value = "256M", value_parser = parse_bytes, requires = "retag")]
+    history: u64,
+    /// Show metrics of the mirror and of the attached replicas at http://HOST:PORT/metrics, of this machine alone
+    #[arg(long, value_name = "HOST:PORT", value_parser = parse_local_address)]
+    http: Option<SocketAddr>,
+    /// With --config: this one of the file's servers, a table [serve.NAME]
+    #[arg(long, value_name = "NAME")]
+    section: Option<String>,
 }
+
+/// How tags are made anew.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub enum Retag {
+    /// From exact write sets.
+    Writeset,
+}
+
+/// So long a command waits until another source is followed.
+const REPOINT_WITHIN: Duration = Duration::from_secs(90);
 
 const REPLICA_PASSWORD: &str = "HEDDLE_REPLICA_PASSWORD";
 
@@ -117,14 +180,45 @@ impl ServeArgs {
         Ok(book)
     }
 
+    /// What puts the mirror into the archive, if there is to be one.
+    fn archiver(&self, inventory: &Arc<Inventory>) -> Result<Option<Archiver>> {
+        let Some(url) = &self.archive else { return Ok(None) };
+        ensure!(
+            archive::is_url(url),
+            "--archive {}: expected s3://bucket/prefix, file:///path, gs://… or az://…",
+            wire::redacted(url)
+        );
+        let pace = Pace { every: Duration::from_secs(self.archive_every), may_leave_gap: self.archive_may_have_gaps };
+        let settings = ArchiveSettings { url: url.clone(), dir: self.dir.clone(), pace };
+        Ok(Some(Archiver::start(settings, inventory).map_err(anyhow::Error::new)?))
+    }
+
+    /// What makes the tags anew that replicas are sent, if they are to be.
+    fn retagger(
+        &self,
+        inventory: &Arc<Inventory>,
+        monitor: &Arc<Monitor>,
+        ending: &Ending,
+    ) -> Result<Option<Retagger>> {
+        let Some(Retag::Writeset) = self.retag else { return Ok(None) };
+        let schema = match &self.schema {
+            Some(path) => Schema::Given(definitions(Some(path))?),
+            None => Schema::OfSource,
+        };
+        let options = Options { keep_session_order: self.keep_session_order, ..retag_options(self.history) };
+        let started = Retagger::start(RetagSettings { options, schema }, inventory, monitor, &ending.stop);
+        Ok(Some(started.map_err(anyhow::Error::new)?))
+    }
+
     /// The server for replicas, if there is to be one.
-    fn server(&self, inventory: &Arc<Inventory>) -> Result<Option<Server>> {
+    fn server(&self, inventory: &Arc<Inventory>, monitor: &Arc<Monitor>, acks: &Arc<Acks>) -> Result<Option<Server>> {
         let Some(listen) = &self.listen else { return Ok(None) };
         let tls = match (&self.tls_cert, &self.tls_key) {
             (Some(cert), Some(key)) => Some(TlsFiles { cert: cert.clone(), key: key.clone(), ca: self.tls_ca.clone() }),
             _ => None,
         };
-        let settings = Settings { accounts: self.accounts()?, tls, connections_max: self.connections_max };
+        let (connections_max, monitor, acks) = (self.connections_max, Arc::clone(monitor), Arc::clone(acks));
+        let settings = Settings { accounts: self.accounts()?, tls, connections_max, monitor, acks };
         let listener = TcpListener::bind(listen)
             .with_context(|| format!("--listen {listen}: this address can not be listened on"))?;
         let server = Server::start(listener, Arc::clone(inventory), settings)?;
@@ -133,33 +227,172 @@ impl ServeArgs {
     }
 }
 
+/// How sources are reached, also those that are named later.
+struct Sources {
+    server_id: u32,
+    retry_for: Duration,
+    defaults_file: Option<PathBuf>,
+    interrupt: Interrupt,
+}
+
+impl Sources {
+    fn upstream(&self, mut options: wire::ConnectOptions) -> Upstream {
+        options.limits.interrupt = self.interrupt.clone();
+        Upstream { options, server_id: self.server_id, retry_for: self.retry_for }
+    }
+
+    fn of(&self, from: &str) -> Result<Upstream> {
+        Ok(self.upstream(connect::options(End::Source, from, self.defaults_file.as_deref())?))
+    }
+}
+
+/// What a command of the same machine may ask of this process.
+struct Running {
+    view: Arc<View>,
+    orders: Arc<Orders>,
+    sources: Sources,
+    password: Option<Secret>,
+}
+
+impl Controlled for Running {
+    fn status(&self) -> Snapshot {
+        self.view.snapshot(Detail::All)
+    }
+
+    fn repoint(&self, from: &[String]) -> Result<String, Failure> {
+        let upstream = |url: &String| {
+            let mut options = connect::options_unasked(End::Source, url, self.sources.defaults_file.as_deref())?;
+            // One that was asked for at the start.
+            options.password = options.password.or_else(|| self.password.clone());
+            Ok(self.sources.upstream(options))
+        };
+        let upstreams: Result<Vec<Upstream>> = from.iter().map(upstream).collect();
+        let upstreams = upstreams.map_err(|error| {
+            Failure::new(FailureKind::Refused, format!("{error:#}"))
+                .remedy("give it as --from of heddle serve takes it")
+        })?;
+        self.orders.follow(upstreams, REPOINT_WITHIN)
+    }
+}
+
 pub fn run(args: &ServeArgs) -> Result<ExitCode> {
     let ending = Ending::default();
     ensure!(
-        args.listen.is_none() || args.from.len() == 1,
-        "--listen with several --from: replicas can not be taken along yet when another server takes the source's place. Give one --from"
+        args.listen.is_some() || !matches!(args.ack, Ack::Others { .. }),
+        "--ack {} needs --listen: the other heddles attach there",
+        args.ack
     );
-    let server_id = args.server_id.unwrap_or_else(|| super::feed::server_id("mirror", &args.dir.to_string_lossy()));
-    let mut upstreams = Vec::new();
-    for from in &args.from {
-        let mut options = connect::options(End::Source, from, args.source_defaults_file.as_deref())?;
-        options.limits.interrupt = ending.interrupt();
-        let retry_for = Duration::from_secs(args.connect_retry_seconds);
-        upstreams.push(Upstream { options, server_id, retry_for });
+    if let Some(url) = args.from.iter().find(|from| archive::is_url(from)) {
+        return from_archive(args, url, &ending);
     }
+    let server_id = args.server_id.unwrap_or_else(|| super::feed::server_id("mirror", &args.dir.to_string_lossy()));
+    let sources = Sources {
+        server_id,
+        retry_for: Duration::from_secs(args.connect_retry_seconds),
+        defaults_file: args.source_defaults_file.clone(),
+        interrupt: ending.interrupt(),
+    };
+    let upstreams = args.from.iter().map(|from| sources.of(from)).collect::<Result<Vec<_>>>()?;
     let keep = Keep { age: args.keep_days.map(|days| DAY * days), bytes: args.keep_bytes, free: args.keep_free };
     let plan = Plan {
         until: if args.until_end { Until::SourceEnd } else { Until::Stopped },
         keep,
         patience: Duration::from_secs(args.failover_seconds),
+        complete: if args.compress_sealed { Complete::Compressed } else { Complete::Kept },
+        server_id: args.server_id,
     };
+    let acks = Arc::new(Acks::new(args.ack)?);
     ending.watch()?;
-    let inventory = args.listen.is_some().then(|| Arc::new(Inventory::new(&mirror::folder_of(&args.dir))));
-    let server = inventory.as_ref().map(|inventory| args.server(inventory)).transpose()?;
-    let done =
-        mirror::run(&upstreams, &args.dir, inventory.as_deref(), plan, &ending.stop).map_err(anyhow::Error::new)?;
+    let inventory = Arc::new(Inventory::new(&mirror::folder_of(&args.dir)));
+    if let Some(identity) = &args.positions_of {
+        inventory.take_positions_of(identity);
+    }
+    let (monitor, orders) = (Arc::new(Monitor::default()), Arc::new(Orders::default()));
+    if let Some(first) = upstreams.first() {
+        monitor.expects(&first.options);
+    }
+    let archiver = args.archiver(&inventory)?;
+    let retagger = args.retagger(&inventory, &monitor, &ending)?;
+    let server = args.server(&inventory, &monitor, &acks)?;
+    let clients = server.as_ref().map(Server::clients);
+    let view = Arc::new(View::new(&args.dir, Arc::clone(&monitor), Arc::clone(&inventory), clients));
+    let _http = args.http.map(|address| Http::start_mirror(address, Arc::clone(&view))).transpose()?;
+    let password = upstreams.first().and_then(|upstream| upstream.options.password.clone());
+    let running = Running { view: Arc::clone(&view), orders: Arc::clone(&orders), sources, password };
+    let mut control = None;
+    let ready = || {
+        control = Some(listen(&args.dir, running)?);
+        let _ = mirror_log::start(view, Arc::clone(&ending.stop));
+        Ok(())
+    };
+    let around = Around { inventory: &inventory, monitor: &monitor, orders: &orders, acks: &acks };
+    let done = mirror::run(&upstreams, &args.dir, around, plan, &ending.stop, ready);
+    let retagged = retagger.and_then(|retagger| {
+        if done.is_ok() {
+            retagger.wait_for_end(&inventory, &ending.stop);
+        }
+        retagger.finish()
+    });
     drop(server);
-    let position = done.position.map_or_else(|| "nothing".to_owned(), |at| at.to_string());
+    drop(control);
+    let archived = archiver.map(|archiver| archiver.finish(archive_patience(&ending, done.is_ok())));
+    let done = done.map_err(anyhow::Error::new)?;
+    if let Some(failure) = retagged {
+        return Err(anyhow::Error::new(failure));
+    }
+    say_done(args, &done);
+    let Some(archived) = archived else { return Ok(ExitCode::from(EXIT_OK)) };
+    let end = archived.end.as_deref().unwrap_or("nothing");
+    say!("archived up to {end}; {} bytes sent for {} of the log", archived.sent, archived.bytes);
+    let is_all = done.position.is_none_or(|position| *end == position.to_string());
+    if is_all || !args.until_end {
+        return Ok(ExitCode::from(EXIT_OK));
+    }
+    let reason = archived.lacks.unwrap_or_else(|| "it takes longer".to_owned());
+    complain!(
+        "heddle: not all of it is in the archive: {reason}\n  what to do: run the same command again, it goes on there"
+    );
+    Ok(ExitCode::from(EXIT_TRY_AGAIN))
+}
+
+/// After a signal the process has to end soon, and a failure is said soon: what is left is archived by the next run.
+fn archive_patience(ending: &Ending, has_succeeded: bool) -> Duration {
+    let is_asked = ending.stop.load(std::sync::atomic::Ordering::Relaxed);
+    Duration::from_secs(if is_asked || !has_succeeded { 2 } else { 600 })
+}
+
+fn say_done(args: &ServeArgs, done: &mirror::Done) {
+    let position = done.position.as_ref().map_or_else(|| "nothing".to_owned(), ToString::to_string);
     say!("{} files in {}, durable up to {position}; {} bytes came", done.files, args.dir.display(), done.bytes);
+}
+
+/// The folder is filled from an archive, and served.
+fn from_archive(args: &ServeArgs, url: &str, ending: &Ending) -> Result<ExitCode> {
+    ensure!(args.from.len() == 1, "--from {}: with an archive there is no other --from", wire::redacted(url));
+    ensure!(
+        args.retag.is_none(),
+        "--retag is for the log of a server: an archive's files can be copied with heddle retag"
+    );
+    ensure!(args.archive.is_none(), "--archive is for the log of a server, and --from is an archive already");
+    let keeps = args.keep_days.is_some() || args.keep_bytes.is_some() || args.keep_free.is_some();
+    ensure!(!keeps, "--keep-days, --keep-bytes, --keep-free: what is filled from an archive would come again");
+    let store = super::archive::store(url, &ending.stop)?;
+    ending.watch()?;
+    let inventory = Arc::new(Inventory::new(&mirror::folder_of(&args.dir)));
+    ensure!(args.ack == Ack::Off, "--ack {}: an archive does not wait for acknowledgements", args.ack);
+    let acks = Arc::new(Acks::new(Ack::Off)?);
+    let server = args.server(&inventory, &Arc::new(Monitor::default()), &acks)?;
+    let until = if args.until_end { Until::SourceEnd } else { Until::Stopped };
+    let done = serve::archive::fill(&store, &args.dir, &inventory, until, &ending.stop);
+    drop(server);
+    say_done(args, &done.map_err(anyhow::Error::new)?);
     Ok(ExitCode::from(EXIT_OK))
+}
+
+/// The folder is this process's.
+fn listen(dir: &Path, running: Running) -> Result<Control, Failure> {
+    Control::start(dir, Arc::new(running)).map_err(|error| {
+        Failure::new(FailureKind::Refused, format!("the socket in {}: {error}", dir.display()))
+            .remedy("give a --dir on a local disk that takes sockets")
+    })
 }

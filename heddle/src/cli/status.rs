@@ -1,4 +1,4 @@
-//! `heddle status`: where a channel is.
+//! `heddle status`: where the channels of a target are, or a mirror and its replicas.
 
 use crate::report::out::say;
 use std::path::PathBuf;
@@ -11,13 +11,22 @@ use super::connect::{self, End};
 use apply::status::{Behind, ChannelStatus};
 use channel::source::backlog::Backlog;
 use channel::source::{Source, open, state::SourceState};
+use serve::seen::{self, Snapshot, control};
 
-/// Show the progress and the lag of the channels of a target
+use crate::observe::http_get;
+
+/// Show the progress and the lag of the channels of a target, or of a `heddle serve`
 #[derive(Debug, Args)]
 pub struct StatusArgs {
     /// mysql://user@host:port[?…], or store:PATH
-    #[arg(long, value_name = "TARGET")]
-    to: String,
+    #[arg(long, value_name = "TARGET", required_unless_present_any = ["dir", "http"])]
+    to: Option<String>,
+    /// A mirror: the --dir of a heddle serve on this machine, running or not. Exit code 1 if it is none
+    #[arg(long, value_name = "DIR", conflicts_with_all = ["to", "http", "from", "channel"])]
+    dir: Option<PathBuf>,
+    /// A running heddle serve with --http, such as http://127.0.0.1:9190
+    #[arg(long, value_name = "URL", conflicts_with_all = ["to", "dir", "from", "channel"])]
+    http: Option<String>,
     /// The source, mysql://user@host:port[?…]: it is asked how far the channels that it feeds are behind. Files are not asked
     #[arg(long, num_args = 1.., value_name = "SOURCE")]
     from: Vec<String>,
@@ -36,10 +45,19 @@ pub struct StatusArgs {
 }
 
 pub fn run(args: &StatusArgs) -> Result<ExitCode> {
-    let mut channels = match args.to.strip_prefix("store:") {
+    if let Some(seen) = mirror(args)? {
+        if args.json {
+            crate::report::out::json(&serde_json::to_string_pretty(&seen)?);
+        } else {
+            say!("{}", crate::report::mirror::text(&seen));
+        }
+        return Ok(ExitCode::from(super::exit::EXIT_OK));
+    }
+    let to = args.to.as_deref().unwrap_or_default();
+    let mut channels = match to.strip_prefix("store:") {
         Some(path) => apply::store::status(std::path::Path::new(path)).map_err(anyhow::Error::new)?,
         None => {
-            let options = connect::options(End::Target, &args.to, args.target_defaults_file.as_deref())?;
+            let options = connect::options(End::Target, to, args.target_defaults_file.as_deref())?;
             apply::mysql::progress::status::read(&options).map_err(anyhow::Error::new)?
         }
     };
@@ -63,6 +81,19 @@ pub fn run(args: &StatusArgs) -> Result<ExitCode> {
         }
     }
     Ok(ExitCode::from(super::exit::EXIT_OK))
+}
+
+/// A mirror, if one is asked for: as its process says it, or as its folder is while there is none.
+fn mirror(args: &StatusArgs) -> Result<Option<Snapshot>> {
+    if let Some(url) = &args.http {
+        return http_get::status(url).map(Some).map_err(anyhow::Error::new);
+    }
+    let Some(dir) = &args.dir else { return Ok(None) };
+    let running = if dir.is_dir() { control::status(dir).map_err(anyhow::Error::new)? } else { None };
+    match running {
+        Some(seen) => Ok(Some(seen)),
+        None => seen::of_folder(dir).map(Some).map_err(anyhow::Error::new),
+    }
 }
 
 /// The server to ask. Files, as a channel's configuration file may name them, have no end that moves.

@@ -5,10 +5,13 @@ use std::io::{Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use archive::ArchiveFs;
 use binlog::frame::compressed_by;
 use bytes::Bytes;
 use engine::survey::{Cut, Cutter, Definitions, PIECE_BYTES, Piece, Problem};
 use flate2::read::MultiGzDecoder;
+use relay::fs::{Fs, ReadFile};
+use relay::{RealFs, packed};
 
 use super::pipe::Pipe;
 
@@ -19,6 +22,48 @@ const SPARE_MAX: usize = 16;
 
 /// A file, or its place among those given.
 pub type Place = u32;
+
+/// Files to read, in order.
+#[derive(Debug)]
+pub struct LogFiles {
+    pub paths: Vec<PathBuf>,
+    /// Where they are, unless it is this machine.
+    pub archive: Option<ArchiveFs>,
+}
+
+impl From<Vec<PathBuf>> for LogFiles {
+    fn from(paths: Vec<PathBuf>) -> Self {
+        Self { paths, archive: None }
+    }
+}
+
+impl LogFiles {
+    /// The bytes of all files, for a progress bar.
+    pub fn total_bytes(&self) -> u64 {
+        self.paths.iter().map(|path| bytes_of(self.archive.as_ref(), path)).sum()
+    }
+}
+
+fn bytes_of(archive: Option<&ArchiveFs>, path: &Path) -> u64 {
+    match archive {
+        Some(archive) => archive.file(path).map_or(0, |file| file.size),
+        None => std::fs::metadata(path).map_or(0, |metadata| metadata.len()),
+    }
+}
+
+/// A file of an archive, from its beginning.
+struct Archived {
+    file: Arc<dyn ReadFile>,
+    at: u64,
+}
+
+impl Read for Archived {
+    fn read(&mut self, bytes: &mut [u8]) -> std::io::Result<usize> {
+        let read = self.file.read_at(bytes, self.at)?;
+        self.at += read as u64;
+        Ok(read)
+    }
+}
 
 /// What was read of one file.
 #[derive(Clone, Debug)]
@@ -37,11 +82,13 @@ pub enum Work {
     EndOfFile(Place),
 }
 
-/// A file, in clear or through gzip, or what is none.
+/// A file, in clear, through gzip, or compressed so that it can be read anywhere; or what is none.
 enum Input<'a> {
     Plain(File),
+    Packed(packed::Sequential),
     Gzip(Box<MultiGzDecoder<File>>),
     Pipe(Pipe<'a>),
+    Archived(Archived),
 }
 
 /// Whether it is time to end.
@@ -49,7 +96,12 @@ type Stopped<'a> = &'a (dyn Fn() -> bool + Sync);
 
 impl<'a> Input<'a> {
     /// And how many bytes come, where that is known.
-    fn open(path: &Path, stopped: Stopped<'a>) -> std::io::Result<(Self, Option<u64>)> {
+    fn open(path: &Path, archive: Option<&ArchiveFs>, stopped: Stopped<'a>) -> std::io::Result<(Self, Option<u64>)> {
+        if let Some(archive) = archive {
+            let file = archive.open_read(path)?;
+            let bytes = file.len()?;
+            return Ok((Self::Archived(Archived { file, at: 0 }), Some(bytes)));
+        }
         if !std::fs::metadata(path)?.is_file() {
             return Ok((Self::Pipe(Pipe::open(path, stopped)?), None));
         }
@@ -59,6 +111,12 @@ impl<'a> Input<'a> {
         file.by_ref().take(4).read_to_end(&mut magic)?;
         file.rewind()?;
         let by = magic.first_chunk::<4>().and_then(|magic| compressed_by(*magic));
+        if by.is_some_and(|(program, _)| program == "zstd")
+            && let Ok(file) = packed::open(&RealFs, path)
+        {
+            let length = file.len()?;
+            return Ok((Self::Packed(packed::Sequential::new(file)), Some(length)));
+        }
         Ok(match by {
             Some(("gzip", _)) => (Self::Gzip(Box::new(MultiGzDecoder::new(file))), None),
             _ => (Self::Plain(file), Some(metadata.len())),
@@ -70,8 +128,10 @@ impl Read for Input<'_> {
     fn read(&mut self, bytes: &mut [u8]) -> std::io::Result<usize> {
         match self {
             Self::Plain(file) => file.read(bytes),
+            Self::Packed(file) => file.read(bytes),
             Self::Gzip(decoder) => decoder.read(bytes),
             Self::Pipe(pipe) => pipe.read(bytes),
+            Self::Archived(file) => file.read(bytes),
         }
     }
 }
@@ -89,6 +149,7 @@ struct Open<'a> {
 /// Cuts the files in their order; definitions are carried from one to the next.
 pub struct Feed<'a> {
     paths: std::vec::IntoIter<(Place, PathBuf)>,
+    archive: Option<ArchiveFs>,
     open: Option<Open<'a>>,
     stopped: Stopped<'a>,
     definitions: Arc<Definitions>,
@@ -99,10 +160,11 @@ pub struct Feed<'a> {
 }
 
 impl<'a> Feed<'a> {
-    pub fn new(paths: Vec<PathBuf>, definitions: Definitions, stopped: Stopped<'a>) -> Self {
-        let numbered: Vec<(Place, PathBuf)> = (0..).zip(paths).collect();
+    pub fn new(files: LogFiles, definitions: Definitions, stopped: Stopped<'a>) -> Self {
+        let numbered: Vec<(Place, PathBuf)> = (0..).zip(files.paths).collect();
         Self {
             paths: numbered.into_iter(),
+            archive: files.archive,
             open: None,
             stopped,
             definitions: Arc::new(definitions),
@@ -139,7 +201,7 @@ impl<'a> Feed<'a> {
 
     fn open_next(&mut self) -> Option<()> {
         let (place, path) = self.paths.next()?;
-        let (input, left) = match Input::open(&path, self.stopped) {
+        let (input, left) = match Input::open(&path, self.archive.as_ref(), self.stopped) {
             Ok(opened) => opened,
             Err(error) => {
                 self.seen.push(FileSeen { path, bytes: 0, server_version: None });
@@ -148,7 +210,7 @@ impl<'a> Feed<'a> {
                 return Some(());
             }
         };
-        let bytes = std::fs::metadata(&path).map_or(0, |metadata| metadata.len());
+        let bytes = bytes_of(self.archive.as_ref(), &path);
         self.seen.push(FileSeen { path, bytes, server_version: None });
         let cutter = Cutter::new(Arc::clone(&self.definitions));
         let cutter = match left {
@@ -221,6 +283,11 @@ impl Open<'_> {
     }
 
     fn skip(&mut self, bytes: u64) -> Result<(), String> {
+        if let (Some(left), Input::Archived(file)) = (self.left, &mut self.input) {
+            self.left = Some(left.saturating_sub(bytes));
+            file.at += bytes;
+            return Ok(());
+        }
         let (Some(left), Input::Plain(file)) = (self.left, &mut self.input) else {
             let passed = std::io::copy(&mut self.input.by_ref().take(bytes), &mut std::io::sink());
             return match passed {
@@ -255,7 +322,7 @@ mod tests {
         encoder.write_all(&std::fs::read(&log).unwrap()).unwrap();
         encoder.finish().unwrap();
         let pieces = |path: PathBuf| {
-            let mut feed = Feed::new(vec![path], Definitions::default(), &|| false);
+            let mut feed = Feed::new(vec![path].into(), Definitions::default(), &|| false);
             let mut found = Vec::new();
             while let Some(work) = feed.next() {
                 match work {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, anyhow, bail};
 use binlog::{Event, Kind, MAGIC};
 use engine::survey::{Cut, Cutter, Definitions, Problem, ProblemKind, Sink, Totals, scan};
 use wire::{ConnectOptions, Connection, DUMP_NON_BLOCK, DUMP_SEND_ANNOTATE_ROWS, DumpOptions, DumpRequest};
@@ -28,6 +28,8 @@ pub struct Live {
     pub options: ConnectOptions,
     /// The first file; without it the oldest, or with `follow` the one that is being written.
     pub start: Option<String>,
+    /// In that file, between two transactions; its beginning without. Positions in what is found are then not the file's.
+    pub offset: Option<u64>,
     /// Go on until `stop`.
     pub follow: bool,
     pub server_id: u32,
@@ -53,6 +55,29 @@ struct Reader<'a, 's> {
     logged: Instant,
     /// Where to end: the log's end when reading began. Servers before MySQL 5.7 wait there whatever they were asked.
     end: Option<LogPosition>,
+    /// Where the first stream begins, until its format description was seen.
+    begins: Option<u64>,
+}
+
+/// As [`run`], for so long at most.
+pub fn sample<'a, 's>(
+    live: &Live,
+    definitions: Definitions,
+    totals: Totals,
+    sink: Option<&'a mut (dyn Sink + Send + 's)>,
+    limit: Duration,
+) -> Result<Found> {
+    let stop = Arc::new(AtomicBool::new(false));
+    let timer = Arc::clone(&stop);
+    let (send, ended) = crossbeam_channel::bounded::<()>(0);
+    let watch = std::thread::spawn(move || {
+        let _ = ended.recv_timeout(limit);
+        timer.store(true, Ordering::Relaxed);
+    });
+    let found = run(live, definitions, totals, sink, &stop);
+    drop(send);
+    watch.join().map_err(|_| anyhow!("the timer has panicked: this is a bug in heddle"))?;
+    found
 }
 
 /// Reads to the end that the log has now, or until `stop`.
@@ -85,8 +110,9 @@ pub fn run<'a, 's>(
         stop,
         logged: Instant::now(),
         end: (!live.follow).then_some(state.end),
+        begins: live.offset,
     };
-    let mut place = (file, MAGIC.len() as u64);
+    let mut place = (file, live.offset.unwrap_or(MAGIC.len() as u64));
     loop {
         match reader.read(live, connection, state.flavour, place)? {
             Ended::Whole => break,
@@ -224,6 +250,11 @@ impl Reader<'_, '_> {
         }
         let Some(file) = &mut self.file else { bail!("the server sent an event before the name of its file") };
         file.bytes += bytes.len() as u64;
+        if header.kind == Kind::FORMAT_DESCRIPTION
+            && let Some(begins) = self.begins.take()
+        {
+            file.bytes = begins;
+        }
         if !file.failed {
             file.cutter.buffer().extend_from_slice(bytes);
             self.cut();

@@ -13,7 +13,7 @@ use binlog::{Ending, Followed, LoggedGtids};
 use bytes::Bytes;
 use engine::survey::{Definitions, Problem, Scanned, Sink, Totals, scan};
 
-use super::feed::{Feed, FileSeen, Place, Work, file_name};
+use super::feed::{Feed, FileSeen, LogFiles, Place, Work, file_name};
 
 /// Problems that are kept, all together.
 const PROBLEMS_MAX: usize = 10_000;
@@ -71,9 +71,9 @@ struct Sums<'s> {
     paths: Vec<PathBuf>,
 }
 
-/// Reads `paths` to their end. `read` counts bytes for a progress bar; each of `stop` ends early.
+/// Reads `files` to their end. `read` counts bytes for a progress bar; each of `stop` ends early.
 pub fn run(
-    paths: Vec<PathBuf>,
+    files: LogFiles,
     definitions: Definitions,
     threads: usize,
     totals: Totals,
@@ -93,9 +93,9 @@ pub fn run(
         next_file: None,
         logged: None,
         ending: Ending::default(),
-        paths: paths.clone(),
+        paths: files.paths.clone(),
     });
-    let feed = Mutex::new((0_u64, Feed::new(paths, definitions, &stopped)));
+    let feed = Mutex::new((0_u64, Feed::new(files, definitions, &stopped)));
     let queue = Mutex::new(Queue::default());
     let moved = Condvar::new();
     let waiting_max = 2 * threads + 2;
@@ -234,7 +234,11 @@ impl Sums<'_> {
             return;
         }
         let name = self.paths.get(place as usize).map(|path| file_name(path)).unwrap_or_default();
-        let name = name.strip_suffix(".gz").map(str::to_owned).unwrap_or(name);
+        let name = name
+            .strip_suffix(".gz")
+            .or_else(|| name.strip_suffix(relay::packed::SUFFIX))
+            .map(str::to_owned)
+            .unwrap_or(name);
         if let Some(expected) = self.next_file.take().filter(|expected| *expected != name)
             && self.place.is_some()
         {
@@ -298,11 +302,6 @@ impl Sums<'_> {
 /// Threads to use when nobody says.
 pub fn threads_by_default() -> usize {
     std::thread::available_parallelism().map_or(1, usize::from).min(16)
-}
-
-/// The bytes of all files, for a progress bar.
-pub fn total_bytes(paths: &[PathBuf]) -> u64 {
-    paths.iter().filter_map(|path| std::fs::metadata(path).ok()).map(|metadata| metadata.len()).sum()
 }
 
 /// Names that go with problems which no file is to blame for.

@@ -39,22 +39,8 @@ pub fn read(path: &Path) -> Result<Definitions> {
 /// Reads the definitions that a server has now.
 pub fn read_server(options: &ConnectOptions) -> Result<Definitions> {
     let mut connection = Connection::connect(options)?;
-    let tables = connection.rows(
-        "SELECT TABLE_SCHEMA, TABLE_NAME FROM information_schema.TABLES WHERE TABLE_TYPE IN ('BASE TABLE', 'SYSTEM VERSIONED') \
-         AND TABLE_SCHEMA NOT IN ('mysql', 'information_schema', 'performance_schema', 'sys') ORDER BY 1, 2",
-    )?;
-    let mut definitions = Definitions::default();
-    for row in &tables {
-        let (Some(schema), Some(table)) = (row.text(0)?, row.text(1)?) else { continue };
-        let quoted = |name: &str| format!("`{}`", name.replace('`', "``"));
-        // A table that was dropped meanwhile is not missed.
-        let Ok(created) = connection.rows(format!("SHOW CREATE TABLE {}.{}", quoted(schema), quoted(table))) else {
-            continue;
-        };
-        if let Some(sql) = created.first().and_then(|row| row.text(1).ok().flatten()) {
-            definitions.execute(sql.as_bytes(), schema, SqlMode::default());
-        }
-    }
+    // What does not show itself, or was dropped meanwhile, is not known.
+    let definitions = serve::retag::stream::schema::tables(&mut connection, &|_| Ok(()))?;
     Ok(definitions.given())
 }
 

@@ -9,8 +9,10 @@ use std::time::Duration;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use channel::monitor::Monitor;
-use channel::snapshot::{Lag, Snapshot};
+use channel::snapshot::Snapshot;
 
+use crate::observe::view::Facts;
+use crate::observe::view::verdict::verdict;
 use crate::report::shown::in_log;
 use crate::report::words;
 
@@ -92,11 +94,6 @@ struct Observer {
     source: Kind,
 }
 
-/// Seconds until a channel that is `lag_s` behind has caught up, when it applies `speed` seconds of the source's time in one.
-fn seconds_left(lag_s: f64, speed: f64) -> Option<f64> {
-    (lag_s >= 2.0 && speed > 1.01).then(|| lag_s / (speed - 1.0))
-}
-
 /// What changed from one snapshot to a later one.
 fn line(before: &Snapshot, now: &Snapshot, source: Kind) -> String {
     let seconds = (now.taken - before.taken).as_secs_f64().max(1e-9);
@@ -107,14 +104,15 @@ fn line(before: &Snapshot, now: &Snapshot, source: Kind) -> String {
         Some(received) if received.relay_full => " (relay log full)",
         _ => "",
     };
-    let lag = match source {
-        Kind::Live => lag(before, now),
-        Kind::Files => String::new(),
+    let said = verdict(&Facts::of("NAME", before, now));
+    let sentence = match source {
+        Kind::Live => said.sentence,
+        // Files are not behind anything.
+        Kind::Files => format!("{}:", doing(now)),
     };
     // What matters comes first: a terminal of 80 columns cuts the rest.
     format!(
-        "{lag}{rate:.0}/s, {}{full}, at {}, {} transactions in {} target transactions, {} retries",
-        doing(now),
+        "{sentence} {rate:.0}/s{full}, at {}, {} transactions in {} target transactions, {} retries",
         words::position(now.committed.position.as_ref()),
         counters.transactions,
         counters.groups,
@@ -128,24 +126,6 @@ fn doing(now: &Snapshot) -> String {
         (Some(lost), _) => format!("target {}", words::lost(Some(*lost))),
         (None, Some(retried)) => words::retried(&retried.message, retried.tries, retried.since.elapsed()),
         (None, None) => words::waits_for(&now.scheduled).to_owned(),
-    }
-}
-
-fn lag(before: &Snapshot, now: &Snapshot) -> String {
-    let lag = match now.lag() {
-        Lag::Unknown => return String::new(),
-        Lag::SourceLost(lost) => return format!("source {}, ", words::lost(Some(lost))),
-        Lag::CaughtUp => return "caught up, ".to_owned(),
-        Lag::Behind(lag) => lag,
-    };
-    let applied_us = match before.committed.commit_time_us {
-        0 => 0,
-        then => now.committed.commit_time_us.saturating_sub(then),
-    };
-    let speed = applied_us as f64 / 1e6 / (now.taken - before.taken).as_secs_f64().max(1e-9);
-    match seconds_left(lag.as_secs_f64(), speed) {
-        Some(left) => format!("lag {} (caught up in about {left:.0} s), ", words::lag(lag)),
-        None => format!("lag {}, ", words::lag(lag)),
     }
 }
 
@@ -184,20 +164,5 @@ impl Observer {
                 before = now;
             }
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn time_left() {
-        let check = |lag_s, speed, expected: Option<f64>| assert_eq!(seconds_left(lag_s, speed), expected);
-        check(100.0, 11.0, Some(10.0));
-        check(100.0, 2.0, Some(100.0));
-        check(100.0, 1.0, None);
-        check(100.0, 0.0, None);
-        check(1.0, 11.0, None);
     }
 }

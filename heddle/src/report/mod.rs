@@ -3,9 +3,11 @@
 pub mod demo;
 pub mod inspect;
 pub mod json_log;
+pub mod mirror;
 pub mod native;
 pub mod numbers;
 pub mod out;
+pub mod retag;
 pub mod shown;
 pub mod simulate;
 pub mod status;

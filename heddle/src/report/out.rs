@@ -25,6 +25,11 @@ fn write_line(text: &str) {
     }
 }
 
+/// On a terminal: what follows is drawn from the top, on an empty screen.
+pub fn clear() {
+    let _ = write!(std::io::stdout().lock(), "\x1b[H\x1b[2J");
+}
+
 /// A line of JSON. What acts on a terminal stands in its strings alone, as escapes of JSON.
 pub fn json(text: &str) {
     write_line(&in_json(text));

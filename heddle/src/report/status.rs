@@ -6,6 +6,8 @@ use apply::status::{Behind, ChannelStatus, InFlight, LastError, State};
 use binlog::text::escape;
 
 use super::words;
+use crate::observe::view::Facts;
+use crate::observe::view::verdict::verdict;
 
 fn in_flight(one: &InFlight) -> String {
     let who = one.worker.map_or_else(|| "statements".to_owned(), |worker| format!("worker {worker}"));
@@ -64,6 +66,10 @@ pub fn error(error: &LastError) -> String {
     lines.iter().map(|line| escape(line)).collect::<Vec<_>>().join("\n")
 }
 
+fn now_us() -> u64 {
+    u64::try_from(jiff::Timestamp::now().as_microsecond()).unwrap_or(0)
+}
+
 fn time(us: u64) -> String {
     let second = i64::try_from(us / 1_000_000).ok().and_then(|seconds| jiff::Timestamp::from_second(seconds).ok());
     second.map_or_else(|| "at an unknown time".to_owned(), |time| time.to_string())
@@ -87,6 +93,10 @@ fn behind(lag: &Behind) -> String {
 pub fn text(status: &ChannelStatus) -> String {
     let owner = if status.running { format!(" ({})", status.owner) } else { String::new() };
     let mut lines = vec![format!("channel {}: {}{owner}", status.channel, doing(status))];
+    // The same sentence as the dashboard's, as far as the target alone knows.
+    if status.running {
+        lines.push(format!("  {}", verdict(&Facts::of_status(status, now_us())).sentence));
+    }
     lines.push(format!(
         "  applied up to   {} (transaction {})",
         words::position(status.source_position.as_deref()),

@@ -8,6 +8,8 @@ use serde::Serialize;
 
 use super::words;
 use crate::observe::usage::Usage;
+use crate::observe::view::known::Stopped;
+use crate::report::out::chain;
 use channel::monitor::Monitor;
 use channel::outcome::Finished;
 use channel::snapshot::Snapshot;
@@ -66,6 +68,11 @@ pub struct ErrorReport {
     pub remedy: String,
 }
 
+/// A run that has failed before, or after, it applied anything.
+pub fn stopped(error: &anyhow::Error) -> Stopped {
+    Stopped { kind: "error".to_owned(), message: chain(error), ..Stopped::default() }
+}
+
 /// Runs a channel, and sums up.
 ///
 /// # Errors
@@ -76,6 +83,16 @@ pub fn run(spec: &Spec, monitor: &Monitor, stop: &Arc<AtomicBool>) -> anyhow::Re
 }
 
 impl Summary {
+    /// The error that ended it, as the dashboard shows it.
+    pub fn stopped(&self) -> Option<Stopped> {
+        self.error.as_ref().map(|error| Stopped {
+            kind: error.kind.to_owned(),
+            message: error.message.clone(),
+            place: error.place.clone(),
+            remedy: error.remedy.clone(),
+        })
+    }
+
     /// `seen`: at its end. `usage`: of this process.
     pub fn new(spec: &Spec, seen: &Snapshot, finished: Finished, usage: Usage) -> Self {
         let Finished { first_seq, time, outcome } = finished;

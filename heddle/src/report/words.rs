@@ -28,6 +28,24 @@ pub fn lag(lag: Duration) -> String {
     format!("{:.1} s", lag.as_secs_f64())
 }
 
+/// A duration, as exact as it needs to be.
+pub fn time(seconds: f64) -> String {
+    let whole = seconds.round().max(0.0) as u64;
+    match whole {
+        0 => format!("{:.0} ms", seconds.max(0.0) * 1e3),
+        1..120 => format!("{whole} s"),
+        120..7200 => format!("{} min", (whole + 30) / 60),
+        7200..172_800 => format!("{} h {} min", whole / 3600, whole % 3600 / 60),
+        _ => format!("{} days", whole / 86_400),
+    }
+}
+
+/// Hour and minute of that moment, UTC. `us`: microseconds since 1970.
+pub fn clock(us: u64) -> String {
+    let time = i64::try_from(us).ok().and_then(|us| jiff::Timestamp::from_microsecond(us).ok());
+    time.map_or_else(|| "an unknown time".to_owned(), |time| time.strftime("%H:%M").to_string())
+}
+
 /// Why nothing more is dispatched.
 pub fn waits_for(scheduled: &Scheduled) -> &'static str {
     match scheduled.idle_because {

@@ -12,10 +12,10 @@ use super::look;
 use super::relay_logs;
 use super::run::Rescue;
 use super::state::{Place, Record};
-use super::status::{Positioning, ReplicaStatus};
 use super::takeover;
 use crate::observe::http::{Http, Shown};
 use crate::observe::progress::{Kind, Progress};
+use crate::replica::status::{Positioning, ReplicaStatus};
 use crate::report::summary::{self, Summary};
 use apply::Target;
 use apply::mysql::progress::SCHEMA;
@@ -169,10 +169,13 @@ impl Rescue<'_> {
         };
         let thread = std::thread::Builder::new().name("goal".to_owned()).spawn(move || watcher.run())?;
         let shown = || Shown { channel: self.progress.clone(), monitor: Arc::clone(&monitor) };
-        let _http = self.request.http.map(|address| Http::start(address, shown())).transpose()?;
+        let http = self.request.http.clone().map(|listen| Http::start(listen, shown())).transpose()?;
         let progress = Progress::start(&monitor, Kind::Live);
         let summary = summary::run(spec, &monitor, &stop);
         progress.finish();
+        if let Some(http) = &http {
+            http.end(summary.as_ref().map_or_else(|error| Some(summary::stopped(error)), Summary::stopped));
+        }
         over.store(true, Ordering::Relaxed);
         thread.join().map_err(|_| anyhow!("the thread that watches the lag has panicked"))?;
         Ok((summary?, reached.load(Ordering::Relaxed)))

@@ -1,8 +1,6 @@
 //! What a rescue would take: a sample of the source's log, and of how fast the replica changes rows. Nothing is changed: the rows are
 //! in a temporary table.
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, anyhow};
@@ -61,17 +59,9 @@ fn rate(replica: &ConnectOptions, log: &Totals) -> Result<u64> {
 }
 
 fn sample_log(source: &ConnectOptions, file: Option<String>, server_id: u32) -> Result<Totals> {
-    let live = Live { options: source.clone(), start: file, follow: false, server_id };
-    let stop = Arc::new(AtomicBool::new(false));
-    let timer = Arc::clone(&stop);
-    let (send, ended) = crossbeam_channel::bounded::<()>(0);
-    let watch = std::thread::spawn(move || {
-        let _ = ended.recv_timeout(LOG_SAMPLE);
-        timer.store(true, Ordering::Relaxed);
-    });
-    let found = live::run(&live, Definitions::default(), Totals::new(Depth::Traffic, Costs::default()), None, &stop);
-    drop(send);
-    watch.join().map_err(|_| anyhow!("the timer has panicked: this is a bug in heddle"))?;
+    let live = Live { options: source.clone(), start: file, offset: None, follow: false, server_id };
+    let totals = Totals::new(Depth::Traffic, Costs::default());
+    let found = live::sample(&live, Definitions::default(), totals, None, LOG_SAMPLE);
     Ok(found.context("a sample of the source's log")?.totals)
 }
 

@@ -16,9 +16,9 @@ use engine::progress::Mark;
 use wire::{ConnectOptions, Connection};
 
 use super::look;
-use super::native::{HOLD_S, Native};
 use super::state::{self, Phase, Place, Saved};
-use super::status::{Positioning, Receiver, ReplicaStatus};
+use crate::replica::statements::{HOLD_S, Native};
+use crate::replica::status::{Positioning, Receiver, ReplicaStatus};
 use apply::mysql::server::sql::quote;
 
 /// What is applied when Heddle is done: everything before these, nothing after.

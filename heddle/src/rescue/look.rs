@@ -9,9 +9,10 @@ use binlog::LogPosition;
 use binlog::gtids::GtidState;
 use wire::{ConnectOptions, Connection};
 
-use super::native::Native;
 use super::state::Place;
-use super::status::{Columns, Positioning, ReplicaStatus};
+use crate::replica::ask::{binary_logs, bytes_after, channels, variables_like};
+use crate::replica::statements::Native;
+use crate::replica::status::{Positioning, ReplicaStatus};
 use apply::mysql::server::sql::quote;
 use apply::mysql::server::unsafe_settings;
 use channel::source::state::SourceState;
@@ -133,18 +134,6 @@ fn variables(connection: &mut Connection, kind: &str) -> Result<BTreeMap<String,
     variables_like(connection, kind, "%")
 }
 
-fn variables_like(connection: &mut Connection, kind: &str, pattern: &str) -> Result<BTreeMap<String, String>> {
-    let rows =
-        connection.rows(format!("SHOW {kind} LIKE {}", quote(pattern))).with_context(|| format!("SHOW {kind}"))?;
-    rows.iter()
-        .map(|row| {
-            let name = row.required_text(0)?.to_ascii_lowercase();
-            // Values can hold any bytes, such as a key's.
-            Ok((name, String::from_utf8_lossy(row.get(1).unwrap_or_default()).into_owned()))
-        })
-        .collect()
-}
-
 /// What is applied, by GTID, as the server says it now.
 pub fn executed(connection: &mut Connection, flavour: Flavour, gtid_mode: &str) -> Result<GtidState> {
     let variable = match flavour {
@@ -154,21 +143,6 @@ pub fn executed(connection: &mut Connection, flavour: Flavour, gtid_mode: &str) 
     };
     let text = connection.scalar(format!("SELECT @@global.{variable}")).with_context(|| variable.to_owned())?;
     text.unwrap_or_default().parse().with_context(|| variable.to_owned())
-}
-
-/// All channels of a replica.
-pub fn channels(connection: &mut Connection, native: &Native) -> Result<Vec<ReplicaStatus>> {
-    let rows = connection.rows(native.status()).with_context(|| {
-        format!("{} (needs REPLICATION CLIENT, on MariaDB REPLICA MONITOR or SUPER)", native.status())
-    })?;
-    rows.iter()
-        .map(|row| {
-            let columns = row.columns().iter().enumerate().map(|(at, column)| {
-                (column.name.clone(), String::from_utf8_lossy(row.get(at).unwrap_or_default()).into_owned())
-            });
-            ReplicaStatus::parse(&Columns::new(columns), native.flavour).map_err(|error| anyhow!(error))
-        })
-        .collect()
 }
 
 /// The channel that is being rescued.
@@ -273,19 +247,6 @@ impl Backlog {
     }
 }
 
-/// Sizes of the source's binary logs, in bytes, oldest first.
-fn logs(source: &mut Connection) -> Result<Vec<(String, u64)>> {
-    let rows = source.rows("SHOW BINARY LOGS").context("SHOW BINARY LOGS")?;
-    rows.iter().map(|row| Ok((row.required_text(0)?.to_owned(), row.required(1)?))).collect()
-}
-
-/// Bytes from a position to the end of the last log.
-fn bytes_after(logs: &[(String, u64)], position: &LogPosition) -> Option<u64> {
-    let at = logs.iter().position(|(name, _)| *name == *position.file)?;
-    let all: u64 = logs.get(at..)?.iter().map(|(_, bytes)| bytes).sum();
-    Some(all.saturating_sub(position.offset))
-}
-
 /// Looks twice, `sample` apart.
 pub fn backlog(
     replica: &mut Connection,
@@ -297,9 +258,9 @@ pub fn backlog(
     let mut source = Connection::connect(source).context("source")?;
     let state = SourceState::read(&mut source)?;
     let began = Instant::now();
-    let (before, first) = (channel(replica, native)?, logs(&mut source)?);
+    let (before, first) = (channel(replica, native)?, binary_logs(&mut source)?);
     std::thread::sleep(sample);
-    let (after, second) = (channel(replica, native)?, logs(&mut source)?);
+    let (after, second) = (channel(replica, native)?, binary_logs(&mut source)?);
     let seconds = began.elapsed().as_secs_f64();
     let per_second = |bytes: u64| (bytes as f64 / seconds) as u64;
     let behind = |status: &ReplicaStatus, logs: &[(String, u64)]| {
@@ -375,18 +336,6 @@ pub fn source_has(source: &mut Connection, state: &SourceState, place: &Place) -
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn bytes_to_the_end() {
-        let logs = [("b.000001".to_owned(), 100), ("b.000002".to_owned(), 50), ("b.000003".to_owned(), 7)];
-        let check = |file: &str, offset, expected| {
-            assert_eq!(bytes_after(&logs, &LogPosition::new(file, offset)), expected, "{file}:{offset}");
-        };
-        check("b.000001", 4, Some(153));
-        check("b.000002", 50, Some(7));
-        check("b.000003", 7, Some(0));
-        check("b.000009", 4, None);
-    }
 
     #[test]
     fn time_that_the_native_applier_needs() {

@@ -1,6 +1,6 @@
 //! Rescues a replica whose native applier is too slow: takes over from it, catches up, hands back.
 //!
-//! `look` what there is · `status` the servers' words for it · `judge` can it be done · `native` statements for native replication ·
+//! `look` what there is (asked through `replica`) · `judge` can it be done ·
 //! `state` how far a rescue has come, on the replica · `takeover`, `handback` the two ends · `survey` (with `estimate`), `apply` what comes before and in
 //! between · `relay_logs` what the source has purged · `goal` when to stop · `request` what is asked for · `run` one after the other · `report` what is said at the end.
 
@@ -10,12 +10,10 @@ pub mod goal;
 pub mod handback;
 pub mod judge;
 pub mod look;
-pub mod native;
 mod relay_logs;
 pub mod report;
 pub mod request;
 pub mod run;
 pub mod state;
-pub mod status;
 mod survey;
 pub mod takeover;

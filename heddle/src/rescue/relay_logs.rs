@@ -17,7 +17,7 @@ use wire::Connection;
 use super::look::Server;
 use super::request::Request;
 use super::state::Place;
-use super::status::{Positioning, ReplicaStatus};
+use crate::replica::status::{Positioning, ReplicaStatus};
 use channel::source::open::relay_options;
 use channel::source::stream_writer::{StreamWriter, is_made_up, relay_failure};
 

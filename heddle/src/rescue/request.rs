@@ -1,13 +1,13 @@
 //! What somebody asks of a rescue.
 
-use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
 use anyhow::Result;
 use wire::{ConnectOptions, Connection};
 
-use super::status::ReplicaStatus;
+use crate::observe::http::address::Listen;
+use crate::replica::status::ReplicaStatus;
 use crate::report::out::say;
 use channel::source::relay_sync::RelaySync;
 
@@ -37,7 +37,7 @@ pub struct Request {
     pub retries_max: u32,
     pub connect_retry: Duration,
     /// Where metrics are served while the channel runs.
-    pub http: Option<SocketAddr>,
+    pub http: Option<Listen>,
     /// People read what happens.
     pub talk: bool,
 }

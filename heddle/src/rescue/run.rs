@@ -12,12 +12,12 @@ use wire::{ConnectOptions, Connection};
 use super::handback::{self, Applied, Noting};
 use super::judge;
 use super::look::{self, Server};
-use super::native::Native;
 use super::relay_logs;
 use super::report::{Outcome, Report};
 use super::request::Request;
 use super::state::{self, Phase, Place, Record, Saved};
 use super::takeover;
+use crate::replica::statements::Native;
 use crate::report::out::chain;
 use apply::Target;
 use apply::mysql::progress::SCHEMA;
@@ -84,7 +84,7 @@ impl<'a> Rescue<'a> {
         let server = Server::read(&mut control).context("looking at the replica")?;
         let mut native = Native { flavour: server.flavour(), version: server.version, channel: String::new() };
         let names: Vec<String> =
-            look::channels(&mut control, &native)?.into_iter().map(|status| status.channel).collect();
+            crate::replica::ask::channels(&mut control, &native)?.into_iter().map(|status| status.channel).collect();
         native.channel = choose(&names, request.channel.as_deref())?;
         let report = Report {
             replica: format!("{} at {}", server.describe(), request.replica.address()),
@@ -194,7 +194,7 @@ impl<'a> Rescue<'a> {
             self.report.take_over_seconds = Some(seconds);
             self.say(&format!(
                 "taken over in {seconds:.1} s: the native applier is held (its delay is {} s), heddle applies from {}",
-                super::native::HOLD_S,
+                crate::replica::statements::HOLD_S,
                 handback::describe(&place, &Applied::new(&place, None))
             ));
             (record.place, record.phase) = (Some(place), Phase::Applying);
@@ -218,7 +218,7 @@ impl<'a> Rescue<'a> {
     }
 
     fn is_held(&mut self) -> Result<bool> {
-        Ok(look::channel(&mut self.control, &self.native)?.delay_s == super::native::HOLD_S)
+        Ok(look::channel(&mut self.control, &self.native)?.delay_s == crate::replica::statements::HOLD_S)
     }
 
     fn take_over(&mut self, saved: &mut Saved) -> Result<Place> {
@@ -308,7 +308,7 @@ impl<'a> Rescue<'a> {
 
 impl Rescue<'_> {
     /// What made the native applier lag and is still so. The rescue is over: what cannot be asked is not worth an error.
-    fn will_it_lag_again(&mut self, status: &super::status::ReplicaStatus) {
+    fn will_it_lag_again(&mut self, status: &crate::replica::status::ReplicaStatus) {
         let server = match Server::read(&mut self.control) {
             Ok(server) => server,
             Err(error) => return tracing::debug!("looking at the replica: {}", chain(&error)),

@@ -11,8 +11,8 @@ use binlog::gtids::GtidState;
 use serde::{Deserialize, Serialize};
 use wire::Connection;
 
-use super::status::Positioning;
-use apply::mysql::progress::{SCHEMA, TABLES};
+use crate::replica::status::Positioning;
+use apply::mysql::progress::{KEPT_GTIDS, SCHEMA, TABLES};
 use apply::mysql::server::errors::is_not_there;
 use apply::mysql::server::sql::quote;
 
@@ -53,7 +53,7 @@ pub struct Saved {
     /// Version of Heddle that wrote this.
     pub heddle: String,
     pub server: String,
-    /// [`super::status::ReplicaStatus::config`]
+    /// [`crate::replica::status::ReplicaStatus::config`]
     pub config: BTreeMap<String, String>,
     /// More settings of the connection, where the server shows them elsewhere.
     pub connection: BTreeMap<String, String>,
@@ -252,7 +252,7 @@ pub fn save(connection: &mut Connection, channel: &str, saved: &Saved) -> Result
 fn foreign_tables(connection: &mut Connection) -> Result<bool> {
     let count = connection.scalar(format!(
         "SELECT COUNT(*) FROM information_schema.tables WHERE table_schema='{SCHEMA}' \
-         AND table_name NOT IN ('{}','rescue')",
+         AND table_name NOT IN ('{}','{KEPT_GTIDS}','rescue')",
         TABLES.join("','")
     ))?;
     Ok(count.is_none_or(|count| count != "0"))

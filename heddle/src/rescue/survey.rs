@@ -6,12 +6,12 @@ use wire::{ConnectOptions, Connection};
 use super::estimate;
 use super::judge::{self, Findings, LogSample};
 use super::look::{self, Backlog, Left};
-use super::native::Native;
 use super::relay_logs;
 use super::report::Outcome;
 use super::run::Rescue;
 use super::state::{self, Place, Record, Saved};
-use super::status::{Positioning, Receiver, ReplicaStatus};
+use crate::replica::statements::Native;
+use crate::replica::status::{Positioning, Receiver, ReplicaStatus};
 use crate::report::numbers::about;
 use crate::report::out::chain;
 use apply::Target;
@@ -25,7 +25,7 @@ const SAMPLE: std::time::Duration = std::time::Duration::from_secs(3);
 impl Rescue<'_> {
     /// Looks, judges, and notes that a rescue begins. `None`: it does not.
     pub(super) fn begin(&mut self) -> Result<Option<Record>> {
-        let statuses = look::channels(&mut self.control, &self.native)?;
+        let statuses = crate::replica::ask::channels(&mut self.control, &self.native)?;
         let status = look::channel(&mut self.control, &self.native)?;
         let mut findings = Findings::default();
         self.logged = judge::logged(&self.server, self.request.log_bin);
@@ -147,7 +147,7 @@ impl Rescue<'_> {
     fn look_for_ring(&mut self, source: &mut Connection, state: &SourceState, findings: &mut Findings) -> Result<()> {
         let native = Native { flavour: state.flavour, version: source.server().version, channel: String::new() };
         let own = self.own_identity()?;
-        match look::channels(source, &native) {
+        match crate::replica::ask::channels(source, &native) {
             Ok(sources) if sources.iter().any(|status| status.source_identity.as_ref() == Some(&own)) => {
                 findings.refused.push("source and replica replicate from each other: open the ring first".to_owned());
             }

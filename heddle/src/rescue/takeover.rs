@@ -12,9 +12,9 @@ use binlog::gtids::GtidState;
 use wire::Connection;
 
 use super::look;
-use super::native::{HOLD_S, Native};
 use super::state::{self, Phase, Place, Saved};
-use super::status::{Positioning, Receiver, ReplicaStatus};
+use crate::replica::statements::{HOLD_S, Native};
+use crate::replica::status::{Positioning, Receiver, ReplicaStatus};
 
 const POLL: Duration = Duration::from_millis(50);
 /// For threads to start; stopping takes as long as the transaction that is under way.

@@ -1,6 +1,8 @@
 //! From what a user names to a list of binary log files in their order.
 
 use crate::error::{Error, IoContext, Result};
+use crate::fs::RealFs;
+use crate::packed::{is_packed, packed_path, plain_name};
 use binlog::position::split_name;
 use std::collections::BTreeSet;
 use std::fs::File;
@@ -84,8 +86,11 @@ fn name(path: &Path) -> &str {
     path.file_name().and_then(|name| name.to_str()).unwrap_or_default()
 }
 
-/// Whether a file begins like a binary log, in clear or encrypted.
+/// Whether a file begins like a binary log, in clear or encrypted; also a compressed one that can be read anywhere.
 fn is_log(path: &Path) -> Result<bool> {
+    if plain_name(name(path)) != name(path) {
+        return Ok(is_packed(&RealFs, path));
+    }
     let mut magic = Vec::new();
     File::open(path).and_then(|file| file.take(4).read_to_end(&mut magic)).during("read", path)?;
     Ok(magic == binlog::MAGIC || magic == binlog::frame::MAGIC_ENCRYPTED)
@@ -100,9 +105,12 @@ fn directory(dir: &Path) -> Result<(Vec<PathBuf>, Vec<Error>)> {
     let (mut files, mut compressed) = (Vec::new(), Vec::new());
     for entry in std::fs::read_dir(dir).during("list", dir)? {
         let path = entry.during("list", dir)?.path();
+        let plain = plain_name(name(&path)).to_owned();
+        // In both forms, as a crash may leave them, it is read in clear.
+        let is_twice = plain != name(&path) && path.with_extension("").exists();
         if is_compressed(&path) && !path.with_extension("").exists() {
             compressed.push(path);
-        } else if split_name(name(&path)).is_some() && path.is_file() && is_log(&path)? {
+        } else if !is_twice && split_name(&plain).is_some() && path.is_file() && is_log(&path)? {
             files.push(path);
         }
     }
@@ -130,10 +138,11 @@ fn is_gzip(path: &Path) -> bool {
     name(path).ends_with(GZIP)
 }
 
-/// Whether the name is a log's with what compressors put behind it.
+/// Whether the name is a log's with what compressors put behind it, and the file can not be read where it is.
 fn is_compressed(path: &Path) -> bool {
     let ext = path.extension().and_then(|ext| ext.to_str()).unwrap_or_default();
     ["gz", "zst", "bz2", "xz", "lz4"].contains(&ext)
+        && !(ext == "zst" && is_packed(&RealFs, path))
         && path.file_stem().and_then(|stem| stem.to_str()).is_some_and(|stem| split_name(stem).is_some())
 }
 
@@ -147,7 +156,12 @@ fn index(path: &Path) -> Result<(Vec<PathBuf>, Vec<Error>)> {
         let named = dir.join(line);
         // The logs may have been copied to where their index is.
         let beside = dir.join(name(Path::new(line)));
-        let file = if named.exists() { named } else { beside };
+        let packed = packed_path(&beside);
+        let file = match named.exists() {
+            true => named,
+            false if !beside.exists() && is_packed(&RealFs, &packed) => packed,
+            false => beside,
+        };
         match std::fs::metadata(&file).during("read", &file) {
             Ok(_) => files.push(file),
             Err(error) => missing.push(error),
@@ -166,7 +180,7 @@ fn series(dir: &Path, files: Vec<PathBuf>) -> Result<(Vec<PathBuf>, Vec<Error>)>
     let mut bases: BTreeSet<String> = BTreeSet::new();
     let mut numbered = Vec::new();
     for path in files {
-        let plain = name(&path).strip_suffix(GZIP).unwrap_or(name(&path));
+        let plain = plain_name(name(&path).strip_suffix(GZIP).unwrap_or(name(&path)));
         let Some((base, number)) = split_name(plain) else {
             let reason = "its name does not end in a number, so its order is not known".to_owned();
             return Err(Error::NotABinaryLog { path, reason });
@@ -274,6 +288,26 @@ mod tests {
         let packed = [("bin.000001", LOG), ("bin.000002.gz", b"".as_slice()), ("bin.000003.zst", b"")];
         check(&packed, &["bin.000001", "bin.000002.gz"], Err("bin.000002.gz is compressed"));
         check(&packed, &["bin.000002.gz"], Err("bin.000002.gz is compressed"));
+    }
+
+    #[test]
+    fn what_can_be_read_anywhere_is_a_log() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = |name: &str| dir.path().join(name);
+        for name in ["bin.000001", "bin.000002", "bin.000003"] {
+            std::fs::write(path(name), LOG).unwrap();
+        }
+        std::fs::write(path("bin.index"), "./bin.000001\n./bin.000002\n./bin.000003\n").unwrap();
+        for name in ["bin.000001", "bin.000002"] {
+            let stop = std::sync::atomic::AtomicBool::new(false);
+            crate::packed::pack(&RealFs, &path(name), &packed_path(&path(name)), &stop).unwrap();
+        }
+        std::fs::remove_file(path("bin.000001")).unwrap();
+        let expected = [path("bin.000001.zst"), path("bin.000002"), path("bin.000003")];
+        assert_eq!(FileSource::discover(&[dir.path()]).unwrap(), expected);
+        assert_eq!(FileSource::discover(&[path("bin.index")]).unwrap(), expected);
+        assert_eq!(FileSource::discover(&expected).unwrap(), expected);
+        assert_eq!(FileSource::discover(&[path("bin.000001.zst")]).unwrap(), expected[..1]);
     }
 
     /// Who can do with a part reads what gzip has compressed, and is told of the others.

@@ -7,6 +7,7 @@ use super::continuity::Continuity;
 use super::cursor::{FileCursor, FileStep};
 use crate::error::{Error, Result};
 use crate::fs::{Fs, RealFs};
+use crate::packed;
 use crate::reader::{Found, Located, LogReader, Read, Start};
 use binlog::FormatDescription;
 use binlog::Kind;
@@ -48,7 +49,8 @@ pub struct FilesReader {
 
 /// What the source calls a file: its name without the folder.
 fn source_name(path: &Path) -> Arc<str> {
-    path.file_name().map(|name| name.to_string_lossy()).unwrap_or_default().into()
+    let name = path.file_name().map(|name| name.to_string_lossy()).unwrap_or_default();
+    packed::plain_name(&name).into()
 }
 
 impl FilesReader {
@@ -121,7 +123,7 @@ impl FilesReader {
             // An encrypted file says so in its second event.
             head.next()?;
         }
-        let len = self.fs.open_read(&path).and_then(|file| file.len());
+        let len = packed::open(&*self.fs, &path).and_then(|file| file.len());
         if len.is_ok_and(|len| wanted.offset > len) {
             return Err(missing("the file is shorter than that"));
         }

@@ -49,6 +49,18 @@ pub trait Fs: Send + Sync + Debug + 'static {
 pub trait AppendFile: Send {
     /// Appends some of `bytes` and says how many: fewer than given is not an error.
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize>;
+    /// Appends all of `bytes`. After an error a part of them may be there.
+    fn write_all(&mut self, mut bytes: &[u8]) -> io::Result<()> {
+        while !bytes.is_empty() {
+            match self.write(bytes) {
+                Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
+                Ok(written) => bytes = bytes.get(written..).unwrap_or_default(),
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(())
+    }
     /// Makes the contents durable (fdatasync). After an error what was written can no longer be trusted.
     fn sync_data(&mut self) -> io::Result<()>;
     /// Another handle on the same file, with which it can be synced on another thread.
@@ -67,7 +79,7 @@ pub trait ReadFile: Send + Sync {
 }
 
 /// Fills `buf` from `offset` as far as the file goes and says how many bytes there were.
-pub(crate) fn read_full(file: &dyn ReadFile, buf: &mut [u8], offset: u64) -> io::Result<usize> {
+pub fn read_full(file: &dyn ReadFile, buf: &mut [u8], offset: u64) -> io::Result<usize> {
     let mut done = 0;
     while let Some(rest) = buf.get_mut(done..).filter(|rest| !rest.is_empty()) {
         match file.read_at(rest, offset.saturating_add(done as u64)) {

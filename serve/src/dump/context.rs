@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use wire::server::{PeerError, ServerError};
 
 use crate::inventory::{Inventory, ReadError};
+use crate::semisync::replies::Replying;
 
 /// What all dumps of a server share, and what ends this one.
 #[derive(Debug, Clone, Copy)]
@@ -13,14 +14,16 @@ pub struct Context<'a> {
     pub inventory: &'a Inventory,
     /// Another connection of the same replica has come.
     pub is_replaced: &'a AtomicBool,
+    /// It is a semi-synchronous replica.
+    pub(crate) replying: Option<&'a Replying<'a>>,
     /// Told where the replica is.
     pub progress: &'a dyn Progress,
 }
 
 /// Who wants to know how far a replica is.
 pub trait Progress: std::fmt::Debug + Sync {
-    /// Everything before this was sent.
-    fn sent(&self, file: &Arc<str>, offset: u64);
+    /// Everything before this was sent; `timestamp`: the last event's, by the source's clock.
+    fn sent(&self, file: &Arc<str>, offset: u64, timestamp: u32);
 }
 
 impl Context<'_> {

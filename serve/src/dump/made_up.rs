@@ -107,7 +107,7 @@ mod tests {
     fn heartbeats_of_both_versions_and_beyond_4_gib() {
         let (_, format) = FormatDescription::decode(&format_event().into()).unwrap();
         let mysql = |heartbeat_v2| Vendor::MySql { heartbeat_v2, skips_tagged: false };
-        let mariadb = Vendor::MariaDb { annotate: false, knows_gtids: true };
+        let mariadb = Vendor::MariaDb { annotate: false, capability: 4 };
         let far = (5 << 32) + 7;
         for (vendor, position, read) in [
             (mysql(false), 1234, 1234),

@@ -6,6 +6,8 @@
 mod context;
 mod filter;
 mod made_up;
+mod old_replica;
+mod passed_on;
 mod request;
 mod send;
 mod start;
@@ -13,7 +15,7 @@ mod start;
 use wire::server::Peer;
 
 pub use self::context::{Context, DumpError, Progress};
-pub use self::request::{By, Marked, Request, Waiting};
+pub use self::request::{By, Marked, OF_SOURCE, Request, Waiting};
 
 /// Sends until the replica leaves, or, when it does not want to wait, up to the end. The caller tells the replica of an error.
 pub fn run(peer: &mut Peer, request: &Request, context: Context<'_>) -> Result<(), DumpError> {

@@ -14,8 +14,6 @@ const NON_BLOCK: u16 = 1;
 const HEARTBEAT_V2: u16 = 2;
 const ANNOTATE: u16 = 2;
 const SKIP_TAGGED: u16 = 4;
-/// The capability from which on GTID events are understood; checkpoints and holes from 3 and 2 on.
-const KNOWS_GTIDS: u32 = 4;
 
 /// What is done at the end of the log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -62,13 +60,25 @@ pub struct Request {
     pub checksum: Option<Checksum>,
     pub vendor: Vendor,
     pub marked: Marked,
+    /// Another heddle says whose positions it asks for; servers do not.
+    pub of_source: Option<String>,
 }
+
+/// The user variable in which a heddle says it.
+pub const OF_SOURCE: &str = "heddle_source";
 
 /// What only one vendor's replicas say.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Vendor {
-    MySql { heartbeat_v2: bool, skips_tagged: bool },
-    MariaDb { annotate: bool, knows_gtids: bool },
+    MySql {
+        heartbeat_v2: bool,
+        skips_tagged: bool,
+    },
+    /// `capability`: which events it knows ([`super::old_replica`]).
+    MariaDb {
+        annotate: bool,
+        capability: u32,
+    },
 }
 
 impl Request {
@@ -95,13 +105,14 @@ impl Request {
             checksum,
             vendor: if family == VersionFamily::MariaDb {
                 let capability = variable("mariadb_slave_capability").and_then(|value| value.parse::<u32>().ok());
-                Vendor::MariaDb { annotate: has(ANNOTATE), knows_gtids: capability >= Some(KNOWS_GTIDS) }
+                Vendor::MariaDb { annotate: has(ANNOTATE), capability: capability.unwrap_or(0) }
             } else {
                 // Before that the bits meant other things.
                 let heartbeat_v2 = has(HEARTBEAT_V2) && source.at_least(8, 0, 26);
                 Vendor::MySql { heartbeat_v2, skips_tagged: has(SKIP_TAGGED) && source.at_least(8, 3, 0) }
             },
             marked,
+            of_source: variable(OF_SOURCE),
         })
     }
 }
@@ -175,7 +186,7 @@ mod tests {
             Some(value.to_owned())
         };
         let request = Request::new(&from(3), &source("10.11.6-MariaDB", (10, 11, 6)), Marked::Sent, &mariadb).unwrap();
-        assert_eq!(request.vendor, Vendor::MariaDb { annotate: true, knows_gtids: true });
+        assert_eq!(request.vendor, Vendor::MariaDb { annotate: true, capability: 4 });
         assert_eq!((request.checksum, request.waiting), (Some(Checksum::Crc32), Waiting::End));
         assert_eq!(request.heartbeat, Some(Duration::from_secs(2)));
         let By::MariaDb(start) = request.by else { panic!() };

@@ -3,24 +3,34 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use binlog::{Checksum, FIRST_OFFSET, FormatDescription, Header, Kind, MariaDbGtidList};
+use binlog::{Checksum, FIRST_OFFSET, FormatDescription, Header, Kind, LogPosition, MariaDbGtidList};
 use wire::server::Peer;
 
 use super::context::{Context, DumpError, fatal};
 use super::filter::{MariaDbFilter, Then, Verdict};
 use super::made_up::{self, Cleared};
+use super::old_replica::{self, GTIDS, Known, Passed};
+use super::passed_on::PassedOn;
 use super::request::{Marked, Request, Vendor, Waiting};
 use super::start::{Filter, Start};
 use crate::inventory::{Extent, FileStart, LogFile, LogReader};
+use crate::semisync::replies::Replies;
 
 /// How often a wait looks whether the replica is still there.
 const STEP: Duration = Duration::from_secs(1);
 /// How long there may be nothing to send before memory is given back.
 const RESTS_AFTER: Duration = Duration::from_secs(2);
+/// Bytes after which it is said how far the replica is.
+const TOLD_EVERY: u64 = 4 << 20;
 
 pub(super) fn run(peer: &mut Peer, request: &Request, context: Context<'_>, start: Start) -> Result<(), DumpError> {
     let server_id = context.inventory.source().map_or(0, |facts| facts.server_id());
     let first = (Arc::clone(&start.file.name), start.offset);
+    let begin = |replying| {
+        let at = LogPosition::new(Arc::clone(&first.0), first.1);
+        Replies::begin(peer, replying, context.inventory, at).map_err(|error| fatal(error.to_string()))
+    };
+    let replies = context.replying.map(begin).transpose()?;
     let mut sender = Sender {
         peer,
         request,
@@ -30,6 +40,9 @@ pub(super) fn run(peer: &mut Peer, request: &Request, context: Context<'_>, star
         checksum: request.checksum.unwrap_or(Checksum::Off),
         filter: start.filter,
         last_sent: Instant::now(),
+        timestamp: 0,
+        replies,
+        passed_on: PassedOn::default(),
     };
     let reading = context.inventory.read_from(&start.file);
     let mut at = Some((start.file, start.offset, start.has_first));
@@ -40,6 +53,10 @@ pub(super) fn run(peer: &mut Peer, request: &Request, context: Context<'_>, star
             Ended::Replaced => return Err(replaced(&first, &file.name)),
         }
         let Some(next) = context.inventory.next_after(&file) else {
+            // All that the mirror has of a former source was sent: the replica comes again, as after a source's end, and goes on by GTID.
+            if !context.inventory.is_present(&file) {
+                return Ok(sender.peer.end()?);
+            }
             return Err(fatal("could not find next log"));
         };
         reading.moved_to(&next);
@@ -72,18 +89,23 @@ struct Sender<'a> {
     checksum: Checksum,
     filter: Filter,
     last_sent: Instant,
+    /// Of the last event.
+    timestamp: u32,
+    replies: Option<Replies<'a>>,
+    passed_on: PassedOn,
 }
 
 impl Sender<'_> {
     fn file(&mut self, file: &LogFile, offset: u64, has_first: bool) -> Result<Ended, DumpError> {
         let rotate = made_up::rotate(self.server_id, self.checksum, &file.name, offset);
         self.peer.event(&rotate)?;
-        let extent = self.context.inventory.extent(file);
+        let extent = self.context.inventory.sendable(file);
         let Some(start) = self.start_of(file, extent)? else { return Ok(Ended::Stream) };
         self.format(&start, offset, has_first)?;
+        self.passed_on = PassedOn::of(self.context.inventory, file, self.checksum);
         let mut reader = file.reader(if offset > FIRST_OFFSET { offset } else { start.after_format })?;
         loop {
-            let extent = self.context.inventory.extent(file);
+            let extent = self.context.inventory.sendable(file);
             if reader.offset() >= extent.end {
                 if !extent.grows {
                     return Ok(Ended::File);
@@ -93,10 +115,12 @@ impl Sender<'_> {
                 }
                 continue;
             }
-            if let Some(ended) = self.events(&mut reader, file, &start.format, extent.end)? {
+            // So that who looks sees it move.
+            let end = extent.end.min(reader.offset() + TOLD_EVERY);
+            if let Some(ended) = self.events(&mut reader, file, &start.format, extent.end, end)? {
                 return Ok(ended);
             }
-            self.context.progress.sent(&file.name, reader.offset());
+            self.context.progress.sent(&file.name, reader.offset(), self.timestamp);
         }
     }
 
@@ -110,7 +134,7 @@ impl Sender<'_> {
                 return Ok(None);
             }
             self.peer.flush()?;
-            extent = self.context.inventory.wait_beyond(file, extent.end, STEP);
+            extent = self.context.inventory.wait_sendable(file, extent.end, STEP);
         }
     }
 
@@ -131,18 +155,22 @@ impl Sender<'_> {
         Ok(self.peer.event(&event)?)
     }
 
-    /// All that can be read.
+    /// What can be read, up to an event that ends at `until` or behind it.
     fn events(
         &mut self,
         reader: &mut LogReader,
         file: &LogFile,
         format: &FormatDescription,
         end: u64,
+        until: u64,
     ) -> Result<Option<Ended>, DumpError> {
         // Behind what was left out.
         let mut left_out: Option<u64> = None;
-        while let Some(peeked) = reader.peek(end)? {
+        while reader.offset() < until {
+            let at = reader.offset();
+            let Some(peeked) = reader.peek(end)? else { break };
             let header = peeked.header;
+            self.timestamp = header.timestamp;
             let (verdict, then) = match &mut self.filter {
                 Filter::Nothing => (Verdict::Send, Then::GoOn),
                 Filter::MySql(filter) => (filter.take(&peeked, format)?, Then::GoOn),
@@ -163,8 +191,32 @@ impl Sender<'_> {
                 if let Some(behind) = left_out.take() {
                     self.jumped_to(file, behind)?;
                 }
+                let length = u64::from(header.event_len);
+                let asks = match &mut self.replies {
+                    Some(replies) => replies.asks(&peeked, format, at + length, end),
+                    None => false,
+                };
                 if let Some(event) = reader.next(end)? {
-                    self.peer.event(passed_on(event))?;
+                    let old = match self.request.vendor {
+                        Vendor::MariaDb { annotate, capability: capability @ ..GTIDS } => {
+                            Some(Known { capability, annotate })
+                        }
+                        Vendor::MariaDb { .. } | Vendor::MySql { .. } => None,
+                    };
+                    let instead;
+                    let sent = match old.map(|known| old_replica::passed(event, self.checksum, known)) {
+                        None | Some(Passed::AsItIs) => Some(self.passed_on.event(event, at)?),
+                        Some(Passed::Instead(other)) => {
+                            instead = other;
+                            Some(instead.as_slice())
+                        }
+                        Some(Passed::LeftOut) => None,
+                    };
+                    match sent {
+                        Some(event) if asks => self.peer.event_for_reply(event)?,
+                        Some(event) => self.peer.event(event)?,
+                        None => {}
+                    }
                 }
             }
             match then {
@@ -180,6 +232,7 @@ impl Sender<'_> {
         if let Some(behind) = left_out {
             self.jumped_to(file, behind)?;
         }
+        self.take_replies()?;
         Ok(self.context.is_replaced().then_some(Ended::Replaced))
     }
 
@@ -188,14 +241,8 @@ impl Sender<'_> {
         if self.request.marked == Marked::LeftOut && header.flags & Header::FLAG_SKIP_REPLICATION != 0 {
             return false;
         }
-        match self.request.vendor {
-            Vendor::MariaDb { annotate, knows_gtids } => match header.kind {
-                Kind::ANNOTATE_ROWS => annotate,
-                Kind::MARIADB_GTID_LIST | Kind::BINLOG_CHECKPOINT => knows_gtids,
-                _ => true,
-            },
-            Vendor::MySql { .. } => true,
-        }
+        // The servers' own receivers: most of what is sent.
+        !matches!(self.request.vendor, Vendor::MariaDb { annotate: false, capability: GTIDS.. } if header.kind == Kind::ANNOTATE_ROWS)
     }
 
     /// A long stretch that is not for the replica: it would take the source for dead.
@@ -222,6 +269,13 @@ impl Sender<'_> {
         Ok(())
     }
 
+    fn take_replies(&mut self) -> Result<(), DumpError> {
+        match &mut self.replies {
+            Some(replies) => Ok(replies.take(self.peer)?),
+            None => Ok(()),
+        }
+    }
+
     fn gtid_list(&mut self, flags: u8, offset: u64) -> Result<(), DumpError> {
         if let Filter::MariaDb(filter) = &self.filter {
             let event = self.list_of(filter, flags, offset);
@@ -234,21 +288,31 @@ impl Sender<'_> {
         made_up::gtid_list(self.server_id, self.checksum, filter.state(), flags, offset)
     }
 
+    /// It does not want to wait, and has what is here.
+    fn is_at_end(&self, file: &LogFile) -> bool {
+        self.request.waiting == Waiting::End && !self.context.inventory.sendable(file).awaits_tags
+    }
+
     /// Until there is more, or a reason to end.
     fn wait(&mut self, file: &LogFile, reader: &mut LogReader) -> Result<Option<Ended>, DumpError> {
         self.peer.flush()?;
-        if self.request.waiting == Waiting::End {
+        if self.is_at_end(file) {
             return Ok(Some(Ended::Stream));
         }
         let began = Instant::now();
         loop {
             let heartbeat_in = self.request.heartbeat.map(|period| period.saturating_sub(self.last_sent.elapsed()));
             let at_most = heartbeat_in.map_or(STEP, |left| left.min(STEP));
-            let extent = self.context.inventory.wait_beyond(file, reader.offset(), at_most);
+            let inventory = self.context.inventory;
+            let extent = match &self.replies {
+                Some(replies) => replies.wait_sendable(self.peer, inventory, file, reader.offset(), at_most),
+                None => inventory.wait_sendable(file, reader.offset(), at_most),
+            };
+            self.take_replies()?;
             if extent.end > reader.offset() || !extent.grows {
                 return Ok(None);
             }
-            if extent.is_closed || self.peer.has_left() {
+            if extent.is_closed || self.peer.has_left() || self.is_at_end(file) {
                 return Ok(Some(Ended::Stream));
             }
             if self.context.is_replaced() {
@@ -264,9 +328,4 @@ impl Sender<'_> {
             }
         }
     }
-}
-
-/// The seam between reading and sending: an event as it stands in the file becomes the event that replicas get. So far they are the same.
-fn passed_on(event: &[u8]) -> &[u8] {
-    event
 }

@@ -10,7 +10,7 @@ use wire::server::Peer;
 
 use super::context::{Context, DumpError, fatal};
 use super::filter::{MariaDbFilter, Mode, MySqlFilter, Tagged, Wanted, not_here};
-use super::request::{By, MariaDbStart, Request, Vendor};
+use super::request::{By, MariaDbStart, Request, Vendor, Waiting};
 use crate::inventory::{BinlogState, DomainGtid, Gtids, Inventory, LogFile};
 
 /// A mirror that gets nothing for so long has all that the source has.
@@ -18,6 +18,10 @@ const QUIET: Duration = Duration::from_secs(5);
 /// In all: replicas give up a silent server after 60.
 const WAIT_AT_MOST: Duration = Duration::from_secs(40);
 const STEP: Duration = Duration::from_millis(100);
+
+/// A place in the files of a server that is not the source any more would be another place in those of the present one.
+const OTHER_POSITIONS: &str = "the source has been replaced by another server, whose log files have other names and positions: attach by GTID. A replica that has its place in the present source's \
+                               files is taken when heddle serve runs with --positions-of and that source's identity";
 
 /// The place, and what is left out from there on.
 #[derive(Debug)]
@@ -63,7 +67,8 @@ pub(super) fn find(peer: &Peer, request: &Request, context: Context<'_>) -> Resu
         if now != end {
             (end, moved) = (now, Instant::now());
         }
-        if moved.elapsed() > QUIET || began.elapsed() > WAIT_AT_MOST || peer.has_left() || context.is_replaced() {
+        let is_quiet = moved.elapsed() > QUIET && !context.inventory.is_settling();
+        if is_quiet || began.elapsed() > WAIT_AT_MOST || peer.has_left() || context.is_replaced() {
             return Err(error);
         }
         std::thread::sleep(STEP);
@@ -79,6 +84,9 @@ fn attempt(request: &Request, inventory: &Inventory) -> Result<Start, NoStart> {
 }
 
 fn by_position(at: &LogPosition, request: &Request, inventory: &Inventory) -> Result<Start, NoStart> {
+    if request.waiting == Waiting::ForMore && !inventory.takes_positions_of(request.of_source.as_deref()) {
+        return Err(NoStart::Never(fatal(OTHER_POSITIONS)));
+    }
     let unknown = || fatal("Could not find first log file name in binary log index file");
     let file = if at.file.is_empty() { inventory.first() } else { inventory.find(&at.file) };
     let Some(file) = file else {
@@ -137,23 +145,20 @@ fn by_mysql_gtids(has: &GtidSet, request: &Request, inventory: &Inventory) -> Re
             "The replication sender thread cannot start in AUTO_POSITION mode: this server has GTID_MODE = {mode} instead of ON."
         ))));
     }
-    let files = inventory.files();
+    // The latest file of the present source, or of a former one, before which the replica has everything.
+    let all = inventory.all_series();
     let mut place = None;
-    let mut oldest = GtidSet::default();
-    for (file, end) in files.iter().rev() {
-        let Some(start) = file.start(*end)? else { continue };
-        let before = start.gtids.clone().map(Gtids::into_mysql).unwrap_or_default();
-        if has.contains_set(&before) {
-            place = Some((Arc::clone(file), before));
+    for files in &all {
+        place = latest(files, |before| has.contains_set(&before.clone().into_mysql()))?;
+        if place.is_some() {
             break;
         }
-        oldest = before;
     }
-    let Some((file, before)) = place else {
-        if files.is_empty() {
+    let Some((file, before)) = place.map(|(file, before)| (file, before.into_mysql())) else {
+        if all.iter().all(Vec::is_empty) {
             return Err(NoStart::NotYet(fatal("Could not find first log file name in binary log index file")));
         }
-        let mut missing = oldest;
+        let mut missing = oldest(&all)?.into_mysql();
         missing.subtract(has);
         return Err(NoStart::Never(fatal(purged(&missing, facts.at_least(8, 0, 0)))));
     };
@@ -169,6 +174,31 @@ fn by_mysql_gtids(has: &GtidSet, request: &Request, inventory: &Inventory) -> Re
     let has_first = has != &before && has_first_of(&file, has, inventory)?;
     let filter = MySqlFilter::new(Some(has.clone()), tagged(request)).map_or(Filter::Nothing, Filter::MySql);
     Ok(Start { file, offset: FIRST_OFFSET, filter, has_first })
+}
+
+/// The latest file that suits by the GTIDs before it: the files list more and more, so that those which suit are the first ones.
+fn latest(
+    files: &[(Arc<LogFile>, u64)],
+    suits: impl Fn(&Gtids) -> bool,
+) -> Result<Option<(Arc<LogFile>, Gtids)>, NoStart> {
+    let (mut from, mut to, mut found) = (0, files.len(), None);
+    while from < to {
+        let middle = from.midpoint(to);
+        let Some((file, end)) = files.get(middle) else { break };
+        let start = file.start(*end)?;
+        // Only the last file may not have begun.
+        match start.map(|start| start.gtids.clone().unwrap_or_default()).filter(&suits) {
+            Some(before) => (found, from) = (Some((Arc::clone(file), before)), middle + 1),
+            None => to = middle,
+        }
+    }
+    Ok(found)
+}
+
+/// The GTIDs before all that is here.
+fn oldest(all: &[Vec<(Arc<LogFile>, u64)>]) -> Result<Gtids, NoStart> {
+    let Some((file, end)) = all.iter().rev().find_map(|files| files.first()) else { return Ok(Gtids::None) };
+    Ok(file.start(*end)?.and_then(|start| start.gtids.clone()).unwrap_or_default())
 }
 
 /// Whether the replica has the first transaction of the file.
@@ -216,15 +246,17 @@ fn by_mariadb_gtids(start: &MariaDbStart, inventory: &Inventory) -> Result<Start
         start.until.as_ref().map(|list| list.iter().map(|gtid| (gtid.domain, *gtid)).collect());
     let mut wanted = BTreeMap::new();
     for gtid in &start.from {
+        // What is empty only because the mirror has just begun says nothing.
+        if inventory.is_settling() && here.last(gtid.domain).is_none() {
+            return Err(NoStart::NotYet(not_here(*gtid, &here)));
+        }
         let on_empty_domain = check(*gtid, start, &here, &mut until)?;
         wanted.insert(gtid.domain, Wanted { gtid: *gtid, on_empty_domain });
     }
-    for (file, end) in inventory.files().iter().rev() {
-        let Some(begins) = file.start(*end)? else { continue };
-        let before = begins.gtids.clone().unwrap_or_default().into_mariadb();
-        if !has_all_before(&wanted, &before) {
-            continue;
-        }
+    for files in &inventory.all_series() {
+        let suits = |before: &Gtids| has_all_before(&wanted, &before.clone().into_mariadb());
+        let Some((file, before)) = latest(files, suits)? else { continue };
+        let before = before.into_mariadb();
         for gtid in before.iter() {
             // The place is the end of the file before: nothing has to be left out.
             if wanted.get(&gtid.domain).is_some_and(|wanted| wanted.gtid == gtid) {
@@ -238,7 +270,7 @@ fn by_mariadb_gtids(start: &MariaDbStart, inventory: &Inventory) -> Result<Start
         }
         let mode = if start.is_strict { Mode::Strict } else { Mode::Lenient };
         let filter = Filter::MariaDb(MariaDbFilter::new(wanted, until, mode));
-        return Ok(Start { file: Arc::clone(file), offset: FIRST_OFFSET, filter, has_first: false });
+        return Ok(Start { file, offset: FIRST_OFFSET, filter, has_first: false });
     }
     Err(NoStart::Never(fatal(
         "Could not find GTID state requested by slave in any binlog files. Probably the slave state is too old and required binlog files have been purged.",

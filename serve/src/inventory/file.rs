@@ -7,7 +7,8 @@ use binlog::{Event, FormatDescription, Kind};
 use bytes::Bytes;
 
 use super::gtids::Gtids;
-use super::reader::{LogReader, ReadError};
+use super::reader::{LogReader, Of, ReadError};
+use super::tail::Tail;
 
 /// A log file.
 #[derive(Debug)]
@@ -15,6 +16,9 @@ pub struct LogFile {
     /// As the source has it.
     pub name: Arc<str>,
     path: PathBuf,
+    /// Which of the mirror's sources it is of: files of two of them never follow each other.
+    pub(super) series: u64,
+    tail: Arc<Tail>,
     /// Its length when it is complete.
     sealed: OnceLock<u64>,
     start: OnceLock<Arc<FileStart>>,
@@ -34,8 +38,9 @@ pub struct FileStart {
 }
 
 impl LogFile {
-    pub(super) fn new(name: &str, path: PathBuf) -> Self {
-        Self { name: name.into(), path, sealed: OnceLock::new(), start: OnceLock::new() }
+    pub(super) fn new(name: &str, path: PathBuf, series: u64, tail: &Arc<Tail>) -> Self {
+        let tail = Arc::clone(tail);
+        Self { name: name.into(), path, series, tail, sealed: OnceLock::new(), start: OnceLock::new() }
     }
 
     /// Where it is on this machine.
@@ -45,7 +50,8 @@ impl LogFile {
 
     /// Reads it from an offset on, at which an event begins.
     pub fn reader(&self, offset: u64) -> Result<LogReader, ReadError> {
-        LogReader::open(&self.path, &self.name, offset)
+        let of = Of { name: Arc::clone(&self.name), series: self.series, tail: Arc::clone(&self.tail) };
+        LogReader::open(&self.path, of, offset)
     }
 
     pub(super) fn seal(&self, length: u64) {
@@ -72,7 +78,7 @@ impl LogFile {
 
     /// And whether nothing of it can come any more.
     fn read_start(&self, end: u64) -> Result<Option<(FileStart, bool)>, ReadError> {
-        let mut reader = self.reader(binlog::FIRST_OFFSET)?;
+        let mut reader = self.reader(binlog::FIRST_OFFSET)?.of_little();
         let Some(bytes) = reader.next(end)?.map(Bytes::copy_from_slice) else { return Ok(None) };
         let (_, format) = FormatDescription::decode(&bytes).map_err(|error| reader.bogus(error.to_string()))?;
         let mut start = FileStart { format_event: bytes, format, gtids: None, after_format: reader.offset() };

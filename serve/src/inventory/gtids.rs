@@ -135,6 +135,15 @@ impl Gtids {
         }
     }
 
+    /// As a source shows it: `gtid_executed`, or `gtid_binlog_state`.
+    pub fn text(&self) -> String {
+        match self {
+            Self::None => String::new(),
+            Self::MySql(set) => set.to_string(),
+            Self::MariaDb(state) => state.state_text(),
+        }
+    }
+
     /// MySQL's set; empty for anything else.
     pub fn into_mysql(self) -> GtidSet {
         match self {

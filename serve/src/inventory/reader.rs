@@ -1,14 +1,18 @@
 //! Reads the events of one file, up to a given end. Its buffer is bounded, but for one event that is larger.
 
-use std::fs::File;
 use std::io;
-use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::sync::Arc;
 
 use binlog::{Checksum, HEADER_LEN, Header, MAX_EVENT_LEN};
+use relay::fs::{ReadFile, RealFs};
+use relay::packed;
+
+use super::tail::Tail;
 
 const BUFFER_BYTES: usize = 128 << 10;
+/// Where only the beginning of a file is wanted.
+const LITTLE_BYTES: usize = 8 << 10;
 /// A GTID event is shorter, and what stands before the text of a statement.
 const PEEK_BYTES: usize = 4 << 10;
 
@@ -53,11 +57,21 @@ impl Peeked<'_> {
     }
 }
 
+/// Whose events they are.
+pub(super) struct Of {
+    pub(super) name: Arc<str>,
+    pub(super) series: u64,
+    pub(super) tail: Arc<Tail>,
+}
+
 /// See the module.
-#[derive(Debug)]
 pub struct LogReader {
-    file: File,
+    file: Arc<dyn ReadFile>,
     name: Arc<str>,
+    series: u64,
+    tail: Arc<Tail>,
+    /// What is read at once, unless an event is larger.
+    at_once: usize,
     /// Of the next event.
     offset: u64,
     buffer: Vec<u8>,
@@ -68,12 +82,21 @@ pub struct LogReader {
 
 impl LogReader {
     /// At an offset at which an event begins.
-    pub(super) fn open(path: &Path, name: &Arc<str>, offset: u64) -> Result<Self, ReadError> {
-        let name = Arc::clone(name);
-        match File::open(path) {
-            Ok(file) => Ok(Self { file, name, offset, buffer: Vec::new(), from: 0, filled: 0 }),
+    pub(super) fn open(path: &Path, of: Of, offset: u64) -> Result<Self, ReadError> {
+        let Of { name, series, tail } = of;
+        match packed::open(&RealFs, path) {
+            Ok(file) => {
+                let at_once = BUFFER_BYTES;
+                Ok(Self { file, name, series, tail, at_once, offset, buffer: Vec::new(), from: 0, filled: 0 })
+            }
             Err(source) => Err(ReadError::Io { file: name, source }),
         }
+    }
+
+    /// Only a few events are wanted.
+    pub(super) fn of_little(mut self) -> Self {
+        self.at_once = LITTLE_BYTES;
+        self
     }
 
     /// Of the next event.
@@ -157,17 +180,22 @@ impl LogReader {
         self.buffer.copy_within(self.from..self.filled, 0);
         (self.from, self.filled) = (0, here);
         let ahead = end.saturating_sub(self.offset);
-        let size = wanted.max(BUFFER_BYTES).min(usize::try_from(ahead).unwrap_or(usize::MAX));
+        let size = wanted.max(self.at_once).min(usize::try_from(ahead).unwrap_or(usize::MAX));
         if size < wanted {
             return Err(self.bogus("it is cut short".to_owned()));
         }
         // An event that is larger than usual leaves no large buffer behind.
         self.buffer.truncate(size.max(here));
-        self.buffer.shrink_to(size.max(BUFFER_BYTES));
+        self.buffer.shrink_to(size.max(self.at_once));
         self.buffer.resize(size.max(here), 0);
         while self.filled < wanted {
             let at = self.offset + self.filled as u64;
             let into = self.buffer.get_mut(self.filled..).unwrap_or_default();
+            let newest = self.tail.read(self.series, &self.name, at, into);
+            if newest > 0 {
+                self.filled += newest;
+                continue;
+            }
             match self.file.read_at(into, at) {
                 Ok(0) => return Err(self.bogus("the file ends in it".to_owned())),
                 Ok(read) => self.filled += read,

@@ -105,7 +105,7 @@ fn readers_follow_the_files() {
     let length = std::fs::metadata(dir.path().join("b.000001")).unwrap().len();
     inventory.durable(&LogPosition::new("b.000001", 100));
     let file = inventory.find("b.000001").unwrap();
-    assert_eq!(inventory.extent(&file), Extent { end: 100, grows: true, is_closed: false });
+    assert_eq!(inventory.extent(&file), Extent { end: 100, grows: true, is_closed: false, awaits_tags: false });
     // Without an event a file does not count.
     inventory.durable(&LogPosition::new("b.000001", length));
     inventory.durable(&LogPosition::new("b.000002", 4));
@@ -113,7 +113,7 @@ fn readers_follow_the_files() {
     inventory.durable(&LogPosition::new("b.000002", length));
     assert_eq!(
         inventory.wait_beyond(&file, length, Duration::from_secs(60)),
-        Extent { end: length, grows: false, is_closed: false }
+        Extent { end: length, grows: false, is_closed: false, awaits_tags: false }
     );
     // After a reconnection the files are held again: who reads one goes on with it.
     let names = ["b.000001".to_owned(), "b.000002".to_owned()];

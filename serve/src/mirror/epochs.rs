@@ -63,6 +63,12 @@ pub fn folder_of(dir: &Path) -> PathBuf {
     names.last().map_or_else(|| dir.to_owned(), |name| dir.join(name))
 }
 
+/// All folders of a mirror, oldest first; the last one is written.
+pub fn folders_of(dir: &Path) -> Vec<PathBuf> {
+    let names = later(&RealFs, dir).unwrap_or_default();
+    std::iter::once(dir.to_owned()).chain(names.iter().map(|name| dir.join(name))).collect()
+}
+
 /// The later folders, oldest first.
 fn later(fs: &dyn Fs, dir: &Path) -> Result<Vec<String>, FolderError> {
     let mut names = Vec::new();

@@ -11,7 +11,7 @@ use wire::{Connection, Error};
 use super::arriving::Arriving;
 use super::last::Whole;
 use super::owner::{Owner, Seam};
-use super::source::{self, From, Source, Then, UNKNOWN_VARIABLE, Upstream};
+use super::source::{self, Attaching, From, Source, Then, UNKNOWN_VARIABLE, Upstream};
 
 /// The server that is mirrored from now on.
 pub struct Chosen<'a> {
@@ -106,7 +106,7 @@ fn instead(owner: &Owner, whole: Option<&Whole>, chosen: &mut Chosen<'_>) -> Res
         }
     }
     for log in state.logs.iter().rev() {
-        if listed(upstream, &log.file)?.without(&whole.gtids).is_empty() {
+        if listed(upstream, &log.file, &state.identity)?.without(&whole.gtids).is_empty() {
             let seam = Seam { source: owner.source.clone(), position: whole.end.to_string(), gtids: mine };
             return Ok(Instead { first: Arc::clone(&log.file), seam });
         }
@@ -152,10 +152,10 @@ fn split(gtids: &str) -> impl Iterator<Item = (&str, &str, u64)> {
 }
 
 /// The GTIDs of the files before this one.
-fn listed(upstream: &Upstream, file: &Arc<str>) -> Result<LoggedGtids, Failure> {
+fn listed(upstream: &Upstream, file: &Arc<str>, identity: &str) -> Result<LoggedGtids, Failure> {
     let at = LogPosition::new(Arc::clone(file), FIRST_OFFSET);
-    let from = From { at, server_id: upstream.server_id, then: Then::End };
-    let mut stream = source::stream(source::connect(&upstream.options)?, &from)?;
+    let from = From { at, server_id: upstream.server_id, attaching: Attaching::default(), then: Then::End };
+    let mut stream = source::stream(source::connect(&upstream.options)?, &from, identity)?;
     let mut arriving = Arriving::default();
     while !arriving.has_begun() {
         let packet = stream.next().map_err(|error| source::failed("reading the beginning of a file", &error))?;

@@ -5,12 +5,14 @@ use std::path::{Path, PathBuf};
 
 use binlog::{FIRST_OFFSET, LogPosition};
 use engine::failure::{Failure, FailureKind};
-use relay::fs::{AppendFile, DirLock, Fs};
+use relay::fs::{DirLock, Fs, read_full};
+use relay::packed;
 
-use super::last::read_full;
 use super::owner;
 use super::purge::Size;
+use crate::retag::stream::tags_of;
 
+const SMALL_BYTES_MAX: u64 = 1 << 20;
 const LOCK: &str = "heddle-mirror.lock";
 
 /// What the disk, or what stands on it, does not allow.
@@ -77,9 +79,22 @@ pub fn replace(fs: &dyn Fs, dir: &Path, name: &str, bytes: &[u8]) -> Result<()> 
         fs.remove(&new).map_err(at(&new))?;
     }
     let mut file = fs.create(&new).map_err(at(&new))?;
-    write_all(&mut *file, bytes).and_then(|()| file.sync_data()).map_err(at(&new))?;
+    file.write_all(bytes).and_then(|()| file.sync_data()).map_err(at(&new))?;
     fs.rename(&new, &path).map_err(at(&path))?;
     sync(fs, dir)
+}
+
+/// A small file, if there is one.
+pub fn read(fs: &dyn Fs, dir: &Path, name: &str) -> Result<Option<Vec<u8>>> {
+    let path = dir.join(name);
+    let file = match fs.open_read(&path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        opened => opened.map_err(at(&path))?,
+    };
+    let mut bytes = vec![0; usize::try_from(file.len().map_err(at(&path))?.min(SMALL_BYTES_MAX)).unwrap_or(0)];
+    let read = read_full(&*file, &mut bytes, 0).map_err(at(&path))?;
+    bytes.truncate(read);
+    Ok(Some(bytes))
 }
 
 /// Of these files, in their order.
@@ -87,10 +102,12 @@ pub fn sizes(fs: &dyn Fs, dir: &Path, names: &[String]) -> Result<Vec<Size>> {
     let size = |name: &String| {
         let path = dir.join(name);
         let read = || {
-            let file = fs.open_read(&path)?;
+            let file = packed::open(fs, &path)?;
             let mut time = [0; 4];
             read_full(&*file, &mut time, FIRST_OFFSET)?;
-            Ok(Size { bytes: file.len()?, begun: u32::from_le_bytes(time) })
+            // What it takes on the disk.
+            let bytes = fs.open_read(&path).or_else(|_| fs.open_read(&packed::packed_path(&path)))?.len()?;
+            Ok(Size { bytes, begun: u32::from_le_bytes(time) })
         };
         read().map_err(at(&path))
     };
@@ -109,7 +126,18 @@ pub fn purge_old(fs: &dyn Fs, dir: &Path, count: usize) -> Result<()> {
 pub fn remove(fs: &dyn Fs, dir: &Path, names: &[String]) -> Result<()> {
     for name in names {
         let path = dir.join(name);
-        fs.remove(&path).map_err(at(&path))?;
+        let whole = packed::packed_path(&path);
+        // In one form, or in both.
+        match (fs.remove(&path), fs.remove(&whole)) {
+            (Err(error), Err(_)) => return Err(at(&path)(error)),
+            (_, Err(error)) if error.kind() != io::ErrorKind::NotFound => return Err(at(&whole)(error)),
+            _ => {}
+        }
+        let tags = tags_of(&path);
+        match fs.remove(&tags) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(at(&tags)(error)),
+            _ => {}
+        }
     }
     sync(fs, dir)
 }
@@ -121,10 +149,13 @@ pub fn write_index(fs: &dyn Fs, dir: &Path, names: &[String]) -> Result<()> {
     replace(fs, dir, &index, text.as_bytes())
 }
 
-/// The log files of a folder, in the order of their source.
+/// The log files of a folder, in clear or compressed, in the order of their source.
 pub fn logs(fs: &dyn Fs, dir: &Path) -> Result<Vec<String>> {
-    let mut names: Vec<String> = list(fs, dir)?.into_iter().filter(|name| is_log(name)).collect();
+    let found = list(fs, dir)?;
+    let mut names: Vec<String> =
+        found.iter().map(|name| packed::plain_name(name)).filter(|name| is_log(name)).map(str::to_owned).collect();
     names.sort_by_cached_key(|name| LogPosition::new(name.as_str(), 0));
+    names.dedup();
     Ok(names)
 }
 
@@ -136,18 +167,6 @@ fn is_log(name: &str) -> bool {
 
 pub fn at(path: &Path) -> impl FnOnce(io::Error) -> FolderError + '_ {
     move |source| FolderError::Io { path: path.to_owned(), source }
-}
-
-pub fn write_all(file: &mut dyn AppendFile, mut bytes: &[u8]) -> io::Result<()> {
-    while !bytes.is_empty() {
-        match file.write(bytes) {
-            Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
-            Ok(written) => bytes = bytes.get(written..).unwrap_or_default(),
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            Err(error) => return Err(error),
-        }
-    }
-    Ok(())
 }
 
 /// What an error means for the run: refused, or worth another try; and what to do.

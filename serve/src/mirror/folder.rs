@@ -3,16 +3,15 @@
 //! The files have the source's names. `BASE.index` lists them, as a server's own index does, so that `heddle inspect`, `mysqlbinlog` and a server
 //! read the folder. `heddle-mirror.json` says whose files they are. After a crash the last file is cut behind its last whole event.
 
-use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use binlog::{FIRST_OFFSET, LogPosition, MAGIC};
-use relay::fs::{AppendFile, Fs, ReadFile};
+use relay::fs::{AppendFile, Fs, ReadFile, read_full};
 
 use super::arriving::follows;
-use super::files::{self, FolderError, Result, at, logs, remove, write_all};
-use super::last::{Last, read_full, scan};
+use super::files::{self, FolderError, Result, at, logs, remove};
+use super::last::{Last, scan};
 use super::purge::Size;
 
 /// Bytes that are collected before they are written.
@@ -68,6 +67,11 @@ impl Folder {
     /// Up to where everything would survive a crash.
     pub fn durable(&self) -> Option<LogPosition> {
         self.current.as_ref().map(|current| LogPosition::new(Arc::clone(&current.end.file), current.durable))
+    }
+
+    /// Behind what was taken.
+    pub fn end(&self) -> Option<&LogPosition> {
+        self.current.as_ref().map(|current| &current.end)
     }
 
     /// Bytes that a crash could take.
@@ -159,15 +163,7 @@ impl Folder {
 
     /// A small file of the mirror's own, if there is one.
     pub fn read(&self, name: &str) -> Result<Option<Vec<u8>>> {
-        let path = self.dir.join(name);
-        let file = match self.fs.open_read(&path) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-            opened => opened.map_err(at(&path))?,
-        };
-        let mut bytes = vec![0; usize::try_from(file.len().map_err(at(&path))?.min(1 << 20)).unwrap_or(0)];
-        let read = read_full(&*file, &mut bytes, 0).map_err(at(&path))?;
-        bytes.truncate(read);
-        Ok(Some(bytes))
+        files::read(&*self.fs, &self.dir, name)
     }
 
     /// The last file as it is on disk, cut behind its last whole event.
@@ -227,7 +223,7 @@ impl Current {
     }
 
     fn write_all(&mut self, bytes: &[u8]) -> Result<()> {
-        write_all(&mut *self.file, bytes).map_err(at(&self.path))?;
+        self.file.write_all(bytes).map_err(at(&self.path))?;
         self.written += bytes.len() as u64;
         Ok(())
     }

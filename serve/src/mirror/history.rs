@@ -15,7 +15,7 @@ use engine::failure::{Failure, FailureKind};
 use super::arriving::{Arrival, Arriving, Refusal};
 use super::gtids::Broken;
 use super::last::Last;
-use super::source::{self, From, Source, Then, Upstream};
+use super::source::{self, Attaching, From, Source, Then, Upstream};
 
 const ANOTHER_HISTORY: &str = "the mirror stays as it is: it may be the only copy of what the source has lost. See which of the two histories is right; mirror the source \
                                as it is now into a new --dir";
@@ -46,11 +46,11 @@ pub fn check_lists(last: &Last, state: &Source) -> Result<(), Failure> {
 }
 
 /// The first events of the last file tell it from another one of the same name: of a source that was reset, or restored.
-pub fn compare_head(upstream: &Upstream, last: &Last) -> Result<(), Failure> {
+pub fn compare_head(upstream: &Upstream, identity: &str, last: &Last) -> Result<(), Failure> {
     let connection = source::connect(&upstream.options)?;
     let at = LogPosition::new(Arc::clone(&last.end.file), FIRST_OFFSET);
-    let from = From { at: at.clone(), server_id: upstream.server_id, then: Then::End };
-    let mut stream = source::stream(connection, &from)?;
+    let from = From { at: at.clone(), server_id: upstream.server_id, attaching: Attaching::default(), then: Then::End };
+    let mut stream = source::stream(connection, &from, identity)?;
     let mut arriving = Arriving::default();
     let mut head = last.head.iter();
     while head.len() > 0 {

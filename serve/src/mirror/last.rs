@@ -5,7 +5,7 @@ use std::io;
 use binlog::boundary::Boundary;
 use binlog::{Event, FIRST_OFFSET, FormatDescription, Framer, Kind, LogPosition, LoggedGtids, Step};
 use bytes::Bytes;
-use relay::fs::ReadFile;
+use relay::fs::{ReadFile, read_full};
 
 use super::gtids::Continuity;
 
@@ -40,19 +40,6 @@ pub struct Whole {
     /// Of the transaction that is open.
     open: LoggedGtids,
     boundary: Boundary,
-}
-
-pub fn read_full(file: &dyn ReadFile, into: &mut [u8], offset: u64) -> io::Result<usize> {
-    let mut done = 0;
-    while let Some(rest) = into.get_mut(done..).filter(|rest| !rest.is_empty()) {
-        match file.read_at(rest, offset + done as u64) {
-            Ok(0) => break,
-            Ok(read) => done += read,
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            Err(error) => return Err(error),
-        }
-    }
-    Ok(done)
 }
 
 /// Reads a file up to its last whole event.

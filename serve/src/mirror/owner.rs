@@ -1,6 +1,9 @@
 //! Whose files a folder of a mirror holds: `heddle-mirror.json`, written before the first file.
 
+use std::path::Path;
+
 use binlog::Flavour;
+use engine::failure::{Failure, FailureKind};
 use serde::{Deserialize, Serialize};
 
 pub const FILE: &str = "heddle-mirror.json";
@@ -47,4 +50,13 @@ impl Owner {
     pub fn is_flavour(&self, flavour: Flavour) -> bool {
         self.vendor == flavour.to_string()
     }
+}
+
+/// Whose a folder is, by its file; `None`: nobody's yet.
+pub fn parse(found: Option<&[u8]>, dir: &Path) -> Result<Option<Owner>, Failure> {
+    let Some(found) = found else { return Ok(None) };
+    serde_json::from_slice(found).map(Some).map_err(|error| {
+        Failure::new(FailureKind::Refused, format!("{FILE} in {}: {error}", dir.display()))
+            .remedy("restore the file from a copy, or mirror into a new --dir")
+    })
 }

@@ -3,6 +3,8 @@
 use std::path::Path;
 use std::time::{Duration, SystemTime};
 
+use crate::seen::Disk;
+
 /// What is kept; the last file always is. With several limits a file goes when one of them says so.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Keep {
@@ -37,6 +39,22 @@ impl Now {
         let free = rustix::fs::statvfs(dir).ok().map(|stat| stat.f_bavail.saturating_mul(stat.f_frsize));
         Self { seconds, free }
     }
+}
+
+/// What a mirror takes on its disk, and what is free there. What can not be read counts as nothing.
+pub fn disk(dir: &Path) -> Disk {
+    Disk { used_bytes: used(dir, true), free_bytes: Now::of(dir).free }
+}
+
+/// The folder's files, and those of the folders in it of former sources.
+fn used(dir: &Path, with_folders: bool) -> u64 {
+    let Ok(entries) = std::fs::read_dir(dir) else { return 0 };
+    let size = |entry: std::fs::DirEntry| match entry.metadata() {
+        Ok(found) if found.is_dir() && with_folders => used(&entry.path(), false),
+        Ok(found) if found.is_file() => found.len(),
+        _ => 0,
+    };
+    entries.filter_map(Result::ok).map(size).sum()
 }
 
 impl Keep {

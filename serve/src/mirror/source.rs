@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use crate::dump::OF_SOURCE;
 use binlog::{Flavour, LogPosition};
 use engine::failure::{Failure, FailureKind};
 use wire::{
@@ -13,7 +14,8 @@ const HEARTBEAT: Duration = Duration::from_secs(2);
 /// A source that does not answer for so long is lost: as for the servers' own receivers.
 const SILENCE_MAX: Duration = Duration::from_secs(60);
 pub const UNKNOWN_VARIABLE: u16 = 1193;
-const ENCRYPTION_HEADER: u64 = 512;
+/// A source's words to the older of two replicas that it takes for one.
+const REPLACED: &str = "the same server_uuid/server_id";
 
 /// How a source is reached.
 #[derive(Debug, Clone)]
@@ -37,12 +39,21 @@ pub struct Source {
     pub end: LogPosition,
 }
 
+/// How a stream is asked for by a mirror that acknowledges.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Attaching {
+    /// By which it is known.
+    pub uuid: Option<String>,
+    pub is_semi_sync: bool,
+}
+
 /// Where the source's stream is to begin.
 #[derive(Debug, Clone)]
 pub struct From {
     pub at: LogPosition,
     /// This replica's number towards the source.
     pub server_id: u32,
+    pub(crate) attaching: Attaching,
     /// End at the end of the log instead of waiting for more.
     pub then: Then,
 }
@@ -71,29 +82,15 @@ impl Source {
             answer => answer.map_err(|error| failed("binlog_storage_engine", &error))?,
         };
         has_files(engine.as_deref())?;
-        let identity = if server.is_mariadb() {
-            format!("mariadb-server-{}", variable(connection, "server_id")?)
-        } else {
-            variable(connection, "server_uuid")?
-        };
-        let row = |row: &wire::Row| -> Result<LogPosition, Error> {
-            Ok(LogPosition::new(row.required_text(0)?, row.required(1)?))
-        };
-        let rows = connection.rows("SHOW BINARY LOGS").map_err(|error| failed("SHOW BINARY LOGS", &error))?;
-        let log = |found: &wire::Row| -> Result<LogPosition, Error> {
-            let is_encrypted = found.len() > 2 && found.text(2)? == Some("Yes");
-            Ok(without_encryption_header(row(found)?, is_encrypted))
-        };
-        let logs =
-            rows.iter().map(log).collect::<Result<Vec<_>, _>>().map_err(|error| failed("SHOW BINARY LOGS", &error))?;
-        let status = if !server.is_mariadb() && server.at_least(8, 2, 0) {
-            "SHOW BINARY LOG STATUS"
-        } else {
-            "SHOW MASTER STATUS"
-        };
-        let end = connection.row(status).map_err(|error| failed(status, &error))?;
-        let end = end.ok_or_else(|| refused(format!("{status} says nothing")))?;
-        let end = row(&end).map_err(|error| failed(status, &error))?;
+        let identity = wire::source::identity(connection).map_err(|error| failed("who it is", &error))?;
+        let logs = wire::source::binary_logs(connection).map_err(|error| failed("SHOW BINARY LOGS", &error))?;
+        if logs.is_empty() {
+            // Another mirror that has just begun.
+            return Err(Failure::new(FailureKind::ConnectionLost, "the source has no log files yet")
+                .remedy("see that the source runs; then run the same command again"));
+        }
+        let status = wire::source::end_statement(connection);
+        let end = wire::source::log_end(connection).map_err(|error| failed(status, &error))?;
         let flavour = if server.is_mariadb() { Flavour::MariaDb } else { Flavour::MySql };
         Ok(Self { flavour, identity, logs, end })
     }
@@ -110,16 +107,11 @@ fn has_files(engine: Option<&str>) -> Result<(), Failure> {
     }
 }
 
-/// MySQL counts a header to the length of an encrypted file, which no position counts.
-fn without_encryption_header(mut length: LogPosition, is_encrypted: bool) -> LogPosition {
-    if is_encrypted {
-        length.offset = length.offset.saturating_sub(ENCRYPTION_HEADER);
-    }
-    length
-}
-
-/// The events from there on, all of them, summed as they are in the file.
-pub fn stream(connection: Connection, from: &From) -> Result<BinlogStream, Failure> {
+/// The events from there on, all of them, summed as they are in the file. `identity`: whose position that is, for a source that is a heddle.
+pub fn stream(mut connection: Connection, from: &From, identity: &str) -> Result<BinlogStream, Failure> {
+    let identity: String = identity.chars().filter(|letter| letter.is_ascii_alphanumeric() || *letter == '-').collect();
+    let said = format!("SET @{OF_SOURCE} = '{identity}'");
+    connection.query(said).map_err(|error| failed("saying whose positions are asked for", &error))?;
     // Without the texts of statements MariaDB's files would have holes.
     let annotate = if connection.server().is_mariadb() { DUMP_SEND_ANNOTATE_ROWS } else { 0 };
     let end = if from.then == Then::End { DUMP_NON_BLOCK } else { 0 };
@@ -133,6 +125,9 @@ pub fn stream(connection: Connection, from: &From) -> Result<BinlogStream, Failu
         heartbeat_period: HEARTBEAT,
         checksums: Checksums::AsInFile,
         non_block: from.then == Then::End,
+        semi_sync: from.attaching.is_semi_sync,
+        replica_uuid: from.attaching.uuid.clone(),
+        mirror: from.attaching.uuid.clone(),
         ..DumpOptions::default()
     };
     connection.binlog_dump_with(&request, &options).map_err(|error| failed("asking for the log", &error))
@@ -150,11 +145,15 @@ fn refused(message: impl Into<String>) -> Failure {
 /// An answer of the source, by what it means for the mirror.
 pub fn failed(asking: &str, error: &Error) -> Failure {
     let kind = match error {
+        Error::Server { message, .. } if message.contains(REPLACED) => FailureKind::Fenced,
         Error::Interrupted { .. } => FailureKind::Stopped,
         error if error.is_transient_network() => FailureKind::ConnectionLost,
         _ => FailureKind::Refused,
     };
     let remedy = match error.code() {
+        _ if kind == FailureKind::Fenced => {
+            "another replica with this one's number or identity has attached, and the source has ended this one's stream: it does not go back, or each would end the other's again and again. Keep one of the two; or give this one              a --server-id of its own (if its folder is a copy, remove heddle-identity.json from it). If the source is gone by now: this folder may have commits that the other does not have yet"
+        }
         Some(1045 | 1227) => {
             "GRANT REPLICATION SLAVE, REPLICATION CLIENT (MariaDB: REPLICATION SLAVE, BINLOG MONITOR) ON *.* to heddle's account on the source"
         }
@@ -182,9 +181,23 @@ mod tests {
         assert_eq!(refused.kind, FailureKind::Refused);
     }
 
+    /// The words of MySQL 9.7, MariaDB 10.11 and older ones.
     #[test]
-    fn positions_do_not_count_the_header_of_an_encrypted_file() {
-        let length = |is_encrypted| without_encryption_header(LogPosition::new("b.000001", 1512), is_encrypted).offset;
-        assert_eq!((length(false), length(true)), (1512, 1000));
+    fn a_replica_that_was_replaced_does_not_go_back() {
+        for (code, words) in [
+            (
+                1236,
+                "A replica with the same server_uuid/server_id as this replica has connected to the source; the first event",
+            ),
+            (
+                1236,
+                "A slave with the same server_uuid/server_id as this slave has connected to the master; the first event",
+            ),
+            (4052, "A slave with the same server_uuid/server_id is already connected; the first event"),
+        ] {
+            let (sqlstate, message) = ("HY000".to_owned(), words.to_owned());
+            let failure = failed("reading its log", &Error::Server { code, sqlstate, message, statement_index: 0 });
+            assert_eq!(failure.kind, FailureKind::Fenced, "{words}");
+        }
     }
 }

@@ -6,36 +6,90 @@ use binlog::gtids::GtidSet;
 use wire::server::{Cell, ColumnKind, Rows, ServerError};
 
 use super::errors::not_supported;
-use super::parse::{Item, Value};
+use super::parse::{Item, Processes, Value};
+use super::processes;
 use super::variables;
 use super::world::{Variables, World};
 use crate::inventory::{BinlogState, DomainGtid, Gtids, ReadError};
 
+/// The columns of a line, by their names in lower case.
+type Line<'a> = &'a [(&'static str, Cell)];
+
 pub(super) fn select(items: &[Item], set: &Variables, world: World<'_>) -> Result<Rows, ServerError> {
     let mut rows = Rows::default();
-    let mut row: Vec<Cell> = Vec::with_capacity(items.len());
-    for item in items {
-        let value = value(&item.value, set, world)?;
-        // A user variable is text, whatever it holds.
-        let is_number = !matches!(item.value, Value::User(_) | Value::Text(_))
-            && value.as_ref().is_some_and(|value| value.parse::<i64>().is_ok() || value.parse::<u64>().is_ok());
-        let kind = if is_number { ColumnKind::Number } else { ColumnKind::Text };
-        rows.columns.push((item.name.clone(), kind));
-        row.push(value);
-    }
+    let row = row(items, &mut rows.columns, &[], set, world)?;
     rows.rows.push(row);
     Ok(rows)
 }
 
+/// Of the connections.
+pub(super) fn select_processes(wanted: &Processes, set: &Variables, world: World<'_>) -> Result<Rows, ServerError> {
+    let mut rows = Rows::default();
+    for line in processes::lines(world) {
+        let is_wanted = match &wanted.only {
+            None => true,
+            Some((column, values)) => {
+                let value = of_line(column, &line)?.unwrap_or_default();
+                values.iter().any(|wanted| wanted.eq_ignore_ascii_case(&value))
+            }
+        };
+        if is_wanted {
+            rows.columns.clear();
+            let row = row(&wanted.items, &mut rows.columns, &line, set, world)?;
+            rows.rows.push(row);
+        }
+    }
+    if rows.columns.is_empty() {
+        rows.columns = wanted.items.iter().map(|item| (item.name.clone(), ColumnKind::Text)).collect();
+    }
+    Ok(rows)
+}
+
+fn row(
+    items: &[Item],
+    columns: &mut Vec<(String, ColumnKind)>,
+    line: Line<'_>,
+    set: &Variables,
+    world: World<'_>,
+) -> Result<Vec<Cell>, ServerError> {
+    let mut row: Vec<Cell> = Vec::with_capacity(items.len());
+    for item in items {
+        let value = in_line(&item.value, line, set, world)?;
+        // A user variable is text, whatever it holds.
+        let is_number = !matches!(item.value, Value::User(_) | Value::Text(_))
+            && value.as_ref().is_some_and(|value| value.parse::<i64>().is_ok() || value.parse::<u64>().is_ok());
+        let kind = if is_number { ColumnKind::Number } else { ColumnKind::Text };
+        columns.push((item.name.clone(), kind));
+        row.push(value);
+    }
+    Ok(row)
+}
+
+fn of_line(column: &str, line: Line<'_>) -> Result<Cell, ServerError> {
+    let found = line.iter().find(|(name, _)| *name == column);
+    found
+        .map(|(_, cell)| cell.clone())
+        .ok_or_else(|| ServerError::new(1054, "42S22", format!("Unknown column '{column}' in 'field list'")))
+}
+
 pub(super) fn value(value: &Value, set: &Variables, world: World<'_>) -> Result<Option<String>, ServerError> {
+    in_line(value, &[], set, world)
+}
+
+fn in_line(value: &Value, line: Line<'_>, set: &Variables, world: World<'_>) -> Result<Option<String>, ServerError> {
     Ok(match value {
         Value::Null => None,
+        Value::Column(name) => of_line(name, line)?,
+        Value::Equal(left, right) => {
+            let (left, right) = (in_line(left, line, set, world)?, in_line(right, line, set, world)?);
+            left.zip(right).map(|(left, right)| u8::from(left.eq_ignore_ascii_case(&right)).to_string())
+        }
         Value::Text(text) | Value::Number(text) => Some(text.clone()),
         Value::User(name) => set.user(name),
         Value::System { name, scope } => Some(variables::selected(name, *scope, set, world)?),
         Value::Call { name, arguments } => {
             let arguments =
-                arguments.iter().map(|argument| self::value(argument, set, world)).collect::<Result<Vec<_>, _>>()?;
+                arguments.iter().map(|argument| in_line(argument, line, set, world)).collect::<Result<Vec<_>, _>>()?;
             call(name, &arguments, world)?
         }
     })
@@ -55,6 +109,12 @@ fn call(name: &str, arguments: &[Option<String>], world: World<'_>) -> Result<Op
         ("current_user", 0) => Some(format!("{}@%", world.who.user)),
         ("true", 0) => Some("1".to_owned()),
         ("false", 0) => Some("0".to_owned()),
+        ("ifnull" | "coalesce", 2) => text(0).or_else(|| text(1)),
+        ("concat", 1..) => arguments.iter().cloned().collect::<Option<Vec<_>>>().map(|texts| texts.concat()),
+        ("substring_index", 3) => match (text(0), text(1), text(2)) {
+            (Some(text), Some(delimiter), Some(count)) => Some(substring_index(&text, &delimiter, &count)),
+            _ => None,
+        },
         ("uuid", 0) => return Err(not_supported("UUID()")),
         ("gtid_subset", 2) if !is_mariadb => {
             both(text(0), text(1))?.map(|(a, b)| u8::from(b.contains_set(&a)).to_string())
@@ -69,6 +129,18 @@ fn call(name: &str, arguments: &[Option<String>], world: World<'_>) -> Result<Op
         },
         _ => return unknown(),
     })
+}
+
+/// All in front of the n-th delimiter; of a negative number, counted from the end, all behind it.
+fn substring_index(text: &str, delimiter: &str, count: &str) -> String {
+    let Ok(count) = count.parse::<i64>() else { return String::new() };
+    if delimiter.is_empty() || count == 0 {
+        return String::new();
+    }
+    let parts: Vec<&str> = text.split(delimiter).collect();
+    let wanted = usize::try_from(count.unsigned_abs()).unwrap_or(usize::MAX).min(parts.len());
+    let kept = if count > 0 { parts.get(..wanted) } else { parts.get(parts.len() - wanted..) };
+    kept.unwrap_or_default().join(delimiter)
 }
 
 fn both(left: Option<String>, right: Option<String>) -> Result<Option<(GtidSet, GtidSet)>, ServerError> {

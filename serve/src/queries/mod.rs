@@ -5,6 +5,8 @@
 mod errors;
 mod evaluate;
 mod parse;
+mod processes;
+mod replica_status;
 mod show;
 mod tokens;
 mod variables;
@@ -31,6 +33,7 @@ pub fn answer(sql: &[u8], variables: &mut Variables, world: World<'_>) -> Result
     match parse::statement(sql)? {
         Statement::Nothing => Ok(Answer::Done),
         Statement::Select(items) => evaluate::select(&items, variables, world).map(Answer::Rows),
+        Statement::Processes(wanted) => evaluate::select_processes(&wanted, variables, world).map(Answer::Rows),
         Statement::Show(shown) => show::show(&shown, variables, world).map(Answer::Rows),
         Statement::Kill(number) if number == world.who.number => Ok(Answer::Leave),
         Statement::Kill(number) if world.sessions.kill(number, world.who.user) => Ok(Answer::Done),

@@ -14,9 +14,19 @@ pub(super) enum Statement {
     /// There is nothing to do: a transaction without tables, an empty statement.
     Nothing,
     Select(Vec<Item>),
+    /// Of `information_schema.processlist`.
+    Processes(Processes),
     Set(Vec<Assignment>),
     Show(Shown),
     Kill(u32),
+}
+
+/// What is wanted of the list of connections.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Processes {
+    pub(super) items: Vec<Item>,
+    /// Only lines whose column is one of these: its name in lower case.
+    pub(super) only: Option<(String, Vec<String>)>,
 }
 
 /// A column of SELECT.
@@ -42,6 +52,9 @@ pub(super) enum Value {
         name: String,
         arguments: Vec<Value>,
     },
+    /// Of a line, in lower case.
+    Column(String),
+    Equal(Box<Value>, Box<Value>),
 }
 
 /// Whose value of a variable.
@@ -158,7 +171,7 @@ impl Parser<'_> {
             }
         }
         if self.accept("from") && !self.accept("dual") {
-            return None;
+            return self.processes(items);
         }
         if self.accept("limit") {
             self.at += 1;
@@ -166,7 +179,47 @@ impl Parser<'_> {
         self.is_at_end().then_some(Statement::Select(items))
     }
 
+    /// Behind FROM: `information_schema.processlist [WHERE column = '…' | column IN ('…', …)]`.
+    fn processes(&mut self, items: Vec<Item>) -> Option<Statement> {
+        let is_list = self.accept("information_schema") && self.accept_sign('.') && self.accept("processlist");
+        if !is_list {
+            return None;
+        }
+        let mut only = None;
+        if self.accept("where") {
+            let column = self.word()?;
+            let values = if self.accept_sign('=') { vec![self.text()?] } else { self.texts()? };
+            only = Some((column, values));
+        }
+        self.is_at_end().then_some(Statement::Processes(Processes { items, only }))
+    }
+
+    /// `IN ('…', …)`.
+    fn texts(&mut self) -> Option<Vec<String>> {
+        if !(self.accept("in") && self.accept_sign('(')) {
+            return None;
+        }
+        let mut texts = Vec::new();
+        loop {
+            texts.push(self.text()?);
+            if !self.accept_sign(',') {
+                break;
+            }
+        }
+        self.accept_sign(')').then_some(texts)
+    }
+
+    /// With `=` behind it.
     fn value(&mut self, depth: usize) -> Option<Value> {
+        let value = self.single(depth)?;
+        if !self.accept_sign('=') {
+            return Some(value);
+        }
+        let other = self.single(depth + 1)?;
+        Some(Value::Equal(Box::new(value), Box::new(other)))
+    }
+
+    fn single(&mut self, depth: usize) -> Option<Value> {
         if depth > DEPTH_MAX {
             return None;
         }
@@ -175,7 +228,7 @@ impl Parser<'_> {
         match token {
             Token::Text(text) => Some(Value::Text(text)),
             Token::Number(number) => Some(Value::Number(number)),
-            Token::Sign('-') => match self.value(depth + 1)? {
+            Token::Sign('-') => match self.single(depth + 1)? {
                 Value::Number(number) => Some(Value::Number(format!("-{number}"))),
                 _ => None,
             },
@@ -198,6 +251,7 @@ impl Parser<'_> {
             Token::Word(word) if is_bare_function(&word) => {
                 Some(Value::Call { name: word.to_lowercase(), arguments: Vec::new() })
             }
+            Token::Word(word) if !is_clause(&word) => Some(Value::Column(word.to_lowercase())),
             Token::Word(_) | Token::Sign(_) => None,
         }
     }
@@ -332,18 +386,8 @@ impl Parser<'_> {
                 names.push(escaped(&self.text()?));
             } else if self.accept("like") {
                 names.push(self.text()?);
-            } else if self.accept("in") && self.accept_sign('(') {
-                loop {
-                    names.push(escaped(&self.text()?));
-                    if !self.accept_sign(',') {
-                        break;
-                    }
-                }
-                if !self.accept_sign(')') {
-                    return None;
-                }
             } else {
-                return None;
+                names.extend(self.texts()?.iter().map(|name| escaped(name)));
             }
             if opened && !self.accept_sign(')') {
                 return None;

@@ -5,42 +5,61 @@ use wire::server::{ColumnKind, Rows, ServerError};
 use super::errors::not_supported;
 use super::evaluate::now;
 use super::parse::{Lines, Scope, Shown};
-use super::variables;
+use super::replica_status::{self, Form};
 use super::world::{Variables, World};
+use super::{processes, variables};
+use crate::inventory::SourceFacts;
 
 const TEXT: ColumnKind = ColumnKind::Text;
 const NUMBER: ColumnKind = ColumnKind::Number;
 
 pub(super) fn show(shown: &Shown, set: &Variables, world: World<'_>) -> Result<Rows, ServerError> {
-    let is_mariadb = world.source.is_mariadb();
-    match shown.what.as_str() {
+    // A channel that has no name is the only one.
+    let what = shown.what.strip_suffix(" for channel ''").unwrap_or(&shown.what);
+    if !is_of_version(what, world.source) {
+        return Err(ServerError::new(
+            1064,
+            "42000",
+            format!("You have an error in your SQL syntax; the source's version has no '{}'", shown.sql),
+        ));
+    }
+    match what {
         "variables" => Ok(named("Variable_name", variables::all(shown.scope, set, world)?, &shown.lines)),
         "status" => Ok(named("Variable_name", status(world), &shown.lines)),
         "master status" | "binary log status" | "binlog status" => master_status(world),
         "binary logs" | "master logs" => Ok(binary_logs(world)),
         "slave hosts" => Ok(replicas(&["Server_id", "Host", "Port", "Master_id", "Slave_UUID"], world)),
-        "replicas" | "replica hosts" => {
-            Ok(replicas(&["Server_Id", "Host", "Port", "Source_Id", "Replica_UUID"], world))
-        }
-        "slave status"
-        | "replica status"
-        | "all slaves status"
-        | "all replicas status"
-        | "slave status nonblocking" => Ok(replica_status(is_mariadb)),
+        "replicas" => Ok(replicas(&["Server_Id", "Host", "Port", "Source_Id", "Replica_UUID"], world)),
+        // MariaDB: other words for the same.
+        "replica hosts" => Ok(replicas(&["Server_id", "Host", "Port", "Master_id", "Slave_UUID"], world)),
+        "slave status" => replica_status::rows(Form::Old, world),
+        "replica status" => replica_status::rows(Form::New, world),
+        "all slaves status" | "all replicas status" => replica_status::rows(Form::All, world),
         "warnings" | "errors" => Ok(Rows::new(&[("Level", TEXT), ("Code", NUMBER), ("Message", TEXT)])),
         "processlist" | "full processlist" => Ok(processes(world)),
         _ => Err(not_supported(&shown.sql)),
     }
 }
 
-/// It has no applier: no lines.
-fn replica_status(is_mariadb: bool) -> Rows {
-    let names: &[&str] = if is_mariadb {
-        &["Slave_IO_State", "Master_Host", "Master_User", "Master_Port", "Slave_IO_Running", "Slave_SQL_Running"]
-    } else {
-        &["Replica_IO_State", "Source_Host", "Source_User", "Source_Port", "Replica_IO_Running", "Replica_SQL_Running"]
-    };
-    Rows::new(&names.iter().map(|name| (*name, TEXT)).collect::<Vec<_>>())
+/// Whether the source's version has the statement. Tools try one form after the other until there is no error.
+fn is_of_version(what: &str, source: &SourceFacts) -> bool {
+    let since = |major, minor, patch| source.at_least(major, minor, patch);
+    if source.is_mariadb() {
+        return match what {
+            "binlog status" => since(10, 5, 2),
+            "replica status" | "all replicas status" | "replica hosts" => since(10, 5, 1),
+            "binary log status" => since(11, 8, 0),
+            "replicas" => false,
+            _ => true,
+        };
+    }
+    match what {
+        "master status" | "master logs" | "slave status" | "slave hosts" => !since(8, 4, 0),
+        "binary log status" => since(8, 2, 0),
+        "replica status" | "replicas" => since(8, 0, 22),
+        "binlog status" | "replica hosts" | "all slaves status" | "all replicas status" => false,
+        _ => true,
+    }
 }
 
 fn named(column: &str, values: impl IntoIterator<Item = (String, String)>, lines: &Lines) -> Rows {
@@ -114,12 +133,11 @@ enum Part {
 fn status(world: World<'_>) -> Vec<(String, String)> {
     let sessions = world.sessions.list();
     let dumping = sessions.iter().filter(|line| line.replica.is_some()).count();
-    let new_names = !world.source.is_mariadb() && world.source.at_least(8, 0, 26);
-    let semi_sync = if new_names { "Rpl_semi_sync_source_status" } else { "Rpl_semi_sync_master_status" };
-    let clients = semi_sync.replace("_status", "_clients");
+    let semi_sync = variables::semi_sync_enabled(world).replacen("rpl", "Rpl", 1);
+    let clients = sessions.iter().filter(|line| line.is_semi_sync).count();
     [
-        (clients, "0".to_owned()),
-        (semi_sync.to_owned(), "OFF".to_owned()),
+        (semi_sync.replace("_enabled", "_clients"), clients.to_string()),
+        (semi_sync.replace("_enabled", "_status"), "ON".to_owned()),
         ("Slaves_connected".to_owned(), dumping.to_string()),
         ("Threads_connected".to_owned(), sessions.len().to_string()),
         ("Uptime".to_owned(), now().saturating_sub(world.own.started).to_string()),
@@ -188,18 +206,7 @@ fn processes(world: World<'_>) -> Rows {
         ("State", TEXT),
         ("Info", TEXT),
     ]);
-    for line in world.sessions.list() {
-        let command = if line.replica.is_some() { "Binlog Dump" } else { "Sleep" };
-        rows.rows.push(vec![
-            Some(line.number.to_string()),
-            Some(line.user),
-            Some(line.from),
-            None,
-            Some(command.to_owned()),
-            Some(line.seconds.to_string()),
-            Some(String::new()),
-            None,
-        ]);
-    }
+    rows.rows =
+        processes::lines(world).into_iter().map(|line| line.into_iter().map(|(_, cell)| cell).collect()).collect();
     rows
 }

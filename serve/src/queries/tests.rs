@@ -50,7 +50,7 @@ fn ask(sql: &str, variables: &mut Variables, source: &SourceFacts) -> String {
     let inventory = Inventory::new(Path::new("/nonexistent"));
     let own = Own { hostname: "ours".to_owned(), port: 3307, started: 0 };
     let who = Who { number: 1, user: "repl", from: [127, 0, 0, 1].into() };
-    let world = World { inventory: &inventory, source, own: &own, who, sessions: &Two };
+    let world = World { inventory: &inventory, source, receiving: None, own: &own, who, sessions: &Two };
     match answer(sql.as_bytes(), variables, world) {
         Ok(Answer::Done) => "done".to_owned(),
         Ok(Answer::Leave) => "leave".to_owned(),
@@ -90,7 +90,11 @@ fn what_replicas_and_tools_ask() {
     check("SET GLOBAL net_write_timeout=1", "1227");
     check("SET nonsense=1", "1193");
     check("SELECT @@nonsense", "1193");
-    check("SELECT @@rpl_semi_sync_source_enabled", "1193");
+    check("SELECT @@global.rpl_semi_sync_source_enabled", "1");
+    check("SELECT @@global.rpl_semi_sync_master_enabled", "1193");
+    check("SHOW VARIABLES LIKE 'rpl_semi_sync_%'", "rpl_semi_sync_source_enabled|ON");
+    check("SHOW STATUS LIKE 'Rpl_semi_sync_%'", "Rpl_semi_sync_source_clients|0;Rpl_semi_sync_source_status|ON");
+    check("SET @rpl_semi_sync_replica = 1, @rpl_semi_sync_slave = 1", "done");
     check("SELECT 1 FROM dual", "1");
     check("SELECT CONNECTION_ID(), USER(), DATABASE(), version()", "1|repl@127.0.0.1|NULL|9.7.0");
     check(
@@ -100,6 +104,20 @@ fn what_replicas_and_tools_ask() {
     check("SELECT BINLOG_GTID_POS('b.1', 4)", "1305");
     check("SHOW REPLICAS", "7|h|3306|17|U");
     check("SHOW REPLICA STATUS", "");
+    check("SHOW SLAVE STATUS", "1064");
+    check("SHOW MASTER STATUS", "1064");
+    check("SHOW SLAVE HOSTS", "1064");
+    check("SHOW ALL SLAVES STATUS", "1064");
+    check("select ifnull(NULL, 'a'), 'A' = 'a', 'a' = NULL, coalesce('b', 'c'), concat('d', 'e')", "a|1|NULL|b|de");
+    check("select substring_index('a:b:c', ':', 2), substring_index('a:b:c', ':', -1)", "a:b|c");
+    check(
+        "select substring_index(host, ':', 1) as h, user from information_schema.processlist where command IN ('Binlog Dump', 'Binlog Dump GTID')",
+        "|repl",
+    );
+    check("select id from information_schema.processlist", "1;2");
+    check("select id from information_schema.processlist where user = 'nobody'", "");
+    check("select nothing from information_schema.processlist", "1054");
+    check("SELECT nothing", "1054");
     check("SHOW WARNINGS", "");
     check("SHOW TABLES", "1235");
     check("SELECT * FROM information_schema.tables", "1235");
@@ -125,6 +143,44 @@ fn mariadb_has_other_names() {
     check("SHOW SLAVE HOSTS", "7|h|3306|17");
     assert!(variables.is_on("skip_replication"));
     assert_eq!(variables.user("slave_connect_state").as_deref(), Some("0-1-5,1-2-3"));
+}
+
+/// The values of one line, by their columns.
+fn status_of(
+    sql: &str,
+    source: &SourceFacts,
+    monitor: &crate::seen::Monitor,
+) -> std::collections::BTreeMap<String, String> {
+    let own = Own { hostname: "ours".to_owned(), port: 3307, started: 0 };
+    let who = Who { number: 1, user: "repl", from: [127, 0, 0, 1].into() };
+    let (inventory, receiving) = (Inventory::new(Path::new("/nonexistent")), monitor.receiving());
+    let receiving = receiving.as_ref();
+    let world = World { inventory: &inventory, source, receiving, own: &own, who, sessions: &Two };
+    let Answer::Rows(rows) = answer(sql.as_bytes(), &mut Variables::default(), world).unwrap() else { panic!() };
+    assert_eq!(rows.rows.len(), 1);
+    let cells = rows.rows[0].iter().map(|cell| cell.clone().unwrap_or_else(|| "NULL".to_owned()));
+    rows.columns.iter().map(|(name, _)| name.clone()).zip(cells).collect()
+}
+
+#[test]
+fn a_replica_that_receives_and_has_no_applier() {
+    let monitor = crate::seen::Monitor::default();
+    let options = wire::ConnectOptions { host: "there".to_owned(), ..wire::ConnectOptions::default() };
+    monitor.expects(&options);
+    let mariadb = source("5.5.5-10.11.6-MariaDB", &[("server_id", "17")]);
+    let status = status_of("SHOW SLAVE STATUS", &mariadb, &monitor);
+    assert_eq!((&*status["Master_Host"], &*status["Slave_IO_Running"]), ("there", "Connecting"));
+    assert_eq!((&*status["Slave_SQL_Running"], &*status["Seconds_Behind_Master"]), ("No", "NULL"));
+    monitor.connected(&options, "its identity");
+    let status = status_of("SHOW REPLICA STATUS", &mysql(), &monitor);
+    assert_eq!((&*status["Source_Host"], &*status["Replica_IO_Running"]), ("there", "Yes"));
+    assert_eq!(status["Replica_IO_State"], "Waiting for source to send event");
+    monitor.lost("it is gone");
+    let status = status_of("SHOW REPLICA STATUS FOR CHANNEL ''", &mysql(), &monitor);
+    assert_eq!((&*status["Replica_IO_Running"], &*status["Last_IO_Errno"]), ("Connecting", "2003"));
+    assert_eq!(status["Last_IO_Error"], "it is gone");
+    let status = status_of("SHOW ALL SLAVES STATUS", &mariadb, &monitor);
+    assert_eq!((&*status["Connection_name"], &*status["Last_IO_Error"]), ("", "it is gone"));
 }
 
 #[test]

@@ -45,6 +45,7 @@ pub(super) fn unknown(name: &str) -> ServerError {
 
 pub(super) fn is_known(name: &str, world: World<'_>) -> bool {
     world.source.variable(name).is_some()
+        || name == semi_sync_enabled(world)
         || OF_SESSION.iter().any(|(known, _)| *known == name)
         || of_log(name, world).is_some_and(|value| value.is_ok())
 }
@@ -58,6 +59,9 @@ pub(super) fn shown(
 ) -> Result<Option<String>, ServerError> {
     if let Some(value) = of_log(name, world) {
         return value.map(Some);
+    }
+    if name == semi_sync_enabled(world) {
+        return Ok(Some("ON".to_owned()));
     }
     if scope == Scope::Session {
         if let Some(value) = variables.session(name) {
@@ -96,6 +100,7 @@ pub(super) fn all(
     world: World<'_>,
 ) -> Result<BTreeMap<String, String>, ServerError> {
     let mut names: Vec<&str> = world.source.variables.keys().map(String::as_str).collect();
+    names.push(semi_sync_enabled(world));
     if scope == Scope::Session {
         names.extend(OF_SESSION.iter().map(|(name, _)| *name).filter(|name| !names_isolation_of_others(name, world)));
     }
@@ -106,6 +111,14 @@ pub(super) fn all(
         }
     }
     Ok(out)
+}
+
+/// The name under which the source says that semi-synchronous replicas may attach, or would: here they may, whatever the source does.
+pub(super) fn semi_sync_enabled(world: World<'_>) -> &'static str {
+    const NAMES: [&str; 2] = ["rpl_semi_sync_source_enabled", "rpl_semi_sync_master_enabled"];
+    let is_new = !world.source.is_mariadb() && world.source.at_least(8, 0, 26);
+    let known = NAMES.into_iter().find(|name| world.source.variable(name).is_some());
+    known.unwrap_or(if is_new { NAMES[0] } else { NAMES[1] })
 }
 
 /// Old and new servers have another name for it.
@@ -128,6 +141,15 @@ fn of_log(name: &str, world: World<'_>) -> Option<Result<String, ServerError>> {
     }
 }
 
+/// MySQL: what is in the files that are here.
+pub(super) fn retrieved(world: World<'_>) -> Result<String, ServerError> {
+    let (_, here) =
+        world.inventory.gtids_at_end().map_err(|error| ServerError::new(1105, "HY000", error.to_string()))?;
+    let mut here = here.into_mysql();
+    here.subtract(&purged(world)?.into_mysql());
+    Ok(format!("{here:#}"))
+}
+
 /// As the server shows it: a source a line.
 fn set_text(gtids: Gtids) -> String {
     format!("{:#}", gtids.into_mysql())
@@ -146,7 +168,6 @@ fn of_this_server(name: &str, world: World<'_>) -> Option<String> {
         "hostname" | "report_host" => world.own.hostname.clone(),
         "port" | "report_port" => world.own.port.to_string(),
         "read_only" | "super_read_only" => "ON".to_owned(),
-        "rpl_semi_sync_master_enabled" | "rpl_semi_sync_source_enabled" => "OFF".to_owned(),
         "gtid_slave_pos" | "report_user" | "report_password" | "socket" => String::new(),
         _ => return None,
     })

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::net::IpAddr;
 
 use crate::inventory::{Inventory, SourceFacts};
+use crate::seen::Receiving;
 
 /// A session may hold so much in its variables.
 const VARIABLE_BYTES_MAX: usize = 1 << 20;
@@ -63,6 +64,8 @@ impl Variables {
 pub struct World<'a> {
     pub inventory: &'a Inventory,
     pub source: &'a SourceFacts,
+    /// None: nobody is known to be asked yet.
+    pub receiving: Option<&'a Receiving>,
     /// This server's own values.
     pub own: &'a Own,
     /// The connection that asks.
@@ -93,6 +96,8 @@ pub struct SessionLine {
     pub from: String,
     pub seconds: u64,
     pub replica: Option<ReplicaLine>,
+    /// It sends replies.
+    pub is_semi_sync: bool,
 }
 
 /// A replica that has said who it is.

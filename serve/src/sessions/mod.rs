@@ -16,11 +16,14 @@ use std::time::Duration;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use wire::server::{Closer, Identity, PeerOptions, Plugin, RsaKey, ServerError, TlsFiles, server_tls};
 
+pub use self::registry::Attached;
 use self::registry::Registry;
 use self::shared::Shared;
 use crate::accounts::Book;
 use crate::inventory::{Inventory, SourceFacts};
 use crate::queries::Own;
+use crate::seen::Monitor;
+use crate::semisync::Acks;
 
 /// How often the listener looks whether it is to end.
 const STEP: Timespec = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
@@ -34,6 +37,10 @@ pub struct Settings {
     pub tls: Option<TlsFiles>,
     /// Connections at the same time.
     pub connections_max: usize,
+    /// How the mirror stands to its source.
+    pub monitor: Arc<Monitor>,
+    /// What other mirrors have.
+    pub acks: Arc<Acks>,
 }
 
 /// A running server. It ends when it is dropped.
@@ -64,6 +71,8 @@ impl Server {
                     .map_or(0, |since| since.as_secs()),
             },
             accounts: settings.accounts,
+            monitor: settings.monitor,
+            acks: settings.acks,
             stop: AtomicBool::new(false),
         });
         if shared.accounts.needs_key() {
@@ -81,6 +90,35 @@ impl Server {
     /// Where it listens.
     pub fn address(&self) -> SocketAddr {
         self.address
+    }
+
+    /// For who looks at its clients.
+    pub fn clients(&self) -> Clients {
+        Clients { address: self.address, shared: Arc::clone(&self.shared) }
+    }
+}
+
+/// Who is connected to a server.
+#[derive(Debug, Clone)]
+pub struct Clients {
+    address: SocketAddr,
+    shared: Arc<Shared>,
+}
+
+impl Clients {
+    /// Where they have attached.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Connections of all kinds.
+    pub fn count(&self) -> usize {
+        self.shared.registry.count()
+    }
+
+    /// Those that are being sent the log.
+    pub fn attached(&self) -> Vec<Attached> {
+        self.shared.registry.attached()
     }
 }
 

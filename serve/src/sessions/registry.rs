@@ -6,15 +6,16 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use binlog::LogPosition;
 use wire::server::Closer;
 
 use crate::dump::Progress;
 use crate::queries::{ReplicaLine, SessionLine, Sessions};
 
-/// Of one address, before they have logged in.
-const LOGINS_MAX_OF_ADDRESS: usize = 32;
+/// Of one address, before they have logged in: hundreds of replicas behind one address come again at the same moment after a restart.
+const LOGINS_MAX_OF_ADDRESS: usize = 256;
 /// Of all addresses.
-const LOGINS_MAX: usize = 256;
+const LOGINS_MAX: usize = 1024;
 /// Refused logins are said once in so long.
 const QUIET: Duration = Duration::from_secs(10);
 
@@ -48,18 +49,44 @@ struct Entry {
 #[derive(Debug, Clone)]
 pub(super) struct Dump {
     who: Identity,
+    server_id: u32,
+    since: Instant,
+    replies: Sends,
     pub(super) is_replaced: Arc<AtomicBool>,
     pub(super) sent: Arc<Sent>,
 }
 
 /// Up to where a stream was sent.
 #[derive(Debug, Default)]
-pub(super) struct Sent(Mutex<Option<(Arc<str>, u64)>>);
+pub(super) struct Sent(Mutex<Option<(Arc<str>, u64, u32)>>);
 
 impl Progress for Sent {
-    fn sent(&self, file: &Arc<str>, offset: u64) {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some((Arc::clone(file), offset));
+    fn sent(&self, file: &Arc<str>, offset: u64, timestamp: u32) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some((Arc::clone(file), offset, timestamp));
     }
+}
+
+/// One that is being sent the log, for who looks.
+#[derive(Debug, Clone)]
+pub struct Attached {
+    pub number: u32,
+    pub user: String,
+    pub from: String,
+    pub server_id: u32,
+    pub uuid: Option<String>,
+    pub host: Option<String>,
+    /// For so long its stream is under way.
+    pub seconds: f64,
+    pub sent: Option<LogPosition>,
+    /// Of the last event that was sent.
+    pub timestamp: u32,
+}
+
+/// Whether a replica is a semi-synchronous one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Sends {
+    Replies,
+    Nothing,
 }
 
 /// By what a replica is known when it comes again.
@@ -113,8 +140,9 @@ impl Registry {
     }
 
     /// A stream begins; an older one of the same replica is told to end.
-    pub(super) fn begin_dump(&self, number: u32, who: Identity) -> Dump {
-        let dump = Dump { who, is_replaced: Arc::default(), sent: Arc::default() };
+    pub(super) fn begin_dump(&self, number: u32, who: Identity, server_id: u32, replies: Sends) -> Dump {
+        let since = Instant::now();
+        let dump = Dump { who, server_id, since, replies, is_replaced: Arc::default(), sent: Arc::default() };
         let mut state = self.state();
         for (_, entry) in state.entries.iter().filter(|(other, _)| **other != number) {
             if let Some(older) = &entry.dump
@@ -128,6 +156,36 @@ impl Registry {
             entry.dump = Some(dump.clone());
         }
         dump
+    }
+
+    /// Connections at the moment.
+    pub(super) fn count(&self) -> usize {
+        self.state().entries.len()
+    }
+
+    /// Those that are being sent the log.
+    pub(super) fn attached(&self) -> Vec<Attached> {
+        let some = |text: &str| (!text.is_empty()).then(|| text.to_owned());
+        let of = |(number, entry): (&u32, &Entry)| {
+            let dump = entry.dump.as_ref()?;
+            let sent = dump.sent.0.lock().unwrap_or_else(PoisonError::into_inner).clone();
+            let uuid = match &dump.who {
+                Identity::Uuid(uuid) => Some(uuid.clone()),
+                Identity::ServerId(_) | Identity::Nobody => None,
+            };
+            Some(Attached {
+                number: *number,
+                user: entry.user.clone(),
+                from: entry.from.to_string(),
+                server_id: dump.server_id,
+                uuid,
+                host: entry.replica.as_ref().and_then(|replica| some(&replica.host)),
+                seconds: dump.since.elapsed().as_secs_f64(),
+                timestamp: sent.as_ref().map_or(0, |(_, _, timestamp)| *timestamp),
+                sent: sent.map(|(file, offset, _)| LogPosition::new(file, offset)),
+            })
+        };
+        self.state().entries.iter().filter_map(of).collect()
     }
 
     /// How many refused logins are to be said, if it is time.
@@ -161,6 +219,7 @@ impl Sessions for Registry {
             from: entry.from.to_string(),
             seconds: entry.since.elapsed().as_secs(),
             replica: entry.replica.clone(),
+            is_semi_sync: entry.dump.as_ref().is_some_and(|dump| dump.replies == Sends::Replies),
         };
         state.entries.iter().map(of).collect()
     }

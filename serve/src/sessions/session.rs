@@ -5,11 +5,12 @@ use std::sync::Arc;
 
 use wire::server::{Command, DumpFrom, Peer, PeerError, PeerOptions, Registration, ServerError};
 
-use super::registry::Identity;
+use super::registry::{Identity, Sends};
 use super::shared::Shared;
 use crate::dump::{self, Context, DumpError, Marked, Request};
 use crate::inventory::SourceFacts;
 use crate::queries::{self, Answer, ReplicaLine, Sessions, Variables, Who, World};
+use crate::semisync::replies::Replying;
 
 /// From the connection's begin to its end.
 pub(super) fn run(tcp: TcpStream, number: u32, options: &PeerOptions, shared: &Shared) {
@@ -92,9 +93,11 @@ impl Session<'_> {
     fn query(&mut self, sql: &[u8]) -> Result<Next, PeerError> {
         let Some(source) = self.shared.inventory.source() else { return Ok(Next::End) };
         let user = self.peer.user().to_owned();
+        let receiving = self.shared.monitor.receiving();
         let world = World {
             inventory: &self.shared.inventory,
             source: &source,
+            receiving: receiving.as_ref(),
             own: &self.shared.own,
             who: Who { number: self.number, user: &user, from: self.peer.from() },
             sessions: &self.shared.registry,
@@ -141,7 +144,8 @@ impl Session<'_> {
     }
 
     fn stream(&mut self, from: &DumpFrom, source: &Arc<SourceFacts>) -> Result<(), DumpError> {
-        let who = match self.uuid() {
+        let mirror = self.variables.user("heddle_mirror");
+        let who = match mirror.clone().or_else(|| self.uuid()) {
             Some(uuid) => Identity::Uuid(uuid),
             None if from.server_id != 0 => Identity::ServerId(from.server_id),
             None => Identity::Nobody,
@@ -150,15 +154,24 @@ impl Session<'_> {
         let variable = |name: &str| variables.user(name);
         let marked = if variables.is_on("skip_replication") { Marked::LeftOut } else { Marked::Sent };
         let request = Request::new(from, source, marked, &variable)?;
-        let dump = self.shared.registry.begin_dump(self.number, who);
+        let replies = ["rpl_semi_sync_replica", "rpl_semi_sync_slave"]
+            .iter()
+            .any(|name| self.variables.user(name).is_some_and(|value| value.trim() != "0"));
+        let replying = replies.then(|| Replying { acks: &self.shared.acks, mirror });
+        let sends = if replies { Sends::Replies } else { Sends::Nothing };
+        let dump = self.shared.registry.begin_dump(self.number, who, from.server_id, sends);
         tracing::info!(
             "the replica with server_id {} ({}@{}) attaches",
             from.server_id,
             self.peer.user(),
             self.peer.from()
         );
-        let context =
-            Context { inventory: &self.shared.inventory, is_replaced: &dump.is_replaced, progress: &*dump.sent };
+        let context = Context {
+            inventory: &self.shared.inventory,
+            is_replaced: &dump.is_replaced,
+            replying: replying.as_ref(),
+            progress: &*dump.sent,
+        };
         dump::run(&mut self.peer, &request, context)
     }
 }

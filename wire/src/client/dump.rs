@@ -12,18 +12,20 @@ use bytes::{Buf, Bytes};
 use binlog::Flavour;
 
 use super::connection::Connection;
+use super::replica_uuid::{uuid, uuid_of};
 use super::stream::ShutdownHandle;
 use crate::codec::capabilities as cap;
 use crate::codec::error_packet::parse_error;
 use crate::codec::packet::MAX_PAYLOAD_BYTES;
+use crate::codec::semi_sync::MAGIC as SEMI_SYNC_MAGIC;
 use crate::codec::server_info::ServerInfo;
 use crate::error::Error;
 
 /// Chunk for reading events, in bytes.
 const READ_CHUNK_BYTES: usize = 1 << 20;
 const READING: &str = "reading the binary log";
-/// Byte before the header of each event, and of each acknowledgement, under semi-synchronous replication.
-const SEMI_SYNC_MAGIC: u8 = 0xef;
+/// `@mariadb_slave_capability` of who knows MariaDB's GTID events.
+const KNOWS_GTIDS: u32 = 4;
 /// The first event of every log file.
 const FIRST_POSITION: u32 = 4;
 
@@ -77,14 +79,18 @@ pub struct DumpOptions {
     /// Ask for semi-synchronous replication: [`Packet::semisync_ack`] then says which events are to be acknowledged.
     /// Without the plugin on the server nothing changes.
     pub semi_sync: bool,
-    /// A UUID for this replica (MySQL): the server then ends the dump of an earlier connection with the same one.
+    /// A UUID for this replica (MySQL): the server then ends the dump of an earlier connection with the same one. None: one that goes by its server id.
     pub replica_uuid: Option<String>,
+    /// This replica is a mirror, and known by this UUID to a mirror that it attaches to. Other servers do not look at it.
+    pub mirror: Option<String>,
     /// Ends at the end of the log; like [`DUMP_NON_BLOCK`].
     pub non_block: bool,
     /// A larger event is refused with [`Error::EventTooLarge`] before it is taken in; none: as large as an event can be.
     pub event_bytes_max: Option<u64>,
     /// How events come to be summed.
     pub checksums: Checksums,
+    /// Which of its own events a MariaDB server may send: below 4 it replaces GTIDs, or leaves events out.
+    pub mariadb_capability: u32,
 }
 
 /// Whether the server may strip the checksums that a file has.
@@ -104,9 +110,11 @@ impl Default for DumpOptions {
             read_timeout: None,
             semi_sync: false,
             replica_uuid: None,
+            mirror: None,
             non_block: false,
             event_bytes_max: None,
             checksums: Checksums::AsServer,
+            mariadb_capability: KNOWS_GTIDS,
         }
     }
 }
@@ -134,7 +142,7 @@ pub struct Packet {
 /// A connection that streams binary log events.
 #[derive(Debug)]
 pub struct BinlogStream {
-    connection: Connection,
+    pub(super) connection: Connection,
     semi_sync: bool,
 }
 
@@ -206,15 +214,16 @@ fn session_sql(request: &DumpRequest, flavour: Flavour, options: &DumpOptions) -
     match flavour {
         Flavour::MySql => {
             set.push(format!("@source_heartbeat_period = {heartbeat_ns}"));
-            if let Some(uuid) = &options.replica_uuid {
-                if !uuid.bytes().all(|byte| byte.is_ascii_hexdigit() || byte == b'-') {
-                    return Err(Error::DumpRequest(format!("{uuid:?} is no UUID")));
-                }
+            let own = Some(server_id(request)).filter(|id| *id != 0).map(uuid_of);
+            let given = options.replica_uuid.as_deref().or(own.as_deref());
+            if let Some(uuid) = given.map(uuid).transpose()? {
                 set.push(format!("@slave_uuid = '{uuid}', @replica_uuid = '{uuid}'"));
             }
         }
-        // 4: this replica knows MariaDB's GTID events.
-        Flavour::MariaDb => set.push("@mariadb_slave_capability = 4".to_owned()),
+        Flavour::MariaDb => set.push(format!("@mariadb_slave_capability = {}", options.mariadb_capability)),
+    }
+    if let Some(uuid) = options.mirror.as_deref().map(uuid).transpose()? {
+        set.push(format!("@heddle_mirror = '{uuid}'"));
     }
     if options.semi_sync {
         set.push("@rpl_semi_sync_slave = 1".to_owned());
@@ -454,6 +463,8 @@ mod tests {
             "SET @master_heartbeat_period = 5000000000, @source_heartbeat_period = 5000000000, \
              @slave_uuid = 'ab-12', @replica_uuid = 'ab-12', @rpl_semi_sync_slave = 1, @rpl_semi_sync_replica = 1"
         );
+        let sql = session_sql(&request, Flavour::MySql, &DumpOptions::default()).unwrap();
+        assert!(sql.ends_with("@replica_uuid = '68656464-6c65-0000-0000-000000000009'"), "{sql}");
     }
 
     /// An event of the given length whose time stamp starts with 0xef, as one in 256 does.

@@ -37,6 +37,15 @@ impl Stream {
     pub(crate) fn is_tls(&self) -> bool {
         matches!(self, Stream::Tls(_))
     }
+
+    /// Whether bytes have come from the socket that were not read from here yet.
+    pub(crate) fn has_buffered(&mut self) -> bool {
+        match self {
+            Stream::Plain(_) => false,
+            // An error is the next read's.
+            Stream::Tls(tls) => tls.conn.process_new_packets().is_ok_and(|state| state.plaintext_bytes_to_read() > 0),
+        }
+    }
 }
 
 impl Read for Stream {

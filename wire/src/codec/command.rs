@@ -65,7 +65,7 @@ pub struct DumpFrom {
 
 impl Command {
     /// Errors: a command that ends before its fields do.
-    pub(crate) fn parse(payload: &[u8]) -> Result<Command, Error> {
+    pub fn parse(payload: &[u8]) -> Result<Command, Error> {
         let mut cursor = Cursor::new(payload, WHAT);
         let command = cursor.u8()?;
         Ok(match command {

@@ -12,6 +12,8 @@ const LEAST_BYTES: usize = 50;
 /// What one packet holds; the protocol allows 16 MiB.
 const MOST_BYTES: usize = 1 << 20;
 const HEADER_BYTES: usize = 7;
+/// What is read at once.
+const READ_BYTES: usize = 64 << 10;
 
 /// How it is compressed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,6 +30,10 @@ pub(crate) struct Compressed<S> {
     method: Method,
     /// Number of the next packet.
     sequence: u8,
+    /// What comes is no answer to what was sent: its numbers count nothing here.
+    is_apart: bool,
+    /// Of the packet that is coming.
+    coming: Vec<u8>,
     /// What has come and was not read yet.
     here: Vec<u8>,
     at: usize,
@@ -35,7 +41,7 @@ pub(crate) struct Compressed<S> {
 
 impl<S> Compressed<S> {
     pub(crate) fn new(stream: S, method: Method) -> Self {
-        Compressed { stream, method, sequence: 0, here: Vec::new(), at: 0 }
+        Compressed { stream, method, sequence: 0, is_apart: false, coming: Vec::new(), here: Vec::new(), at: 0 }
     }
 
     pub(crate) fn inner(&self) -> &S {
@@ -45,26 +51,49 @@ impl<S> Compressed<S> {
     pub(crate) fn inner_mut(&mut self) -> &mut S {
         &mut self.stream
     }
+
+    /// From here on what is sent is numbered from this on, whatever comes.
+    pub(crate) fn number_from(&mut self, sequence: u8) {
+        self.sequence = sequence;
+        self.is_apart = true;
+    }
 }
 
 impl<S: Read> Compressed<S> {
     fn receive(&mut self) -> io::Result<()> {
-        let mut header = [0; HEADER_BYTES];
-        self.stream.read_exact(&mut header)?;
-        let mut fields = Cursor::new(&header, "the header of a compressed packet");
+        self.fill(HEADER_BYTES)?;
+        let mut fields = Cursor::new(&self.coming, "the header of a compressed packet");
         let (length, sequence, full) = fields
             .u24()
             .and_then(|length| Ok((length, fields.u8()?, fields.u24()? as usize)))
             .map_err(io::Error::other)?;
-        self.sequence = sequence.wrapping_add(1);
-        let mut payload = Vec::new();
-        // What is claimed is not allocated before it comes.
-        let read = (&mut self.stream).take(length.into()).read_to_end(&mut payload)?;
-        if read < length as usize {
-            return Err(io::ErrorKind::UnexpectedEof.into());
+        self.fill(HEADER_BYTES + length as usize)?;
+        let payload = self.coming.split_off(HEADER_BYTES);
+        self.coming.clear();
+        if !self.is_apart {
+            self.sequence = sequence.wrapping_add(1);
         }
         self.here = if full == 0 { payload } else { expanded(&payload, full, self.method)? };
         self.at = 0;
+        Ok(())
+    }
+}
+
+impl<S: Read> Compressed<S> {
+    /// Reads on until so much of a packet is here. After `WouldBlock` or `TimedOut` the call can be repeated.
+    fn fill(&mut self, wanted: usize) -> io::Result<()> {
+        while self.coming.len() < wanted {
+            let at = self.coming.len();
+            // What is claimed is not allocated before it comes.
+            self.coming.resize(wanted.min(at + READ_BYTES), 0);
+            let read = self.stream.read(self.coming.get_mut(at..).unwrap_or_default());
+            self.coming.truncate(at + read.as_ref().copied().unwrap_or(0));
+            match read {
+                Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
+                Err(error) if error.kind() != io::ErrorKind::Interrupted => return Err(error),
+                _ => {}
+            }
+        }
         Ok(())
     }
 }
@@ -173,6 +202,38 @@ mod tests {
                 let _ = Compressed::new(&packet[..], method).read(&mut [0; 64]);
             }
         }
+    }
+
+    /// Gives a byte, then nothing for a moment.
+    struct Slow<'a>(&'a [u8], bool);
+
+    impl Read for Slow<'_> {
+        fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
+            self.1 = !self.1;
+            if self.1 {
+                return Err(io::ErrorKind::WouldBlock.into());
+            }
+            let (now, later) = self.0.split_at(1.min(self.0.len()).min(out.len()));
+            out[..now.len()].copy_from_slice(now);
+            self.0 = later;
+            Ok(now.len())
+        }
+    }
+
+    #[test]
+    fn what_has_come_in_part_is_gone_on_with() {
+        let mut writer = Compressed::new(Vec::new(), Method::Zlib);
+        writer.write_all(&[7; 400]).unwrap();
+        let mut reader = Compressed::new(Slow(&writer.stream, false), Method::Zlib);
+        let mut got: Vec<u8> = Vec::new();
+        while got.len() < 400 {
+            let mut some = [0; 64];
+            match reader.read(&mut some) {
+                Ok(count) => got.extend(&some[..count]),
+                Err(error) => assert_eq!(error.kind(), io::ErrorKind::WouldBlock),
+            }
+        }
+        assert_eq!(got, [7; 400]);
     }
 
     #[test]

@@ -10,4 +10,5 @@ pub(crate) mod error_packet;
 pub(crate) mod handshake;
 pub(crate) mod packet;
 pub(crate) mod resultset;
+pub(crate) mod semi_sync;
 pub(crate) mod server_info;

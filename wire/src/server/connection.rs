@@ -2,8 +2,10 @@
 
 use std::io::{self, Write};
 use std::net::{IpAddr, Shutdown, TcpStream};
+use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
 
+use binlog::Flavour;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use super::answer::{self, Rows, ServerError};
@@ -13,6 +15,7 @@ use super::options::{PeerError, PeerOptions};
 use super::stream::Stream;
 use crate::codec::command::Command;
 use crate::codec::packet::{Frame, MAX_PACKET_PAYLOAD_BYTES, PacketReader, write_payload};
+use crate::codec::semi_sync::{MAGIC, REPLY_BYTES_MAX, Reply};
 
 /// What may wait to be sent together.
 const WAITING_BYTES_MAX: usize = 128 << 10;
@@ -50,6 +53,8 @@ pub struct Peer {
     /// Number of the next packet that is sent.
     sequence: u8,
     waiting: Vec<u8>,
+    /// Two bytes stand before each event, and the client sends replies. The number of the compressed packet behind each event that it replies to.
+    semi_sync: Option<u8>,
 }
 
 impl Peer {
@@ -62,7 +67,7 @@ impl Peer {
     ) -> Result<Peer, PeerError> {
         let LoggedIn { stream, capabilities, account, from } = login::log_in(tcp, number, options, accounts)?;
         let reader = PacketReader::new(READ_CHUNK_BYTES, options.command_bytes_max);
-        Ok(Peer { stream, reader, capabilities, account, from, sequence: 0, waiting: Vec::new() })
+        Ok(Peer { stream, reader, capabilities, account, from, sequence: 0, waiting: Vec::new(), semi_sync: None })
     }
 
     /// The account's name.
@@ -81,10 +86,19 @@ impl Peer {
         let Frame { sequence, payload } = match self.reader.read(&mut self.stream) {
             Ok(frame) => frame,
             Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => return Ok(Command::Quit),
+            Err(error) if error.kind() == io::ErrorKind::InvalidData => return Err(self.too_large(&error)),
             Err(source) => return Err(PeerError::Gone { during: "waiting for a command", source }),
         };
         self.sequence = sequence.wrapping_add(1);
         Command::parse(&payload).map_err(PeerError::Protocol)
+    }
+
+    /// A client that sends more than it may is told so, and is served no longer.
+    fn too_large(&mut self, error: &io::Error) -> PeerError {
+        self.sequence = 1;
+        let told = ServerError::new(1153, "08S01", "Got a packet bigger than 'max_allowed_packet' bytes");
+        let _ = self.error(&told);
+        PeerError::Protocol(crate::Error::protocol(error.to_string()))
     }
 
     /// Done.
@@ -121,7 +135,38 @@ impl Peer {
 
     /// An event of a stream. It is sent when enough have come together, or by [`flush`](Self::flush).
     pub fn event(&mut self, event: &[u8]) -> Result<(), PeerError> {
-        self.put(&[&[0], event])
+        let before: &[u8] = if self.semi_sync.is_some() { &[0, MAGIC, 0] } else { &[0] };
+        self.put(&[before, event])
+    }
+
+    /// The stream that follows is semi-synchronous: replies come in between. Behind each, packets are numbered anew: on all servers from 1 on, and compressed packets on MySQL from
+    /// 0, on MariaDB from 1.
+    pub fn begin_semi_sync(&mut self, flavour: Flavour) {
+        self.semi_sync = Some(match flavour {
+            Flavour::MySql => 0,
+            Flavour::MariaDb => 1,
+        });
+        self.reader.set_payload_bytes_max(REPLY_BYTES_MAX);
+        self.stream.timed_mut().read_without_waiting();
+    }
+
+    /// An event that the client has to reply to. It is sent at once.
+    pub fn event_for_reply(&mut self, event: &[u8]) -> Result<(), PeerError> {
+        self.put(&[&[0, MAGIC, 1], event])?;
+        self.flush()?;
+        // The client's reply is number 0.
+        self.sequence = 1;
+        self.stream.number_from(self.semi_sync.unwrap_or_default());
+        Ok(())
+    }
+
+    /// A reply, if a whole one has come. Does not wait.
+    pub fn reply(&mut self) -> Result<Option<Reply>, PeerError> {
+        match self.reader.read(&mut self.stream) {
+            Ok(frame) => Reply::parse(&frame.payload).map(Some).map_err(PeerError::Protocol),
+            Err(error) if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted) => Ok(None),
+            Err(source) => Err(PeerError::Gone { during: "waiting for a reply", source }),
+        }
     }
 
     /// Sends what waits.
@@ -167,6 +212,13 @@ impl Peer {
         let written = self.stream.write_all(&self.waiting);
         self.waiting.clear();
         written
+    }
+}
+
+/// To wait for a client's replies and for something else at once.
+impl AsFd for Peer {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.stream.timed().tcp().as_fd()
     }
 }
 

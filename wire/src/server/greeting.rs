@@ -97,6 +97,11 @@ impl Response {
     }
 }
 
+/// Whether these bytes are a client's answer to a greeting that offered everything. For fuzzers: a server itself reads it while it lets a client in.
+pub fn login_is_read(payload: &[u8]) -> bool {
+    Response::parse(payload, cap::OFFERED | cap::SSL).is_ok()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

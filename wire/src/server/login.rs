@@ -179,16 +179,18 @@ impl<'a> Exchange<'a> {
 
     /// The client's own choice of a plugin, if the account takes it; else the account's.
     fn prove(&mut self, account: &Account, login: &Login, default: Plugin) -> Result<Checked, PeerError> {
-        let chosen = match &login.plugin {
+        let named = match &login.plugin {
             Some(name) => Plugin::from_name(name),
             None => Some(Plugin::Native),
         };
-        // ed25519 has a longer nonce than the greeting's.
-        let chosen = chosen.filter(|plugin| account.verifier.takes(*plugin) && *plugin != Plugin::Ed25519);
-        let (plugin, answer) = match chosen {
+        let usable = named.filter(|plugin| account.verifier.takes(*plugin));
+        // ed25519 has a longer nonce than the greeting's. A client that does not know the greeting's plugin names another one and proves nothing yet: no account has an empty
+        // password.
+        let proven = usable.filter(|plugin| *plugin != Plugin::Ed25519 && !login.auth.is_empty());
+        let (plugin, answer) = match proven {
             Some(plugin) => (plugin, Zeroizing::new(login.auth.clone())),
             None => {
-                let plugin = account.verifier.plugin(default);
+                let plugin = usable.unwrap_or_else(|| account.verifier.plugin(default));
                 self.nonce = nonce(if plugin == Plugin::Ed25519 { ED25519_NONCE_BYTES } else { NONCE_BYTES });
                 let nonce = self.nonce.clone();
                 // MariaDB's plugin wants its nonce without the zero that ends the others'.

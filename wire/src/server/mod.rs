@@ -15,7 +15,9 @@ mod tls;
 pub use answer::{Cell, ColumnKind, Rows, ServerError};
 pub use auth::{Account, Accounts, Line, Plugin, RsaKey, Sha2Hash, Verifier};
 pub use connection::{Closer, Peer, refuse};
+pub use greeting::login_is_read;
 pub use options::{Identity, PeerError, PeerOptions};
 pub use tls::{TlsFiles, server_tls};
 
 pub use crate::codec::command::{Command, DumpFrom, Registration};
+pub use crate::codec::semi_sync::Reply;

@@ -62,7 +62,7 @@ pub struct PeerOptions {
     pub idle_timeout: Duration,
     /// How long a client may take in nothing of what it is sent.
     pub write_timeout: Duration,
-    /// Largest command.
+    /// Largest command: the longest that a replica sends is a set of GTIDs.
     pub command_bytes_max: usize,
 }
 
@@ -76,7 +76,7 @@ impl PeerOptions {
             login_timeout: Duration::from_secs(10),
             idle_timeout: Duration::from_secs(28_800),
             write_timeout: Duration::from_secs(60),
-            command_bytes_max: 16 << 20,
+            command_bytes_max: 4 << 20,
         }
     }
 }

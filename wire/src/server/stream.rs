@@ -4,6 +4,7 @@ use std::io::{self, IoSlice, Read, Write};
 use std::net::TcpStream;
 use std::time::{Duration, Instant};
 
+use rustix::net::{RecvFlags, recv};
 use rustls::{ServerConnection, StreamOwned};
 
 use crate::codec::compressed::Compressed;
@@ -14,11 +15,13 @@ pub(crate) struct Timed {
     tcp: TcpStream,
     /// None after the login: the socket's own timeouts hold.
     deadline: Option<Instant>,
+    /// A read that would wait is [`io::ErrorKind::WouldBlock`].
+    waits_not: bool,
 }
 
 impl Timed {
     pub(crate) fn new(tcp: TcpStream, deadline: Instant) -> Self {
-        Timed { tcp, deadline: Some(deadline) }
+        Timed { tcp, deadline: Some(deadline), waits_not: false }
     }
 
     pub(crate) fn tcp(&self) -> &TcpStream {
@@ -30,6 +33,11 @@ impl Timed {
         self.deadline = None;
         self.tcp.set_read_timeout(Some(read))?;
         self.tcp.set_write_timeout(Some(write))
+    }
+
+    /// From here on reads do not wait.
+    pub(crate) fn read_without_waiting(&mut self) {
+        self.waits_not = true;
     }
 
     fn remaining(&self) -> io::Result<Option<Duration>> {
@@ -44,6 +52,10 @@ impl Read for Timed {
     fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
         if let Some(remaining) = self.remaining()? {
             self.tcp.set_read_timeout(Some(remaining))?;
+        }
+        if self.waits_not {
+            let (read, _) = recv(&self.tcp, out, RecvFlags::DONTWAIT)?;
+            return Ok(read);
         }
         self.tcp.read(out)
     }
@@ -91,6 +103,13 @@ impl Stream {
             Stream::Plain(timed) => timed,
             Stream::Tls(tls) => &mut tls.sock,
             Stream::Compressed(compressed) => compressed.inner_mut().timed_mut(),
+        }
+    }
+
+    /// What is sent is numbered from this on.
+    pub(crate) fn number_from(&mut self, sequence: u8) {
+        if let Stream::Compressed(compressed) = self {
+            compressed.number_from(sequence);
         }
     }
 

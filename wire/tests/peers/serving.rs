@@ -127,6 +127,25 @@ fn every_plugin_lets_in_who_knows_the_password_and_nobody_else() {
     }
 }
 
+/// A client of before `caching_sha2_password` names its own plugin and proves nothing: it has no nonce for it yet.
+#[test]
+fn a_client_that_does_not_know_the_greetings_plugin_is_asked_by_its_own() {
+    let address = serve(options(Plugin::CachingSha2));
+    let mut stream = TcpStream::connect(address).unwrap();
+    crate::peer::packet(&mut stream);
+    // PROTOCOL_41, SECURE_CONNECTION, PLUGIN_AUTH.
+    let mut login = 0x0008_8200_u32.to_le_bytes().to_vec();
+    login.extend([0, 0, 0, 1, 45]);
+    login.extend([0; 23]);
+    login.extend(b"password\0\0mysql_native_password\0");
+    crate::peer::send(&mut stream, 1, &login);
+    let (_, asked) = crate::peer::packet(&mut stream);
+    assert!(asked.starts_with(b"\xfemysql_native_password\0"), "{asked:?}");
+    crate::peer::send(&mut stream, 3, b"");
+    let (_, denied) = crate::peer::packet(&mut stream);
+    assert_eq!(denied.get(..3), Some(&b"\xff\x15\x04"[..]), "{denied:?}");
+}
+
 #[test]
 fn answers_and_events_arrive_as_they_were_sent() {
     let address = serve(options(Plugin::CachingSha2));

@@ -1,15 +1,16 @@
-//! What an operator does to a channel that does not run: forget it, or have it leave one transaction out. It holds the channel's lock meanwhile, so no heddle can
+//! What an operator does to a channel that does not run: forget it, have it leave one transaction out, complete the target's GTIDs. It holds the channel's lock meanwhile, so no heddle can
 //! start. It never changes the user's own tables.
 
 use engine::failure::{Culprit, Failure, FailureKind};
 use wire::{ConnectOptions, Connection};
 
 use super::stops;
-use super::tables::{SCHEMA, TABLES};
+use super::tables::{KEPT_GTIDS, SCHEMA, TABLES};
 use crate::mysql::server::errors::{failed, if_there};
 use crate::mysql::server::sql::quote;
+use crate::mysql::session::grouped_gtids;
 use crate::mysql::session::gtids::OWN_DOMAIN;
-use crate::mysql::session::lease::lease_lock_name;
+use crate::mysql::session::lease::{end_left_over_connections, lease_lock_name};
 use crate::status::LastError;
 
 /// A channel that stands still for as long as this lives.
@@ -35,7 +36,21 @@ impl Held {
                 tracing::debug!("gtid_domain_id: {error}");
             }
         }
+        if !connection.server().is_mariadb() && grouped_gtids::is_kept(&mut connection, channel)? {
+            // The target has the source's GTIDs and no others.
+            connection.execute("SET SESSION sql_log_bin=0").map_err(failed)?;
+        }
         Ok(Self { connection, channel: channel.to_owned() })
+    }
+
+    /// Adds the GTIDs that are applied and that the target does not say it has executed. Returns them; `None`: the channel leaves none.
+    pub fn settle(&mut self) -> Result<Option<String>, Failure> {
+        let Self { connection, channel } = self;
+        if connection.server().is_mariadb() || !grouped_gtids::is_kept(connection, channel)? {
+            return Ok(None);
+        }
+        end_left_over_connections(connection, channel)?;
+        grouped_gtids::add_missing(connection, channel).map(Some)
     }
 
     /// Why it stopped last, if it ever did.
@@ -71,7 +86,7 @@ impl Held {
             .map_err(failed)?;
         let known: Vec<&str> = known.iter().filter_map(|row| row.text(0).ok().flatten()).collect();
         let mut statements = vec!["BEGIN".to_owned()];
-        let there = TABLES.iter().filter(|table| known.contains(table));
+        let there = TABLES.iter().chain([&KEPT_GTIDS]).filter(|table| known.contains(table));
         statements.extend(there.map(|table| format!("DELETE FROM {SCHEMA}.{table} WHERE channel={name}")));
         statements.push("COMMIT".to_owned());
         for statement in statements {

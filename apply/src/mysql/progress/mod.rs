@@ -12,4 +12,4 @@ pub mod status;
 pub(in crate::mysql) mod stops;
 pub(in crate::mysql) mod tables;
 
-pub use self::tables::{SCHEMA, TABLES, create};
+pub use self::tables::{KEPT_GTIDS, SCHEMA, TABLES, create};

@@ -2,7 +2,7 @@
 //!
 //! `progress` the low water, one row a channel · `islands` committed ranges above it · `leases` who has the channel · `branches` marks of XA
 //! branches · `kept_branches` rows of deferred XA branches · `stops` why a channel stopped last · `skips` transactions that an operator had left out ·
-//! `retries` what a running channel tries again.
+//! `kept_gtids` which channels group transactions under the source's GTIDs (`session/grouped_gtids.rs` makes it) · `retries` what a running channel tries again.
 
 use crate::mysql::server::errors::FENCE_COLUMN;
 
@@ -10,6 +10,8 @@ pub const SCHEMA: &str = "heddle";
 /// The tables that [`create`] makes; each has a column `channel`.
 pub const TABLES: [&str; 8] =
     ["progress", "islands", "leases", "branches", "kept_branches", "stops", "skips", "retries"];
+/// Made where a channel groups under the source's GTIDs, and not elsewhere. It has a column `channel`, too.
+pub const KEPT_GTIDS: &str = "kept_gtids";
 
 /// Statements that make the bookkeeping tables. They name columns, so that a later version can add some.
 pub fn create() -> Vec<String> {

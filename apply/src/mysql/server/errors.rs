@@ -46,6 +46,8 @@ pub(in crate::mysql) mod code {
     pub const USER_LIMIT_REACHED: u16 = 1226;
     pub const SERVER_OFFLINE_MODE: u16 = 3032;
     pub const QUERY_INTERRUPTED: u16 = 1317;
+    /// GTIDs that are to be added to gtid_purged are executed, or owned by a session.
+    pub const GTIDS_OVERLAP: u16 = 3546;
     pub const ROW_IS_REFERENCED: u16 = 1451;
     pub const NO_REFERENCED_ROW: u16 = 1452;
     /// No such grant: on anything, on a table, on a routine. CREATE, DROP or RENAME USER failed.

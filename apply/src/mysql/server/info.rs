@@ -179,6 +179,17 @@ impl TargetInfo {
         self.flavour == Flavour::MySql && self.version < (9, 0, 0)
     }
 
+    /// Who waits for whose metadata lock, in the same form; `None`: the server does not say. MySQL from 8.0 on has the instrument switched on.
+    pub fn metadata_locks_sql(&self) -> Option<&'static str> {
+        self.shows_lock_holders.then_some(
+            "SELECT DISTINCT w.PROCESSLIST_ID, b.PROCESSLIST_ID, 1 FROM performance_schema.metadata_locks p \
+             JOIN performance_schema.metadata_locks g ON g.OBJECT_TYPE=p.OBJECT_TYPE AND g.OBJECT_SCHEMA=p.OBJECT_SCHEMA \
+             AND g.OBJECT_NAME=p.OBJECT_NAME AND g.LOCK_STATUS='GRANTED' AND g.OWNER_THREAD_ID<>p.OWNER_THREAD_ID \
+             JOIN performance_schema.threads w ON w.THREAD_ID=p.OWNER_THREAD_ID \
+             JOIN performance_schema.threads b ON b.THREAD_ID=g.OWNER_THREAD_ID WHERE p.LOCK_STATUS='PENDING'",
+        )
+    }
+
     /// Rows of two connection ids and a kind:
     ///
     /// | Kind | Says |

@@ -157,13 +157,13 @@ impl ChannelConnection {
         self.wire.scalar(sql).map_err(failed)
     }
 
-    /// Begins the target transaction, if none is open. `first`: its first source transaction.
-    pub fn begin(&mut self, first: &Transaction) -> Result<(), Failure> {
+    /// Begins the target transaction, if none is open. `named_by`: the source transaction whose GTID and server it is of, the last one.
+    pub fn begin(&mut self, named_by: &Transaction) -> Result<(), Failure> {
         if self.is_open {
             return Ok(());
         }
-        self.rows.set_server_id(first.server_id);
-        if let Some(statement) = self.channel.gtids.statement(first.gtid.as_ref())? {
+        self.rows.set_server_id(named_by.server_id);
+        if let Some(statement) = self.channel.gtids.statement(named_by.gtid.as_ref())? {
             self.gtid_origin = None;
             self.script.statement(statement);
         }
@@ -258,11 +258,11 @@ impl ChannelConnection {
     /// Rows, progress and commit, each as statements of their own.
     pub fn write_and_commit(
         &mut self,
-        first: &Transaction,
+        named_by: &Transaction,
         batches: &[Batch<'_>],
         range: Range<'_>,
     ) -> Result<(), Failure> {
-        self.begin(first)?;
+        self.begin(named_by)?;
         self.write_rows(batches)?;
         self.record_and_commit(range)
     }

@@ -1,8 +1,11 @@
 //! Which GTIDs transactions get on the target: the source's (`--gtids preserve`), or the target's own.
 
+use std::sync::Arc;
+
 use binlog::Flavour;
-use binlog::gtids::Gtid;
+use binlog::gtids::{Gtid, GtidSet};
 use engine::failure::{Failure, FailureKind};
+use engine::transaction::Transaction;
 
 use crate::mysql::server::info::TargetInfo;
 
@@ -15,7 +18,10 @@ pub const OWN_DOMAIN: &str = "IF(@@global.gtid_strict_mode,@@global.server_id,@@
 /// `--gtids`
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Gtids {
-    /// Transactions get the source's GTIDs.
+    /// Transactions get the source's GTIDs, and a target transaction that several of them share stands for all of these. Where the target can not do
+    /// that: [`Gtids::Preserve`].
+    PreserveGrouped,
+    /// Transactions get the source's GTIDs: one target transaction for each.
     Preserve,
     /// Transactions get GTIDs of the target's own.
     Local,
@@ -53,7 +59,29 @@ impl GtidRules {
 
     /// `--gtids preserve`
     pub fn are_preserved(&self) -> bool {
-        self.gtids == Gtids::Preserve
+        self.gtids != Gtids::Local
+    }
+
+    /// Transactions of the source share target transactions, each under the GTID of its last one.
+    pub fn are_grouped(&self) -> bool {
+        self.gtids == Gtids::PreserveGrouped
+    }
+
+    /// The GTIDs of the others have to be added to the target's by a statement of their own.
+    pub fn are_added(&self) -> bool {
+        self.are_grouped() && self.flavour == Flavour::MySql
+    }
+
+    /// Those of transactions that commit as one, under the GTID of the last: empty where nothing has to be added.
+    pub fn to_be_added(&self, transactions: &[Arc<Transaction>]) -> Result<GtidSet, Failure> {
+        let mut others = GtidSet::default();
+        let Some((_, all_but_last)) = transactions.split_last().filter(|_| self.are_added()) else { return Ok(others) };
+        for transaction in all_but_last {
+            if let Some(Gtid::MySql { uuid, tag, gno }) = self.preserved(transaction.gtid.as_ref())? {
+                others.add(uuid, tag.as_deref().unwrap_or_default(), *gno);
+            }
+        }
+        Ok(others)
     }
 
     /// The target logs transactions under the source's GTIDs.

@@ -4,6 +4,7 @@ mod beside;
 pub(in crate::mysql) mod channel;
 pub(in crate::mysql) mod connect;
 pub(in crate::mysql) mod connection;
+pub(in crate::mysql) mod grouped_gtids;
 pub(in crate::mysql) mod gtids;
 pub(in crate::mysql) mod lease;
 pub(in crate::mysql) mod one_statement;

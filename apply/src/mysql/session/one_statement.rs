@@ -86,15 +86,15 @@ pub fn commit_each(
 /// Sends a whole group. False: it does not fit, and nothing was sent.
 pub fn send_group(
     connection: &mut ChannelConnection,
-    first: &Transaction,
+    named_by: &Transaction,
     batches: &[Batch<'_>],
     range: Range<'_>,
     room: Room,
 ) -> Result<bool, Failure> {
-    let text_bytes = encode_with_progress(connection, first, batches, range, room)?;
+    let text_bytes = encode_with_progress(connection, named_by, batches, range, room)?;
     let fits = text_bytes.is_some_and(|bytes| bytes <= room.packet);
     if fits {
-        append_with_gtid(connection, first, batches)?;
+        append_with_gtid(connection, named_by, batches)?;
         end_packet(connection);
         connection.script.send_off(&mut connection.wire).map_err(failed)?;
     }
@@ -168,7 +168,7 @@ fn sync_session_state(connection: &mut ChannelConnection, batches: &[Batch<'_>])
 /// than one statement.
 fn encode_with_progress(
     connection: &mut ChannelConnection,
-    first: &Transaction,
+    named_by: &Transaction,
     batches: &[Batch<'_>],
     range: Range<'_>,
     room: Room,
@@ -184,7 +184,7 @@ fn encode_with_progress(
         let Some(record) = progress_rows.row(by, range, like) else { return Ok(None) };
         batches.push(record);
     }
-    rows.set_server_id(first.server_id);
+    rows.set_server_id(named_by.server_id);
     Ok(Some(rows.encode_statement(&batches)? + SETTINGS_BYTES))
 }
 

@@ -3,8 +3,11 @@
 //! It answers the channel on a control connection, and hands out a session to each worker. It applies nothing itself.
 
 mod check_definitions;
+mod gtid_adder;
 mod holdings;
+mod lock_holders;
 mod locks;
+mod one_by_one;
 mod open;
 mod shared;
 mod shown;
@@ -34,17 +37,21 @@ use super::server::privileges;
 use super::server::sql::quote;
 use super::session::channel::{AccountStatements, ChannelContext, Ddl};
 use super::session::connect::Connector;
+use super::session::grouped_gtids;
 use super::session::gtids::Gtids;
 use super::session::lease::{CLOSED, PAUSED, SOURCE_LOST, lease_lock_name};
 use super::session::settings::{self, Logged};
 use super::xa::deferred;
 use crate::checks::{Checks, Holdings, SourceFacts};
 use crate::lock::locked;
+use crate::locks::LockHolder;
 use crate::status::{Retrying, Waits};
 use crate::{Footprint, Opened, PROCESS_BYTES, Session, Target};
 
 pub struct MySqlTarget {
     shared: Arc<Shared>,
+    /// Why the source's GTIDs are not grouped although that was asked for.
+    one_by_one: Option<String>,
     control: Mutex<Connection>,
     lock_waits: LockWaits,
     source_lost: Shown,
@@ -66,10 +73,16 @@ impl MySqlTarget {
     fn connect_with(options: ConnectOptions, channel: &str, gtids: Gtids, logged: Logged) -> Result<Self, Failure> {
         let mut control = Connection::connect(&options).map_err(failed)?;
         let info = TargetInfo::read(&mut control)?;
+        let one_by_one = match gtids {
+            Gtids::PreserveGrouped => one_by_one::why(&info, &mut control)?,
+            Gtids::Preserve | Gtids::Local => None,
+        };
+        let gtids = if one_by_one.is_some() { Gtids::Preserve } else { gtids };
         settings::set_up(&mut control, &info, logged)?;
         let channel = ChannelContext::new(Connector::new(options, info, logged), channel, gtids);
         Ok(Self {
             shared: Arc::new(Shared::new(channel)),
+            one_by_one,
             control: Mutex::new(control),
             lock_waits: LockWaits::default(),
             source_lost: Shown::new(SOURCE_LOST),
@@ -97,6 +110,11 @@ impl MySqlTarget {
     /// Before anything is applied: for how long to try to reach it when it is gone.
     pub fn set_reconnect_for(&self, time: Duration) {
         self.shared.channel.set_reconnect_for(time);
+    }
+
+    /// [`Gtids::PreserveGrouped`] was asked for, and this is why each transaction gets a target transaction of its own all the same.
+    pub fn why_one_by_one(&self) -> Option<&str> {
+        self.one_by_one.as_deref()
     }
 
     fn info(&self) -> &TargetInfo {
@@ -131,7 +149,11 @@ impl MySqlTarget {
     /// Changes what is beside the progress, under a GTID of the target's own.
     fn write_by_itself(&self, statement: &str) -> Result<(), Failure> {
         let own = open::own_domain(&self.shared.channel);
+        let is_unlogged = self.shared.channel.gtids.are_added();
         self.with_control(|control| {
+            if is_unlogged {
+                return unlogged(control, &[statement]);
+            }
             own.iter().try_for_each(|statement| control.execute(statement).map(|_| ()))?;
             control.execute(statement).map(|_| ())
         })
@@ -175,16 +197,28 @@ impl Target for MySqlTarget {
 
     fn start_at(&self, mark: &Mark, source: &str) -> Result<(), Failure> {
         let statement = self.shared.channel.lease.statements().start_at(mark, source);
-        let is_unlogged = self.shared.channel.gtids.are_logged();
+        let gtids = &self.shared.channel.gtids;
+        let begin = grouped_gtids::begin_anew(self.shared.channel.lease.channel());
         self.with_control(|control| {
-            if is_unlogged {
-                control.execute("SET SESSION sql_log_bin=0")?;
-                control.execute(&statement)?;
-                control.execute("SET SESSION sql_log_bin=1").map(|_| ())
+            if gtids.are_added() {
+                unlogged(control, &["BEGIN", &statement, &begin, "COMMIT"])
+            } else if gtids.are_logged() {
+                unlogged(control, &[&statement])
             } else {
                 control.execute(&statement).map(|_| ())
             }
-        })
+        })?;
+        if gtids.are_added() {
+            let mut control = locked(&self.control);
+            let before = grouped_gtids::not_executed_before(&mut control, self.shared.channel.lease.channel())?;
+            if !before.is_empty() {
+                tracing::warn!(
+                    "the channel starts behind GTIDs that the target's gtid_executed does not have: {before}. If their rows are there, a server that goes on by GTID \
+                     needs them: SET GLOBAL gtid_purged='+…' adds them"
+                );
+            }
+        }
+        Ok(())
     }
 
     fn catalogue(&self) -> Result<Box<dyn Catalogue + Send>, Failure> {
@@ -222,6 +256,11 @@ impl Target for MySqlTarget {
         self.lock_waits.read(self.info(), rows, connections)
     }
 
+    fn lock_holders(&self) -> Result<Vec<LockHolder>, Failure> {
+        let own = self.shared.channel.connection_ids();
+        lock_holders::read(self.info(), &own, |sql| self.with_control(|control| control.rows(sql)))
+    }
+
     fn interrupt(&self, worker: usize) -> Result<(), Failure> {
         let may_be_opening_tables = self.info().dies_of_interruptions() && !self.lock_waits.is_waiting(worker);
         self.shared.interruptible.interrupt(worker, || {
@@ -239,6 +278,10 @@ impl Target for MySqlTarget {
 
     fn locks_rows(&self) -> bool {
         true
+    }
+
+    fn groups_by_origin(&self) -> bool {
+        self.shared.channel.gtids.are_grouped() && self.flavour() == Flavour::MariaDb
     }
 
     fn footprint(&self) -> Footprint {
@@ -332,7 +375,12 @@ impl Target for MySqlTarget {
         }
     }
 
+    fn complete_gtids(&self) -> Result<(), Failure> {
+        self.shared.gtid_adder.complete()
+    }
+
     fn close(&self) {
+        self.shared.gtid_adder.close();
         self.source_lost.clear();
         self.paused.clear();
         self.closed.clear();
@@ -350,4 +398,10 @@ impl Target for MySqlTarget {
         }
         locked(&self.shared.branches).leave_all();
     }
+}
+
+/// Each by itself, in none of the target's logs and under no GTID.
+fn unlogged(control: &mut Connection, statements: &[&str]) -> Result<(), wire::Error> {
+    let run = |control: &mut Connection| statements.iter().try_for_each(|sql| control.execute(*sql).map(|_| ()));
+    open::unlogged(control, |error| error, run)
 }

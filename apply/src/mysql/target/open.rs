@@ -16,6 +16,7 @@ use crate::mysql::server::errors::{FENCE_COLUMN, failed};
 use crate::mysql::server::sql::quote;
 use crate::mysql::server::unsafe_settings;
 use crate::mysql::session::channel::ChannelContext;
+use crate::mysql::session::grouped_gtids;
 use crate::mysql::session::gtids::OWN_DOMAIN;
 use crate::mysql::session::lease::{end_left_over_connections, lease_lock_name};
 use crate::mysql::statements::execute::nontransactional;
@@ -28,10 +29,15 @@ pub fn take_over(shared: &Shared, control: &mut Connection) -> Result<Opened, Fa
     let channel = &*shared.channel;
     unsafe_settings::refuse(control, channel.info())?;
     take_lock(channel, control)?;
-    make_tables(channel, control)?;
+    if channel.gtids.are_added() {
+        unlogged(control, failed, |control| make_tables(channel, control))?;
+    } else {
+        make_tables(channel, control)?;
+    }
     take_lease(channel, control)?;
     end_left_over_connections(control, channel.lease.channel())?;
     // Nothing of an earlier run can commit any more.
+    complete_gtids(channel, control)?;
     let mut found = load::read(control, channel.lease.channel())?.ok_or_else(|| {
         let name = quote(channel.lease.channel());
         Failure::new(FailureKind::Refused, format!("{SCHEMA}.progress has no row for {name}"))
@@ -40,6 +46,42 @@ pub fn take_over(shared: &Shared, control: &mut Connection) -> Result<Opened, Fa
     channel.set_progress_table(ProgressTable::read(control)?);
     finish_earlier_run(shared, control, &mut found)?;
     Ok(found.opened)
+}
+
+/// Runs it with nothing of it in the target's binary log, and with no GTID: the target then has the source's alone.
+pub fn unlogged<T, E>(
+    control: &mut Connection,
+    failed: impl Fn(wire::Error) -> E,
+    run: impl FnOnce(&mut Connection) -> Result<T, E>,
+) -> Result<T, E> {
+    control.execute("SET SESSION sql_log_bin=0").map_err(&failed)?;
+    let done = run(control);
+    control.execute("SET SESSION sql_log_bin=1").map_err(failed)?;
+    done
+}
+
+/// Adds the GTIDs that a killed heddle, or a target that crashed, has left out; then says how this run goes on.
+fn complete_gtids(channel: &ChannelContext, control: &mut Connection) -> Result<(), Failure> {
+    if channel.info().flavour != Flavour::MySql {
+        return Ok(());
+    }
+    let name = channel.lease.channel();
+    let is_kept = grouped_gtids::is_kept(control, name)?;
+    if is_kept {
+        let added = grouped_gtids::add_missing(control, name)?;
+        if !added.is_empty() {
+            tracing::info!(
+                "added to the target's gtid_purged, as an earlier run has applied them and could not: {added}"
+            );
+        }
+    }
+    let is_added = channel.gtids.are_added();
+    let statement = match (is_kept, is_added) {
+        (false, true) => grouped_gtids::begin(name),
+        (true, false) => grouped_gtids::end(name),
+        _ => return Ok(()),
+    };
+    unlogged(control, failed, |control| control.execute(statement).map(|_| ()).map_err(failed))
 }
 
 fn take_lock(channel: &ChannelContext, control: &mut Connection) -> Result<(), Failure> {
@@ -101,6 +143,9 @@ fn make_tables(channel: &ChannelContext, control: &mut Connection) -> Result<(),
     if control.scalar(tables::has_deferred_branches()).map_err(failed)?.as_deref() == Some("0") {
         log_under_own_gtids(channel, control)?;
         control.execute(tables::create_deferred_branches()).map_err(failed)?;
+    }
+    if channel.gtids.are_added() && control.scalar(grouped_gtids::is_there()).map_err(failed)?.as_deref() == Some("0") {
+        control.execute(grouped_gtids::create_table()).map_err(failed)?;
     }
     if control.scalar(stops::are_there()).map_err(failed)?.as_deref() == Some("0") {
         log_under_own_gtids(channel, control)?;

@@ -4,6 +4,7 @@ use std::sync::{Arc, Mutex};
 
 use engine::failure::Failure;
 
+use super::gtid_adder::GtidAdder;
 use super::locks::Interruptible;
 use crate::lock::locked;
 use crate::mysql::session::channel::ChannelContext;
@@ -20,12 +21,15 @@ pub struct Shared {
     pub statements: StatementsSession,
     pub sharing: Sharing,
     pub branches: Mutex<Branches>,
+    pub gtid_adder: GtidAdder,
 }
 
 impl Shared {
     pub fn new(channel: ChannelContext) -> Self {
+        let channel = Arc::new(channel);
         Self {
-            channel: Arc::new(channel),
+            gtid_adder: GtidAdder::new(&channel),
+            channel,
             interruptible: Interruptible::default(),
             unfinished: Unfinished::default(),
             statements: StatementsSession::default(),

@@ -6,6 +6,7 @@
 use std::sync::Arc;
 
 use binlog::TableMap;
+use binlog::gtids::GtidSet;
 use engine::Seq;
 use engine::compact::{Batch, whole_event};
 use engine::failure::{Failure, FailureKind};
@@ -31,12 +32,14 @@ pub struct WorkerSession {
     connection: ChannelConnection,
     /// The last commit has failed: the next one has a statement for each step, whose errors say more.
     stepwise: bool,
+    /// Of the group that was sent: the GTIDs that its commit does not log.
+    sent: GtidSet,
 }
 
 impl WorkerSession {
     pub fn open(shared: Arc<Shared>, worker: usize) -> Result<Self, Failure> {
         let connection = ChannelConnection::open(&shared.channel, worker)?;
-        Ok(Self { shared, connection, stepwise: false })
+        Ok(Self { shared, connection, stepwise: false, sent: GtidSet::default() })
     }
 
     /// What the target says was under way: this process may not know how far it has come.
@@ -50,16 +53,18 @@ impl WorkerSession {
 
     fn send_and_commit(
         &mut self,
-        first: &Transaction,
+        named_by: &Transaction,
         batches: &[Batch<'_>],
         range: Range<'_>,
     ) -> Result<Commit, Failure> {
-        if self.send(first, batches, range)? {
+        if self.send(named_by, batches, range)? {
             return self.answer();
         }
+        let others = self.connection.gtids().to_be_added(range.transactions)?;
         self.stepwise = true;
-        self.connection.write_and_commit(first, batches, range)?;
+        self.connection.write_and_commit(named_by, batches, range)?;
         self.stepwise = false;
+        self.shared.gtid_adder.add(others);
         Ok(Commit::Durable)
     }
 
@@ -99,27 +104,28 @@ fn explained<'a, T>(
 }
 
 impl Session for WorkerSession {
-    fn apply(&mut self, first: &Transaction, batches: &[Batch<'_>]) -> Result<(), Failure> {
+    fn apply(&mut self, named_by: &Transaction, batches: &[Batch<'_>]) -> Result<(), Failure> {
         let Self { shared, connection, .. } = self;
         let done = shared.interruptible.while_running(connection.number(), || {
-            connection.begin(first)?;
+            connection.begin(named_by)?;
             connection.write_rows(batches)?;
             connection.send()
         });
         explained(connection, done, batches.iter().map(|batch| &**batch.map))
     }
 
-    fn commit(&mut self, first: &Transaction, batches: &[Batch<'_>], range: Range<'_>) -> Result<Commit, Failure> {
-        let done = self.send_and_commit(first, batches, range);
+    fn commit(&mut self, named_by: &Transaction, batches: &[Batch<'_>], range: Range<'_>) -> Result<Commit, Failure> {
+        let done = self.send_and_commit(named_by, batches, range);
         explained(&mut self.connection, done, batches.iter().map(|batch| &**batch.map))
     }
 
-    fn send(&mut self, first: &Transaction, batches: &[Batch<'_>], range: Range<'_>) -> Result<bool, Failure> {
+    fn send(&mut self, named_by: &Transaction, batches: &[Batch<'_>], range: Range<'_>) -> Result<bool, Failure> {
         if self.stepwise || self.connection.is_open() || !range.branches.is_empty() {
             return Ok(false);
         }
+        self.sent = self.connection.gtids().to_be_added(range.transactions)?;
         let room = Room::usual(&self.connection);
-        let sent = one_statement::send_group(&mut self.connection, first, batches, range, room);
+        let sent = one_statement::send_group(&mut self.connection, named_by, batches, range, room);
         self.stepwise = !matches!(sent, Ok(false));
         sent
     }
@@ -127,6 +133,7 @@ impl Session for WorkerSession {
     fn answer(&mut self) -> Result<Commit, Failure> {
         one_statement::answer(&mut self.connection)?;
         self.stepwise = false;
+        self.shared.gtid_adder.add(std::mem::take(&mut self.sent));
         Ok(Commit::Durable)
     }
 
@@ -169,7 +176,9 @@ impl Session for WorkerSession {
         let starts = |single: Option<&Single<'_>>| single.map_or(0, |single| single.transaction.source_starts);
         let source_starts = starts(singles.first());
         let shared = Arc::clone(&self.shared);
-        if source_starts != starts(singles.last())
+        // Which of them share a target transaction is known only when it commits, and its GTID comes first.
+        if self.connection.gtids().are_preserved()
+            || source_starts != starts(singles.last())
             || !pipeline::may_all_share(&shared.sharing, &mut self.connection, singles)?
         {
             return self.run_serially(singles, spilled, committed_to);
@@ -189,6 +198,8 @@ impl Session for WorkerSession {
         self.connection.reconnect()?;
         self.shared.statements.reconnect_if_lost()?;
         self.read_intent()?;
+        // A target that has crashed may have lost what was added to its GTIDs.
+        self.shared.gtid_adder.complete_on(&mut self.connection.wire)?;
         let recorded = self.read_committed(range)?;
         if range.is_committed_range() && self.connection.gtids().are_progress() {
             Ok(recorded.max(executed::executed_to(&mut self.connection.wire, transactions)?.unwrap_or(0)))

@@ -64,6 +64,7 @@ fn committed_ranges() {
         before: first - 1,
         mark: &mark,
         recorded_as: RecordedAs::CommittedRange,
+        transactions: &[],
         branches: &[],
     };
     assert_eq!(lab.session.recover(&[], range(5)).unwrap(), 5);
@@ -73,6 +74,7 @@ fn committed_ranges() {
         before: 6,
         mark: &Mark { seq: 8, ..low.clone() },
         recorded_as: RecordedAs::CommittedRange,
+        transactions: &[],
         branches: &[],
     };
     assert_eq!(lab.session.recover(&[], nothing).unwrap(), 6);

@@ -271,7 +271,8 @@ impl Lab {
         };
         let first = &group.transactions[0];
         let (seq, recorded_as) = (first.seq, self.recorded_as);
-        let range = Range { first: seq, before: seq - 1, mark: &group.mark, recorded_as, branches: &[] };
+        let range =
+            Range { first: seq, before: seq - 1, mark: &group.mark, recorded_as, transactions: &[], branches: &[] };
         let outcome = if group.is_barrier() {
             self.session.run_barrier(first, &self.spilled, range)
         } else {

@@ -8,8 +8,19 @@ use e2e::server::{Kind, MARIADB_10_11, MYSQL_9_7};
 use e2e::sysbench::{Load, Script};
 use std::path::PathBuf;
 
-const SECTIONS: [&str; 10] =
-    ["catch-up", "settings", "workloads", "slow-disk", "cold", "keep-up", "shapes", "tables", "growth", "receive"];
+const SECTIONS: [&str; 11] = [
+    "catch-up",
+    "gtids",
+    "settings",
+    "workloads",
+    "slow-disk",
+    "cold",
+    "keep-up",
+    "shapes",
+    "tables",
+    "growth",
+    "receive",
+];
 
 const KINDS: [Kind; 2] = [MYSQL_9_7, MARIADB_10_11];
 const RATES: [u32; 2] = [1_000, 3_000];

@@ -49,18 +49,24 @@ const CLIENT: Named = ("mysqlbinlog \\| mysql", Contender::Client);
 
 const AS_IT_COMES: &str = "heddle, as it comes";
 
-const HEDDLE: [Named; 6] = [
+const KEPT: &str = "heddle, source's GTIDs kept";
+
+const HEDDLE: [Named; 7] = [
     ("heddle, grouping off, 16 workers", Contender::Heddle(&["--grouping", "off", "--workers", "16"])),
     (
         "heddle, grouping off, relaxed order, 32 workers",
         Contender::Heddle(&["--grouping", "off", "--commit-order", "relaxed"]),
     ),
-    ("heddle, source's GTIDs kept, 16 workers", Contender::Heddle(&["--gtids", "preserve", "--workers", "16"])),
+    (
+        "heddle, source's GTIDs kept one by one, 16 workers",
+        Contender::Heddle(&["--gtids", "preserve", "--replicas-below", "--workers", "16"]),
+    ),
     (
         "heddle, source's GTIDs kept, relaxed order, 32 workers",
         Contender::Heddle(&["--gtids", "preserve", "--commit-order", "relaxed"]),
     ),
     ("heddle, 1 worker", Contender::Heddle(&["--workers", "1"])),
+    (KEPT, Contender::Heddle(&["--gtids", "preserve"])),
     (AS_IT_COMES, Contender::Heddle(&[])),
 ];
 
@@ -92,7 +98,14 @@ pub fn best(kind: Kind) -> Vec<Named> {
     )
 }
 
-/// The same, and heddle with more connections: each waits for the disk by itself.
+/// The same, and heddle that keeps the source's GTIDs, in groups.
+pub fn kept(kind: Kind) -> Vec<Named> {
+    let mut list = best(kind);
+    list.extend(HEDDLE.into_iter().filter(|(name, _)| *name == KEPT));
+    list
+}
+
+/// The best native settings, and heddle with more connections: each waits for the disk by itself.
 pub fn cold(kind: Kind) -> Vec<Named> {
     let mut list = best(kind);
     list.push(("heddle, 16 workers", Contender::Heddle(&["--workers", "16"])));

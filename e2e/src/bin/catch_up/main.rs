@@ -1,7 +1,7 @@
 //! The benchmarks of docs/benchmarks.md: a source makes a workload, then native replicas and heddle apply it in turn, each on a fresh copy of the
 //! same start, all fully durable; contents are compared at the end. Sections that are not measured stay in the page as they are.
 //!
-//! Arguments: `--sections NAME,…` (catch-up, settings, workloads, slow-disk, cold, keep-up, shapes, tables, growth, receive; default all),
+//! Arguments: `--sections NAME,…` (catch-up, gtids, settings, workloads, slow-disk, cold, keep-up, shapes, tables, growth, receive; default all),
 //! `--transactions N` (default 20000, a short look), `--repeat N` (1; in turn, the median counts), `--sessions N` (16), `--servers NAME,…`,
 //! `--rates N,…` (keep-up: transactions per second; 1000,3000), `--only TEXT[|TEXT…]` (contenders whose name holds one of these),
 //! `--workloads TEXT[|TEXT…]` (likewise), `--output FILE`.
@@ -25,6 +25,7 @@ fn main() -> Result<()> {
         eprintln!("== {section}");
         let text = match section.as_str() {
             "catch-up" => tables::catch_up(&arguments, &page)?,
+            "gtids" => tables::gtids(&arguments)?,
             "settings" => tables::settings(&arguments, &page)?,
             "workloads" => tables::workloads(&arguments)?,
             "slow-disk" => tables::slow_disk(&arguments)?,

@@ -92,10 +92,23 @@ pub fn catch_up(arguments: &Arguments, page: &Page) -> Result<String> {
     Ok(format!("## Catching up\n{}", on_updates(arguments, page, "catch-up", contenders::best)?))
 }
 
+/// With the source's GTIDs and with the target's own.
+pub fn gtids(arguments: &Arguments) -> Result<String> {
+    let mut text =
+        "## GTIDs kept\n\nThe same workload with `--gtids preserve`: groups under the source's GTIDs.\n".to_owned();
+    let workload = arguments.updates(1);
+    for &kind in &arguments.kinds {
+        let stage = Stage::new(kind, &workload)?;
+        let table = Table::measure(arguments, &stage, &arguments.of(contenders::kept(kind)), &[])?;
+        write!(text, "\n### {}, GTIDs kept\n\n{}", table.version, table.text()?)?;
+    }
+    Ok(text)
+}
+
 /// Every setting.
 pub fn settings(arguments: &Arguments, page: &Page) -> Result<String> {
     Ok(format!(
-        "## Settings\n\nA short distance: connecting is a part of it. With grouping off, and with the source's GTIDs kept, every transaction of the source is one on the \
+        "## Settings\n\nA short distance: connecting is a part of it. With grouping off, and with the source's GTIDs kept one by one, every transaction of the source is one on the \
          target, with a commit that comes after the one before it (in relaxed order commits may share an fsync).\n{}",
         on_updates(arguments, page, "settings", contenders::all)?
     ))

@@ -3,8 +3,9 @@
 use std::sync::Arc;
 
 use binlog::gtids::Gtid;
-use binlog::{Event, LogPosition, MariaDbGtid, MySqlGtid, RowsEvent, TableMap};
+use binlog::{Event, LogPosition, MariaDbGtid, MySqlGtid, RowsEvent};
 
+use super::super::tables::Mapped;
 use crate::Seq;
 use crate::row_session::RowSession;
 use crate::sql::Class;
@@ -22,7 +23,9 @@ pub(super) struct Building {
     pub server_id: u32,
     commit_time_us: u64,
     bytes: u64,
-    /// Of these, those of items that were taken out.
+    /// See [`Transaction::map_bytes`].
+    map_bytes: u64,
+    /// Of both, those of items that were taken out.
     taken_bytes: u64,
     items: Vec<Item>,
     pub spilled: bool,
@@ -52,6 +55,7 @@ impl Building {
             server_id: event.header().server_id,
             commit_time_us: u64::from(event.header().timestamp) * 1_000_000,
             bytes: event.bytes().len() as u64,
+            map_bytes: 0,
             taken_bytes: 0,
             items: Vec::new(),
             spilled: false,
@@ -112,12 +116,13 @@ impl Building {
     }
 
     pub fn held_bytes(&self) -> u64 {
-        self.bytes.saturating_sub(self.taken_bytes)
+        (self.bytes + self.map_bytes).saturating_sub(self.taken_bytes)
     }
 
     /// Adds the rows of an event, or counts them if nothing is held any more.
     #[inline]
-    pub fn push_rows(&mut self, event: &Event, rows: RowsEvent, map: &Arc<TableMap>) {
+    pub fn push_rows<T>(&mut self, event: &Event, rows: RowsEvent, table: &mut Mapped<T>) {
+        let map = &table.map;
         self.event_bytes = self.event_bytes.max(rows.rows.len() as u64);
         let count = || rows.images(map).count() as u64;
         if self.spilled {
@@ -127,6 +132,7 @@ impl Building {
         if self.bytes > COUNTED_FROM_BYTES {
             self.counted_rows += count();
         }
+        self.map_bytes += std::mem::take(&mut table.uncounted_bytes);
         // What was compressed in the event is held as it was before.
         self.bytes += (rows.rows.len() as u64).saturating_sub(event.bytes().len() as u64);
         if self.items.is_empty() {
@@ -150,16 +156,17 @@ impl Building {
     }
 
     pub fn take_items(&mut self) -> Vec<Item> {
-        self.taken_bytes = self.bytes;
+        self.taken_bytes = self.bytes + self.map_bytes;
         std::mem::take(&mut self.items)
     }
 
     /// Lets go of the items once they need more than so many bytes.
     pub fn spill_above(&mut self, bytes: u64) {
-        if self.bytes + self.counted_rows * ROW_BYTES > bytes && !self.spilled {
+        if self.bytes + self.map_bytes + self.counted_rows * ROW_BYTES > bytes && !self.spilled {
             self.spilled = true;
             self.spilled_rows = self.items.iter().map(rows_of).sum();
             self.items = Vec::new();
+            self.map_bytes = 0;
         }
     }
 
@@ -224,6 +231,7 @@ impl Building {
             server_id: self.server_id,
             commit_time_us: self.commit_time_us,
             bytes: self.bytes,
+            map_bytes: self.map_bytes,
             body,
             rolls_back: self.rolls_back,
             only_changes,

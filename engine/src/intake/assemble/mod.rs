@@ -22,7 +22,7 @@ use binlog::{
 };
 
 use super::selection::Selection;
-use super::tables::{Lookup, Mapped, Tables};
+use super::tables::{Lookup, Tables};
 use crate::row_session::{RowSession, RowSessions};
 use crate::transaction::{Context, Item, Transaction};
 use binlog::gtids::Gtid;
@@ -348,14 +348,15 @@ impl Assembler {
             return Ok(());
         }
         let rows = RowsEvent::decode_within(event, format, inflated_max).map_err(corrupt)?;
-        let map = match lookup {
-            Lookup::Table(Mapped { map, .. }) => map,
+        let table = match lookup {
+            Lookup::Table(table) => table,
             Lookup::Dummy(_) if rows.rows.is_empty() => return Ok(()),
             Lookup::LeftOut => return Ok(()),
             Lookup::Dummy(id) | Lookup::Missing(id) => {
                 return Err(unexpected(format!("a rows event for table id {id} without its table map")));
             }
         };
+        let map = &table.map;
         if map.columns.len() != rows.width {
             return Err(unexpected(format!(
                 "a rows event of {} columns for {}.{}, whose table map has {}",
@@ -366,7 +367,7 @@ impl Assembler {
             )));
         }
         let ends_statement = rows.flags & RowsEvent::STMT_END != 0;
-        building.push_rows(event, rows, map);
+        building.push_rows(event, rows, table);
         if ends_statement {
             self.tables.statement_ends();
         }

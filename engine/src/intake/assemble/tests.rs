@@ -460,6 +460,21 @@ fn large_transactions_are_let_go() {
     assert_eq!(log.assemble().unwrap()[0].bytes, bytes as u64);
 }
 
+/// A map takes more memory than in the log. It counts for the first transaction that uses it.
+#[test]
+fn decoded_table_maps_count_once() {
+    let (one_table, other) = (table(), TestTable::new(2, "u", "id:int v:int", &[&[0]]));
+    let mut log = Log::mysql();
+    log.transaction(&[(&one_table, one())]);
+    log.transaction(&[(&one_table, one()), (&other, one())]);
+    log.transaction(&[(&other, one())]);
+    let counted: Vec<u64> = log.assemble().unwrap().iter().map(|transaction| transaction.map_bytes).collect();
+    assert!(counted[0] > 2 * 100 && counted[1] == counted[0], "{counted:?}");
+    assert_eq!(counted[2], 0);
+    let bytes_max = log.assemble().unwrap()[1].bytes + counted[1] - 1;
+    check_with(&mut Assembler::new(bytes_max), &log, &["1 [-] Write t", "2 [huge] spilled", "3 [-] Write u"]);
+}
+
 #[test]
 fn items_can_be_taken_piece_by_piece() {
     let t = table();

@@ -8,11 +8,10 @@ use std::sync::Arc;
 
 use binlog::table_map::columns;
 use binlog::{Bitmap, ColumnKind, RowsEvent, RowsKind, TableMap};
-use foldhash::fast::FixedState;
-use hashbrown::HashMap;
 use smallvec::{SmallVec, smallvec};
 use twox_hash::XxHash64;
 
+use super::by_map::ByMap;
 use crate::keys::{KeyClass, Known, append_key};
 use crate::redefined::may_name;
 use crate::schema::{Catalogue, CatalogueError, Table, TableId, TableOrderCause};
@@ -102,16 +101,16 @@ pub struct Keying {
     seed: u64,
     /// Whose write sets to make beside ours.
     server: Option<Generation>,
-    plans: HashMap<usize, (Arc<TableMap>, Arc<KeyPlan>), FixedState>,
+    plans: ByMap<Arc<KeyPlan>>,
     scratch: Vec<u8>,
 }
 
-/// Table maps that are remembered; each use of a new one after that starts over.
-const PLANS_MAX: usize = 20_000;
+/// Memory of the table maps whose plans are remembered.
+const PLANS_BYTES_MAX: usize = 16 << 20;
 
 impl Keying {
     pub fn new(seed: u64) -> Self {
-        Self { seed, server: None, plans: HashMap::default(), scratch: Vec::new() }
+        Self { seed, server: None, plans: ByMap::new(PLANS_BYTES_MAX), scratch: Vec::new() }
     }
 
     /// Also makes the write sets that a server would make, for its tags.
@@ -129,7 +128,7 @@ impl Keying {
     pub fn knows(&self, transaction: &Transaction) -> bool {
         let Body::Items(items) = &transaction.body else { return true };
         items.iter().all(|item| match item {
-            Item::Rows(rows) => self.plans.contains_key(&(Arc::as_ptr(&rows.map) as usize)),
+            Item::Rows(rows) => self.plans.get(&rows.map).is_some(),
             Item::Statement(_) => true,
         })
     }
@@ -188,8 +187,7 @@ impl Keying {
     }
 
     fn plan(&mut self, map: &Arc<TableMap>, catalogue: &mut dyn Catalogue) -> Result<Arc<KeyPlan>, CatalogueError> {
-        let at = Arc::as_ptr(map) as usize;
-        if let Some((_, plan)) = self.plans.get(&at) {
+        if let Some(plan) = self.plans.get(map) {
             return Ok(Arc::clone(plan));
         }
         let mut table = catalogue.table(map)?;
@@ -197,10 +195,7 @@ impl Keying {
             table = Arc::new(table.without_columns());
         }
         let plan = Arc::new(KeyPlan::new(table, map));
-        if self.plans.len() >= PLANS_MAX {
-            self.plans.clear();
-        }
-        self.plans.insert(at, (Arc::clone(map), Arc::clone(&plan)));
+        self.plans.insert(map, Arc::clone(&plan));
         Ok(plan)
     }
 

@@ -191,6 +191,28 @@ fn apart_a_group_takes_its_share() {
     }
 }
 
+/// Under one GTID of MariaDB only those of its domain and server are.
+#[test]
+fn groups_of_one_origin() {
+    let check = |origins, expected: &[usize]| {
+        let config = Config { origins, ..Config::new(4, CommitOrder::Preserve, Limits::new(Grouping::Auto), 3) };
+        let mut scheduler = Scheduler::new(config, Mark::default(), &[]);
+        for (seq, (domain, server)) in (1..).zip([(0, 1), (0, 1), (0, 2), (5, 2), (5, 2), (5, 2)]) {
+            let mut transaction = transaction(seq, &simple(&[]));
+            Arc::get_mut(&mut transaction).unwrap().gtid = Some(Gtid::MariaDb { domain, server, seq });
+            assert!(scheduler.enqueue(transaction, Placement::default()));
+        }
+        scheduler.end();
+        let mut sizes = Vec::new();
+        while let Some(Output::Dispatch { group, .. }) = scheduler.poll() {
+            sizes.push(group.transactions.len());
+        }
+        assert_eq!(sizes, expected, "{origins:?}");
+    };
+    check(Origins::Any, &[6]);
+    check(Origins::One, &[2, 1, 3]);
+}
+
 /// In the source's order transactions that commit one by one share a packet in their turn; a large one is applied ahead of its turn, by itself.
 #[test]
 fn apart_and_in_order_packets_wait_for_their_turn() {

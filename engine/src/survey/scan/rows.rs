@@ -25,7 +25,7 @@ impl Scan<'_> {
         };
         let format = &self.piece.format;
         let (map, known_slot) = match self.tables.of_rows(event, format).map_err(|corrupt| corrupt.to_string())? {
-            Lookup::Table(Mapped { map, beside }) => (Arc::clone(map), *beside),
+            Lookup::Table(Mapped { map, beside, .. }) => (Arc::clone(map), *beside),
             Lookup::LeftOut | Lookup::Dummy(_) => return Ok(()),
             Lookup::Missing(id) => return Err(format!("rows for table id {id}, whose table map is missing")),
         };

@@ -1,27 +1,11 @@
 //! Every metric: name, unit, kind, meaning, and where the snapshot has it. A line of docs/metrics.md for each.
 
-use std::time::Duration;
-
-use channel::snapshot::{Lag, Received, WorkerSeen};
-use engine::quality::{Histogram, jain_index};
-use engine::schedule::IdleCause;
+use channel::snapshot::Lag;
+use engine::quality::jain_index;
 
 use super::Kind::{Counter, Gauge};
-use super::{Definition, Kind, Sample, Samples, Seen, Unit, Value};
-
-const fn define(
-    name: &'static str,
-    unit: Unit,
-    kind: Kind,
-    help: &'static str,
-    read: fn(&Seen<'_>, &mut Samples),
-) -> Definition {
-    Definition { name, unit, kind, help, labels: &[], read }
-}
-
-const fn by(labels: &'static [&'static str], definition: Definition) -> Definition {
-    Definition { labels, ..definition }
-}
+use super::read::{each_stage, each_worker, idle_cause, lost, received, timestamp};
+use super::{Definition, Kind, Unit, by, define};
 
 /// In the order of the page: how far behind, each stage, workers, groups, trouble, the source's tags, this process.
 pub const ALL: &[Definition] = &[
@@ -35,7 +19,7 @@ pub const ALL: &[Definition] = &[
         "heddle_lag",
         Unit::Seconds,
         Gauge,
-        "Age of the last transaction that is committed on the target, by the source's clock; 0: all that was read is committed. Absent: nothing was applied yet, or the source cannot be reached.",
+        "Age of the first transaction that is not committed on the target, where it is known, else of the last that is, by the source's clock; 0: all that was read is committed. Absent: nothing was applied yet, or the source cannot be reached.",
         |seen, to| match seen.snapshot.lag() {
             Lag::CaughtUp => to.number(0.0),
             Lag::Behind(lag) => to.number(lag.as_secs_f64()),
@@ -60,8 +44,65 @@ pub const ALL: &[Definition] = &[
         to.number(f64::from(u8::from(seen.snapshot.paused)));
     }),
     define("heddle_received", Unit::Bytes, Counter, "Events that the source has sent.", |seen, to| {
-        to.known(received(seen).map(|received| received.bytes as f64));
+        to.known(received(seen).map(|received| received.amount.bytes as f64));
     }),
+    define(
+        "heddle_received_transactions",
+        Unit::None,
+        Counter,
+        "Transactions that the source has sent; 0: its log does not say where they begin.",
+        |seen, to| to.known(received(seen).map(|received| received.amount.transactions as f64)),
+    ),
+    define(
+        "heddle_received_timestamp",
+        Unit::Seconds,
+        Gauge,
+        "When the source wrote the last event that was received, seconds since 1970.",
+        |seen, to| {
+            let time = received(seen).map(|received| received.amount.time_s).filter(|time| *time > 0);
+            to.known(time.map(f64::from));
+        },
+    ),
+    define(
+        "heddle_durable_timestamp",
+        Unit::Seconds,
+        Gauge,
+        "The same of the last event that is on the disk of the relay log.",
+        |seen, to| {
+            let time = received(seen).map(|received| received.on_disk.time_s).filter(|time| *time > 0);
+            to.known(time.map(f64::from));
+        },
+    ),
+    by(
+        &["stage"],
+        define(
+            "heddle_stage_lag",
+            Unit::Seconds,
+            Gauge,
+            "Age of what has not passed the stage, by the source's clock: received, durable, scheduled, applied, committed. Absent: not known.",
+            |seen, to| each_stage(seen, to, |stage| stage.lag_s),
+        ),
+    ),
+    by(
+        &["stage"],
+        define(
+            "heddle_stage_behind_transactions",
+            Unit::None,
+            Gauge,
+            "Received transactions that have not passed the stage; those that are not read yet are estimated by their bytes.",
+            |seen, to| each_stage(seen, to, |stage| stage.transactions.map(|count| count as f64)),
+        ),
+    ),
+    by(
+        &["stage"],
+        define(
+            "heddle_stage_behind",
+            Unit::Bytes,
+            Gauge,
+            "Received bytes that have not passed the stage, about.",
+            |seen, to| each_stage(seen, to, |stage| stage.bytes.map(|bytes| bytes as f64)),
+        ),
+    ),
     define("heddle_relay_log", Unit::Bytes, Gauge, "What the relay log takes on the disk.", |seen, to| {
         to.known(received(seen).map(|received| received.relay_bytes as f64));
     }),
@@ -155,6 +196,13 @@ pub const ALL: &[Definition] = &[
         "Time of each group from its dispatch to its durable commit on the target.",
         |seen, to| to.histogram([], &seen.snapshot.workers.totals.group_micros, 1e-6),
     ),
+    define(
+        "heddle_commit",
+        Unit::Seconds,
+        Kind::Histogram,
+        "Time of each commit on the target, until it is durable there, with the rows that are sent along with it.",
+        |seen, to| to.histogram([], &seen.snapshot.workers.totals.commit_micros, 1e-6),
+    ),
     by(
         &["worker"],
         define(
@@ -165,6 +213,36 @@ pub const ALL: &[Definition] = &[
             |seen, to| {
                 each_worker(seen, to, |worker| Some(worker.done.busy.as_secs_f64()));
             },
+        ),
+    ),
+    by(
+        &["worker", "cause"],
+        define(
+            "heddle_worker_idle",
+            Unit::Seconds,
+            Counter,
+            "Time that the worker has had no group, by why nothing was dispatched: as in heddle_workers_idle_seconds_total, barriers together.",
+            |seen, to| {
+                for (number, worker) in seen.snapshot.workers.each.iter().enumerate() {
+                    let mut sums = std::collections::BTreeMap::new();
+                    for (cause, time) in &worker.idle {
+                        *sums.entry(cause.as_str()).or_insert(0.0) += time.as_secs_f64();
+                    }
+                    for (cause, time) in sums {
+                        to.labelled([number.to_string(), cause.to_owned()], time);
+                    }
+                }
+            },
+        ),
+    ),
+    by(
+        &["worker"],
+        define(
+            "heddle_worker_waits_to_commit",
+            Unit::None,
+            Gauge,
+            "1: the worker waits for its turn to commit, or for rows of earlier groups, now.",
+            |seen, to| each_worker(seen, to, |worker| Some(f64::from(u8::from(worker.waits_to_commit)))),
         ),
     ),
     by(
@@ -231,6 +309,13 @@ pub const ALL: &[Definition] = &[
         "Time that workers have waited for their turn to commit; it is part of their busy time.",
         |seen, to| to.number(seen.snapshot.workers.waits.to_commit.as_secs_f64()),
     ),
+    define(
+        "heddle_row_wait",
+        Unit::Seconds,
+        Counter,
+        "The part of it that was spent with rows still to apply that earlier groups change.",
+        |seen, to| to.number(seen.snapshot.workers.waits.for_rows.as_secs_f64()),
+    ),
     by(
         &["cause"],
         define(
@@ -268,6 +353,13 @@ pub const ALL: &[Definition] = &[
         Counter,
         "Waits for locks between two groups that were found on the target.",
         |seen, to| to.number(seen.snapshot.workers.totals.lock_waits as f64),
+    ),
+    define(
+        "heddle_lock_holders",
+        Unit::None,
+        Gauge,
+        "Sessions of others on the target that hold what workers wait for now, as far as the target says.",
+        |seen, to| to.number(seen.snapshot.target.holders.iter().filter(|holder| !holder.is_own).count() as f64),
     ),
     define(
         "heddle_retrying",
@@ -324,6 +416,37 @@ pub const ALL: &[Definition] = &[
         "Transactions in each of the source's group commits (MariaDB; MySQL without tags: 1 each).",
         |seen, to| to.histogram([], &seen.snapshot.read.tags.groups.sizes, 1.0),
     ),
+    define(
+        "heddle_exact_amil",
+        Unit::None,
+        Gauge,
+        "Average modified interval length of tags by keys, whatever the source wrote, since the start: MySQL's WRITESET with its default history. Absent: nothing was read.",
+        |seen, to| to.known(seen.snapshot.read.placed.exact.amil()),
+    ),
+    define("heddle_exact_pseudo_group_size", Unit::None, Gauge, "2 × that − 1.", |seen, to| {
+        to.known(seen.snapshot.read.placed.exact.pseudo_group_size());
+    }),
+    define(
+        "heddle_exact_transactions",
+        Unit::None,
+        Counter,
+        "Transactions that were tagged by their keys; with the next one: exact AMIL over any time.",
+        |seen, to| to.number(seen.snapshot.read.placed.exact.transactions as f64),
+    ),
+    define(
+        "heddle_exact_interval_length",
+        Unit::None,
+        Counter,
+        "Sum of their modified interval lengths.",
+        |seen, to| to.number(seen.snapshot.read.placed.exact.modified_sum as f64),
+    ),
+    define(
+        "heddle_waiting",
+        Unit::Ratio,
+        Gauge,
+        "Of the transactions read in the last seconds, the part that waits for an earlier one by the policy.",
+        |seen, to| to.number(seen.snapshot.read.placed.waiting_share),
+    ),
     define("heddle_process_cpu", Unit::Seconds, Counter, "Processor time of this process.", |seen, to| {
         to.number(seen.usage.cpu.as_secs_f64());
     }),
@@ -335,40 +458,3 @@ pub const ALL: &[Definition] = &[
         |seen, to| to.number(seen.usage.memory_bytes_max as f64),
     ),
 ];
-
-impl Samples {
-    /// Buckets by powers of two, in the metric's unit: `scale` of it is one of the histogram's.
-    fn histogram<const N: usize>(&mut self, labels: [String; N], histogram: &Histogram, scale: f64) {
-        let buckets = histogram.buckets().into_iter().map(|(_, last, count)| (last as f64 * scale, count)).collect();
-        let value = Value::Buckets { sum: histogram.sum as f64 * scale, count: histogram.count, buckets };
-        self.0.push(Sample { labels: labels.to_vec(), value });
-    }
-}
-
-/// A sample for each worker that has the value.
-fn each_worker(seen: &Seen<'_>, to: &mut Samples, value: impl Fn(&WorkerSeen) -> Option<f64>) {
-    for (number, worker) in seen.snapshot.workers.each.iter().enumerate() {
-        if let Some(value) = value(worker) {
-            to.labelled([number.to_string()], value);
-        }
-    }
-}
-
-fn received<'a>(seen: &'a Seen<'_>) -> Option<&'a Received> {
-    seen.snapshot.received.as_ref()
-}
-
-fn lost(time: Option<Duration>) -> f64 {
-    time.map_or(0.0, |time| time.as_secs_f64())
-}
-
-fn timestamp(us: u64) -> Option<f64> {
-    (us > 0).then_some(us as f64 / 1e6)
-}
-
-fn idle_cause(cause: IdleCause) -> String {
-    match cause {
-        IdleCause::Barrier(barrier) => format!("{}_{}", cause.as_str(), barrier.as_str()),
-        cause => cause.as_str().to_owned(),
-    }
-}

@@ -1,28 +1,49 @@
-//! The metrics of a running channel: what each is called, what it means, and how it is read from a snapshot. One list; `/metrics` and docs/metrics.md
-//! are made from it. It measures nothing itself.
+//! The metrics of a running channel, of a running mirror, and of watched replicas: what each is called, what it means, and how it is read from a snapshot. One list for each; `/metrics` and
+//! docs/metrics.md are made from them. It measures nothing itself.
 
 mod definitions;
 #[cfg(test)]
 mod page;
+mod read;
+mod served;
 mod text;
+mod watched;
 
 use channel::snapshot::Snapshot;
 
-pub use text::{CONTENT_TYPE, text};
+pub use text::{CONTENT_TYPE, of_mirror, of_watch, text};
 
 use crate::observe::usage::Usage;
+use crate::watch::board::Look;
+use crate::watch::said::report::Report;
 
-/// What one metric is.
-pub struct Definition {
+/// What one metric is. `R`: how it is read.
+pub struct Definition<R = Read> {
     /// Without the unit and `_total`: both follow.
     pub name: &'static str,
     pub unit: Unit,
     pub kind: Kind,
     pub help: &'static str,
-    /// Beside `channel`.
+    /// Beside `channel`, or `mirror`; of watched replicas all.
     pub labels: &'static [&'static str],
-    pub read: fn(&Seen<'_>, &mut Samples),
+    pub read: R,
 }
+
+/// Without labels.
+const fn define<R: Copy>(name: &'static str, unit: Unit, kind: Kind, help: &'static str, read: R) -> Definition<R> {
+    Definition { name, unit, kind, help, labels: &[], read }
+}
+
+const fn by<R: Copy>(labels: &'static [&'static str], definition: Definition<R>) -> Definition<R> {
+    Definition { labels, ..definition }
+}
+
+/// From a channel.
+pub type Read = fn(&Seen<'_>, &mut Samples);
+/// From a mirror.
+pub type ReadMirror = fn(&MirrorSeen<'_>, &mut Samples);
+/// From the last looks at replicas.
+pub type ReadWatch = fn(&WatchSeen<'_>, &mut Samples);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
@@ -43,7 +64,28 @@ pub enum Unit {
 /// What metrics are read from.
 pub struct Seen<'a> {
     pub snapshot: &'a Snapshot,
+    /// Some seconds before it, if there is one.
+    pub before: Option<&'a Snapshot>,
     pub usage: Usage,
+}
+
+/// What metrics of a mirror are read from.
+pub struct MirrorSeen<'a> {
+    pub snapshot: &'a serve::seen::Snapshot,
+    pub usage: Usage,
+}
+
+/// What metrics of watched replicas are read from.
+pub struct WatchSeen<'a> {
+    pub looks: &'a [Look],
+    pub usage: Usage,
+}
+
+impl WatchSeen<'_> {
+    /// Every channel of every replica, and when it was looked at (milliseconds since 1970).
+    fn reports(&self) -> impl Iterator<Item = (u64, &Report)> {
+        self.looks.iter().flat_map(|look| look.reports.iter().map(|report| (look.at_ms, report)))
+    }
 }
 
 /// Values of one metric, by what its labels say.
@@ -84,7 +126,7 @@ impl Samples {
     }
 }
 
-impl Definition {
+impl<R> Definition<R> {
     /// As Prometheus stores it; of a histogram without `_bucket`, `_sum`, `_count`.
     #[cfg(test)]
     pub fn full_name(&self) -> String {

@@ -334,7 +334,7 @@ mod tests {
                 let totals = Totals::new(Depth::Keys, Costs::default());
                 let definitions = engine::survey::Definitions::default();
                 let read = std::sync::atomic::AtomicU64::new(0);
-                let found = pipeline::run(vec![log.clone()], definitions, 1, totals, None, &read, &[]);
+                let found = pipeline::run(vec![log.clone()].into(), definitions, 1, totals, None, &read, &[]);
                 let Verdict { sentence, .. } = InspectReport::new(found, LIMITS).verdict;
                 let is_one = sentence.ends_with('.') && !sentence.contains(". ") && !sentence.contains("NaN");
                 assert!(is_one, "{}: {sentence:?}", log.display());

@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 use binlog::Flavour;
 
 use super::findings::Findings;
+use crate::replica::status::{Positioning, ReplicaStatus};
 use crate::rescue::look::Server;
 use crate::rescue::request::LogBin;
-use crate::rescue::status::{Positioning, ReplicaStatus};
 
 /// Whether what is applied goes into the replica's own binary log.
 pub fn logged(server: &Server, asked: LogBin) -> bool {

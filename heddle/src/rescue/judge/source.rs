@@ -4,8 +4,8 @@ use binlog::Flavour;
 use binlog::gtids::GtidState;
 
 use super::findings::Findings;
+use crate::replica::status::{Positioning, ReplicaStatus};
 use crate::rescue::look::Server;
-use crate::rescue::status::{Positioning, ReplicaStatus};
 use channel::source::state::SourceState;
 
 /// The source that the replica names, and the one that answered.

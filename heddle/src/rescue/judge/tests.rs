@@ -5,12 +5,12 @@ use binlog::gtids::GtidState;
 use channel::source::state::SourceState;
 
 use super::*;
+use crate::replica::status::{Columns, ReplicaStatus};
 use crate::rescue::look::Server;
 use crate::rescue::request::LogBin;
-use crate::rescue::status::{Columns, ReplicaStatus};
 
 pub(super) fn status(change: (&str, &str)) -> ReplicaStatus {
-    let text = include_str!("../recorded/mysql-9.7.txt").replace(change.0, change.1);
+    let text = include_str!("../../replica/recorded/mysql-9.7.txt").replace(change.0, change.1);
     let columns = text.lines().filter_map(|line| line.trim_start().split_once(':'));
     let columns = columns.map(|(name, value)| (name.to_owned(), value.trim().to_owned()));
     ReplicaStatus::parse(&Columns::new(columns), Flavour::MySql).unwrap()

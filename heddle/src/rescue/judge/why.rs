@@ -4,10 +4,10 @@
 
 use serde::Serialize;
 
+use crate::replica::status::ReplicaStatus;
 use crate::report::native::{Native, Setting, WORKERS, named};
 use crate::report::numbers::{about, bytes, counted, percent};
 use crate::rescue::look::{Backlog, Left, Server};
-use crate::rescue::status::ReplicaStatus;
 
 /// What the source's log is like, as far as it was looked at.
 #[derive(Clone, Copy, Debug, Default, Serialize)]

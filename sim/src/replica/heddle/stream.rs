@@ -84,6 +84,7 @@ fn blank() -> Transaction {
         server_id: 1,
         commit_time_us: 0,
         bytes: 0,
+        map_bytes: 0,
         body: Body::Items(Vec::new()),
         rolls_back: true,
         only_changes: false,

@@ -159,15 +159,16 @@ proptest! {
         }
     }
 
-    /// With few workers they differ in whom an idle one takes, and little in the end.
+    /// With few workers they differ in whom an idle one takes. Neither leaves a worker idle that could work,
+    /// so neither takes twice as long as the other (R. L. Graham, Bounds on Multiprocessing Timing Anomalies, 1969).
     #[test]
-    fn with_few_workers_the_end_is_about_the_same(specs in specs(), mariadb: bool, workers in 1..9_usize) {
+    fn with_few_workers_neither_takes_twice_as_long(specs in specs(), mariadb: bool, workers in 1..9_usize) {
         let trace = trace(&specs, mariadb);
         for (policy, order) in cases(&trace) {
             let last = |done: Vec<f64>| done.into_iter().fold(0.0, f64::max);
             let engine = last(Engine::run(&trace, policy, order, workers));
             let ratio = last(dispatched(&trace, policy, order, workers)) / engine;
-            prop_assert!((0.75..=1.35).contains(&ratio), "{} {order:?}, {workers} workers: {ratio}", policy.name);
+            prop_assert!((0.5..=2.0).contains(&ratio), "{} {order:?}, {workers} workers: {ratio}", policy.name);
         }
     }
 }

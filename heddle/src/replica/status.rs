@@ -102,6 +102,10 @@ pub struct ReplicaStatus {
     pub source_identity: Option<String>,
     /// Seconds behind the source, by the replica's own reckoning.
     pub behind_s: Option<u64>,
+    /// That the relay logs take, in bytes.
+    pub relay_space: Option<u64>,
+    pub receiver_state: String,
+    pub applier_state: String,
     /// What an administrator has set: must be the same after a rescue. Names as in [`Columns`].
     pub config: BTreeMap<String, String>,
 }
@@ -195,6 +199,9 @@ impl ReplicaStatus {
             receiver_error: columns.error("io")?,
             source_identity,
             behind_s: columns.text("seconds_behind_source").parse().ok(),
+            relay_space: columns.text("relay_log_space").parse().ok(),
+            receiver_state: columns.text("replica_io_state").to_owned(),
+            applier_state: columns.text("replica_sql_running_state").to_owned(),
             config: config.collect(),
         })
     }

@@ -46,6 +46,10 @@ impl Native {
         self.statement("STOP", " SQL_THREAD")
     }
 
+    pub fn start_applier(&self) -> String {
+        self.statement("START", " SQL_THREAD")
+    }
+
     pub fn start(&self) -> String {
         self.statement("START", "")
     }

@@ -1,0 +1,187 @@
+//! Transactions of ONE session on a source that tags by commit order: a native replica catches up from the source, then from `heddle serve --retag`, side by side, each from the
+//! same state. Replicas are durable. Then what making the tags costs: a mirror of the same log with and without them.
+//!
+//! retag-bench [--source mysql-8.0.15] [--replica mysql-8.0.15] [--transactions 200000] [--rounds 3] [--workers 8,16,32] [--disk slow]
+//!
+//! `--disk slow`: each fsync of the replica takes 2 ms longer. Prints rows for docs/benchmarks.md: medians.
+
+#![allow(clippy::print_stdout, clippy::print_stderr, reason = "a benchmark")]
+
+use std::fmt::Write;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail, ensure};
+use e2e::bench::slow_disk;
+use e2e::checksum::{contents, differences};
+use e2e::heddle::heddle;
+use e2e::native::{statement, wait_caught_up};
+use e2e::served::{Ask, By, Served, attach};
+use e2e::server::{Kind, Server, USER, free_port};
+use rand::rngs::StdRng;
+use rand::{Rng, SeedableRng};
+
+const TABLES: u32 = 8;
+const ROWS: u32 = 50_000;
+/// Statements that are sent at once.
+const AT_ONCE: usize = 10_000;
+
+struct Arguments {
+    source: Kind,
+    replica: Kind,
+    transactions: usize,
+    rounds: usize,
+    workers: Vec<u32>,
+    is_slow: bool,
+}
+
+fn arguments() -> Result<Arguments> {
+    let mut parsed = Arguments {
+        source: "mysql-8.0.15".parse()?,
+        replica: "mysql-8.0.15".parse()?,
+        transactions: 200_000,
+        rounds: 3,
+        workers: vec![8, 16, 32],
+        is_slow: false,
+    };
+    let mut given = std::env::args().skip(1);
+    while let Some(name) = given.next() {
+        let value = given.next().with_context(|| format!("{name} needs a value"))?;
+        match name.as_str() {
+            "--source" => parsed.source = value.parse()?,
+            "--replica" => parsed.replica = value.parse()?,
+            "--transactions" => parsed.transactions = value.parse()?,
+            "--rounds" => parsed.rounds = value.parse()?,
+            "--workers" => parsed.workers = value.split(',').map(str::parse).collect::<Result<_, _>>()?,
+            "--disk" if value == "slow" => parsed.is_slow = true,
+            _ => bail!("{name} {value}: see bench/retag --help"),
+        }
+    }
+    Ok(parsed)
+}
+
+fn fill(source: &Server) -> Result<()> {
+    source.execute("CREATE DATABASE shop")?;
+    for table in 1..=TABLES {
+        source.execute(&format!(
+            "CREATE TABLE shop.t{table} (id INT PRIMARY KEY, k INT NOT NULL, v CHAR(100) NOT NULL)"
+        ))?;
+        let mut sql = String::new();
+        for first in (1..=ROWS).step_by(5_000) {
+            let rows: Vec<String> = (first..first + 5_000).map(|id| format!("({id},{id},'row {id}')")).collect();
+            write!(sql, "INSERT INTO shop.t{table} VALUES {};", rows.join(","))?;
+        }
+        source.execute(&sql)?;
+    }
+    Ok(())
+}
+
+/// Single rows, each in a transaction, from one session.
+fn update(source: &Server, transactions: usize) -> Result<()> {
+    let mut random = StdRng::seed_from_u64(7);
+    for first in (0..transactions).step_by(AT_ONCE) {
+        let mut sql = String::new();
+        for number in first..transactions.min(first + AT_ONCE) {
+            let (table, id) = (random.random_range(1..=TABLES), random.random_range(1..=ROWS));
+            write!(sql, "UPDATE shop.t{table} SET v = 'change {number}' WHERE id = {id};")?;
+        }
+        source.execute(&sql)?;
+    }
+    Ok(())
+}
+
+/// How long a replica takes that begins with this state.
+fn catch_up(arguments: &Arguments, source: &Server, state: &Path, port: u16, options: &[&str]) -> Result<Duration> {
+    let replica = Server::start_from(arguments.replica, options, Some(state))?;
+    let began = Instant::now();
+    attach(&replica, Ask::new(port, By::Gtid))?;
+    wait_caught_up(source, &replica)?;
+    let time = began.elapsed();
+    let differences = differences(&contents(source)?, &contents(&replica)?);
+    ensure!(differences.is_empty(), "{differences:?}");
+    Ok(time)
+}
+
+fn median(mut times: Vec<Duration>) -> f64 {
+    times.sort();
+    times.get(times.len() / 2).map_or(f64::NAN, Duration::as_secs_f64)
+}
+
+fn main() -> Result<()> {
+    let arguments = arguments()?;
+    let tags: &[&str] = if arguments.source.to_string().starts_with("mysql-9") {
+        bail!("--source: a version that tags by commit order, such as mysql-8.0.15")
+    } else {
+        &["--sync-binlog=0", "--innodb-flush-log-at-trx-commit=2"]
+    };
+    let (source, first) = Server::start_two((arguments.source, tags), (arguments.replica, &[]))?;
+    fill(&source)?;
+    attach(&first, Ask::new(source.port, By::Gtid))?;
+    wait_caught_up(&source, &first)?;
+    first.execute(statement(&first, "STOP"))?;
+    first.stop()?;
+    // What makes the tables is not what is measured.
+    source.execute("FLUSH BINARY LOGS")?;
+    let began = Instant::now();
+    update(&source, arguments.transactions)?;
+    source.execute("FLUSH BINARY LOGS")?;
+    eprintln!("{} transactions in {:?}", arguments.transactions, began.elapsed());
+    let dir = tempfile::tempdir_in(std::env::var("HEDDLE_E2E_DIR").context("HEDDLE_E2E_DIR")?)?;
+    costs(&arguments, &source, dir.path())?;
+
+    let served = Served::start(source.port, &dir.path().join("served"), free_port()?, &["--retag", "writeset"])?;
+    let slow = arguments.is_slow.then(|| slow_disk::option(dir.path())).transpose()?;
+    println!("| replica | from the source | from `heddle serve --retag` | times as fast |\n|---|---:|---:|---:|");
+    for workers in &arguments.workers {
+        let workers_option = format!("--slave-parallel-workers={workers}")
+            .replace("slave", if arguments.replica.to_string().starts_with("mysql-9") { "replica" } else { "slave" });
+        let mut options = vec!["--sync-binlog=1", "--innodb-flush-log-at-trx-commit=1", workers_option.as_str()];
+        if !arguments.replica.to_string().starts_with("mysql-9") {
+            options.push("--slave-parallel-type=LOGICAL_CLOCK");
+        }
+        options.extend(slow.as_deref());
+        let [mut direct, mut retagged] = [Vec::new(), Vec::new()];
+        for round in 0..arguments.rounds {
+            direct.push(catch_up(&arguments, &source, &first.data(), source.port, &options)?);
+            retagged.push(catch_up(&arguments, &source, &first.data(), served.port, &options)?);
+            eprintln!("{workers} workers, round {round}: {:?} {:?}", direct.last(), retagged.last());
+        }
+        let (direct, retagged) = (median(direct), median(retagged));
+        println!(
+            "| {}, {workers} workers | {direct:.1} s | {retagged:.1} s | {:.1} |",
+            arguments.replica,
+            direct / retagged
+        );
+    }
+    served.kill().map(drop)
+}
+
+/// A mirror of all that the source has, with and without tags.
+fn costs(arguments: &Arguments, source: &Server, dir: &Path) -> Result<()> {
+    let [mut plain, mut tagged] = [Vec::new(), Vec::new()];
+    for round in 0..arguments.rounds {
+        for (more, times) in [(&[][..], &mut plain), (&["--retag", "writeset"][..], &mut tagged)] {
+            let folder = dir.join(format!("mirror-{round}-{}", more.len())).display().to_string();
+            let (from, listen) = (source.plain_url(), format!("127.0.0.1:{}", free_port()?));
+            let base = [
+                "serve",
+                "--from",
+                &from,
+                "--dir",
+                &folder,
+                "--listen",
+                &listen,
+                "--replica-user",
+                USER,
+                "--until-end",
+            ];
+            let began = Instant::now();
+            heddle(&[&base[..], more].concat())?.successful()?;
+            times.push(began.elapsed());
+            std::fs::remove_dir_all(&folder)?;
+        }
+    }
+    let (plain, tagged) = (median(plain), median(tagged));
+    println!("Mirroring it: {plain:.2} s; with tags: {tagged:.2} s, {:.0} % more.\n", (tagged / plain - 1.0) * 100.0);
+    Ok(())
+}

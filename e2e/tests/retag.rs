@@ -1,0 +1,137 @@
+//! `heddle retag` on real logs: what an unmodified replica applies from the copies, with many workers, is what the source has.
+
+#![allow(clippy::print_stderr, reason = "a test")]
+
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result, ensure};
+use e2e::checksum::assert_equal;
+use e2e::heddle::heddle;
+use e2e::native::{applier_time, statement};
+use e2e::server::{Kind, MARIADB_10_11, MYSQL_9_7, Server, servers_script};
+use e2e::workload::{Size, Workload};
+
+const SIZE: Size = Size {
+    tables: 8,
+    sessions: 4,
+    transactions: 150,
+    definitions_percent: 1,
+    xa: true,
+    replace: true,
+    temporary: true,
+    same_flavour: true,
+    unlogged: true,
+};
+
+/// A folder with the source's files, and one with copies.
+struct Logs {
+    folder: tempfile::TempDir,
+}
+
+impl Logs {
+    fn of(source: &Server) -> Result<Self> {
+        let logs = Self { folder: tempfile::tempdir()? };
+        std::fs::create_dir(logs.original())?;
+        for log in source.binary_logs()? {
+            let name = log.file_name().context("a name")?;
+            std::fs::copy(&log, logs.original().join(name))?;
+        }
+        Ok(logs)
+    }
+
+    fn original(&self) -> PathBuf {
+        self.folder.path().join("original")
+    }
+
+    fn copies(&self) -> PathBuf {
+        self.folder.path().join("copies")
+    }
+
+    fn retag(&self, more: &[&str]) -> Result<serde_json::Value> {
+        let (from, to) = (self.original().display().to_string(), self.copies().display().to_string());
+        let mut line = vec!["retag", &from, "--out", &to, "--json"];
+        line.extend(more);
+        let run = heddle(&line)?.successful()?;
+        serde_json::from_str(&run.stdout).with_context(|| run.to_string())
+    }
+}
+
+fn files(folder: &Path) -> Result<Vec<PathBuf>> {
+    let mut files: Vec<PathBuf> =
+        std::fs::read_dir(folder)?.map(|entry| entry.map(|entry| entry.path())).collect::<Result<_, _>>()?;
+    files.sort();
+    Ok(files)
+}
+
+/// A replica whose relay log these files are, ready to apply them.
+fn with_relay_log(kind: Kind, logs: &Path, options: &[&str]) -> Result<Server> {
+    let mut all = vec!["--relay-log=relay", "--relay-log-index=relay.index", "--relay-log-purge=OFF"];
+    all.extend(options);
+    let replica = Server::start(kind, &all)?;
+    replica.stop()?;
+    let mut index = String::new();
+    for (number, file) in (1..).zip(files(logs)?) {
+        let name = format!("relay.{number:06}");
+        std::fs::copy(&file, replica.data().join(&name))?;
+        index.push_str(&format!("./{name}\n"));
+    }
+    std::fs::write(replica.data().join("relay.index"), index)?;
+    replica.restart(&["--skip-replica-start"])?;
+    replica.execute(
+        "CHANGE REPLICATION SOURCE TO RELAY_LOG_FILE='relay.000001', RELAY_LOG_POS=4, SOURCE_HOST='nowhere', SOURCE_AUTO_POSITION=0",
+    )?;
+    Ok(replica)
+}
+
+fn seed() -> u64 {
+    std::env::var("HEDDLE_E2E_SEED").ok().and_then(|seed| seed.parse().ok()).unwrap_or_else(rand::random)
+}
+
+fn runs() -> u64 {
+    std::env::var("HEDDLE_E2E_RUNS").ok().and_then(|runs| runs.parse().ok()).unwrap_or(1)
+}
+
+/// Random workloads; the replica with many workers, with and without the source's commit order.
+#[test]
+fn a_native_replica_applies_the_copies() -> Result<()> {
+    let first = seed();
+    for seed in first..first + runs() {
+        eprintln!("repeat with: HEDDLE_E2E_SEED={seed} HEDDLE_E2E_RUNS=1");
+        let source = Server::start(MYSQL_9_7, &[])?;
+        let workload = Workload::new(seed, SIZE, source.kind);
+        workload.run(&source)?;
+        let logs = Logs::of(&source)?;
+        let said = logs.retag(&[])?;
+        eprintln!("{said}");
+        let (before, after) = (&said["source"]["amil"], &said["retagged"]["amil"]);
+        ensure!(after.as_f64() >= before.as_f64(), "less parallel than before: {said}");
+        for (original, copy) in files(&logs.original())?.iter().zip(&files(&logs.copies())?) {
+            ensure!(original.file_name() == copy.file_name(), "{} {}", original.display(), copy.display());
+            ensure!(original.metadata()?.len() == copy.metadata()?.len(), "{}", copy.display());
+            let mut check = servers_script(&["run", "mysql-9.7", "mysqlbinlog"]);
+            let output = check.args(["--no-defaults", "--verify-binlog-checksum"]).arg(copy).output()?;
+            ensure!(output.status.success(), "mysqlbinlog: {}", String::from_utf8_lossy(&output.stderr));
+        }
+        let order =
+            if seed % 2 == 0 { "--replica-preserve-commit-order=ON" } else { "--replica-preserve-commit-order=OFF" };
+        let replica = with_relay_log(MYSQL_9_7, &logs.copies(), &["--replica-parallel-workers=16", order])?;
+        let time = applier_time(&source, &replica).with_context(|| format!("seed {seed}: {}", replica.error_log()))?;
+        eprintln!("{order}: {time:?}");
+        assert_equal(&source, &replica).with_context(|| format!("seed {seed}"))?;
+        replica.execute(statement(&replica, "STOP"))?;
+    }
+    Ok(())
+}
+
+#[test]
+fn what_cannot_be_tagged_is_refused() -> Result<()> {
+    let source = Server::start(MARIADB_10_11, &[])?;
+    source.execute("CREATE DATABASE d; CREATE TABLE d.t (id INT PRIMARY KEY); INSERT INTO d.t VALUES (1)")?;
+    let logs = Logs::of(&source)?;
+    let (from, to) = (logs.original().display().to_string(), logs.copies().display().to_string());
+    let run = heddle(&["retag", &from, "--out", &to])?;
+    ensure!(run.status.code() == Some(1) && run.stderr.contains("logs of MariaDB"), "{run}");
+    ensure!(files(&logs.copies())?.is_empty(), "nothing stays of a copy that is not whole");
+    std::fs::write(logs.copies().join("mine"), "")?;
+    heddle(&["retag", &from, "--out", &to])?.failed_with("give a new or an empty folder")
+}

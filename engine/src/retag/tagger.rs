@@ -1,0 +1,212 @@
+//! Events of a log in, new tags out.
+//!
+//! One [`Tagger`] is for one log, from the start of a file on. What it cannot put together or key stays as the source tagged it; a log that is damaged ends
+//! it with an error.
+
+use std::sync::Arc;
+
+use binlog::gtids::Gtid;
+use binlog::{Event, FormatDescription, Kind, LogPosition};
+
+use crate::Seq;
+use crate::intake::{AssembleError, Intake, Keying};
+use crate::redefined::Redefined;
+use crate::schema::TableOrderCause;
+use crate::survey::{Definitions, Side, key_name};
+use crate::transaction::{Body, Item, RowsItem, Transaction};
+
+use super::awaited::{Awaited, ReadDefinitions};
+use super::clock::LogicalClock;
+use super::known::KnownTables;
+use super::options::Options;
+use super::waits::{Cause, Keys, Waited, Waits};
+
+#[derive(Debug, thiserror::Error)]
+pub enum TaggerError {
+    #[error(transparent)]
+    Assemble(#[from] AssembleError),
+}
+
+/// The new tag of one transaction.
+#[derive(Clone, Debug)]
+pub struct NewTag {
+    /// Where its GTID event stands in its file.
+    pub gtid_at: u64,
+    pub gtid: Option<Gtid>,
+    pub sequence_number: i64,
+    /// The source's `last_committed`, and the new one.
+    pub source: i64,
+    pub last_committed: i64,
+    pub cause: Cause,
+    /// The key or the table that it waits for.
+    pub why: Option<String>,
+    pub rows: u64,
+}
+
+pub struct Tagger {
+    intake: Intake,
+    tables: KnownTables,
+    waits: Waits,
+    clock: LogicalClock,
+    explain: bool,
+    seq: Seq,
+    file: Option<Arc<str>>,
+    /// Of the transaction under way: where its GTID event stands, if that can be tagged in place.
+    gtid_at: Option<u64>,
+    awaited: Awaited,
+    redefinitions: u64,
+}
+
+impl Tagger {
+    /// `definitions` and `later`: see [`KnownTables::new`].
+    pub fn new(options: Options, definitions: Definitions, later: &[Redefined]) -> Self {
+        Self {
+            intake: Intake::new(options.transaction_bytes_max, Keying::new(0)),
+            tables: KnownTables::new(definitions, later),
+            waits: Waits::new(&options),
+            clock: LogicalClock::default(),
+            explain: options.explain,
+            seq: 0,
+            file: None,
+            gtid_at: None,
+            awaited: Awaited::default(),
+            redefinitions: 0,
+        }
+    }
+
+    /// Definitions are about to be read from the source: what the log changes of them from here on is remembered.
+    pub fn expect_definitions(&mut self) {
+        self.awaited.expect();
+    }
+
+    /// What was read after [`expect_definitions`](Self::expect_definitions). It counts where the log comes to its end: see [`KnownTables`].
+    pub fn take_definitions(&mut self, read: ReadDefinitions) {
+        self.awaited.take(read);
+    }
+
+    /// How many transactions have changed definitions.
+    pub fn redefinitions(&self) -> u64 {
+        self.redefinitions
+    }
+
+    /// How often keys were forgotten for want of memory.
+    pub fn forgotten(&self) -> u64 {
+        self.waits.forgotten
+    }
+
+    /// Whether the events so far end between two transactions.
+    pub fn is_between_transactions(&self) -> bool {
+        self.intake.is_between_transactions()
+    }
+
+    /// The next event, which stands from `start` to `end`. Returns the tag of the transaction that it completes, if it has one that can be changed in place.
+    ///
+    /// # Errors
+    /// Events that make no transaction.
+    pub fn event(
+        &mut self,
+        event: &Event,
+        format: &FormatDescription,
+        start: &LogPosition,
+        end: &LogPosition,
+    ) -> Result<Option<NewTag>, TaggerError> {
+        if self.file.as_ref().is_none_or(|file| **file != *start.file) {
+            self.file = Some(Arc::clone(&start.file));
+            self.waits.new_file(self.seq);
+            self.clock.new_file();
+        }
+        if self.intake.is_between_transactions()
+            && let Some((definitions, beside)) = self.awaited.due(start)
+        {
+            self.tables.replace(definitions, &beside);
+            self.intake.invalidate();
+        }
+        match event.kind() {
+            Kind::GTID | Kind::ANONYMOUS_GTID => self.gtid_at = Some(start.offset),
+            Kind::GTID_TAGGED | Kind::MARIADB_GTID => self.gtid_at = None,
+            _ => {}
+        }
+        let Some(mut transaction) = self.intake.event(event, format, start, end)? else { return Ok(None) };
+        self.seq += 1;
+        transaction.seq = self.seq;
+        let keys = self.key(&mut transaction, event.kind());
+        let waited = self.waits.next(&transaction, keys);
+        let tag = self.tag(&transaction, waited);
+        let redefined = self.tables.execute(&transaction);
+        if redefined != Redefined::Nothing {
+            self.redefinitions += 1;
+            self.awaited.redefined(end, redefined);
+            self.intake.invalidate();
+        }
+        Ok(tag)
+    }
+
+    fn tag(&mut self, transaction: &Transaction, waited: Waited) -> Option<NewTag> {
+        let gtid_at = self.gtid_at.take();
+        let tags = &transaction.tags;
+        if tags.sequence_number == 0 {
+            return None;
+        }
+        let (last_committed, cause) = self.clock.next(transaction.seq, tags, waited);
+        Some(NewTag {
+            gtid_at: gtid_at?,
+            gtid: transaction.gtid.clone(),
+            sequence_number: tags.sequence_number,
+            source: tags.last_committed,
+            last_committed,
+            cause,
+            why: if self.explain || cause == Cause::Unknown { why(transaction, cause) } else { None },
+            rows: transaction.rows(),
+        })
+    }
+
+    /// Fills in the write set.
+    fn key(&mut self, transaction: &mut Transaction, ended_by: Kind) -> Keys {
+        if transaction.barrier.is_some() {
+            return Keys::Known;
+        }
+        let Body::Items(items) = &transaction.body else { return Keys::Known };
+        // Another end than these may be one of tables without transactions.
+        let by_xid = [Kind::XID, Kind::XA_PREPARE, Kind::TRANSACTION_PAYLOAD].contains(&ended_by);
+        if !by_xid && !items.is_empty() {
+            return Keys::Unknown;
+        }
+        let keyed = self.intake.key(transaction, &mut self.tables).is_ok();
+        if keyed && rows(transaction).all(is_known) { Keys::Known } else { Keys::Unknown }
+    }
+}
+
+fn rows(transaction: &Transaction) -> impl Iterator<Item = &RowsItem> {
+    transaction.items().iter().filter_map(|item| match item {
+        Item::Rows(rows) => Some(rows),
+        Item::Statement(_) => None,
+    })
+}
+
+fn is_known(rows: &RowsItem) -> bool {
+    let cause = rows.table.as_ref().and_then(|table| table.order_by_table);
+    !matches!(cause, Some(TableOrderCause::NotInCatalogue | TableOrderCause::ColumnsDiffer))
+}
+
+/// The key of the row, or the table that is not known, in words.
+fn why(transaction: &Transaction, cause: Cause) -> Option<String> {
+    match cause {
+        Cause::Unknown => {
+            let rows = rows(transaction).find(|rows| !is_known(rows))?;
+            Some(format!("{}.{}", rows.map.schema, rows.map.table))
+        }
+        Cause::Row(number) => {
+            let row = transaction.write_set.rows.get(number as usize)?;
+            let Some(Item::Rows(item)) = transaction.items().get(row.item as usize) else { return None };
+            let table = item.table.as_ref()?;
+            let name = format!("{}.{}", item.map.schema, item.map.table);
+            let key = key_name(item, table, row, 0, if row.before.is_empty() { Side::After } else { Side::Before });
+            Some(match (table.order_by_table, key) {
+                (Some(cause), _) => format!("{name}: {}", cause.as_str()),
+                (None, Some((_, values))) => format!("{name} {values}"),
+                (None, None) => name,
+            })
+        }
+        _ => None,
+    }
+}

@@ -1,0 +1,190 @@
+//! `--http HOST:PORT`, and what it needs where other machines can reach it: a token and TLS. Reads files and the environment, and listens nowhere.
+
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use clap::Args;
+use rustls::ServerConfig;
+use sha2::{Digest, Sha256};
+use wire::TrustedFile;
+use wire::server::{TlsFiles, server_tls};
+
+/// Where the token is, if no file has it. Never on the command line: others can see that.
+pub const TOKEN: &str = "HEDDLE_HTTP_TOKEN";
+/// A shorter one can be guessed.
+const TOKEN_BYTES_MIN: usize = 16;
+
+/// Where a channel is shown.
+#[derive(Clone, Debug, Default, Args)]
+pub struct HttpArgs {
+    /// Serve the dashboard at http://HOST:PORT/ and metrics for Prometheus at /metrics
+    ///
+    /// HOST is this machine (127.0.0.1, ::1, localhost), or an address that others can reach: that needs a token (HEDDLE_HTTP_TOKEN or
+    /// --http-token-file) and TLS (--http-cert, --http-key).
+    #[arg(long, value_name = "HOST:PORT", value_parser = parse_address)]
+    pub http: Option<SocketAddr>,
+    /// File with the token that who looks has to know; without it HEDDLE_HTTP_TOKEN. 16 characters or more
+    #[arg(long, value_name = "FILE", requires = "http")]
+    pub http_token_file: Option<PathBuf>,
+    /// TLS for --http: this machine's certificate (PEM)
+    #[arg(long, value_name = "FILE", requires = "http", requires = "http_key")]
+    pub http_cert: Option<PathBuf>,
+    /// Its key (PEM)
+    #[arg(long, value_name = "FILE", requires = "http", requires = "http_cert")]
+    pub http_key: Option<PathBuf>,
+}
+
+/// Where to listen, and who may look.
+#[derive(Clone)]
+pub struct Listen {
+    pub address: SocketAddr,
+    pub token: Option<Token>,
+    pub tls: Option<Arc<ServerConfig>>,
+}
+
+/// What is wrong with the flags, or with what they name.
+pub type Problem = String;
+
+impl HttpArgs {
+    /// `None`: nothing is to be shown.
+    ///
+    /// # Errors
+    /// A file that cannot be read; other machines can reach the address, and it has no token or no TLS.
+    pub fn listen(&self) -> Result<Option<Listen>, Problem> {
+        let Some(address) = self.http else { return Ok(None) };
+        let environment = std::env::var(TOKEN).ok().filter(|token| !token.is_empty());
+        let token = token(self.http_token_file.as_deref(), environment)?;
+        let tls = match (&self.http_cert, &self.http_key) {
+            (Some(cert), Some(key)) => {
+                let files = TlsFiles { cert: cert.clone(), key: key.clone(), ca: None };
+                Some(server_tls(&files).map_err(|error| format!("--http: {error}"))?)
+            }
+            _ => None,
+        };
+        if !address.ip().is_loopback() && (token.is_none() || tls.is_none()) {
+            return Err(format!(
+                "--http {address} can be reached from other machines: it needs a token ({TOKEN} or --http-token-file FILE) and TLS (--http-cert and \
+                 --http-key). Or listen at 127.0.0.1, and forward it (ssh -L, a proxy)"
+            ));
+        }
+        Ok(Some(Listen { address, token, tls }))
+    }
+}
+
+fn token(file: Option<&Path>, environment: Option<String>) -> Result<Option<Token>, Problem> {
+    let text = match file {
+        Some(path) => {
+            let file = TrustedFile::read(path, "token file").map_err(|error| error.to_string())?;
+            if file.is_readable_by_all {
+                let path = path.display();
+                tracing::warn!("every user of this machine can read the token file {path}: chmod 600 {path}");
+            }
+            Some(file.text.trim().to_owned())
+        }
+        None => environment,
+    };
+    match text {
+        Some(text) if text.len() < TOKEN_BYTES_MIN => {
+            Err(format!("the token for --http has {} characters: it needs {TOKEN_BYTES_MIN} or more", text.len()))
+        }
+        text => Ok(text.as_deref().map(Token::new)),
+    }
+}
+
+/// What who looks has to know. Only its hash is kept.
+#[derive(Clone)]
+pub struct Token([u8; 32]);
+
+impl Token {
+    pub fn new(text: &str) -> Self {
+        Self(Sha256::digest(text.as_bytes()).into())
+    }
+
+    /// As HTTP says it: `Bearer TOKEN`, or `Basic` with the token as the password of any user (a browser asks for that by itself).
+    pub fn is_in(&self, authorization: &str) -> bool {
+        let (kind, value) = authorization.split_once(' ').unwrap_or_default();
+        let value = value.trim();
+        if kind.eq_ignore_ascii_case("bearer") {
+            return self.is(value.as_bytes());
+        }
+        let decoded = base64_simd::STANDARD.decode_to_vec(value).unwrap_or_default();
+        let password = decoded.iter().position(|&byte| byte == b':').and_then(|at| decoded.get(at + 1..));
+        kind.eq_ignore_ascii_case("basic") && password.is_some_and(|password| self.is(password))
+    }
+
+    /// Takes the same time for every wrong token: what is compared are hashes, and all of both.
+    fn is(&self, text: &[u8]) -> bool {
+        let other: [u8; 32] = Sha256::digest(text).into();
+        self.0.iter().zip(other).fold(0, |differ, (one, other)| differ | (one ^ other)) == 0
+    }
+}
+
+/// The same of this machine alone: where nobody is asked for a token.
+pub fn parse_local_address(text: &str) -> Result<SocketAddr, String> {
+    let address = parse_address(text)?;
+    if !address.ip().is_loopback() {
+        return Err(format!(
+            "{address} can be reached from other machines, and nobody is asked for a password there: listen at 127.0.0.1, and forward it (ssh -L, a proxy with TLS)"
+        ));
+    }
+    Ok(address)
+}
+
+/// `HOST:PORT`
+pub fn parse_address(text: &str) -> Result<SocketAddr, String> {
+    let text = text.strip_prefix("localhost:").map_or_else(|| text.to_owned(), |port| format!("127.0.0.1:{port}"));
+    text.parse().map_err(|_| "expected an address and a port, such as 127.0.0.1:9104 or 0.0.0.0:9104".to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses() {
+        assert_eq!(parse_address("localhost:9188"), Ok("127.0.0.1:9188".parse().unwrap()));
+        assert_eq!(parse_address("[::1]:9188"), Ok("[::1]:9188".parse().unwrap()));
+        assert!(parse_local_address("localhost:9188").is_ok() && parse_local_address("0.0.0.0:9188").is_err());
+        for refused in ["9188", "db1:9188", ":9188"] {
+            assert!(parse_address(refused).is_err(), "{refused}");
+        }
+    }
+
+    #[test]
+    fn other_machines_need_a_token_and_tls() {
+        let of = |address: &str| HttpArgs { http: Some(address.parse().unwrap()), ..HttpArgs::default() };
+        assert!(of("127.0.0.1:9188").listen().unwrap().is_some());
+        for open in ["0.0.0.0:9188", "10.0.0.1:9188", "[::]:9188"] {
+            assert!(of(open).listen().err().is_some_and(|why| why.contains("needs a token")), "{open}");
+        }
+        assert!(HttpArgs::default().listen().unwrap().is_none());
+        assert!(token(None, Some("short".to_owned())).is_err());
+        assert!(token(None, Some("long enough to be one".to_owned())).unwrap().is_some());
+    }
+
+    #[test]
+    fn a_token_is_a_bearer_s_or_a_password() {
+        let token = Token::new("correct horse battery");
+        let basic = |text: &str| format!("Basic {}", base64_simd::STANDARD.encode_to_string(text));
+        for right in [
+            "Bearer correct horse battery".to_owned(),
+            "bearer correct horse battery".to_owned(),
+            basic("any:correct horse battery"),
+            basic(":correct horse battery"),
+        ] {
+            assert!(token.is_in(&right), "{right}");
+        }
+        for wrong in [
+            "",
+            "Bearer",
+            "Bearer correct horse",
+            "correct horse battery",
+            &basic("correct horse battery"),
+            &basic("correct horse battery:"),
+            "Basic %%%",
+        ] {
+            assert!(!token.is_in(wrong), "{wrong}");
+        }
+    }
+}

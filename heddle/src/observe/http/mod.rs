@@ -1,0 +1,363 @@
+//! `--http HOST:PORT`: what is seen of a running channel, over HTTP. Read-only: it changes nothing, and nothing waits for it.
+//!
+//! | Path | Is |
+//! |---|---|
+//! | `/` | the dashboard: one page, which needs nothing else |
+//! | `/events` | its data: the history, then a frame a second (server-sent events) |
+//! | `/frame` | the last frame, as JSON: for `heddle top` |
+//! | `/metrics` | OpenMetrics text for Prometheus |
+//! | `/healthz` | `ok` while the process runs |
+//! | `/status.json` | of a mirror, which has no dashboard: what `heddle status --json` shows |
+//! | `/reports.json` | of watched replicas, whose page is another: the last reports and an hour of history |
+//!
+//! Where a token is set, all of them but `/healthz` ask for it. Where none is, a name that a browser was made to resolve to this machine is not answered.
+
+mod accept;
+pub mod address;
+mod page;
+mod sampler;
+mod watched;
+
+use std::convert::Infallible;
+use std::net::{IpAddr, SocketAddr, TcpListener};
+use std::sync::Arc;
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use anyhow::{Context, Result};
+use axum::Router;
+use axum::body::Body;
+use axum::extract::{Request, State};
+use axum::http::{HeaderName, HeaderValue, StatusCode, header};
+use axum::middleware::{Next, from_fn_with_state};
+use axum::response::{IntoResponse, Response};
+use axum::routing::get;
+use channel::monitor::Monitor;
+use futures_util::stream;
+use serve::seen::{Detail, View};
+use tokio::sync::{Notify, watch};
+use tokio_rustls::TlsAcceptor;
+
+use self::accept::Accepting;
+use self::address::{Listen, Token};
+use self::page::html;
+use self::sampler::{EVERY, Sampler};
+use super::metrics;
+use crate::observe::view::known::Stopped;
+use crate::watch::board::Board;
+
+/// The dashboard.
+const PAGE: &str = include_str!("dashboard.html");
+/// After the last frame, for it to be sent.
+const GRACE: Duration = Duration::from_millis(300);
+
+/// Whether there is a page to look at.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Page {
+    There,
+    None,
+}
+
+/// What is served.
+pub struct Shown {
+    pub channel: String,
+    pub monitor: Arc<Monitor>,
+}
+
+/// It listens until it is dropped.
+pub struct Http {
+    /// Of a channel.
+    sampler: Option<Arc<Sampler>>,
+    ended: Arc<Notify>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Http {
+    /// Listens at the address, in a thread of its own.
+    pub fn start(listen: Listen, shown: Shown) -> Result<Self> {
+        let sampler = Arc::new(Sampler::new(shown.channel, shown.monitor));
+        let router = router(&sampler, listen.token.clone());
+        Self::listen(listen, router, Page::There, Some(sampler))
+    }
+
+    /// The same of native replicas that are watched.
+    pub fn start_watch(listen: Listen, board: Arc<Board>) -> Result<Self> {
+        let router = protected(watched::router(board), listen.token.clone());
+        Self::listen(listen, router, Page::There, None)
+    }
+
+    /// The same of a mirror and the replicas that are attached to it: without a dashboard.
+    pub fn start_mirror(address: SocketAddr, view: Arc<View>) -> Result<Self> {
+        let listen = Listen { address, token: None, tls: None };
+        Self::listen(listen, protected(router_of_mirror(view), None), Page::None, None)
+    }
+
+    fn listen(listen: Listen, router: Router, page: Page, sampler: Option<Arc<Sampler>>) -> Result<Self> {
+        let address = listen.address;
+        let taken = || format!("--http {address}: cannot listen there");
+        let listener = TcpListener::bind(address).with_context(taken)?;
+        listener.set_nonblocking(true).with_context(taken)?;
+        let at = listener.local_addr().with_context(taken)?;
+        let scheme = if listen.tls.is_some() { "https" } else { "http" };
+        let dashboard = if page == Page::There { format!("dashboard at {scheme}://{at}/, ") } else { String::new() };
+        tracing::info!("{dashboard}metrics at {scheme}://{at}/metrics");
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_io().enable_time().build()?;
+        let ended = Arc::new(Notify::new());
+        let (end, sampling) = (Arc::clone(&ended), sampler.clone());
+        let serve = async move {
+            let tls = listen.tls.map(TlsAcceptor::from);
+            let accepting = Accepting::start(tokio::net::TcpListener::from_std(listener)?, tls)?;
+            let sample = async {
+                let mut clock = tokio::time::interval(EVERY);
+                clock.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+                loop {
+                    clock.tick().await;
+                    sampling.iter().for_each(|sampler| sampler.sample());
+                }
+            };
+            let served = axum::serve(accepting, router).into_future();
+            tokio::select! {
+                served = served => served,
+                () = sample => Ok(()),
+                () = end.notified() => Ok(()),
+            }
+        };
+        let run = move || {
+            if let Err(error) = runtime.block_on(serve) {
+                tracing::error!("--http {address}: {error}; all else goes on without it");
+            }
+        };
+        let thread = std::thread::Builder::new().name("http".to_owned()).spawn(run)?;
+        Ok(Self { sampler, ended, thread: Some(thread) })
+    }
+
+    /// Who looks is told how the run has ended.
+    pub fn end(&self, stopped: Option<Stopped>) {
+        if let Some(sampler) = &self.sampler {
+            sampler.end(stopped);
+            std::thread::sleep(GRACE);
+        }
+    }
+}
+
+impl Drop for Http {
+    fn drop(&mut self) {
+        self.ended.notify_one();
+        if self.thread.take().is_some_and(|thread| thread.join().is_err()) {
+            tracing::error!("the http thread has panicked");
+        }
+    }
+}
+
+fn router_of_mirror(view: Arc<View>) -> Router {
+    Router::new()
+        .route("/metrics", get(show_metrics_of_mirror))
+        .route("/status.json", get(show_status))
+        .with_state(view)
+}
+
+/// The source may be asked something meanwhile, which takes its time.
+async fn apart<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Result<T, tokio::task::JoinError> {
+    tokio::task::spawn_blocking(work).await
+}
+
+async fn show_metrics_of_mirror(State(view): State<Arc<View>>) -> Response {
+    match apart(move || metrics::of_mirror(&view)).await {
+        Ok(Ok(text)) => ([(header::CONTENT_TYPE, metrics::CONTENT_TYPE)], text).into_response(),
+        Ok(Err(error)) => (StatusCode::INTERNAL_SERVER_ERROR, format!("{error}\n")).into_response(),
+        Err(error) => (StatusCode::INTERNAL_SERVER_ERROR, format!("{error}\n")).into_response(),
+    }
+}
+
+async fn show_status(State(view): State<Arc<View>>) -> Response {
+    let text = apart(move || serde_json::to_string(&view.snapshot(Detail::All))).await;
+    match text {
+        Ok(Ok(text)) => ([(header::CONTENT_TYPE, "application/json")], text).into_response(),
+        Ok(Err(error)) => (StatusCode::INTERNAL_SERVER_ERROR, format!("{error}\n")).into_response(),
+        Err(error) => (StatusCode::INTERNAL_SERVER_ERROR, format!("{error}\n")).into_response(),
+    }
+}
+
+fn router(sampler: &Arc<Sampler>, token: Option<Token>) -> Router {
+    let shown = Router::new()
+        .route("/", get(show_page))
+        .route("/events", get(show_events))
+        .route("/frame", get(show_frame))
+        .route("/metrics", get(show_metrics))
+        .with_state(Arc::clone(sampler));
+    protected(shown, token)
+}
+
+/// Everything but `/healthz` for those alone who may look.
+fn protected(shown: Router, token: Option<Token>) -> Router {
+    shown.layer(from_fn_with_state(token.map(Arc::new), authorise)).route("/healthz", get(|| async { "ok\n" }))
+}
+
+/// By an address, or as this machine. A page of another site can make a browser ask under that site's name (DNS rebinding), and read the answer.
+fn is_asked_as_this_machine(request: &Request) -> bool {
+    let Some(host) = request.headers().get(header::HOST) else { return true };
+    let host = host.to_str().unwrap_or_default();
+    let name = match host.rsplit_once(':') {
+        Some((name, port)) if port.bytes().all(|byte| byte.is_ascii_digit()) => name,
+        _ => host,
+    };
+    let address = name.trim_start_matches('[').trim_end_matches(']');
+    name.eq_ignore_ascii_case("localhost") || address.parse::<IpAddr>().is_ok()
+}
+
+/// Who does not know the token is told nothing.
+async fn authorise(State(token): State<Option<Arc<Token>>>, request: Request, next: Next) -> Response {
+    let said = request.headers().get(header::AUTHORIZATION).and_then(|value| value.to_str().ok());
+    let mut response = match token {
+        None if !is_asked_as_this_machine(&request) => {
+            (StatusCode::FORBIDDEN, "ask by an IP address or as localhost, or set a token\n").into_response()
+        }
+        Some(token) if !said.is_some_and(|said| token.is_in(said)) => {
+            let ask = [(header::WWW_AUTHENTICATE, "Basic realm=\"heddle\", charset=\"UTF-8\"")];
+            (StatusCode::UNAUTHORIZED, ask, "the token is missing or wrong\n").into_response()
+        }
+        _ => next.run(request).await,
+    };
+    let headers = response.headers_mut();
+    let mut set = |name: HeaderName, value| headers.insert(name, HeaderValue::from_static(value));
+    set(header::CACHE_CONTROL, "no-store");
+    set(header::X_CONTENT_TYPE_OPTIONS, "nosniff");
+    set(header::REFERRER_POLICY, "no-referrer");
+    response
+}
+
+async fn show_page() -> Response {
+    html(PAGE)
+}
+
+async fn show_frame(State(sampler): State<Arc<Sampler>>) -> Response {
+    ([(header::CONTENT_TYPE, "application/json")], sampler.last().to_string()).into_response()
+}
+
+async fn show_metrics(State(sampler): State<Arc<Sampler>>) -> Response {
+    let (channel, monitor) = sampler.channel();
+    match metrics::text(channel, monitor, sampler.before()) {
+        Ok(text) => ([(header::CONTENT_TYPE, metrics::CONTENT_TYPE)], text).into_response(),
+        Err(error) => (StatusCode::INTERNAL_SERVER_ERROR, format!("{error}\n")).into_response(),
+    }
+}
+
+/// What one page is sent next.
+enum Coming {
+    History(Arc<Sampler>, watch::Receiver<Arc<str>>),
+    Frame(watch::Receiver<Arc<str>>),
+}
+
+/// The history, the last frame, and then each frame as it comes. Who reads slowly misses frames and keeps up nobody.
+async fn show_events(State(sampler): State<Arc<Sampler>>) -> Response {
+    let mut frames = sampler.watch();
+    frames.mark_changed();
+    let events = stream::unfold(Coming::History(sampler, frames), async |next| match next {
+        Coming::History(sampler, frames) => {
+            let history = serde_json::to_string(&sampler.history()).unwrap_or_default();
+            Some((Ok::<_, Infallible>(event("history", &history)), Coming::Frame(frames)))
+        }
+        Coming::Frame(mut frames) => {
+            frames.changed().await.ok()?;
+            let frame = Arc::clone(&frames.borrow_and_update());
+            Some((Ok(event("frame", &frame)), Coming::Frame(frames)))
+        }
+    });
+    ([(header::CONTENT_TYPE, "text/event-stream")], Body::from_stream(events)).into_response()
+}
+
+/// JSON is one line.
+fn event(name: &str, json: &str) -> String {
+    format!("event: {name}\nretry: 1000\ndata: {json}\n\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::{Read, Write};
+    use std::net::TcpStream;
+
+    use super::*;
+
+    const KIBI: usize = 1024;
+
+    fn ask(at: SocketAddr, path: &str, more: &str) -> std::io::Result<String> {
+        let mut stream = TcpStream::connect(at)?;
+        write!(stream, "GET {path} HTTP/1.1\r\nHost: localhost\r\n{more}Connection: close\r\n\r\n")?;
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer)?;
+        Ok(answer)
+    }
+
+    fn start(token: Option<&str>) -> (SocketAddr, Http) {
+        let free = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+        let shown = Shown { channel: "orders".to_owned(), monitor: Arc::default() };
+        let listen = Listen { address: free, token: token.map(Token::new), tls: None };
+        (free, Http::start(listen, shown).unwrap())
+    }
+
+    #[test]
+    fn all_is_served_until_it_is_dropped() {
+        let (at, http) = start(None);
+        let again = Shown { channel: "orders".to_owned(), monitor: Arc::default() };
+        assert!(Http::start(Listen { address: at, token: None, tls: None }, again).is_err(), "twice at one address");
+        assert!(ask(at, "/metrics", "").unwrap().contains("heddle_transactions_total{channel=\"orders\"} 0"));
+        assert!(ask(at, "/healthz", "").unwrap().ends_with("ok\n"));
+        assert!(ask(at, "/nothing", "").unwrap().starts_with("HTTP/1.1 404"));
+        let frame = ask(at, "/frame", "").unwrap();
+        assert!(frame.contains("\"channel\":\"orders\"") && frame.contains("\"sentence\":\"Nothing to do"), "{frame}");
+        drop(http);
+        assert!(TcpStream::connect(at).is_err());
+    }
+
+    #[test]
+    fn the_pages_are_small_and_run_nothing_but_their_own() {
+        let free = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+        let listen = Listen { address: free, token: None, tls: None };
+        let _watch = Http::start_watch(listen, Arc::default()).unwrap();
+        assert!(ask(free, "/reports.json", "").unwrap().ends_with("\r\n\r\n[]"));
+        assert!(ask(free, "/metrics", "").unwrap().contains("heddle_watch_memory_max_bytes"));
+        let (at, _http) = start(None);
+        for (at, source) in [(at, PAGE), (free, watched::PAGE)] {
+            let page = ask(at, "/", "").unwrap();
+            assert!(page.len() < 300 * KIBI, "{} bytes", page.len());
+            assert!(page.contains("content-security-policy: default-src 'none'; script-src 'sha256-"), "{page}");
+            assert_eq!((source.matches("<script").count(), source.matches("<style").count()), (1, 1));
+            for outside in ["http://", "https://", "innerHTML", "style=", "onclick", "import "] {
+                let found = source.replace("http://www.w3.org/2000/svg", "");
+                assert!(!found.contains(outside), "{outside}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_name_of_somebody_else_is_not_answered_without_a_token() {
+        let (at, _http) = start(None);
+        let under = |host: &str| {
+            let mut stream = TcpStream::connect(at).unwrap();
+            write!(stream, "GET /frame HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n").unwrap();
+            let mut answer = String::new();
+            stream.read_to_string(&mut answer).unwrap();
+            answer.split(' ').nth(1).unwrap().to_owned()
+        };
+        for own in ["localhost", "LOCALHOST:9188", "127.0.0.1:9188", "[::1]:9188", "[::1]"] {
+            assert_eq!(under(own), "200", "{own}");
+        }
+        for other in ["evil.example", "evil.example:9188", "localhost.evil.example", "127.0.0.1.evil.example:80"] {
+            assert_eq!(under(other), "403", "{other}");
+        }
+    }
+
+    #[test]
+    fn who_does_not_know_the_token_sees_nothing() {
+        let (at, _http) = start(Some("correct horse battery"));
+        for path in ["/", "/events", "/frame", "/metrics"] {
+            for wrong in ["", "Authorization: Bearer correct horse\r\n"] {
+                let answer = ask(at, path, wrong).unwrap();
+                assert!(answer.starts_with("HTTP/1.1 401") && answer.contains("www-authenticate: Basic"), "{answer}");
+            }
+        }
+        let answer = ask(at, "/metrics", "Authorization: Bearer correct horse battery\r\n").unwrap();
+        assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
+        assert!(ask(at, "/healthz", "").unwrap().starts_with("HTTP/1.1 200"));
+    }
+}

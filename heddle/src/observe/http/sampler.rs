@@ -1,0 +1,100 @@
+//! A frame of the channel each second, its history, and who waits for the next one. It reads snapshots and changes nothing.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use channel::monitor::Monitor;
+use channel::snapshot::Snapshot;
+use tokio::sync::watch;
+
+use crate::observe::view::frame::{Frame, Process};
+use crate::observe::view::history::{Columns, History};
+use crate::observe::view::known::Stopped;
+
+pub const EVERY: Duration = Duration::from_secs(1);
+/// A frame looks back so many samples: rates of one second jump.
+const LOOK_BACK: usize = 3;
+
+pub struct Sampler {
+    process: Process,
+    monitor: Arc<Monitor>,
+    state: Mutex<State>,
+    frames: watch::Sender<Arc<str>>,
+}
+
+#[derive(Default)]
+struct State {
+    before: VecDeque<Snapshot>,
+    history: History,
+}
+
+impl Sampler {
+    pub fn new(channel: String, monitor: Arc<Monitor>) -> Self {
+        let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        let process = Process { channel, started_ms: u64::try_from(since.as_millis()).unwrap_or(u64::MAX) };
+        let sampler = Self { process, monitor, state: Mutex::default(), frames: watch::Sender::new(Arc::from("{}")) };
+        sampler.sample();
+        sampler
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub fn sample(&self) {
+        let frame = self.frame(None);
+        self.state().history.add(&frame);
+        self.publish(&frame);
+    }
+
+    /// The last frame. `stopped`: the error that ended the run.
+    pub fn end(&self, stopped: Option<Stopped>) {
+        let mut frame = self.frame(stopped);
+        frame.head.ended = true;
+        self.state().history.add(&frame);
+        self.publish(&frame);
+    }
+
+    fn frame(&self, stopped: Option<Stopped>) -> Frame {
+        let now = self.monitor.snapshot();
+        let mut state = self.state();
+        let before = state.before.front().unwrap_or(&now);
+        let frame = Frame::new(&self.process, before, &now, stopped);
+        if state.before.len() >= LOOK_BACK {
+            state.before.pop_front();
+        }
+        state.before.push_back(now);
+        frame
+    }
+
+    fn publish(&self, frame: &Frame) {
+        match serde_json::to_string(frame) {
+            Ok(text) => {
+                self.frames.send_replace(Arc::from(text));
+            }
+            Err(error) => tracing::debug!("a frame for the dashboard: {error}"),
+        }
+    }
+
+    pub fn watch(&self) -> watch::Receiver<Arc<str>> {
+        self.frames.subscribe()
+    }
+
+    pub fn last(&self) -> Arc<str> {
+        Arc::clone(&self.frames.borrow())
+    }
+
+    pub fn history(&self) -> Columns {
+        self.state().history.columns()
+    }
+
+    /// Some seconds ago.
+    pub fn before(&self) -> Option<Snapshot> {
+        self.state().before.front().cloned()
+    }
+
+    pub fn channel(&self) -> (&str, &Arc<Monitor>) {
+        (&self.process.channel, &self.monitor)
+    }
+}

@@ -1,0 +1,213 @@
+//! The sentence in every state: as facts say it.
+
+use std::time::Duration;
+
+use channel::snapshot::{HotRow, LockHolder};
+
+use super::Facts;
+use super::known::{Commits, LagSeen, Stopped};
+use super::lanes::{APPLYING, Lane, LaneGroup, RUNS_ALONE, WAITS_FOR_LOCK};
+use super::shares::Shares;
+use super::verdict::{Level, seconds_left, verdict};
+
+fn facts() -> Facts {
+    Facts { channel: "orders".to_owned(), lag: LagSeen::CaughtUp, clock_us: 1_700_000_000_000_000, ..Facts::default() }
+}
+
+fn behind(lag_s: f64) -> Facts {
+    Facts { lag: LagSeen::Behind(lag_s), rate: 500.0, speed: 3.0, lanes: vec![Lane::default(); 4], ..facts() }
+}
+
+fn first(state: &str) -> Lane {
+    Lane {
+        worker: 2,
+        state: state.to_owned(),
+        is_first: true,
+        group: LaneGroup {
+            gtid: "0-1-17".to_owned(),
+            position: "b.000001:400".to_owned(),
+            age_s: 12.0,
+            subject: "shop.orders".to_owned(),
+            ..LaneGroup::default()
+        },
+        ..Lane::default()
+    }
+}
+
+/// Level, cause, and what the sentence has.
+fn check(facts: Facts, level: Level, cause: &str, parts: &[&str]) {
+    let verdict = verdict(&facts);
+    assert_eq!((verdict.level, verdict.cause.as_str()), (level, cause), "{verdict:?}");
+    for part in parts {
+        assert!(verdict.sentence.contains(part) || verdict.remedy.contains(part), "{part}: {verdict:?}");
+    }
+}
+
+#[test]
+fn nothing_to_do_and_keeping_up() {
+    check(facts(), Level::Ok, "idle", &["everything that the source has sent is applied"]);
+    check(Facts { lag: LagSeen::Unknown, ..facts() }, Level::Ok, "idle", &["nothing has come"]);
+    let shares = Shares { applying: 0.1, no_work: 0.9, ..Shares::default() };
+    check(Facts { rate: 120.0, shares, ..facts() }, Level::Ok, "keeps_up", &["caught up, 120 transactions/s", "10 %"]);
+    check(Facts { shares, ..behind(0.4) }, Level::Ok, "keeps_up", &["0.4 s behind"]);
+}
+
+#[test]
+fn what_stops_it() {
+    let stopped = Stopped {
+        kind: "Divergence".to_owned(),
+        message: "Duplicate entry '7'".to_owned(),
+        place: "GTID 0-1-9, b.000001:4".to_owned(),
+        remedy: "repair the row".to_owned(),
+    };
+    check(
+        Facts { stopped: Some(stopped), ..behind(50.0) },
+        Level::Stopped,
+        "divergence",
+        &["source and target differ at GTID 0-1-9", "Duplicate entry", "repair the row"],
+    );
+    check(
+        Facts { paused: true, outstanding: 7, ..facts() },
+        Level::Warning,
+        "paused",
+        &["7 transactions wait", "channel resume orders"],
+    );
+    check(
+        Facts { target_lost: Some(Duration::from_secs(9)), ..facts() },
+        Level::Warning,
+        "target_lost",
+        &["can not be reached for 9 s"],
+    );
+    let retried = Some(("the table is full".to_owned(), 3, Duration::from_secs(5)));
+    check(
+        Facts { retried, ..behind(5.0) },
+        Level::Warning,
+        "retry",
+        &["Trying again (3 failures in 5 s): the table is full."],
+    );
+    check(Facts { is_down: true, ..facts() }, Level::Stopped, "not_running", &["Not running"]);
+    check(
+        Facts { source_lost: Some(Some(Duration::from_secs(4))), ..facts() },
+        Level::Warning,
+        "source_lost",
+        &["source can not be reached for 4 s", "all that was received is applied"],
+    );
+}
+
+#[test]
+fn a_lock_names_its_holder() {
+    let holder = LockHolder {
+        worker: Some(2),
+        session: 4711,
+        account: "app@db1".to_owned(),
+        seconds: 40,
+        ..LockHolder::default()
+    };
+    let lanes = vec![first(WAITS_FOR_LOCK)];
+    let held = Facts { lanes: lanes.clone(), holders: vec![holder.clone()], ..behind(12.0) };
+    check(
+        held,
+        Level::Warning,
+        "target_lock",
+        &[
+            "GTID 0-1-17",
+            "shop.orders",
+            "session 4711 of the target holds (app@db1, idle in a transaction for 40 s)",
+            "KILL 4711",
+        ],
+    );
+    let unknown = LockHolder { session: 0, ..holder.clone() };
+    check(
+        Facts { lanes: lanes.clone(), holders: vec![unknown], ..behind(12.0) },
+        Level::Warning,
+        "target_lock",
+        &["another session", "PROCESSLIST"],
+    );
+    // Groups of the channel's own wait for each other all the time.
+    let own = LockHolder { is_own: true, ..holder };
+    assert_ne!(verdict(&Facts { lanes, holders: vec![own], ..behind(12.0) }).cause, "target_lock");
+}
+
+#[test]
+fn what_runs_alone_and_what_has_no_key() {
+    let alone =
+        LaneGroup { barrier: Some("ddl".to_owned()), subject: "ALTER TABLE t ADD x INT".to_owned(), ..first("").group };
+    let alone = Lane { group: alone, ..first(RUNS_ALONE) };
+    check(
+        Facts { lanes: vec![alone], ..behind(12.0) },
+        Level::Behind,
+        "ddl",
+        &["ALTER TABLE t ADD x INT (GTID 0-1-17, b.000001:400) runs alone for 12 s"],
+    );
+    let keyless = LaneGroup { keyless: Some("shop.log".to_owned()), rows: 900, ..first("").group };
+    let keyless = Lane { group: keyless, ..first(APPLYING) };
+    check(
+        Facts { lanes: vec![keyless], ..behind(12.0) },
+        Level::Behind,
+        "no_key",
+        &["shop.log has neither", "900 rows", "primary key"],
+    );
+}
+
+#[test]
+fn what_limits_when_it_is_behind() {
+    let of = |shares: Shares| Facts { shares, ..behind(30.0) };
+    let hot = Some(HotRow { row: "update of shop.orders key (id=17)".to_owned(), share: 0.9 });
+    let waits = Shares { applying: 0.2, dependency: 0.5, commit_order: 0.3, ..Shares::default() };
+    check(
+        Facts { hot: hot.clone(), ..of(waits) },
+        Level::Behind,
+        "hot_row",
+        &[
+            "80 %",
+            "90 % of the transactions wait for one row: update of shop.orders key (id=17)",
+            "more workers do not help",
+        ],
+    );
+    check(of(Shares { dependency: 0.6, applying: 0.4, ..Shares::default() }), Level::Behind, "dependency", &["60 %"]);
+    check(
+        of(Shares { commit_order: 0.6, applying: 0.4, ..Shares::default() }),
+        Level::Behind,
+        "commit_order",
+        &["--commit-order relaxed"],
+    );
+    check(of(Shares { barrier: 0.6, applying: 0.4, ..Shares::default() }), Level::Behind, "barrier", &["run alone"]);
+    check(of(Shares { memory: 0.6, applying: 0.4, ..Shares::default() }), Level::Behind, "memory", &["--memory"]);
+    check(
+        of(Shares { applying: 0.97, no_work: 0.03, ..Shares::default() }),
+        Level::Behind,
+        "target",
+        &["97 %", "more --workers", "Caught up at 22:13 UTC (in 15 s)"],
+    );
+    let idle = Shares { no_work: 0.9, applying: 0.1, ..Shares::default() };
+    check(Facts { unread_bytes: 50 << 20, ..of(idle) }, Level::Behind, "reading", &["50 MiB of the relay log"]);
+    check(Facts { received_lag_s: 20.0, ..of(idle) }, Level::Behind, "receiver", &["20 s old"]);
+    // A hot row that nobody waits for is no cause, and without evidence there is none.
+    check(Facts { hot, ..of(idle) }, Level::Behind, "unknown", &["not known"]);
+    check(Facts { speed: 0.9, ..of(idle) }, Level::Behind, "unknown", &["does not catch up"]);
+}
+
+#[test]
+fn slow_commits_are_named_while_it_keeps_up_too() {
+    let commits = Commits { groups: 10, seconds: 0.2, rows: 3.0, transactions: 3.0 };
+    let shares = Shares { applying: 0.9, no_work: 0.1, ..Shares::default() };
+    check(
+        Facts { shares, commits, rate: 20.0, ..facts() },
+        Level::Ok,
+        "slow_commit",
+        &["Each commit on the target takes 200 ms for 3 rows"],
+    );
+    check(Facts { shares, commits, ..behind(9.0) }, Level::Behind, "slow_commit", &["9.0 s behind: each commit"]);
+    let large = Commits { rows: 9000.0, ..commits };
+    check(Facts { commits: large, shares, ..behind(9.0) }, Level::Behind, "target", &[]);
+}
+
+#[test]
+fn time_left() {
+    let check = |lag_s, speed, expected: Option<f64>| assert_eq!(seconds_left(lag_s, speed), expected);
+    check(100.0, 11.0, Some(10.0));
+    check(100.0, 2.0, Some(100.0));
+    check(100.0, 1.0, None);
+    check(100.0, 0.0, None);
+    check(1.0, 11.0, None);
+}

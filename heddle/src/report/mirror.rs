@@ -1,0 +1,137 @@
+//! Where a mirror and its replicas are, for people.
+
+use binlog::text::escape;
+use serve::seen::{Behind, LinkState, ReplicaSeen, Snapshot};
+
+use super::numbers::{bytes, counted, duration};
+
+/// What `heddle status` says.
+pub fn text(seen: &Snapshot) -> String {
+    let mut lines = vec![format!("{}  {}", seen.dir.display(), doing(seen))];
+    let mut line = |name: &str, value: String| lines.push(format!("  {name:<15} {value}"));
+    let source = &seen.source;
+    let known = |value: Option<&String>| value.cloned().unwrap_or_else(|| "not known".to_owned());
+    let address = source.address.as_ref().map_or_else(String::new, |address| format!(" at {address}"));
+    line("source", format!("{}{address}", known(source.identity.as_ref())));
+    if let Some(why) = &source.why {
+        line("why", why.clone());
+    }
+    let mirror = &seen.mirror;
+    let files = counted(mirror.files as u64, "file");
+    let names = match (&mirror.first_file, &mirror.last_file) {
+        (Some(first), Some(last)) => format!(", {first} to {last}"),
+        _ => String::new(),
+    };
+    line("mirror", format!("{files}{names}"));
+    if mirror.folder != seen.dir {
+        line("folder", mirror.folder.display().to_string());
+    }
+    if seen.process.is_some() {
+        line("durable up to", known(mirror.durable.as_ref()));
+    }
+    if let Some(received) =
+        mirror.received.position.as_ref().filter(|received| Some(*received) != mirror.durable.as_ref())
+    {
+        line("received up to", received.clone());
+    }
+    if let Some(gtids) = mirror.gtids.as_ref().filter(|gtids| !gtids.is_empty()) {
+        line("GTIDs", gtids.replace('\n', ""));
+    }
+    if let Some(end) = &source.end {
+        line("source's end", end.clone());
+    }
+    if seen.process.is_some() {
+        line("behind", seen.lag.as_ref().map_or_else(|| "not known".to_owned(), behind));
+    }
+    let free = mirror.disk.free_bytes.map_or_else(String::new, |free| format!(", {} free", bytes(free)));
+    line("disk", format!("{} used{free}", bytes(mirror.disk.used_bytes)));
+    if let Some(listen) = &seen.listen {
+        let connections = counted(seen.connections.unwrap_or_default() as u64, "connection");
+        line("replicas", format!("{} at {listen} ({connections})", seen.replicas.len()));
+    }
+    lines.extend(seen.replicas.iter().map(|replica| format!("    {}", of_replica(replica))));
+    lines.iter().map(|line| escape(line)).collect::<Vec<_>>().join("\n")
+}
+
+/// One line, for the log.
+pub fn line(seen: &Snapshot) -> String {
+    let at = seen.mirror.durable.as_deref().unwrap_or("the start");
+    let lag = seen.lag.as_ref().map_or_else(String::new, |lag| format!(", behind the source: {}", behind(lag)));
+    let far = seen.replicas.iter().filter_map(|replica| replica.behind.bytes).max();
+    let far = far.map_or_else(String::new, |far| format!(", the last one {} behind", bytes(far)));
+    format!("durable up to {at}{lag}; {}{far}", counted(seen.replicas.len() as u64, "replica"))
+}
+
+fn doing(seen: &Snapshot) -> String {
+    let since = seen.source.seconds.map_or_else(String::new, |seconds| format!(" for {}", duration(seconds)));
+    match seen.source.state {
+        LinkState::NotRunning => "not running".to_owned(),
+        LinkState::Connecting => "connecting to the source".to_owned(),
+        LinkState::Connected => format!("connected to the source{since}"),
+        LinkState::Reconnecting => format!("the source can not be reached{since}: trying again"),
+    }
+}
+
+fn behind(lag: &Behind) -> String {
+    match (lag.bytes, lag.seconds) {
+        (Some(0), _) => "nothing".to_owned(),
+        (Some(number), Some(seconds)) => format!("{}, {}", bytes(number), duration(seconds)),
+        (Some(number), None) => bytes(number),
+        (None, _) => "not known".to_owned(),
+    }
+}
+
+fn of_replica(replica: &ReplicaSeen) -> String {
+    let host = replica.host.as_ref().map_or_else(String::new, |host| format!(" ({host})"));
+    let sent = replica.sent.as_deref().unwrap_or("nothing yet");
+    format!(
+        "server_id {}{host}, {}@{}, attached for {}: sent up to {sent}, behind the mirror: {}",
+        replica.server_id,
+        replica.account,
+        replica.address,
+        duration(replica.seconds),
+        behind(&replica.behind)
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn seen() -> Snapshot {
+        serde_json::from_str(include_str!("../../../serve/src/seen/snapshot.json")).unwrap()
+    }
+
+    #[test]
+    fn a_mirror_that_has_lost_its_source() {
+        let text = text(&seen());
+        for said in [
+            "/srv/mirror  the source can not be reached for 12.5 s: trying again",
+            "why             connecting to source:3306: Connection refused",
+            "mirror          3 files, binlog.000007 to binlog.000009",
+            "durable up to   binlog.000009:1200",
+            "received up to  binlog.000009:1234",
+            "behind          34 B, 10.0 s",
+            "disk            3.0 kB used, 9.0 MB free",
+            "replicas        2 at 0.0.0.0:3306 (2 connections)",
+            "server_id 7 (db7), repl@10.0.0.7:51234, attached for 99.0 s: sent up to binlog.000009:1000, behind the mirror: 200 B, 10.0 s",
+            "server_id 8, repl@10.0.0.8:51234, attached for 3.0 s: sent up to nothing yet, behind the mirror: not known",
+        ] {
+            assert!(text.contains(said), "{said}\n{text}");
+        }
+        assert_eq!(
+            line(&seen()),
+            "durable up to binlog.000009:1200, behind the source: 34 B, 10.0 s; 2 replicas, the last one 200 B behind"
+        );
+    }
+
+    #[test]
+    fn a_mirror_that_nobody_has() {
+        let mut seen = seen();
+        seen.source.state = LinkState::NotRunning;
+        (seen.process, seen.listen, seen.source.why) = (None, None, None);
+        seen.replicas.clear();
+        let text = text(&seen);
+        assert!(text.starts_with("/srv/mirror  not running\n") && !text.contains("replicas"), "{text}");
+    }
+}

@@ -1,0 +1,168 @@
+//! What the source's log is like where the replica is in it: its tags, what write sets would give, hot rows, what other appliers would make of it. Data, and how it is
+//! made of the survey; the hands are in [`crate::watch::asking::ask_source`].
+
+use engine::policy;
+use serde::{Deserialize, Serialize};
+use sim::replica::{Costs, Mode, Model, Tags, Trace};
+
+use crate::replica::ask::bytes_after;
+use crate::replica::status::ReplicaStatus;
+use crate::report::inspect::InspectReport;
+
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub struct SourceSeen {
+    pub server: SourceServer,
+    /// Binary log files and their sizes, oldest first.
+    pub logs: Vec<(String, u64)>,
+    /// Of its log, from where the replica is.
+    pub transactions: u64,
+    #[serde(flatten)]
+    pub parallelism: Parallelism,
+    /// What the longest chains wait for, the worst first.
+    pub hot: Vec<Hot>,
+    /// Of the replica as it is set, how many times as fast others would be.
+    pub what_if: Vec<WhatIf>,
+    /// Heddle with groups, by the same model.
+    pub heddle_times: Option<f64>,
+    pub notes: Vec<String>,
+}
+
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub struct SourceServer {
+    pub version: (u16, u16, u16),
+    pub version_text: String,
+    pub mariadb: bool,
+    /// `binlog_transaction_dependency_tracking`; empty where the server has none.
+    pub tracking: String,
+    /// It has a replication channel itself.
+    pub is_replica: bool,
+}
+
+/// What the log lets run at a time: by the source's tags, by write sets, by exact dependencies.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub struct Parallelism {
+    pub amil: Option<f64>,
+    pub amil_writeset: Option<f64>,
+    pub amil_exact: Option<f64>,
+    pub pseudo_group_size: Option<f64>,
+    pub pseudo_group_size_writeset: Option<f64>,
+    pub pseudo_group_size_exact: Option<f64>,
+    /// MariaDB's group commits.
+    pub group_size: Option<f64>,
+}
+
+/// A replica's applier, to be simulated.
+#[derive(Clone, Copy, Debug)]
+pub struct Applier<'a> {
+    pub workers: u64,
+    /// MariaDB's `slave_parallel_mode`.
+    pub mode: &'a str,
+    /// It keeps the commit order.
+    pub ordered: bool,
+}
+
+/// Rows of one table that chains of transactions share.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Hot {
+    pub rows: String,
+    /// Of the longest chain.
+    pub share: f64,
+}
+
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct WhatIf {
+    /// As `heddle simulate --policy` names it.
+    pub policy: String,
+    pub workers: u64,
+    /// As the replica is now: 1.
+    pub times: f64,
+}
+
+impl WhatIf {
+    pub fn words(&self, now: u64) -> String {
+        format!(
+            "simulated: {} with {} workers is {:.1} times as fast as now ({now} workers)",
+            self.policy, self.workers, self.times
+        )
+    }
+}
+
+impl SourceSeen {
+    /// Transactions that may run at a time by what the source wrote.
+    pub fn parallel(&self) -> Option<f64> {
+        if self.server.mariadb { self.parallelism.group_size } else { self.parallelism.pseudo_group_size }
+    }
+
+    /// Of its log, what the replica's receiver does not have yet.
+    pub fn not_received_bytes(&self, status: &ReplicaStatus) -> Option<u64> {
+        bytes_after(&self.logs, status.received.as_ref()?)
+    }
+
+    /// Takes what a survey of the log found.
+    pub fn take(&mut self, report: &InspectReport) {
+        self.transactions = report.transactions;
+        self.parallelism = Parallelism {
+            amil: report.amil,
+            amil_writeset: report.amil_writeset,
+            amil_exact: report.amil_exact,
+            pseudo_group_size: report.pseudo_group_size,
+            pseudo_group_size_writeset: report.pseudo_group_size_writeset,
+            pseudo_group_size_exact: report.pseudo_group_size_exact,
+            group_size: report.mariadb_group_size.filter(|_| self.server.mariadb),
+        };
+        let hot = report.hot_tables.iter().map(|table| {
+            let values = table.values.first().map_or_else(String::new, |value| format!(" {value}"));
+            let name = table.name.as_deref().unwrap_or("a table whose keys are not known");
+            let rows = if table.rows == 1 {
+                format!("the row {name}{values}")
+            } else {
+                format!("{} rows of {name}, such as{values}", table.rows)
+            };
+            Hot { rows, share: table.critical_share }
+        });
+        self.hot = hot.take(5).collect();
+        self.notes.extend(report.notes.iter().cloned());
+    }
+
+    /// Simulates the replica as it is set, and as it could be.
+    pub fn simulate(&mut self, trace: &Trace, applier: Applier<'_>) {
+        let Applier { workers, mode, ordered } = applier;
+        let costs = Costs::default();
+        let count = usize::try_from(workers.max(1)).unwrap_or(1);
+        let now = match (workers, self.server.mariadb) {
+            (0 | 1, _) => Model::Serial,
+            (_, true) => Model::MariaDb { mode: mariadb_mode(mode) },
+            (_, false) => Model::LogicalClock { tags: Tags::Source, ordered },
+        };
+        if trace.transactions.is_empty() || !now.fits(trace) {
+            return;
+        }
+        let base = now.run(trace, &costs, count).transactions_per_second();
+        let times = |model: Model, workers: usize| {
+            let rate =
+                if model.fits(trace) { model.run(trace, &costs, workers).transactions_per_second() } else { 0.0 };
+            (base > 0.0 && rate > 0.0).then(|| rate / base)
+        };
+        let others = if self.server.mariadb {
+            [Mode::Conservative, Mode::Optimistic].map(|mode| Model::MariaDb { mode })
+        } else {
+            [Tags::Source, Tags::Writeset].map(|tags| Model::LogicalClock { tags, ordered: true })
+        };
+        let with = count.max(16);
+        self.what_if = others
+            .into_iter()
+            .filter(|model| *model != now || with != count)
+            .filter_map(|model| Some(WhatIf { policy: model.name(), workers: with as u64, times: times(model, with)? }))
+            .collect();
+        self.heddle_times = times(Model::Heddle { policy: policy::DEFAULT, grouping: true, ordered: true }, 4);
+    }
+}
+
+fn mariadb_mode(name: &str) -> Mode {
+    match name.to_ascii_lowercase().as_str() {
+        "optimistic" => Mode::Optimistic,
+        "aggressive" => Mode::Aggressive,
+        "minimal" => Mode::Minimal,
+        _ => Mode::Conservative,
+    }
+}

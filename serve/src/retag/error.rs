@@ -1,0 +1,38 @@
+//! What can go wrong with a copy, and what to do.
+
+use std::path::PathBuf;
+
+use binlog::patch::PatchError;
+use engine::retag::TaggerError;
+
+#[derive(Debug, thiserror::Error)]
+pub enum RetagError {
+    #[error("{}: {source}", path.display())]
+    Io { path: PathBuf, source: std::io::Error },
+    /// The copies would stand among other files.
+    #[error("--out {} has files: give a new or an empty folder", path.display())]
+    NotEmpty { path: PathBuf },
+    #[error(
+        "these are logs of MariaDB, whose events have no room for another commit id: only logs of MySQL 5.7 and later can be tagged anew"
+    )]
+    MariaDb,
+    #[error(
+        "no transaction of these files has a tag that can be changed in place: MySQL 5.6 does not tag, and GTIDs with a tag of their own have no room"
+    )]
+    NoTags,
+    #[error(transparent)]
+    Read(#[from] relay::Error),
+    #[error(transparent)]
+    Tagger(#[from] TaggerError),
+    #[error("the GTID event at {at} can not be tagged anew: {why}")]
+    Patch { at: binlog::LogPosition, why: PatchError },
+    #[error("stopped by a signal; the copies are removed")]
+    Stopped,
+}
+
+impl RetagError {
+    pub(super) fn io(path: impl Into<PathBuf>) -> impl FnOnce(std::io::Error) -> Self {
+        let path = path.into();
+        move |source| Self::Io { path, source }
+    }
+}

@@ -1,0 +1,165 @@
+//! Files in, copies with new tags out: one transaction at a time.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+use binlog::patch::Patch;
+use binlog::{Event, Flavour};
+use engine::quality::Intervals;
+use engine::retag::{NewTag, Options, Tagger, Totals};
+use engine::survey::Definitions;
+use relay::{FilesReader, Located, LogReader, Read, Start};
+
+use super::error::RetagError;
+use super::later::later;
+use super::output::Output;
+
+/// What to do.
+pub struct Job {
+    /// In their order.
+    pub files: Vec<PathBuf>,
+    pub out: PathBuf,
+    pub definitions: Definitions,
+    pub options: Options,
+}
+
+/// What was done.
+#[derive(Debug, Default)]
+pub struct Summary {
+    pub files: u64,
+    /// With a tag.
+    pub transactions: u64,
+    /// With a new one.
+    pub changed: u64,
+    /// How parallel the source's tags are, and the new ones.
+    pub before: Intervals,
+    pub after: Intervals,
+    pub causes: Totals,
+    /// How often keys were forgotten for want of memory.
+    pub forgotten: u64,
+}
+
+/// Writes the copies; when it fails, none stays. `on_tag` sees each new tag and its file, in order; `read` counts bytes, those of the look at definitions
+/// before included; `stop` ends it.
+///
+/// # Errors
+/// [`RetagError`]: nothing stays in the folder.
+pub fn retag(
+    job: Job,
+    on_tag: &mut dyn FnMut(&str, &NewTag),
+    read: &AtomicU64,
+    stop: &AtomicBool,
+) -> Result<Summary, RetagError> {
+    let mut go_on = |bytes: u64| {
+        read.fetch_add(bytes, Ordering::Relaxed);
+        if stop.load(Ordering::Relaxed) { Err(RetagError::Stopped) } else { Ok(()) }
+    };
+    let output = Output::new(&job.out)?;
+    // What the log itself says needs no look ahead.
+    let later = if job.definitions.is_empty() {
+        Vec::new()
+    } else {
+        later(&job.files, job.options.transaction_bytes_max, &mut go_on)?
+    };
+    let mut reader = FilesReader::open(job.files, Start::Beginning)?;
+    let mut copy = Copy {
+        tagger: Tagger::new(job.options, job.definitions, &later),
+        bytes_max: job.options.transaction_bytes_max,
+        output,
+        file: Arc::from(""),
+        held: Vec::new(),
+        held_bytes: 0,
+        summary: Summary::default(),
+    };
+    while let Read::Event(located) = reader.next()? {
+        go_on(located.event.bytes().len() as u64)?;
+        copy.event(located, on_tag)?;
+        reader.release();
+    }
+    copy.finish()
+}
+
+struct Copy {
+    tagger: Tagger,
+    bytes_max: u64,
+    output: Output,
+    file: Arc<str>,
+    /// Events of the transaction under way, and where each stands in its file.
+    held: Vec<(u64, Event)>,
+    held_bytes: u64,
+    summary: Summary,
+}
+
+impl Copy {
+    fn event(&mut self, located: &Located, on_tag: &mut dyn FnMut(&str, &NewTag)) -> Result<(), RetagError> {
+        if located.format.flavour == Flavour::MariaDb {
+            return Err(RetagError::MariaDb);
+        }
+        if self.file != located.position.file {
+            self.write_held(None)?;
+            self.file = Arc::clone(&located.position.file);
+            self.output.begin(&self.file)?;
+            self.summary.files += 1;
+            self.summary.before.rotate();
+            self.summary.after.rotate();
+        }
+        self.held_bytes += located.event.bytes().len() as u64;
+        self.held.push((located.position.offset, located.event.clone()));
+        let end = located.end_position();
+        let tag = self.tagger.event(&located.event, &located.format, &located.position, &end)?;
+        if let Some(tag) = &tag {
+            self.note(tag);
+            on_tag(&self.file, tag);
+        }
+        // What is larger than this keeps its tag: nothing has to wait for its end.
+        if tag.is_some() || self.held_bytes > self.bytes_max || self.tagger.is_between_transactions() {
+            self.write_held(tag.as_ref())?;
+        }
+        Ok(())
+    }
+
+    fn note(&mut self, tag: &NewTag) {
+        let summary = &mut self.summary;
+        summary.transactions += 1;
+        summary.changed += u64::from(tag.last_committed != tag.source);
+        summary.before.add(tag.source, tag.sequence_number);
+        summary.after.add(tag.last_committed, tag.sequence_number);
+        summary.causes.add(tag.cause);
+    }
+
+    fn write_held(&mut self, tag: Option<&NewTag>) -> Result<(), RetagError> {
+        let tag = tag.filter(|tag| tag.last_committed != tag.source);
+        for (offset, event) in self.held.drain(..) {
+            match tag.filter(|tag| tag.gtid_at == offset) {
+                Some(tag) => self.output.write(&patched(&event, tag, &self.file)?)?,
+                None => self.output.write(event.bytes())?,
+            }
+        }
+        self.held_bytes = 0;
+        Ok(())
+    }
+
+    fn finish(mut self) -> Result<Summary, RetagError> {
+        self.write_held(None)?;
+        if self.summary.transactions == 0 {
+            return Err(RetagError::NoTags);
+        }
+        self.summary.forgotten = self.tagger.forgotten();
+        self.output.finish()?;
+        Ok(self.summary)
+    }
+}
+
+fn patched(event: &Event, tag: &NewTag, file: &Arc<str>) -> Result<Vec<u8>, RetagError> {
+    let mut bytes = event.bytes().to_vec();
+    let patch = |bytes: &mut [u8]| {
+        Patch::new(bytes, event.checksum())?.logical_clock(tag.last_committed, tag.sequence_number)?.finish();
+        Ok(())
+    };
+    patch(&mut bytes).map_err(|why| RetagError::Patch {
+        at: binlog::LogPosition { file: Arc::clone(file), offset: tag.gtid_at },
+        why,
+    })?;
+    Ok(bytes)
+}

@@ -1,0 +1,76 @@
+//! New tags for what a mirror holds, as it grows. The mirror's files stay the source's: each has a file of tags beside it, and replicas are sent the two together.
+//!
+//! One thread reads what is durable, in the order of the log, and lets replicas have it once its tags are durable, too. So every replica is sent the same, whenever it attaches, and
+//! whatever has ended the process in between.
+
+mod ahead;
+mod definitions;
+mod follow;
+mod one_file;
+mod outcome;
+pub mod schema;
+mod settings;
+mod tags_file;
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, PoisonError};
+use std::thread::JoinHandle;
+
+use engine::failure::{Failure, FailureKind};
+
+use self::follow::Follower;
+use self::settings::{POLL, Shared};
+pub use self::settings::{Schema, Settings};
+pub use self::tags_file::{TagsReader, tags_of};
+use crate::inventory::Inventory;
+use crate::seen::Monitor;
+
+/// The thread.
+pub struct Retagger {
+    shared: Arc<Shared>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Retagger {
+    /// Begins: before replicas can attach. What only a person can decide sets `stop`.
+    ///
+    /// # Errors
+    /// There is no thread to be had.
+    pub fn start(
+        settings: Settings,
+        inventory: &Arc<Inventory>,
+        monitor: &Arc<Monitor>,
+        stop: &Arc<AtomicBool>,
+    ) -> Result<Self, Failure> {
+        inventory.serve_tagged();
+        let shared = Arc::new(Shared::default());
+        let (of_thread, stop) = (Arc::clone(&shared), Arc::clone(stop));
+        let mut follower = Follower::new(settings, Arc::clone(inventory), Arc::clone(monitor), Arc::clone(&shared));
+        let run = move || {
+            if let Err(failure) = follower.run() {
+                *of_thread.failed.lock().unwrap_or_else(PoisonError::into_inner) = Some(failure);
+                stop.store(true, Ordering::Relaxed);
+            }
+        };
+        let thread = std::thread::Builder::new().name("retag".to_owned()).spawn(run);
+        let thread = thread.map_err(|error| Failure::new(FailureKind::Exhausted, format!("retag: {error}")))?;
+        Ok(Self { shared, thread: Some(thread) })
+    }
+
+    /// Until all that is there has its tags, or `stop` is set.
+    pub fn wait_for_end(&self, inventory: &Inventory, stop: &AtomicBool) {
+        let is_alive = || self.thread.as_ref().is_some_and(|thread| !thread.is_finished());
+        while is_alive() && !inventory.is_all_tagged() && !stop.load(Ordering::Relaxed) {
+            std::thread::sleep(POLL);
+        }
+    }
+
+    /// Ends the thread; why it has ended before, if it has.
+    pub fn finish(mut self) -> Option<Failure> {
+        self.shared.stop.store(true, Ordering::Relaxed);
+        if self.thread.take().is_some_and(|thread| thread.join().is_err()) {
+            return Some(Failure::new(FailureKind::Refused, "the thread that makes tags has panicked"));
+        }
+        self.shared.failed.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
+}

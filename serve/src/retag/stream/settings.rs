@@ -1,0 +1,38 @@
+//! What the thread is told, and what it says.
+
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use engine::failure::Failure;
+use engine::retag::Options;
+use engine::survey::Definitions;
+
+pub(super) const POLL: Duration = Duration::from_millis(50);
+
+/// Where table definitions come from.
+#[derive(Debug, Clone)]
+pub enum Schema {
+    /// The server that the mirror follows is asked.
+    OfSource,
+    /// As somebody says that they are now.
+    Given(Definitions),
+}
+
+#[derive(Debug, Clone)]
+pub struct Settings {
+    pub options: Options,
+    pub schema: Schema,
+}
+
+#[derive(Debug, Default)]
+pub(super) struct Shared {
+    pub stop: AtomicBool,
+    pub failed: Mutex<Option<Failure>>,
+}
+
+impl Shared {
+    pub fn is_stopped(&self) -> bool {
+        self.stop.load(Ordering::Relaxed)
+    }
+}
