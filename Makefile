@@ -15,8 +15,7 @@ help:
 	@echo 'make servers  fetch the servers that the tests use'
 
 demo:
-	cargo build --release -p heddle
-	$${CARGO_TARGET_DIR:-target}/release/heddle demo
+	cargo run --release -p heddle -- demo
 
 install:
 	scripts/package install
@@ -39,7 +38,7 @@ e2e:
 lint: structure
 	cargo fmt --all --check
 	cargo clippy --workspace --all-targets -- -D warnings
-	shellcheck scripts/servers scripts/scratch scripts/test scripts/nightly scripts/suites/hook bench/catch-up bench/policies bench/rescue bench/simulation bench/inspect .ci/run scripts/package packaging/try-in-bare-root packaging/deb/postinst packaging/deb/prerm packaging/deb/postrm
+	shellcheck scripts/servers scripts/scratch scripts/target-dir scripts/test scripts/nightly scripts/suites/hook bench/catch-up bench/policies bench/rescue bench/simulation bench/inspect .ci/run scripts/package packaging/try-in-bare-root packaging/deb/postinst packaging/deb/prerm packaging/deb/postrm
 
 structure:
 	scripts/structure --check

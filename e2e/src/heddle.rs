@@ -1,6 +1,5 @@
 //! Runs the built `heddle` binary as a user would and reads its `--json` summary.
 
-use crate::repository;
 use crate::server::PASSWORD;
 use anyhow::{Context, Result, bail, ensure};
 use rustix::process::{Pid, Signal, kill_process};
@@ -15,12 +14,14 @@ use std::time::{Duration, Instant};
 /// After this a run counts as stuck and is ended, so that a hang shows as a failed test with the process's output.
 const STUCK_AFTER: Duration = Duration::from_secs(240);
 
-/// `$HEDDLE_BIN`, or the release build, or the debug build.
+/// `$HEDDLE_BIN`, or the release build, or the debug build, beside the program that asks.
 pub fn binary() -> Result<PathBuf> {
     if let Some(path) = std::env::var_os("HEDDLE_BIN") {
         return Ok(path.into());
     }
-    let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| repository().join("target"), PathBuf::from);
+    let own = std::env::current_exe()?;
+    let profile = own.ancestors().skip(1).find(|folder| !folder.ends_with("deps")).context("no target directory")?;
+    let target = profile.parent().context("no target directory")?;
     let candidates = ["release/heddle", "debug/heddle"].map(|name| target.join(name));
     let found = candidates.iter().find(|path| path.exists());
     found.cloned().with_context(|| {
