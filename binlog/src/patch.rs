@@ -6,6 +6,12 @@ use crate::event::{CHECKSUM_LEN, Checksum};
 use crate::gtid::{LAST_COMMITTED_OFFSET, SEQUENCE_NUMBER_OFFSET};
 use crate::header::{HEADER_LEN, Header};
 use crate::kind::Kind;
+use crate::mariadb_gtid::MariaDbGtid;
+
+/// Of a MARIADB_GTID event: behind the number and the domain.
+const MARIADB_FLAGS_AT: usize = HEADER_LEN + 8 + 4;
+/// Of a header.
+const LENGTH_AT: usize = 9;
 
 /// Why an event could not be patched; it was left alone.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -79,6 +85,44 @@ impl<'a> Patch<'a> {
         Ok(self)
     }
 
+    pub fn is_mariadb(&self) -> bool {
+        self.kind == Kind::MARIADB_GTID
+    }
+
+    /// Whether a MARIADB_GTID event says that its transaction waited for a row lock.
+    ///
+    /// # Errors
+    /// [`PatchError`] when the event has no such field.
+    pub fn waited(&mut self, waited: bool) -> Result<&mut Self, PatchError> {
+        let flags = self.mariadb_flags()?;
+        let others = flags & !MariaDbGtid::FL_WAITED;
+        self.set(MARIADB_FLAGS_AT, &[if waited { others | MariaDbGtid::FL_WAITED } else { others }]);
+        Ok(self)
+    }
+
+    /// Another commit id of a MARIADB_GTID event, if it has one; whether it has.
+    ///
+    /// # Errors
+    /// [`PatchError`] when the event has no such field.
+    pub fn commit_id(&mut self, commit_id: u64) -> Result<bool, PatchError> {
+        if self.mariadb_flags()? & MariaDbGtid::FL_GROUP_COMMIT_ID == 0 {
+            return Ok(false);
+        }
+        if MARIADB_FLAGS_AT + 1 + 8 > self.event.len() - self.checksum.len() {
+            return Err(PatchError::TooShort);
+        }
+        self.set(MARIADB_FLAGS_AT + 1, &commit_id.to_le_bytes());
+        Ok(true)
+    }
+
+    fn mariadb_flags(&self) -> Result<u8, PatchError> {
+        if self.kind != Kind::MARIADB_GTID {
+            return Err(PatchError::Kind(self.kind));
+        }
+        let body = self.event.get(..self.event.len() - self.checksum.len());
+        body.and_then(|body| body.get(MARIADB_FLAGS_AT)).copied().ok_or(PatchError::TooShort)
+    }
+
     /// Writes the checksum.
     pub fn finish(&mut self) {
         fix_checksum(self.event, self.checksum);
@@ -102,6 +146,36 @@ impl<'a> Patch<'a> {
             field.copy_from_slice(value);
         }
     }
+}
+
+/// A MARIADB_GTID event without a commit id → the same with one, as a server would write it: some bytes longer. Its position of the next event stays.
+///
+/// # Errors
+/// [`PatchError`] when it is no such event, or has one already.
+pub fn with_commit_id(event: &[u8], checksum: Checksum, commit_id: u64) -> Result<Vec<u8>, PatchError> {
+    let header = Header::parse(event).ok_or(PatchError::TooShort)?;
+    let flags = event.get(MARIADB_FLAGS_AT).copied().ok_or(PatchError::TooShort)?;
+    let end = event.len().checked_sub(checksum.len()).ok_or(PatchError::TooShort)?;
+    if header.kind != Kind::MARIADB_GTID || flags & MariaDbGtid::FL_GROUP_COMMIT_ID != 0 {
+        return Err(PatchError::Kind(header.kind));
+    }
+    let (before, rest) = (event.get(..MARIADB_FLAGS_AT), event.get(MARIADB_FLAGS_AT + 1..end));
+    let (before, rest) = before.zip(rest).ok_or(PatchError::TooShort)?;
+    let mut longer = Vec::with_capacity(event.len() + 8);
+    longer.extend_from_slice(before);
+    longer.push(flags | MariaDbGtid::FL_GROUP_COMMIT_ID);
+    longer.extend_from_slice(&commit_id.to_le_bytes());
+    // Shorter events are filled up with zeros.
+    if rest.iter().any(|&byte| byte != 0) {
+        longer.extend_from_slice(rest);
+    }
+    longer.resize(longer.len() + checksum.len(), 0);
+    let length = (longer.len() as u32).to_le_bytes();
+    if let Some(field) = longer.get_mut(LENGTH_AT..LENGTH_AT + length.len()) {
+        field.copy_from_slice(&length);
+    }
+    fix_checksum(&mut longer, checksum);
+    Ok(longer)
 }
 
 /// Computes the CRC32 of a whole event anew, when it has one. A format description's is computed without its in-use flag.

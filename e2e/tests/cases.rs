@@ -1,4 +1,5 @@
 //! Every folder of `cases/`, on every server it names, in every way it is to be replicated.
+//! A case of both vendors that names no way runs in one way on each of them; `HEDDLE_E2E_EVERY_WAY=1` runs both on both.
 //! `HEDDLE_E2E_NATIVE=1` replicates with the servers' own replication instead, to test the cases themselves.
 //! `HEDDLE_E2E_SERVERS=NAME,…` takes these servers instead of those that a case names, each for the cases that suit it: other versions.
 
@@ -7,7 +8,7 @@
 use std::sync::Arc;
 
 use anyhow::Result;
-use e2e::case::{Case, NATIVE, Source, cases};
+use e2e::case::{Case, DEFAULT_RUNS, NATIVE, Source, cases};
 use e2e::server::Kind;
 use libtest_mimic::{Arguments, Trial};
 
@@ -25,7 +26,8 @@ fn main() {
         }
     };
     let mut trials = Vec::new();
-    for case in cases {
+    let every_way = std::env::var_os("HEDDLE_E2E_EVERY_WAY").is_some();
+    for (number, case) in cases.into_iter().enumerate() {
         let runs = if !native {
             case.runs.clone()
         } else if case.is_known_natively() {
@@ -33,10 +35,13 @@ fn main() {
         } else {
             Vec::new()
         };
-        for kind in kinds(&case, &servers) {
+        let kinds = kinds(&case, &servers);
+        let takes_turns = !every_way && kinds.len() == 2 && runs == DEFAULT_RUNS;
+        for (turn, kind) in (number..).zip(kinds) {
             // Stopped with the last of them.
             let source = Arc::new(Source::new(case.clone(), kind));
-            for run in &runs {
+            let runs = if takes_turns { &runs[turn % 2..=turn % 2] } else { &runs[..] };
+            for run in runs {
                 let (case, run, source) = (case.clone(), run.clone(), Arc::clone(&source));
                 trials.push(Trial::test(format!("{} · {kind} · {run}", case.name), move || {
                     case.check(&source, &run).map_err(|error| format!("{error:#}").into())

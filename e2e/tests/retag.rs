@@ -8,7 +8,7 @@ use anyhow::{Context, Result, ensure};
 use e2e::checksum::assert_equal;
 use e2e::heddle::heddle;
 use e2e::native::{applier_time, statement};
-use e2e::server::{Kind, MARIADB_10_11, MYSQL_9_7, Server, servers_script};
+use e2e::server::{Kind, MYSQL_9_7, Server, servers_script};
 use e2e::workload::{Size, Workload};
 
 const SIZE: Size = Size {
@@ -124,14 +124,12 @@ fn a_native_replica_applies_the_copies() -> Result<()> {
 }
 
 #[test]
-fn what_cannot_be_tagged_is_refused() -> Result<()> {
-    let source = Server::start(MARIADB_10_11, &[])?;
+fn what_is_there_stays() -> Result<()> {
+    let source = Server::start(MYSQL_9_7, &[])?;
     source.execute("CREATE DATABASE d; CREATE TABLE d.t (id INT PRIMARY KEY); INSERT INTO d.t VALUES (1)")?;
     let logs = Logs::of(&source)?;
     let (from, to) = (logs.original().display().to_string(), logs.copies().display().to_string());
-    let run = heddle(&["retag", &from, "--out", &to])?;
-    ensure!(run.status.code() == Some(1) && run.stderr.contains("logs of MariaDB"), "{run}");
-    ensure!(files(&logs.copies())?.is_empty(), "nothing stays of a copy that is not whole");
+    std::fs::create_dir_all(logs.copies())?;
     std::fs::write(logs.copies().join("mine"), "")?;
     heddle(&["retag", &from, "--out", &to])?.failed_with("give a new or an empty folder")
 }

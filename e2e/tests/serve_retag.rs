@@ -13,7 +13,7 @@ use e2e::heddle::heddle;
 use e2e::mirror;
 use e2e::native::{gtids, native_replica, position, statement, wait_caught_up};
 use e2e::served::{Ask, By, Served, assert_same, attach};
-use e2e::server::{Kind, MARIADB_10_11, MYSQL_9_7, PASSWORD, Server, USER, free_port, servers_script};
+use e2e::server::{Kind, MYSQL_9_7, PASSWORD, Server, USER, free_port, servers_script};
 use e2e::workload::{Size, Workload};
 
 const SIZE: Size = Size {
@@ -343,15 +343,4 @@ fn wait_for_end(source: &Server, served: &Served) -> Result<()> {
         Ok(last.text(0)? == Some(file.as_str()) && last.required::<u64>(1)? >= offset)
     })
     .context("the end")
-}
-
-#[test]
-#[ignore = "long: scripts/nightly retag"]
-fn what_cannot_be_tagged_is_refused() -> Result<()> {
-    let source = Server::start(MARIADB_10_11, &[])?;
-    let dir = tempfile::tempdir()?;
-    let served = Served::start(source.port, &dir.path().join("mirror"), free_port()?, RETAG)?;
-    let run = served.heddle.wait()?;
-    ensure!(run.status.code() == Some(1) && run.stderr.contains("--retag: the source is a MariaDB server"), "{run}");
-    Ok(())
 }

@@ -1,9 +1,9 @@
 //! Transactions of ONE session on a source that tags by commit order: a native replica catches up from the source, then from `heddle serve --retag`, side by side, each from the
 //! same state. Replicas are durable. Then what making the tags costs: a mirror of the same log with and without them.
 //!
-//! retag-bench [--source mysql-8.0.15] [--replica mysql-8.0.15] [--transactions 200000] [--rounds 3] [--workers 8,16,32] [--disk slow]
+//! retag-bench [--source mysql-8.0.15] [--replica mysql-8.0.15] [--transactions 200000] [--rounds 3] [--workers 8,16,32] [--disk slow] [--mode conservative] [--hot 0]
 //!
-//! `--disk slow`: each fsync of the replica takes 2 ms longer. Prints rows for docs/benchmarks.md: medians.
+//! `--disk slow`: each fsync of the replica takes 2 ms longer. `--mode`: slave_parallel_mode of a MariaDB replica. `--hot 30`: so many of a hundred transactions are on four rows. Prints rows for docs/benchmarks.md: medians.
 
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a benchmark")]
 
@@ -33,6 +33,8 @@ struct Arguments {
     rounds: usize,
     workers: Vec<u32>,
     is_slow: bool,
+    mode: String,
+    hot: u32,
 }
 
 fn arguments() -> Result<Arguments> {
@@ -43,6 +45,8 @@ fn arguments() -> Result<Arguments> {
         rounds: 3,
         workers: vec![8, 16, 32],
         is_slow: false,
+        mode: "conservative".to_owned(),
+        hot: 0,
     };
     let mut given = std::env::args().skip(1);
     while let Some(name) = given.next() {
@@ -53,6 +57,8 @@ fn arguments() -> Result<Arguments> {
             "--transactions" => parsed.transactions = value.parse()?,
             "--rounds" => parsed.rounds = value.parse()?,
             "--workers" => parsed.workers = value.split(',').map(str::parse).collect::<Result<_, _>>()?,
+            "--mode" => parsed.mode = value,
+            "--hot" => parsed.hot = value.parse()?,
             "--disk" if value == "slow" => parsed.is_slow = true,
             _ => bail!("{name} {value}: see bench/retag --help"),
         }
@@ -77,12 +83,15 @@ fn fill(source: &Server) -> Result<()> {
 }
 
 /// Single rows, each in a transaction, from one session.
-fn update(source: &Server, transactions: usize) -> Result<()> {
+fn update(source: &Server, transactions: usize, hot: u32) -> Result<()> {
     let mut random = StdRng::seed_from_u64(7);
     for first in (0..transactions).step_by(AT_ONCE) {
         let mut sql = String::new();
         for number in first..transactions.min(first + AT_ONCE) {
-            let (table, id) = (random.random_range(1..=TABLES), random.random_range(1..=ROWS));
+            let (mut table, mut id) = (random.random_range(1..=TABLES), random.random_range(1..=ROWS));
+            if random.random_range(0..100) < hot {
+                (table, id) = (1, random.random_range(1..=4));
+            }
             write!(sql, "UPDATE shop.t{table} SET v = 'change {number}' WHERE id = {id};")?;
         }
         source.execute(&sql)?;
@@ -100,6 +109,17 @@ fn catch_up(arguments: &Arguments, source: &Server, state: &Path, port: u16, opt
     let differences = differences(&contents(source)?, &contents(&replica)?);
     ensure!(differences.is_empty(), "{differences:?}");
     Ok(time)
+}
+
+fn parallel(arguments: &Arguments, workers: u32) -> Vec<String> {
+    if arguments.replica.is_mariadb() {
+        let mode = format!("--slave-parallel-mode={}", arguments.mode);
+        return vec![format!("--slave-parallel-threads={workers}"), mode];
+    }
+    if arguments.replica.to_string().starts_with("mysql-9") {
+        return vec![format!("--replica-parallel-workers={workers}")];
+    }
+    vec![format!("--slave-parallel-workers={workers}"), "--slave-parallel-type=LOGICAL_CLOCK".to_owned()]
 }
 
 fn median(mut times: Vec<Duration>) -> f64 {
@@ -123,7 +143,7 @@ fn main() -> Result<()> {
     // What makes the tables is not what is measured.
     source.execute("FLUSH BINARY LOGS")?;
     let began = Instant::now();
-    update(&source, arguments.transactions)?;
+    update(&source, arguments.transactions, arguments.hot)?;
     source.execute("FLUSH BINARY LOGS")?;
     eprintln!("{} transactions in {:?}", arguments.transactions, began.elapsed());
     let dir = tempfile::tempdir_in(std::env::var("HEDDLE_E2E_DIR").context("HEDDLE_E2E_DIR")?)?;
@@ -133,12 +153,9 @@ fn main() -> Result<()> {
     let slow = arguments.is_slow.then(|| slow_disk::option(dir.path())).transpose()?;
     println!("| replica | from the source | from `heddle serve --retag` | times as fast |\n|---|---:|---:|---:|");
     for workers in &arguments.workers {
-        let workers_option = format!("--slave-parallel-workers={workers}")
-            .replace("slave", if arguments.replica.to_string().starts_with("mysql-9") { "replica" } else { "slave" });
-        let mut options = vec!["--sync-binlog=1", "--innodb-flush-log-at-trx-commit=1", workers_option.as_str()];
-        if !arguments.replica.to_string().starts_with("mysql-9") {
-            options.push("--slave-parallel-type=LOGICAL_CLOCK");
-        }
+        let parallel = parallel(&arguments, *workers);
+        let mut options = vec!["--sync-binlog=1", "--innodb-flush-log-at-trx-commit=1"];
+        options.extend(parallel.iter().map(String::as_str));
         options.extend(slow.as_deref());
         let [mut direct, mut retagged] = [Vec::new(), Vec::new()];
         for round in 0..arguments.rounds {

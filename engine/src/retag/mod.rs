@@ -1,18 +1,23 @@
 //! New dependency tags for a log, from exact write sets: what a source could have said, had it known.
 //!
 //! ```text
-//! events ─▶ Tagger (Intake, tables that are surely known) ─▶ Waits (exact predecessors) ─▶ LogicalClock ─▶ NewTag
+//! events ─▶ Tagger (Intake, tables that are surely known) ─▶ Waits (exact predecessors) ─┬▶ LogicalClock (MySQL)   ─┬▶ NewTag
+//!                                                                                        └▶ CommitGroups (MariaDB) ─┘
 //! ```
 //!
-//! A new tag is never above the source's, and where something is not known, it is the source's. So replicas never run less in parallel than before, and
+//! A new tag is never above the source's, there are never more groups than the source has, and where something is not known, it is the source's. So replicas never run less in parallel than before, and
 //! never run side by side what both the source and the write sets would keep apart.
 //!
 //! Nothing here reads files or patches events.
 
 mod awaited;
 mod clock;
+#[cfg(test)]
+mod group_tests;
+mod groups;
 mod known;
 mod options;
+mod tag;
 mod tagger;
 #[cfg(test)]
 mod tests;
@@ -21,5 +26,6 @@ mod waits;
 pub use awaited::ReadDefinitions;
 pub use known::KnownTables;
 pub use options::Options;
-pub use tagger::{NewTag, Tagger, TaggerError};
+pub use tag::{Marks, NewTag, Tag};
+pub use tagger::{Tagger, TaggerError};
 pub use waits::{Cause, Totals};

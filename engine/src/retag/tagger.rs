@@ -5,8 +5,7 @@
 
 use std::sync::Arc;
 
-use binlog::gtids::Gtid;
-use binlog::{Event, FormatDescription, Kind, LogPosition};
+use binlog::{Event, Flavour, FormatDescription, Kind, LogPosition};
 
 use crate::Seq;
 use crate::intake::{AssembleError, Intake, Keying};
@@ -17,9 +16,11 @@ use crate::transaction::{Body, Item, RowsItem, Transaction};
 
 use super::awaited::{Awaited, ReadDefinitions};
 use super::clock::LogicalClock;
+use super::groups::CommitGroups;
 use super::known::KnownTables;
 use super::options::Options;
-use super::waits::{Cause, Keys, Waited, Waits};
+use super::tag::{NewTag, Tag};
+use super::waits::{Cause, Keys, Waits};
 
 #[derive(Debug, thiserror::Error)]
 pub enum TaggerError {
@@ -27,27 +28,12 @@ pub enum TaggerError {
     Assemble(#[from] AssembleError),
 }
 
-/// The new tag of one transaction.
-#[derive(Clone, Debug)]
-pub struct NewTag {
-    /// Where its GTID event stands in its file.
-    pub gtid_at: u64,
-    pub gtid: Option<Gtid>,
-    pub sequence_number: i64,
-    /// The source's `last_committed`, and the new one.
-    pub source: i64,
-    pub last_committed: i64,
-    pub cause: Cause,
-    /// The key or the table that it waits for.
-    pub why: Option<String>,
-    pub rows: u64,
-}
-
 pub struct Tagger {
     intake: Intake,
     tables: KnownTables,
     waits: Waits,
     clock: LogicalClock,
+    groups: CommitGroups,
     explain: bool,
     seq: Seq,
     file: Option<Arc<str>>,
@@ -65,6 +51,7 @@ impl Tagger {
             tables: KnownTables::new(definitions, later),
             waits: Waits::new(&options),
             clock: LogicalClock::default(),
+            groups: CommitGroups::new(options),
             explain: options.explain,
             seq: 0,
             file: None,
@@ -91,7 +78,7 @@ impl Tagger {
 
     /// How often keys were forgotten for want of memory.
     pub fn forgotten(&self) -> u64 {
-        self.waits.forgotten
+        self.waits.forgotten + self.groups.forgotten()
     }
 
     /// Whether the events so far end between two transactions.
@@ -114,6 +101,7 @@ impl Tagger {
             self.file = Some(Arc::clone(&start.file));
             self.waits.new_file(self.seq);
             self.clock.new_file();
+            self.groups.new_file();
         }
         if self.intake.is_between_transactions()
             && let Some((definitions, beside)) = self.awaited.due(start)
@@ -122,16 +110,17 @@ impl Tagger {
             self.intake.invalidate();
         }
         match event.kind() {
-            Kind::GTID | Kind::ANONYMOUS_GTID => self.gtid_at = Some(start.offset),
-            Kind::GTID_TAGGED | Kind::MARIADB_GTID => self.gtid_at = None,
+            Kind::GTID | Kind::ANONYMOUS_GTID | Kind::MARIADB_GTID => self.gtid_at = Some(start.offset),
+            Kind::GTID_TAGGED => self.gtid_at = None,
             _ => {}
         }
         let Some(mut transaction) = self.intake.event(event, format, start, end)? else { return Ok(None) };
-        self.seq += 1;
-        transaction.seq = self.seq;
         let keys = self.key(&mut transaction, event.kind());
-        let waited = self.waits.next(&transaction, keys);
-        let tag = self.tag(&transaction, waited);
+        let made = match format.flavour {
+            Flavour::MySql => self.logical_clock(&mut transaction, keys),
+            Flavour::MariaDb => self.commit_group(&mut transaction, keys),
+        };
+        let tag = made.map(|(gtid_at, tag, cause)| self.tag(&transaction, gtid_at, tag, cause));
         let redefined = self.tables.execute(&transaction);
         if redefined != Redefined::Nothing {
             self.redefinitions += 1;
@@ -141,23 +130,36 @@ impl Tagger {
         Ok(tag)
     }
 
-    fn tag(&mut self, transaction: &Transaction, waited: Waited) -> Option<NewTag> {
+    fn logical_clock(&mut self, transaction: &mut Transaction, keys: Keys) -> Option<(u64, Tag, Cause)> {
+        self.seq += 1;
+        transaction.seq = self.seq;
+        let waited = self.waits.next(transaction, keys);
         let gtid_at = self.gtid_at.take();
         let tags = &transaction.tags;
         if tags.sequence_number == 0 {
             return None;
         }
         let (last_committed, cause) = self.clock.next(transaction.seq, tags, waited);
-        Some(NewTag {
-            gtid_at: gtid_at?,
+        let (source, sequence_number) = (tags.last_committed, tags.sequence_number);
+        Some((gtid_at?, Tag::LogicalClock { sequence_number, source, last_committed }, cause))
+    }
+
+    fn commit_group(&mut self, transaction: &mut Transaction, keys: Keys) -> Option<(u64, Tag, Cause)> {
+        let gtid_at = self.gtid_at.take()?;
+        let at = LogPosition::new(Arc::clone(self.file.as_ref()?), gtid_at);
+        let (tag, cause) = self.groups.next(transaction, keys, &at);
+        Some((gtid_at, tag, cause))
+    }
+
+    fn tag(&self, transaction: &Transaction, gtid_at: u64, tag: Tag, cause: Cause) -> NewTag {
+        NewTag {
+            gtid_at,
             gtid: transaction.gtid.clone(),
-            sequence_number: tags.sequence_number,
-            source: tags.last_committed,
-            last_committed,
+            tag,
             cause,
             why: if self.explain || cause == Cause::Unknown { why(transaction, cause) } else { None },
             rows: transaction.rows(),
-        })
+        }
     }
 
     /// Fills in the write set.

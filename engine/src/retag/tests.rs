@@ -55,9 +55,15 @@ fn tags_of(log: &Log, tagger: &mut Tagger) -> Vec<NewTag> {
     log.events.iter().filter_map(tag).collect()
 }
 
+/// The source's `last_committed`, and the new one.
+fn clock(tag: &NewTag) -> (i64, i64) {
+    let Tag::LogicalClock { source, last_committed, .. } = tag.tag else { panic!("{tag:?}") };
+    (source, last_committed)
+}
+
 /// (new `last_committed`, why)
 fn told(log: &Log, tagger: &mut Tagger) -> Vec<(i64, &'static str)> {
-    tags_of(log, tagger).iter().map(|tag| (tag.last_committed, tag.cause.as_str())).collect()
+    tags_of(log, tagger).iter().map(|tag| (clock(tag).1, tag.cause.as_str())).collect()
 }
 
 fn new() -> Tagger {
@@ -73,10 +79,10 @@ fn only_common_keys_are_waited_for() {
     // Its old second key is what the fourth inserted.
     change(serial(&mut log, 5), update(vec![int(9), int(1_002)], vec![int(9), int(7)]));
     let tags = tags_of(&log, &mut new());
-    let new: Vec<i64> = tags.iter().map(|tag| tag.last_committed).collect();
+    let new: Vec<i64> = tags.iter().map(|tag| clock(tag).1).collect();
     assert_eq!(new, [0, 1, 1, 2, 4]);
     assert_eq!(tags[3].why.as_deref(), Some("shop.t id=2"));
-    assert!(tags.iter().all(|tag| tag.last_committed <= tag.source.max(1)));
+    assert!(tags.iter().map(clock).all(|(source, new)| new <= source.max(1)));
     assert_eq!(
         tags[1].gtid_at,
         log.events.iter().filter(|event| event.0.kind().name() == "GTID").nth(1).unwrap().1.offset
@@ -276,7 +282,7 @@ fn tags_for(transactions: &[BTreeSet<i32>], keys_max: usize) -> (Vec<i64>, u64) 
         log.xid();
     }
     let mut tagger = Tagger::new(Options { keys_max, ..OPTIONS }, definitions(), &[]);
-    let tags = tags_of(&log, &mut tagger).iter().map(|tag| tag.last_committed).collect();
+    let tags = tags_of(&log, &mut tagger).iter().map(|tag| clock(tag).1).collect();
     (tags, tagger.forgotten())
 }
 

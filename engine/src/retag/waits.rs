@@ -28,6 +28,8 @@ pub enum Cause {
     Unknown,
     /// What is further back is not remembered.
     History,
+    /// It runs beside those before it.
+    Group,
     /// The transaction before it of the same session.
     Session,
     /// The source's own tag allows more.
@@ -46,6 +48,7 @@ impl Cause {
             Self::AfterBarrier => "after_barrier",
             Self::Unknown => "unknown_table",
             Self::History => "history",
+            Self::Group => "group",
             Self::Session => "session",
             Self::Source => "source",
             Self::Gap => "gap",
@@ -85,7 +88,7 @@ pub(super) enum Keys {
 #[derive(Debug)]
 pub(super) struct Waits {
     policy: WriteSetPolicy,
-    keys_max: usize,
+    pub keys_max: usize,
     /// Everybody follows this one.
     floor: Seq,
     /// The floor is there for want of memory.

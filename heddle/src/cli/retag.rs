@@ -24,10 +24,10 @@ const KEY_BYTES: u64 = 64;
 /// A transaction with more bytes is not looked into.
 const TRANSACTION_BYTES_MAX: u64 = 64 << 20;
 
-/// Tag MySQL binary log files anew, from exact write sets, so that native replicas apply them in parallel
+/// Tag binary log files anew, from exact write sets, so that native replicas apply them in parallel
 ///
-/// Writes copies in which last_committed says what each transaction really has to follow. Names, sizes, positions and GTIDs stay. A tag is never above the
-/// source's; where a table's keys are not surely known, it is the source's.
+/// Writes copies in which last_committed (MySQL) says what each transaction really has to follow, and transactions without a common key share a commit id
+/// (MariaDB). Names and GTIDs stay; with MySQL sizes and positions, too. A tag is never above the source's; where a table's keys are not surely known, it is the source's.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
     heddle retag /var/lib/mysql/binlog.0000* --schema schema.sql --out /srv/retagged\n  \

@@ -124,7 +124,7 @@ pub struct ServeArgs {
     /// The source whose file names and positions replicas have that attach by them: its server_uuid, or mariadb-server-ID. Needed after another server has taken the source's place
     #[arg(long, value_name = "SERVER", requires = "listen")]
     positions_of: Option<String>,
-    /// Send replicas other tags than the source's, so that they apply in parallel (MySQL): `writeset` says what each transaction really has to follow. The files stay the source's
+    /// Send replicas other tags than the source's, so that they apply in parallel: `writeset` says what each transaction really has to follow. The files stay the source's
     #[arg(long, value_name = "HOW", requires = "listen", value_enum)]
     retag: Option<Retag>,
     /// With --retag: table definitions as the source has them now, the output of mysqldump --no-data --databases …. Without it the source is asked, and needs SELECT for heddle's account
@@ -194,19 +194,14 @@ impl ServeArgs {
     }
 
     /// What makes the tags anew that replicas are sent, if they are to be.
-    fn retagger(
-        &self,
-        inventory: &Arc<Inventory>,
-        monitor: &Arc<Monitor>,
-        ending: &Ending,
-    ) -> Result<Option<Retagger>> {
+    fn retagger(&self, inventory: &Arc<Inventory>, monitor: &Arc<Monitor>) -> Result<Option<Retagger>> {
         let Some(Retag::Writeset) = self.retag else { return Ok(None) };
         let schema = match &self.schema {
             Some(path) => Schema::Given(definitions(Some(path))?),
             None => Schema::OfSource,
         };
         let options = Options { keep_session_order: self.keep_session_order, ..retag_options(self.history) };
-        let started = Retagger::start(RetagSettings { options, schema }, inventory, monitor, &ending.stop);
+        let started = Retagger::start(RetagSettings { options, schema }, inventory, monitor);
         Ok(Some(started.map_err(anyhow::Error::new)?))
     }
 
@@ -312,7 +307,7 @@ pub fn run(args: &ServeArgs) -> Result<ExitCode> {
         monitor.expects(&first.options);
     }
     let archiver = args.archiver(&inventory)?;
-    let retagger = args.retagger(&inventory, &monitor, &ending)?;
+    let retagger = args.retagger(&inventory, &monitor)?;
     let server = args.server(&inventory, &monitor, &acks)?;
     let clients = server.as_ref().map(Server::clients);
     let view = Arc::new(View::new(&args.dir, Arc::clone(&monitor), Arc::clone(&inventory), clients));

@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use engine::retag::NewTag;
+use engine::retag::{NewTag, Tag};
 use serde::Serialize;
-use serve::retag::Summary;
+use serve::retag::{Parallel, Summary};
 
 use super::numbers::{counted, percent};
 
@@ -15,14 +15,21 @@ pub struct Line<'a> {
     pub position: u64,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub gtid: Option<String>,
-    pub sequence_number: i64,
-    pub source_last_committed: i64,
-    pub last_committed: i64,
+    #[serde(flatten)]
+    pub tag: TagLine,
     /// What it waits for: `key`, `ddl`, `after_barrier`, `history`, `source` …
     pub waits_for: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub what: Option<&'a str>,
     pub rows: u64,
+}
+
+/// By vendor.
+#[derive(Debug, Serialize)]
+#[serde(untagged)]
+pub enum TagLine {
+    MySql { sequence_number: i64, source_last_committed: i64, last_committed: i64 },
+    MariaDb { source_commit_id: Option<u64>, commit_id: Option<u64>, waited: bool },
 }
 
 impl<'a> Line<'a> {
@@ -31,9 +38,16 @@ impl<'a> Line<'a> {
             file,
             position: tag.gtid_at,
             gtid: tag.gtid.as_ref().map(ToString::to_string),
-            sequence_number: tag.sequence_number,
-            source_last_committed: tag.source,
-            last_committed: tag.last_committed,
+            tag: match tag.tag {
+                Tag::LogicalClock { sequence_number, source, last_committed } => {
+                    TagLine::MySql { sequence_number, source_last_committed: source, last_committed }
+                }
+                Tag::CommitGroup { source, new } => TagLine::MariaDb {
+                    source_commit_id: source.commit_id,
+                    commit_id: new.commit_id,
+                    waited: new.waited,
+                },
+            },
             waits_for: tag.cause.as_str(),
             what: tag.why.as_deref(),
             rows: tag.rows,
@@ -44,23 +58,42 @@ impl<'a> Line<'a> {
     pub fn text(&self) -> String {
         let gtid = self.gtid.as_deref().unwrap_or("-");
         let what = self.what.map(|what| format!(" {what}")).unwrap_or_default();
-        format!(
-            "{}:{} {gtid} sequence_number={} last_committed={} -> {}  {}{what}",
-            self.file,
-            self.position,
-            self.sequence_number,
-            self.source_last_committed,
-            self.last_committed,
-            self.waits_for
-        )
+        let tag = match self.tag {
+            TagLine::MySql { sequence_number, source_last_committed, last_committed } => {
+                format!("sequence_number={sequence_number} last_committed={source_last_committed} -> {last_committed}")
+            }
+            TagLine::MariaDb { source_commit_id, commit_id, waited } => {
+                let id = |id: Option<u64>| id.map_or_else(|| "-".to_owned(), |id| format!("{id:x}"));
+                let waited = if waited { " waited" } else { "" };
+                format!("commit_id={} -> {}{waited}", id(source_commit_id), id(commit_id))
+            }
+        };
+        format!("{}:{} {gtid} {tag}  {}{what}", self.file, self.position, self.waits_for)
     }
 }
 
-/// AMIL and pseudo group size.
-#[derive(Debug, Serialize)]
-pub struct Parallelism {
-    pub amil: f64,
-    pub pseudo_group_size: f64,
+/// How much may run side by side.
+#[derive(Debug, Clone, Copy, Serialize)]
+#[serde(untagged)]
+pub enum Parallelism {
+    MySql {
+        amil: f64,
+        pseudo_group_size: f64,
+    },
+    /// Transactions with the same commit id, on average.
+    MariaDb {
+        group_size: f64,
+    },
+}
+
+impl Parallelism {
+    fn of(tags: &Parallel, transactions: u64) -> Option<Self> {
+        if tags.groups > 0 {
+            return Some(Self::MariaDb { group_size: transactions as f64 / tags.groups as f64 });
+        }
+        let (amil, pseudo_group_size) = tags.intervals.amil().zip(tags.intervals.pseudo_group_size())?;
+        Some(Self::MySql { amil, pseudo_group_size })
+    }
 }
 
 #[derive(Debug, Serialize)]
@@ -81,16 +114,12 @@ pub struct Report {
 
 impl Report {
     pub fn new(summary: &Summary, unknown_tables: BTreeMap<String, u64>) -> Self {
-        let parallelism = |intervals: &engine::quality::Intervals| {
-            let (amil, pseudo_group_size) = intervals.amil().zip(intervals.pseudo_group_size())?;
-            Some(Parallelism { amil, pseudo_group_size })
-        };
         Self {
             files: summary.files,
             transactions: summary.transactions,
             changed: summary.changed,
-            source: parallelism(&summary.before),
-            retagged: parallelism(&summary.after),
+            source: Parallelism::of(&summary.before, summary.transactions),
+            retagged: Parallelism::of(&summary.after, summary.transactions),
             waits_for: summary.causes.iter().collect(),
             unknown_tables,
             history_forgotten: summary.forgotten,
@@ -99,21 +128,24 @@ impl Report {
 
     /// The verdict first, then what it rests on.
     pub fn text(&self) -> String {
-        let amil = |one: &Option<Parallelism>| one.as_ref().map_or(0.0, |parallelism| parallelism.amil);
-        let mut lines = vec![format!(
-            "{} in {} tagged anew: average interval {:.1} before, {:.1} now (the larger, the more runs in parallel).",
-            counted(self.transactions, "transaction"),
-            counted(self.files, "file"),
-            amil(&self.source),
-            amil(&self.retagged),
-        )];
-        let group = |one: &Option<Parallelism>| one.as_ref().map_or(0.0, |parallelism| parallelism.pseudo_group_size);
-        lines.push(format!(
-            "Pseudo group size {:.1} before, {:.1} now. {} have another tag.",
-            group(&self.source),
-            group(&self.retagged),
-            counted(self.changed, "transaction")
-        ));
+        let done =
+            format!("{} in {} tagged anew", counted(self.transactions, "transaction"), counted(self.files, "file"));
+        let changed = format!("{} have another tag.", counted(self.changed, "transaction"));
+        let mut lines = match self.source.zip(self.retagged) {
+            Some((
+                Parallelism::MySql { amil, pseudo_group_size },
+                Parallelism::MySql { amil: amil_now, pseudo_group_size: group_now },
+            )) => vec![
+                format!(
+                    "{done}: average interval {amil:.1} before, {amil_now:.1} now (the larger, the more runs in parallel)."
+                ),
+                format!("Pseudo group size {pseudo_group_size:.1} before, {group_now:.1} now. {changed}"),
+            ],
+            Some((Parallelism::MariaDb { group_size }, Parallelism::MariaDb { group_size: now })) => {
+                vec![format!("{done}: {group_size:.1} transactions in a commit group before, {now:.1} now. {changed}")]
+            }
+            _ => vec![format!("{done}. {changed}")],
+        };
         lines.push("They wait for:".to_owned());
         let mut causes: Vec<(&str, u64)> = self.waits_for.iter().map(|(cause, count)| (*cause, *count)).collect();
         causes.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
@@ -146,6 +178,7 @@ impl Report {
 fn meaning(cause: &str) -> String {
     match cause {
         "file_begins" => "nothing but the beginning of their file".to_owned(),
+        "group" => "nothing: they run beside those before them".to_owned(),
         "key" => "a transaction that touches the same key".to_owned(),
         "after_barrier" => "a transaction beside which nothing may run".to_owned(),
         "unknown_table" => "the source's tag: a table's keys are not surely known".to_owned(),

@@ -1,14 +1,17 @@
-//! The seam between reading and sending: an event as it stands in the file becomes the event that replicas get. They are the same, but for the `last_committed` of a
-//! transaction whose tag was made anew.
+//! The seam between reading and sending: an event as it stands in the file becomes the event that replicas get. They are the same, but for the tag of a
+//! transaction that was made anew: `last_committed` (MySQL), commit id and `FL_WAITED` (MariaDB).
+//!
+//! A MariaDB event without a commit id has no room for one. It becomes longer where the replica counts its place by GTID; its position of the next event stays the source's. Such a
+//! replica adds up the lengths of what it receives, and takes heartbeats of before that sum for damage: so it is known by how much they are longer.
 
 use std::path::PathBuf;
 
-use binlog::patch::{Patch, PatchError};
 use binlog::{Checksum, Header, Kind};
 
 use super::context::{DumpError, fatal};
 use crate::inventory::{Inventory, LogFile};
 use crate::retag::stream::{TagsReader, tags_of};
+use crate::retag::value::{self, Room};
 
 /// Of one file.
 #[derive(Default)]
@@ -19,19 +22,28 @@ struct Retagged {
     /// From the first transaction on.
     tags: Option<TagsReader>,
     checksum: Checksum,
+    room: Room,
+    /// Of this file.
+    longer_by: u64,
     /// The event that was changed last.
     changed: Vec<u8>,
 }
 
 impl PassedOn {
-    pub fn of(inventory: &Inventory, file: &LogFile, checksum: Checksum) -> Self {
-        let retagged = || Retagged { path: tags_of(file.path()), tags: None, checksum, changed: Vec::new() };
+    pub fn of(inventory: &Inventory, file: &LogFile, checksum: Checksum, room: Room) -> Self {
+        let retagged =
+            || Retagged { path: tags_of(file.path()), tags: None, checksum, room, longer_by: 0, changed: Vec::new() };
         Self(inventory.is_tagged().then(retagged))
+    }
+
+    /// By how many bytes what was sent of the file is longer than what stands there.
+    pub fn longer_by(&self) -> u64 {
+        self.0.as_ref().map_or(0, |retagged| retagged.longer_by)
     }
 
     /// What stands at `at`.
     pub fn event<'a>(&'a mut self, event: &'a [u8], at: u64) -> Result<&'a [u8], DumpError> {
-        let is_tagged = |header: Header| matches!(header.kind, Kind::GTID | Kind::ANONYMOUS_GTID);
+        let is_tagged = |header: Header| matches!(header.kind, Kind::GTID | Kind::ANONYMOUS_GTID | Kind::MARIADB_GTID);
         match &mut self.0 {
             Some(retagged) if Header::parse(event).is_some_and(is_tagged) => retagged.gtid(event, at),
             _ => Ok(event),
@@ -58,11 +70,8 @@ impl Retagged {
         }
         self.changed.clear();
         self.changed.extend_from_slice(event);
-        let patch = |bytes: &mut [u8]| -> Result<(), PatchError> {
-            Patch::new(bytes, self.checksum)?.last_committed(tag.last_committed)?.finish();
-            Ok(())
-        };
-        patch(&mut self.changed).map_err(|error| wrong(&error))?;
+        value::give(&mut self.changed, tag.value, self.checksum, self.room).map_err(|error| wrong(&error))?;
+        self.longer_by += self.changed.len().saturating_sub(event.len()) as u64;
         Ok(&self.changed)
     }
 }

@@ -14,6 +14,7 @@ use super::passed_on::PassedOn;
 use super::request::{Marked, Request, Vendor, Waiting};
 use super::start::{Filter, Start};
 use crate::inventory::{Extent, FileStart, LogFile, LogReader};
+use crate::retag::value::Room;
 use crate::semisync::replies::Replies;
 
 /// How often a wait looks whether the replica is still there.
@@ -102,7 +103,8 @@ impl Sender<'_> {
         let extent = self.context.inventory.sendable(file);
         let Some(start) = self.start_of(file, extent)? else { return Ok(Ended::Stream) };
         self.format(&start, offset, has_first)?;
-        self.passed_on = PassedOn::of(self.context.inventory, file, self.checksum);
+        let room = if matches!(self.filter, Filter::MariaDb(_)) { Room::MayGrow } else { Room::AsItIs };
+        self.passed_on = PassedOn::of(self.context.inventory, file, self.checksum, room);
         let mut reader = file.reader(if offset > FIRST_OFFSET { offset } else { start.after_format })?;
         loop {
             let extent = self.context.inventory.sendable(file);
@@ -263,6 +265,8 @@ impl Sender<'_> {
     }
 
     fn heartbeat(&mut self, file: &LogFile, offset: u64) -> Result<(), DumpError> {
+        // Never before what the replica has added up.
+        let offset = offset + self.passed_on.longer_by();
         let event = made_up::heartbeat(self.request.vendor, self.server_id, self.checksum, &file.name, offset);
         self.peer.event(&event)?;
         self.last_sent = Instant::now();
@@ -285,6 +289,7 @@ impl Sender<'_> {
     }
 
     fn list_of(&self, filter: &MariaDbFilter, flags: u8, offset: u64) -> Vec<u8> {
+        let offset = offset + self.passed_on.longer_by();
         made_up::gtid_list(self.server_id, self.checksum, filter.state(), flags, offset)
     }
 

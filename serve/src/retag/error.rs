@@ -13,10 +13,6 @@ pub enum RetagError {
     #[error("--out {} has files: give a new or an empty folder", path.display())]
     NotEmpty { path: PathBuf },
     #[error(
-        "these are logs of MariaDB, whose events have no room for another commit id: only logs of MySQL 5.7 and later can be tagged anew"
-    )]
-    MariaDb,
-    #[error(
         "no transaction of these files has a tag that can be changed in place: MySQL 5.6 does not tag, and GTIDs with a tag of their own have no room"
     )]
     NoTags,

@@ -7,6 +7,7 @@ mod later;
 mod output;
 mod run;
 pub mod stream;
+pub(crate) mod value;
 
 pub use error::RetagError;
-pub use run::{Job, Summary, retag};
+pub use run::{Job, Parallel, Summary, retag};

@@ -4,16 +4,17 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use binlog::patch::Patch;
-use binlog::{Event, Flavour};
+use binlog::patch::{Patch, PatchError};
+use binlog::{Event, LogPosition};
 use engine::quality::Intervals;
-use engine::retag::{NewTag, Options, Tagger, Totals};
+use engine::retag::{NewTag, Options, Tag, Tagger, Totals};
 use engine::survey::Definitions;
 use relay::{FilesReader, Located, LogReader, Read, Start};
 
 use super::error::RetagError;
 use super::later::later;
 use super::output::Output;
+use super::value::{self, Room};
 
 /// What to do.
 pub struct Job {
@@ -33,11 +34,20 @@ pub struct Summary {
     /// With a new one.
     pub changed: u64,
     /// How parallel the source's tags are, and the new ones.
-    pub before: Intervals,
-    pub after: Intervals,
+    pub before: Parallel,
+    pub after: Parallel,
     pub causes: Totals,
     /// How often keys were forgotten for want of memory.
     pub forgotten: u64,
+}
+
+/// How parallel tags are.
+#[derive(Debug, Default)]
+pub struct Parallel {
+    /// MySQL.
+    pub intervals: Intervals,
+    /// MariaDB: groups of transactions with the same commit id.
+    pub groups: u64,
 }
 
 /// Writes the copies; when it fails, none stays. `on_tag` sees each new tag and its file, in order; `read` counts bytes, those of the look at definitions
@@ -70,6 +80,7 @@ pub fn retag(
         file: Arc::from(""),
         held: Vec::new(),
         held_bytes: 0,
+        longer_by: 0,
         summary: Summary::default(),
     };
     while let Read::Event(located) = reader.next()? {
@@ -88,21 +99,21 @@ struct Copy {
     /// Events of the transaction under way, and where each stands in its file.
     held: Vec<(u64, Event)>,
     held_bytes: u64,
+    /// By how much what was written of the file is longer than what stands in the original.
+    longer_by: u64,
     summary: Summary,
 }
 
 impl Copy {
     fn event(&mut self, located: &Located, on_tag: &mut dyn FnMut(&str, &NewTag)) -> Result<(), RetagError> {
-        if located.format.flavour == Flavour::MariaDb {
-            return Err(RetagError::MariaDb);
-        }
         if self.file != located.position.file {
             self.write_held(None)?;
             self.file = Arc::clone(&located.position.file);
             self.output.begin(&self.file)?;
+            self.longer_by = 0;
             self.summary.files += 1;
-            self.summary.before.rotate();
-            self.summary.after.rotate();
+            self.summary.before.intervals.rotate();
+            self.summary.after.intervals.rotate();
         }
         self.held_bytes += located.event.bytes().len() as u64;
         self.held.push((located.position.offset, located.event.clone()));
@@ -122,19 +133,32 @@ impl Copy {
     fn note(&mut self, tag: &NewTag) {
         let summary = &mut self.summary;
         summary.transactions += 1;
-        summary.changed += u64::from(tag.last_committed != tag.source);
-        summary.before.add(tag.source, tag.sequence_number);
-        summary.after.add(tag.last_committed, tag.sequence_number);
+        summary.changed += u64::from(tag.is_changed());
+        match tag.tag {
+            Tag::LogicalClock { sequence_number, source, last_committed } => {
+                summary.before.intervals.add(source, sequence_number);
+                summary.after.intervals.add(last_committed, sequence_number);
+            }
+            Tag::CommitGroup { source, new } => {
+                summary.before.groups += u64::from(source.begins);
+                summary.after.groups += u64::from(new.begins);
+            }
+        }
         summary.causes.add(tag.cause);
     }
 
     fn write_held(&mut self, tag: Option<&NewTag>) -> Result<(), RetagError> {
-        let tag = tag.filter(|tag| tag.last_committed != tag.source);
+        let tag = tag.filter(|tag| tag.is_changed());
         for (offset, event) in self.held.drain(..) {
-            match tag.filter(|tag| tag.gtid_at == offset) {
-                Some(tag) => self.output.write(&patched(&event, tag, &self.file)?)?,
-                None => self.output.write(event.bytes())?,
+            let tag = tag.filter(|tag| tag.gtid_at == offset);
+            if tag.is_none() && self.longer_by == 0 {
+                self.output.write(event.bytes())?;
+                continue;
             }
+            let (bytes, longer_by) = changed(&event, tag, self.longer_by)
+                .map_err(|why| RetagError::Patch { at: LogPosition { file: Arc::clone(&self.file), offset }, why })?;
+            self.longer_by = longer_by;
+            self.output.write(&bytes)?;
         }
         self.held_bytes = 0;
         Ok(())
@@ -151,15 +175,18 @@ impl Copy {
     }
 }
 
-fn patched(event: &Event, tag: &NewTag, file: &Arc<str>) -> Result<Vec<u8>, RetagError> {
+/// The event with its new tag, if it gets one, and behind others that are longer by so much than they were; and by how much it and those are.
+fn changed(event: &Event, tag: Option<&NewTag>, longer_by: u64) -> Result<(Vec<u8>, u64), PatchError> {
     let mut bytes = event.bytes().to_vec();
-    let patch = |bytes: &mut [u8]| {
-        Patch::new(bytes, event.checksum())?.logical_clock(tag.last_committed, tag.sequence_number)?.finish();
-        Ok(())
-    };
-    patch(&mut bytes).map_err(|why| RetagError::Patch {
-        at: binlog::LogPosition { file: Arc::clone(file), offset: tag.gtid_at },
-        why,
-    })?;
-    Ok(bytes)
+    if let Some(tag) = tag {
+        value::give(&mut bytes, value::of(tag.tag), event.checksum(), Room::MayGrow)?;
+    }
+    let longer_by = longer_by + (bytes.len() - event.bytes().len()) as u64;
+    // 0 says that it has none.
+    let behind = event.header().log_pos;
+    if longer_by > 0 && behind > 0 {
+        let behind = u64::from(behind) + longer_by;
+        Patch::new(&mut bytes, event.checksum())?.log_pos(behind as u32).finish();
+    }
+    Ok((bytes, longer_by))
 }

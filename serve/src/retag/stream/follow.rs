@@ -1,11 +1,10 @@
-//! The thread: file after file, and what is known of tables where it begins. What it can not do now it tries again; only what a person has to decide ends it.
+//! The thread: file after file, and what is known of tables where it begins. What it can not do now it tries again.
 
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use binlog::LogPosition;
-use engine::failure::Failure;
 use engine::retag::Tagger;
 use engine::survey::Definitions;
 use relay::fs::{Fs, RealFs};
@@ -47,7 +46,7 @@ impl Follower {
         Self { settings, inventory, monitor, shared, fs, tagger: None, dir, asking, has_unknown: false, told }
     }
 
-    pub fn run(&mut self) -> Result<(), Failure> {
+    pub fn run(&mut self) {
         let mut before: Option<Arc<LogFile>> = None;
         while !self.shared.is_stopped() {
             let Some(file) = self.next(&mut before) else {
@@ -58,8 +57,7 @@ impl Follower {
                 Ok(Passed::Whole) => before = Some(file),
                 Ok(Passed::Again) => self.tagger = None,
                 Ok(Passed::Stopped) => {}
-                Err(Trouble::Refused(failure)) => return Err(failure),
-                Err(Trouble::Disk(why)) => {
+                Err(Trouble(why)) => {
                     if self.told != why {
                         tracing::error!("retag: {why}. Replicas are sent nothing behind it until that is repaired");
                         self.told = why;
@@ -69,7 +67,6 @@ impl Follower {
                 }
             }
         }
-        Ok(())
     }
 
     /// The first file behind `before` that is not complete.

@@ -12,8 +12,8 @@ pub mod schema;
 mod settings;
 mod tags_file;
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, PoisonError};
 use std::thread::JoinHandle;
 
 use engine::failure::{Failure, FailureKind};
@@ -32,27 +32,15 @@ pub struct Retagger {
 }
 
 impl Retagger {
-    /// Begins: before replicas can attach. What only a person can decide sets `stop`.
+    /// Begins: before replicas can attach.
     ///
     /// # Errors
     /// There is no thread to be had.
-    pub fn start(
-        settings: Settings,
-        inventory: &Arc<Inventory>,
-        monitor: &Arc<Monitor>,
-        stop: &Arc<AtomicBool>,
-    ) -> Result<Self, Failure> {
+    pub fn start(settings: Settings, inventory: &Arc<Inventory>, monitor: &Arc<Monitor>) -> Result<Self, Failure> {
         inventory.serve_tagged();
         let shared = Arc::new(Shared::default());
-        let (of_thread, stop) = (Arc::clone(&shared), Arc::clone(stop));
         let mut follower = Follower::new(settings, Arc::clone(inventory), Arc::clone(monitor), Arc::clone(&shared));
-        let run = move || {
-            if let Err(failure) = follower.run() {
-                *of_thread.failed.lock().unwrap_or_else(PoisonError::into_inner) = Some(failure);
-                stop.store(true, Ordering::Relaxed);
-            }
-        };
-        let thread = std::thread::Builder::new().name("retag".to_owned()).spawn(run);
+        let thread = std::thread::Builder::new().name("retag".to_owned()).spawn(move || follower.run());
         let thread = thread.map_err(|error| Failure::new(FailureKind::Exhausted, format!("retag: {error}")))?;
         Ok(Self { shared, thread: Some(thread) })
     }
@@ -65,12 +53,12 @@ impl Retagger {
         }
     }
 
-    /// Ends the thread; why it has ended before, if it has.
+    /// Ends the thread; what went wrong with it, if something did.
     pub fn finish(mut self) -> Option<Failure> {
         self.shared.stop.store(true, Ordering::Relaxed);
         if self.thread.take().is_some_and(|thread| thread.join().is_err()) {
             return Some(Failure::new(FailureKind::Refused, "the thread that makes tags has panicked"));
         }
-        self.shared.failed.lock().unwrap_or_else(PoisonError::into_inner).take()
+        None
     }
 }

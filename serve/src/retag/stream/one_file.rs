@@ -5,15 +5,16 @@ use std::sync::Arc;
 use std::time::Duration;
 use std::vec::IntoIter;
 
-use binlog::{Checksum, Event, FIRST_OFFSET, Flavour, HEADER_LEN, Header, Kind, LogPosition};
+use binlog::{Checksum, Event, FIRST_OFFSET, HEADER_LEN, Header, Kind, LogPosition};
 use bytes::Bytes;
 use engine::retag::{Cause, NewTag, Totals};
 
 use super::follow::Follower;
-use super::outcome::{Passed, Trouble, mariadb};
+use super::outcome::{Passed, Trouble};
 use super::settings::Schema;
 use super::tags_file::{Tag, TagsWriter};
 use crate::inventory::{FileStart, LogFile};
+use crate::retag::value;
 
 /// Of the log, between two syncs.
 const BATCH_BYTES: u64 = 8 << 20;
@@ -48,9 +49,6 @@ impl Follower {
         let Some(start) = self.start_of(file)? else {
             return Ok(if self.shared.is_stopped() { Passed::Stopped } else { Passed::Whole });
         };
-        if start.format.flavour == Flavour::MariaDb {
-            return Err(mariadb());
-        }
         let (writer, known) = TagsWriter::open(Arc::clone(&self.fs), file.path(), identity(&start))
             .map_err(|error| disk(file, &error))?;
         // Replicas can have at once what earlier runs have tagged.
@@ -126,7 +124,7 @@ impl Follower {
     fn event(&mut self, pass: &mut Pass, at: u64, bytes: &[u8]) -> bool {
         let end = at + bytes.len() as u64;
         let kind = Header::parse(bytes).map(|header| header.kind);
-        if matches!(kind, Some(Kind::GTID | Kind::ANONYMOUS_GTID)) {
+        if matches!(kind, Some(Kind::GTID | Kind::ANONYMOUS_GTID | Kind::MARIADB_GTID)) {
             pass.gtid = (at, crc32fast::hash(bytes));
             if !pass.is_as_known() {
                 return false;
@@ -208,14 +206,14 @@ impl Pass {
     fn tagged(&mut self, tag: &NewTag) {
         self.transactions += 1;
         self.causes.add(tag.cause);
-        if tag.last_committed == tag.source {
+        if !tag.is_changed() {
             return;
         }
         self.changed += 1;
         let (at, event) = self.gtid;
         // What replicas may have already stays as it is.
         if at == tag.gtid_at && at >= self.resumed && at >= self.released {
-            self.writer.push(Tag { offset: at, last_committed: tag.last_committed, event });
+            self.writer.push(Tag { offset: at, value: value::of(tag.tag), event });
         }
     }
 
@@ -242,5 +240,5 @@ fn identity(start: &FileStart) -> u32 {
 }
 
 fn disk(file: &LogFile, error: &std::io::Error) -> Trouble {
-    Trouble::Disk(format!("the tags of {}: {error}", file.path().display()))
+    Trouble(format!("the tags of {}: {error}", file.path().display()))
 }

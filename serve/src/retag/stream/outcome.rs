@@ -1,7 +1,5 @@
 //! How a log file was left.
 
-use engine::failure::{Failure, FailureKind};
-
 use crate::inventory::ReadError;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -13,22 +11,11 @@ pub(super) enum Passed {
     Again,
 }
 
-/// Why it was left early.
-pub(super) enum Trouble {
-    /// A person has to decide.
-    Refused(Failure),
-    /// It may pass.
-    Disk(String),
-}
+/// Why it was left early: it may pass.
+pub(super) struct Trouble(pub String);
 
 impl From<ReadError> for Trouble {
     fn from(error: ReadError) -> Self {
-        Self::Disk(error.to_string())
+        Self(error.to_string())
     }
-}
-
-/// What can not be tagged at all.
-pub(super) fn mariadb() -> Trouble {
-    let message = "--retag: the source is a MariaDB server, whose events have no room for another commit id";
-    Trouble::Refused(Failure::new(FailureKind::Refused, message).remedy("run heddle serve without --retag"))
 }

@@ -1,10 +1,8 @@
 //! What the thread is told, and what it says.
 
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use engine::failure::Failure;
 use engine::retag::Options;
 use engine::survey::Definitions;
 
@@ -28,7 +26,6 @@ pub struct Settings {
 #[derive(Debug, Default)]
 pub(super) struct Shared {
     pub stop: AtomicBool,
-    pub failed: Mutex<Option<Failure>>,
 }
 
 impl Shared {

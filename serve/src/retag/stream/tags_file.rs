@@ -1,6 +1,6 @@
 //! The new tags of one log file, in a file beside it. It never looks into an event.
 //!
-//! Records of 24 bytes, in the order of the log: what the log file is; then a new `last_committed` and the offset of its GTID event, or an offset up to which all is tagged. A
+//! Records of 24 bytes, in the order of the log: what the log file is; then a new tag and the offset of its GTID event, or an offset up to which all is tagged. A
 //! transaction without a record keeps the source's tag. What stands behind the last "up to" was never sent, and goes when the file is opened again.
 
 use std::io;
@@ -11,7 +11,7 @@ use relay::fs::{AppendFile, Fs, ReadFile, RealFs, read_full};
 
 const MAGIC: &[u8; 8] = b"HDLTAGS1";
 const RECORD: usize = 24;
-/// In the place of a `last_committed`, which is never below 0.
+/// In the place of a tag, which is never below 0.
 const UP_TO: i64 = -1;
 /// Records that are read at once.
 const AT_ONCE: usize = 512;
@@ -28,7 +28,8 @@ pub fn tags_of(log: &Path) -> PathBuf {
 pub struct Tag {
     /// Of its GTID event.
     pub offset: u64,
-    pub last_committed: i64,
+    /// See [`value`](crate::retag::value).
+    pub value: i64,
     /// CRC32 of the GTID event as the source has it.
     pub event: u32,
 }
@@ -49,7 +50,7 @@ impl Record {
 
     fn encode(self) -> [u8; RECORD] {
         match self {
-            Self::Tag(tag) => record(&tag.offset.to_le_bytes(), tag.last_committed, tag.event),
+            Self::Tag(tag) => record(&tag.offset.to_le_bytes(), tag.value, tag.event),
             Self::UpTo(end) => record(&end.to_le_bytes(), UP_TO, 0),
         }
     }
@@ -60,7 +61,7 @@ impl Record {
         let offset = u64::from_le_bytes(offset);
         match value {
             UP_TO => Some(Self::UpTo(offset)),
-            0.. => Some(Self::Tag(Tag { offset, last_committed: value, event })),
+            0.. => Some(Self::Tag(Tag { offset, value, event })),
             _ => None,
         }
     }
@@ -289,7 +290,7 @@ mod tests {
     use super::*;
 
     fn tag(number: u64) -> Tag {
-        Tag { offset: number * 100, last_committed: number as i64 / 2, event: number as u32 }
+        Tag { offset: number * 100, value: number as i64 / 2, event: number as u32 }
     }
 
     #[test]

@@ -1,0 +1,117 @@
+//! A new tag as one number: MySQL's `last_committed`, or MariaDB's commit id and `FL_WAITED`; and an event that gets it.
+
+use binlog::Checksum;
+use binlog::patch::{self, Patch, PatchError};
+use engine::retag::{Marks, Tag};
+
+/// Above all commit ids that are made.
+const WAITED: i64 = 1 << 62;
+
+/// Never below 0.
+pub fn of(tag: Tag) -> i64 {
+    match tag {
+        Tag::LogicalClock { last_committed, .. } => last_committed,
+        Tag::CommitGroup { new, .. } => of_marks(new),
+    }
+}
+
+fn of_marks(marks: Marks) -> i64 {
+    let id = marks.commit_id.map_or(0, |id| id as i64 & (WAITED - 1));
+    if marks.waited { id | WAITED } else { id }
+}
+
+/// The commit id, and whether it waited.
+fn marks(value: i64) -> (Option<u64>, bool) {
+    let id = (value & (WAITED - 1)) as u64;
+    ((id != 0).then_some(id), value & WAITED != 0)
+}
+
+/// Whether an event may become longer: MariaDB's have no room for a commit id that they do not have.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Room {
+    AsItIs,
+    MayGrow,
+}
+
+/// Gives a GTID event its new tag; its position of the next event stays.
+///
+/// # Errors
+/// [`PatchError`] when it is no such event.
+pub fn give(event: &mut Vec<u8>, value: i64, checksum: Checksum, room: Room) -> Result<(), PatchError> {
+    let mut patch = Patch::new(event, checksum)?;
+    if !patch.is_mariadb() {
+        patch.last_committed(value)?.finish();
+        return Ok(());
+    }
+    let (commit_id, waited) = marks(value);
+    patch.waited(waited)?;
+    let has_room = commit_id.map(|id| patch.commit_id(id)).transpose()?;
+    patch.finish();
+    if let (Some(id), Some(false), Room::MayGrow) = (commit_id, has_room, room) {
+        *event = patch::with_commit_id(event, checksum, id)?;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use binlog::encode::{self, Head};
+    use binlog::{Event, Flavour, MariaDbGtid};
+    use bytes::Bytes;
+
+    use super::*;
+
+    #[test]
+    fn marks_are_numbers() {
+        for commit_id in [None, Some(1), Some((1 << 62) - 1)] {
+            for waited in [false, true] {
+                let value = of_marks(Marks { commit_id, waited, begins: false });
+                assert!(value >= 0);
+                assert_eq!(marks(value), (commit_id, waited));
+            }
+        }
+    }
+
+    /// As a server writes it that has such an id.
+    #[test]
+    fn an_event_gets_a_commit_id() {
+        let spec = encode::FormatSpec::new("11.8.2-MariaDB-log", Flavour::MariaDb, Checksum::Crc32);
+        let format = spec.describe();
+        for checksum in [Checksum::Off, Checksum::Crc32] {
+            let head = Head::new(1_700_000_000, 1, checksum);
+            let shapes = [(None, 0, None), (Some(7), 0, None), (None, MariaDbGtid::FL_EXTRA_THREAD_ID, Some(99))];
+            for (commit_id, flags_extra, thread_id) in shapes {
+                let old = MariaDbGtid {
+                    domain_id: 3,
+                    server_id: 1,
+                    seq_no: 88,
+                    flags: MariaDbGtid::FL_TRANSACTIONAL | MariaDbGtid::FL_WAITED,
+                    commit_id,
+                    flags_extra,
+                    thread_id,
+                    ..MariaDbGtid::default()
+                };
+                for room in [Room::AsItIs, Room::MayGrow] {
+                    let bytes = encode::mariadb_gtid(&head, &old);
+                    let mut event = bytes.clone();
+                    give(&mut event, 1 << 41, checksum, room).unwrap();
+                    let parsed = Event::parse(Bytes::from(event.clone()), checksum).unwrap();
+                    let grew = room == Room::MayGrow && commit_id.is_none();
+                    assert_eq!(event.len() > bytes.len(), grew, "{old:?}");
+                    let gtid = MariaDbGtid::decode(&parsed, &format).unwrap();
+                    let has = grew || commit_id.is_some();
+                    let group = if has { MariaDbGtid::FL_GROUP_COMMIT_ID } else { 0 };
+                    let expected = MariaDbGtid {
+                        flags: MariaDbGtid::FL_TRANSACTIONAL | group,
+                        commit_id: has.then_some(1 << 41),
+                        ..old.clone()
+                    };
+                    assert_eq!(gtid, expected);
+                    if grew && flags_extra == 0 {
+                        assert_eq!(event, encode::mariadb_gtid(&head, &expected), "as servers write it");
+                    }
+                }
+            }
+        }
+    }
+}
