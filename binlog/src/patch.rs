@@ -89,14 +89,13 @@ impl<'a> Patch<'a> {
         self.kind == Kind::MARIADB_GTID
     }
 
-    /// Whether a MARIADB_GTID event says that its transaction waited for a row lock.
+    /// Flags of a MARIADB_GTID event (`MariaDbGtid::FL_*`): those of the mask become these, the others stay.
     ///
     /// # Errors
     /// [`PatchError`] when the event has no such field.
-    pub fn waited(&mut self, waited: bool) -> Result<&mut Self, PatchError> {
-        let flags = self.mariadb_flags()?;
-        let others = flags & !MariaDbGtid::FL_WAITED;
-        self.set(MARIADB_FLAGS_AT, &[if waited { others | MariaDbGtid::FL_WAITED } else { others }]);
+    pub fn gtid_flags(&mut self, mask: u8, flags: u8) -> Result<&mut Self, PatchError> {
+        let old = self.mariadb_flags()?;
+        self.set(MARIADB_FLAGS_AT, &[old & !mask | flags & mask]);
         Ok(self)
     }
 

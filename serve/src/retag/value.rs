@@ -1,7 +1,7 @@
 //! A new tag as one number: MySQL's `last_committed`, or MariaDB's commit id and `FL_WAITED`; and an event that gets it.
 
-use binlog::Checksum;
 use binlog::patch::{self, Patch, PatchError};
+use binlog::{Checksum, MariaDbGtid};
 use engine::retag::{Marks, Tag};
 
 /// Above all commit ids that are made.
@@ -44,7 +44,7 @@ pub fn give(event: &mut Vec<u8>, value: i64, checksum: Checksum, room: Room) -> 
         return Ok(());
     }
     let (commit_id, waited) = marks(value);
-    patch.waited(waited)?;
+    patch.gtid_flags(MariaDbGtid::FL_WAITED, if waited { MariaDbGtid::FL_WAITED } else { 0 })?;
     let has_room = commit_id.map(|id| patch.commit_id(id)).transpose()?;
     patch.finish();
     if let (Some(id), Some(false), Room::MayGrow) = (commit_id, has_room, room) {
@@ -56,7 +56,7 @@ pub fn give(event: &mut Vec<u8>, value: i64, checksum: Checksum, room: Room) -> 
 #[cfg(test)]
 mod tests {
     use binlog::encode::{self, Head};
-    use binlog::{Event, Flavour, MariaDbGtid};
+    use binlog::{Event, Flavour};
     use bytes::Bytes;
 
     use super::*;
