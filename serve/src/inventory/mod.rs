@@ -72,6 +72,8 @@ struct State {
     end: u64,
     /// Files of former sources, all complete, the oldest source first.
     former: Vec<Vec<Arc<LogFile>>>,
+    /// Files before this one are gone; it is none of `files` yet.
+    first_kept: Option<String>,
     is_closed: bool,
     /// The mirror has just connected, and has not got all yet that the source had then.
     is_settling: bool,
@@ -85,6 +87,16 @@ struct State {
     last_reader: u64,
     /// Up to where replicas are sent what is here; `None`: all of it.
     tagged: Option<Tagged>,
+}
+
+impl State {
+    fn forget_purged(&mut self) {
+        let is_first = |file: &Arc<LogFile>| Some(&*file.name) == self.first_kept.as_deref();
+        if let Some(at) = self.files.iter().position(is_first) {
+            self.files.drain(..at);
+            self.first_kept = None;
+        }
+    }
 }
 
 fn place(file: &LogFile) -> Place {
@@ -130,6 +142,7 @@ impl Inventory {
         dir.clone_into(&mut state.dir);
         let files = self.open(&state.files, state.series, dir, names)?;
         state.files = files;
+        state.first_kept = None;
         state.end = durable.map_or(0, |durable| durable.offset);
         drop(state);
         self.tail.forget();
@@ -145,6 +158,7 @@ impl Inventory {
             last.seal(end.min(state.end));
         }
         let files = std::mem::take(&mut state.files);
+        state.first_kept = None;
         state.former.push(files);
         state.series += 1;
         state.end = 0;
@@ -184,6 +198,7 @@ impl Inventory {
             }
             let file = LogFile::new(&end.file, state.dir.join(&*end.file), state.series, &self.tail);
             state.files.push(Arc::new(file));
+            state.forget_purged();
         }
         state.end = end.offset;
         let length: u64 = newest.iter().map(|event| event.len() as u64).sum();
@@ -197,9 +212,8 @@ impl Inventory {
     /// Files of the present source before this one are gone.
     pub fn purged_to(&self, first_kept: &str) {
         let mut state = self.state();
-        if let Some(at) = state.files.iter().position(|file| &*file.name == first_kept) {
-            state.files.drain(..at);
-        }
+        state.first_kept = Some(first_kept.to_owned());
+        state.forget_purged();
     }
 
     /// So many files of a former source are gone, the oldest ones.

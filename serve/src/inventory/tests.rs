@@ -146,6 +146,20 @@ fn readers_follow_the_files() {
     assert!(inventory.wait_beyond(&third, length, Duration::from_secs(60)).is_closed);
 }
 
+/// Where a new file makes older ones go, they go before it has an event.
+#[test]
+fn a_purge_up_to_a_file_that_does_not_count_yet() {
+    let dir = tempfile::tempdir().unwrap();
+    let inventory = Inventory::new(dir.path());
+    let durable = |file: &str| inventory.durable(&LogPosition::new(file, 100));
+    durable("b.000001");
+    inventory.purged_to("b.000002");
+    durable("b.000002");
+    assert!(inventory.find("b.000001").is_none());
+    durable("b.000003");
+    assert_eq!(inventory.files().len(), 2);
+}
+
 #[test]
 fn a_damaged_file_is_an_error_and_not_more() {
     let dir = tempfile::tempdir().unwrap();
