@@ -48,6 +48,11 @@ pub(super) enum Passed {
     LeftOut,
 }
 
+/// What every replica gets as it is.
+pub(super) fn is_for_all(kind: Kind) -> bool {
+    !matches!(kind, Kind::ANNOTATE_ROWS | Kind::BINLOG_CHECKPOINT | Kind::MARIADB_GTID | Kind::MARIADB_GTID_LIST)
+}
+
 pub(super) fn passed(event: &[u8], checksum: Checksum, known: Known) -> Passed {
     let Known { capability, annotate } = known;
     let Some(header) = Header::parse(event) else { return Passed::AsItIs };
@@ -57,6 +62,7 @@ pub(super) fn passed(event: &[u8], checksum: Checksum, known: Known) -> Passed {
         Kind::MARIADB_GTID | Kind::MARIADB_GTID_LIST => capability < GTIDS,
         _ => false,
     };
+    debug_assert!(!is_unknown || !is_for_all(header.kind), "{header:?}");
     if !is_unknown {
         return Passed::AsItIs;
     }

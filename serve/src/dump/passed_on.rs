@@ -41,11 +41,17 @@ impl PassedOn {
         self.0.as_ref().map_or(0, |retagged| retagged.longer_by)
     }
 
+    /// Whether an event of this kind may be another one for replicas.
+    pub fn changes(kind: Kind) -> bool {
+        matches!(kind, Kind::GTID | Kind::ANONYMOUS_GTID | Kind::MARIADB_GTID)
+    }
+
     /// What stands at `at`.
     pub fn event<'a>(&'a mut self, event: &'a [u8], at: u64) -> Result<&'a [u8], DumpError> {
-        let is_tagged = |header: Header| matches!(header.kind, Kind::GTID | Kind::ANONYMOUS_GTID | Kind::MARIADB_GTID);
         match &mut self.0 {
-            Some(retagged) if Header::parse(event).is_some_and(is_tagged) => retagged.gtid(event, at),
+            Some(retagged) if Header::parse(event).is_some_and(|header| Self::changes(header.kind)) => {
+                retagged.gtid(event, at)
+            }
             _ => Ok(event),
         }
     }

@@ -1,10 +1,11 @@
 //! Sending: file after file, in each up to what is durable, then waiting for more.
 
+use std::io;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use binlog::{Checksum, FIRST_OFFSET, FormatDescription, Header, Kind, LogPosition, MariaDbGtidList};
-use wire::server::Peer;
+use wire::server::{Peer, PeerError, Wants};
 
 use super::context::{Context, DumpError, fatal};
 use super::filter::{MariaDbFilter, Then, Verdict};
@@ -13,7 +14,7 @@ use super::old_replica::{self, GTIDS, Known, Passed};
 use super::passed_on::PassedOn;
 use super::request::{Marked, Request, Vendor, Waiting};
 use super::start::{Filter, Start};
-use crate::inventory::{Extent, FileStart, LogFile, LogReader};
+use crate::inventory::{Extent, FileStart, LogFile, LogReader, ReadError};
 use crate::retag::value::Room;
 use crate::semisync::replies::Replies;
 
@@ -71,6 +72,12 @@ fn replaced(first: &(Arc<str>, u64), file: &str) -> DumpError {
         "A slave with the same server_uuid/server_id as this slave has connected to the master; the first event '{}' at {}, the last event read from '{file}'.",
         first.0, first.1
     ))
+}
+
+/// Inside of an event a replica can not be told.
+fn unreadable(error: ReadError) -> DumpError {
+    tracing::error!("a replica's stream ends inside of an event: {error}");
+    DumpError::Gone(PeerError::Gone { during: "reading an event for it", source: io::Error::other(error) })
 }
 
 enum Ended {
@@ -198,28 +205,7 @@ impl Sender<'_> {
                     Some(replies) => replies.asks(&peeked, format, at + length, end),
                     None => false,
                 };
-                if let Some(event) = reader.next(end)? {
-                    let old = match self.request.vendor {
-                        Vendor::MariaDb { annotate, capability: capability @ ..GTIDS } => {
-                            Some(Known { capability, annotate })
-                        }
-                        Vendor::MariaDb { .. } | Vendor::MySql { .. } => None,
-                    };
-                    let instead;
-                    let sent = match old.map(|known| old_replica::passed(event, self.checksum, known)) {
-                        None | Some(Passed::AsItIs) => Some(self.passed_on.event(event, at)?),
-                        Some(Passed::Instead(other)) => {
-                            instead = other;
-                            Some(instead.as_slice())
-                        }
-                        Some(Passed::LeftOut) => None,
-                    };
-                    match sent {
-                        Some(event) if asks => self.peer.event_for_reply(event)?,
-                        Some(event) => self.peer.event(event)?,
-                        None => {}
-                    }
-                }
+                self.event(reader, header, end, asks)?;
             }
             match then {
                 Then::GoOn => {}
@@ -236,6 +222,45 @@ impl Sender<'_> {
         }
         self.take_replies()?;
         Ok(self.context.is_replaced().then_some(Ended::Replaced))
+    }
+
+    /// The next event.
+    fn event(&mut self, reader: &mut LogReader, header: Header, end: u64, asks: bool) -> Result<(), DumpError> {
+        let at = reader.offset();
+        let old = match self.request.vendor {
+            Vendor::MariaDb { annotate, capability: capability @ ..GTIDS } => Some(Known { capability, annotate }),
+            Vendor::MariaDb { .. } | Vendor::MySql { .. } => None,
+        };
+        let is_as_it_is = !PassedOn::changes(header.kind) && (old.is_none() || old_replica::is_for_all(header.kind));
+        if is_as_it_is && LogReader::is_large(header.event_len.into()) {
+            let wants = if asks { Wants::Reply } else { Wants::Nothing };
+            return self.large_event(reader, header.event_len as usize, wants);
+        }
+        let Some(event) = reader.next(end)? else { return Ok(()) };
+        let instead;
+        let sent = match old.map(|known| old_replica::passed(event, self.checksum, known)) {
+            None | Some(Passed::AsItIs) => self.passed_on.event(event, at)?,
+            Some(Passed::Instead(other)) => {
+                instead = other;
+                instead.as_slice()
+            }
+            Some(Passed::LeftOut) => return Ok(()),
+        };
+        let done = if asks { self.peer.event_for_reply(sent) } else { self.peer.event(sent) };
+        Ok(done?)
+    }
+
+    /// Never whole in memory: many replicas may be sent large events, and take them in slowly.
+    fn large_event(&mut self, reader: &mut LogReader, bytes: usize, wants: Wants) -> Result<(), DumpError> {
+        let mut rest = bytes;
+        self.peer.large_event(bytes, wants, |send| {
+            while rest > 0 {
+                let piece = reader.piece(rest).map_err(unreadable)?;
+                rest -= piece.len();
+                send(piece)?;
+            }
+            Ok(())
+        })
     }
 
     /// What a replica of this vendor has not asked for.

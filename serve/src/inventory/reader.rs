@@ -1,4 +1,4 @@
-//! Reads the events of one file, up to a given end. Its buffer is bounded, but for one event that is larger.
+//! Reads the events of one file, up to a given end. Its buffer is bounded, but for one event that is larger and wanted whole: it can be had in pieces.
 
 use std::io;
 use std::path::Path;
@@ -136,6 +136,20 @@ impl LogReader {
         self.fill(length, end)?;
         let bytes = self.buffer.get(self.from..self.from + length).unwrap_or_default();
         Ok(Some(Peeked { header, bytes }))
+    }
+
+    /// True when an event of this length is better read in [`piece`](Self::piece)s.
+    pub fn is_large(length: u64) -> bool {
+        length > BUFFER_BYTES as u64
+    }
+
+    /// Some of the `rest` bytes that are left of the next event, which [`peek`](Self::peek) has seen; it is the next until all of it was read.
+    pub fn piece(&mut self, rest: usize) -> Result<&[u8], ReadError> {
+        self.fill(rest.min(1), self.offset + rest as u64)?;
+        let (from, length) = (self.from, rest.min(self.filled - self.from));
+        self.from += length;
+        self.offset += length as u64;
+        Ok(self.buffer.get(from..from + length).unwrap_or_default())
     }
 
     /// Leaves the next event out; [`peek`](Self::peek) has seen it.

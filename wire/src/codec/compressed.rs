@@ -12,6 +12,8 @@ const LEAST_BYTES: usize = 50;
 /// What one packet holds; the protocol allows 16 MiB.
 const MOST_BYTES: usize = 1 << 20;
 const HEADER_BYTES: usize = 7;
+/// Around a payload: its own packets' headers, and what compression may add to what can not be compressed.
+const MORE_BYTES: usize = 64 << 10;
 /// What is read at once.
 const READ_BYTES: usize = 64 << 10;
 
@@ -28,6 +30,8 @@ pub(crate) enum Method {
 pub(crate) struct Compressed<S> {
     stream: S,
     method: Method,
+    /// What comes may not be longer, compressed or not.
+    packet_bytes_max: usize,
     /// Number of the next packet.
     sequence: u8,
     /// What comes is no answer to what was sent: its numbers count nothing here.
@@ -40,8 +44,18 @@ pub(crate) struct Compressed<S> {
 }
 
 impl<S> Compressed<S> {
-    pub(crate) fn new(stream: S, method: Method) -> Self {
-        Compressed { stream, method, sequence: 0, is_apart: false, coming: Vec::new(), here: Vec::new(), at: 0 }
+    /// Packets hold payloads of up to `payload_bytes_max`. A longer one that comes is [`io::ErrorKind::InvalidData`], and is not taken in.
+    pub(crate) fn new(stream: S, method: Method, payload_bytes_max: usize) -> Self {
+        Compressed {
+            stream,
+            method,
+            packet_bytes_max: payload_bytes_max.saturating_add(MORE_BYTES),
+            sequence: 0,
+            is_apart: false,
+            coming: Vec::new(),
+            here: Vec::new(),
+            at: 0,
+        }
     }
 
     pub(crate) fn inner(&self) -> &S {
@@ -67,6 +81,10 @@ impl<S: Read> Compressed<S> {
             .u24()
             .and_then(|length| Ok((length, fields.u8()?, fields.u24()? as usize)))
             .map_err(io::Error::other)?;
+        if full.max(length as usize) > self.packet_bytes_max {
+            let told = format!("a compressed packet of more than {} bytes came", self.packet_bytes_max);
+            return Err(io::Error::new(io::ErrorKind::InvalidData, told));
+        }
         self.fill(HEADER_BYTES + length as usize)?;
         let payload = self.coming.split_off(HEADER_BYTES);
         self.coming.clear();
@@ -175,13 +193,15 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
+    const MAX: usize = 16 << 20;
+
     fn round_trip(parts: &[Vec<u8>], method: Method) {
-        let mut writer = Compressed::new(Vec::new(), method);
+        let mut writer = Compressed::new(Vec::new(), method, MAX);
         for part in parts {
             writer.write_all(part).unwrap();
         }
         let sent = writer.stream;
-        let mut reader = Compressed::new(&sent[..], method);
+        let mut reader = Compressed::new(&sent[..], method, MAX);
         let mut got = vec![0; parts.iter().map(Vec::len).sum()];
         reader.read_exact(&mut got).unwrap();
         assert!(got == parts.concat());
@@ -199,7 +219,7 @@ mod tests {
         fn any_bytes(bytes: Vec<u8>, full in 0u32..2000) {
             let packet = [&u24(bytes.len())[..], &[0], &u24(full as usize), &bytes].concat();
             for method in [Method::Zlib, Method::Zstd(3)] {
-                let _ = Compressed::new(&packet[..], method).read(&mut [0; 64]);
+                let _ = Compressed::new(&packet[..], method, MAX).read(&mut [0; 64]);
             }
         }
     }
@@ -222,9 +242,9 @@ mod tests {
 
     #[test]
     fn what_has_come_in_part_is_gone_on_with() {
-        let mut writer = Compressed::new(Vec::new(), Method::Zlib);
+        let mut writer = Compressed::new(Vec::new(), Method::Zlib, MAX);
         writer.write_all(&[7; 400]).unwrap();
-        let mut reader = Compressed::new(Slow(&writer.stream, false), Method::Zlib);
+        let mut reader = Compressed::new(Slow(&writer.stream, false), Method::Zlib, MAX);
         let mut got: Vec<u8> = Vec::new();
         while got.len() < 400 {
             let mut some = [0; 64];
@@ -246,11 +266,17 @@ mod tests {
             // Much more is inside than is said.
             let bomb = shrunk(&vec![0; 1 << 20], method).unwrap();
             let packet = [&u24(bomb.len())[..], &[0], &u24(100), &bomb].concat();
-            let error = Compressed::new(&packet[..], method).read(&mut [0; 64]).unwrap_err();
+            let error = Compressed::new(&packet[..], method, MAX).read(&mut [0; 64]).unwrap_err();
+            assert_eq!(error.kind(), io::ErrorKind::InvalidData);
+        }
+        // More than is taken in, before it is taken in: inflated, or as it comes.
+        for (length, full) in [(9, 300_000), (300_000, 0)] {
+            let packet = [&u24(length)[..], &[0], &u24(full), &[7; 9]].concat();
+            let error = Compressed::new(&packet[..], Method::Zlib, 200_000).read(&mut [0; 64]).unwrap_err();
             assert_eq!(error.kind(), io::ErrorKind::InvalidData);
         }
         // 16 MiB are claimed, and do not come.
         let claimed = [0xff, 0xff, 0xff, 0, 0xff, 0xff, 0xff, 1, 2, 3];
-        assert!(Compressed::new(&claimed[..], Method::Zlib).read(&mut [0; 64]).is_err());
+        assert!(Compressed::new(&claimed[..], Method::Zlib, MAX).read(&mut [0; 64]).is_err());
     }
 }

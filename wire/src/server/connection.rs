@@ -14,7 +14,7 @@ use super::login::{self, LoggedIn};
 use super::options::{PeerError, PeerOptions};
 use super::stream::Stream;
 use crate::codec::command::Command;
-use crate::codec::packet::{Frame, MAX_PACKET_PAYLOAD_BYTES, PacketReader, write_payload};
+use crate::codec::packet::{Frame, MAX_PACKET_PAYLOAD_BYTES, PacketReader, PayloadWriter, write_payload};
 use crate::codec::semi_sync::{MAGIC, REPLY_BYTES_MAX, Reply};
 
 /// What may wait to be sent together.
@@ -40,6 +40,15 @@ impl Closer {
     pub fn close(&self) {
         let _ = self.0.shutdown(Shutdown::Both);
     }
+}
+
+/// What an event of a semi-synchronous stream wants of the client.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Wants {
+    /// Nothing.
+    Nothing,
+    /// A reply.
+    Reply,
 }
 
 /// A client that has logged in.
@@ -154,9 +163,37 @@ impl Peer {
     pub fn event_for_reply(&mut self, event: &[u8]) -> Result<(), PeerError> {
         self.put(&[&[0, MAGIC, 1], event])?;
         self.flush()?;
+        self.reply_follows();
+        Ok(())
+    }
+
+    fn reply_follows(&mut self) {
         // The client's reply is number 0.
         self.sequence = 1;
         self.stream.number_from(self.semi_sync.unwrap_or_default());
+    }
+
+    /// An event of `bytes` bytes that is never whole in memory: `send` hands it on piece by piece. Sent at once. With [`Wants::Reply`] as [`event_for_reply`](Self::event_for_reply).
+    ///
+    /// # Errors
+    /// The client is gone, or `send` fails. The client then waits for the rest of the event, and can not be told anything: the connection has to end.
+    pub fn large_event<E: From<PeerError>>(
+        &mut self,
+        bytes: usize,
+        wants: Wants,
+        send: impl FnOnce(&mut dyn FnMut(&[u8]) -> Result<(), PeerError>) -> Result<(), E>,
+    ) -> Result<(), E> {
+        let asks = wants == Wants::Reply;
+        let before: &[u8] = if self.semi_sync.is_some() { &[0, MAGIC, u8::from(asks)] } else { &[0] };
+        self.write_waiting().map_err(gone)?;
+        let mut writer = PayloadWriter::begin(&mut self.stream, self.sequence, before.len() + bytes).map_err(gone)?;
+        writer.write_all(before).map_err(gone)?;
+        send(&mut |piece| writer.write_all(piece).map_err(gone))?;
+        self.sequence = writer.end().map_err(gone)?;
+        if asks {
+            self.flush()?;
+            self.reply_follows();
+        }
         Ok(())
     }
 

@@ -90,7 +90,9 @@ pub(super) fn log_in(
         .map_err(|source| PeerError::Gone { during: LOGGING_IN, source })?;
     let stream = match compression(&login) {
         None => exchange.stream,
-        Some(method) => Stream::Compressed(Box::new(Compressed::new(exchange.stream, method))),
+        Some(method) => {
+            Stream::Compressed(Box::new(Compressed::new(exchange.stream, method, options.command_bytes_max)))
+        }
     };
     Ok(LoggedIn { stream, capabilities: login.capabilities, account, from })
 }

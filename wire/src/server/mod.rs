@@ -6,6 +6,7 @@
 mod answer;
 mod auth;
 mod connection;
+pub mod fuzzed;
 mod greeting;
 mod login;
 mod options;
@@ -14,7 +15,7 @@ mod tls;
 
 pub use answer::{Cell, ColumnKind, Rows, ServerError};
 pub use auth::{Account, Accounts, Line, Plugin, RsaKey, Sha2Hash, Verifier};
-pub use connection::{Closer, Peer, refuse};
+pub use connection::{Closer, Peer, Wants, refuse};
 pub use greeting::login_is_read;
 pub use options::{Identity, PeerError, PeerOptions};
 pub use tls::{TlsFiles, server_tls};

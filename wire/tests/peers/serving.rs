@@ -10,9 +10,12 @@ use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 use wire::server::{
     Account, Accounts, ColumnKind, Command, Identity, Line, Peer, PeerError, PeerOptions, Plugin, Rows, RsaKey,
-    ServerError, TlsFiles, Verifier, server_tls,
+    ServerError, TlsFiles, Verifier, Wants, server_tls,
 };
 use wire::{ConnectOptions, Connection, DumpRequest, Error, SslMode};
+
+/// Events that are sent in pieces: one, and those that fill a packet exactly, and more.
+const LARGE: [usize; 4] = [1, 300_001, 0xff_ff_ff - 1, 40 << 20];
 
 struct Book(Vec<Arc<Account>>);
 
@@ -78,6 +81,13 @@ fn answer(peer: &mut Peer) -> Result<bool, PeerError> {
             while bytes <= 40 << 20 {
                 peer.event(&vec![1; bytes])?;
                 bytes *= 10;
+            }
+            // Never whole in memory: in pieces, of one packet and of several.
+            for bytes in LARGE {
+                let piece = vec![2; 100_000];
+                peer.large_event(bytes, Wants::Nothing, |send| -> Result<(), PeerError> {
+                    (0..bytes).step_by(piece.len()).try_for_each(|at| send(&piece[..piece.len().min(bytes - at)]))
+                })?;
             }
             // Exactly full, and one packet more.
             peer.event(&vec![1; 0xff_ff_ff - 1])?;
@@ -159,9 +169,10 @@ fn answers_and_events_arrive_as_they_were_sent() {
     connection.ping().unwrap();
     let request = DumpRequest::FilePosition { file: "b.000001".to_owned(), position: 4, server_id: 7, flags: 0 };
     let mut stream = connection.binlog_dump(&request).unwrap();
-    for bytes in [7, 70, 700, 7000, 70_000, 700_000, 7_000_000, 0xff_ff_ff - 1] {
+    let small = [7, 70, 700, 7000, 70_000, 700_000, 7_000_000].map(|bytes| (bytes, 1));
+    for (bytes, of) in small.into_iter().chain(LARGE.map(|bytes| (bytes, 2))).chain([(0xff_ff_ff - 1, 1)]) {
         let packet = stream.next().unwrap();
-        assert!(packet.bytes.len() == bytes && packet.bytes.iter().all(|byte| *byte == 1), "{bytes}");
+        assert!(packet.bytes.len() == bytes && packet.bytes.iter().all(|byte| *byte == of), "{bytes}");
     }
     assert_eq!(&stream.next().unwrap().bytes[..], b"b.000001");
     assert!(matches!(stream.next(), Err(Error::DumpEnded)));
