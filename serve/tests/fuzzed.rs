@@ -1,4 +1,4 @@
-//! The fuzzer's function over its corpus, and over changes of it by chance: a compiler without libFuzzer runs this. `HEDDLE_FUZZ_S` says for how many seconds.
+//! The fuzz targets' functions over their corpora, and over changes of them by chance: a compiler without libFuzzer runs this. `HEDDLE_FUZZ_S` says for how many seconds each.
 
 #![allow(
     clippy::unwrap_used,
@@ -19,8 +19,8 @@ use rand::{Rng, SeedableRng};
 #[path = "../fuzz/src/session.rs"]
 mod session;
 
-fn corpus() -> Vec<Vec<u8>> {
-    let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("fuzz/corpus");
+fn corpus(target: &str) -> Vec<Vec<u8>> {
+    let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("fuzz/corpus").join(target);
     let mut paths: Vec<_> = std::fs::read_dir(dir).unwrap().map(|entry| entry.unwrap().path()).collect();
     paths.sort();
     paths.iter().map(|path| std::fs::read(path).unwrap()).collect()
@@ -47,20 +47,34 @@ fn changed(corpus: &[Vec<u8>], random: &mut StdRng) -> Vec<u8> {
     input
 }
 
-#[test]
-fn any_client() {
-    let corpus = corpus();
-    let understood: usize = corpus.iter().map(|input| session::session(input)).sum();
-    assert!(understood > 50, "the corpus is not understood: {understood}");
+fn any(target: &str, function: fn(&[u8]) -> usize, understood_min: usize) {
+    let corpus = corpus(target);
+    let understood: usize = corpus.iter().map(|input| function(input)).sum();
+    assert!(understood >= understood_min, "the corpus of {target} is not understood: {understood}");
     let seed: u64 = std::env::var("HEDDLE_SEED").ok().and_then(|text| text.parse().ok()).unwrap_or_else(rand::random);
     let seconds = std::env::var("HEDDLE_FUZZ_S").ok().and_then(|text| text.parse().ok()).unwrap_or(1);
     let (began, mut random, mut count) = (Instant::now(), StdRng::seed_from_u64(seed), 0_u64);
     while began.elapsed() < Duration::from_secs(seconds) {
         let input = changed(&corpus, &mut random);
         let at = Instant::now();
-        session::session(&input);
+        function(&input);
         assert!(at.elapsed() < Duration::from_secs(20), "seed {seed}, input {count} takes long: {input:?}");
         count += 1;
     }
-    eprintln!("seed {seed}: {count} inputs");
+    eprintln!("{target}, seed {seed}: {count} inputs");
+}
+
+#[test]
+fn any_session() {
+    any("session", session::session, 51);
+}
+
+#[test]
+fn any_stream() {
+    any("stream", session::stream, 51);
+}
+
+#[test]
+fn any_proof() {
+    any("proof", session::proof, 0);
 }

@@ -1,5 +1,5 @@
-//! What the fuzz target shares with the tests.
+//! What the fuzz targets share with the tests.
 
 mod session;
 
-pub use session::session;
+pub use session::{proof, session, stream};

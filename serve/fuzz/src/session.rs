@@ -1,4 +1,5 @@
-//! What a client can say, as one function: a login, then commands, as packets with a length of two bytes in front. The first byte chooses the source's version.
+//! What a client can say, as functions of bytes: `session`, a login and commands; `stream`, what comes behind a login; `proof`, an answer to a nonce. The first byte of the
+//! first two chooses the source's version.
 //!
 //! Used by the fuzzer and by `serve/tests/fuzzed.rs`: no panic, no endless loop, no memory that a length field claims.
 
@@ -8,7 +9,8 @@ use std::path::Path;
 use serve::dump::{Marked, Request};
 use serve::inventory::{Inventory, SourceFacts};
 use serve::queries::{self, Own, ReplicaLine, SessionLine, Sessions, Variables, Who, World};
-use wire::server::{Command, login_is_read};
+use wire::server::fuzzed::{Sent, Way, is_let_in};
+use wire::server::{Account, Command, Line, Plugin, Verifier, login_is_read};
 
 #[derive(Debug)]
 struct One;
@@ -43,13 +45,47 @@ fn facts(choice: u8) -> SourceFacts {
     SourceFacts { greeting: greeting.to_owned(), charset: 45, version, variables }
 }
 
-/// How many commands were understood.
+/// A client that has logged in at a mirror which has nothing yet.
+struct Client {
+    source: SourceFacts,
+    inventory: Inventory,
+    own: Own,
+    variables: Variables,
+}
+
+impl Client {
+    fn new(choice: u8) -> Self {
+        Client {
+            source: facts(choice),
+            inventory: Inventory::new(Path::new("/nonexistent")),
+            own: Own { hostname: "h".to_owned(), port: 3306, started: 0 },
+            variables: Variables::default(),
+        }
+    }
+
+    fn says(&mut self, command: Command) {
+        match command {
+            Command::Query(sql) => {
+                let who = Who { number: 1, user: "u", from: [127, 0, 0, 1].into() };
+                let (inventory, source) = (&self.inventory, &self.source);
+                let world = World { inventory, source, receiving: None, own: &self.own, who, sessions: &One };
+                let _ = queries::answer(&sql, &mut self.variables, world);
+            }
+            Command::BinlogDump(from) => {
+                let variables = &self.variables;
+                let of_session = |name: &str| variables.user(name);
+                let _ = Request::new(&from, &self.source, Marked::Sent, &of_session);
+            }
+            Command::ResetConnection => self.variables.forget(),
+            _ => {}
+        }
+    }
+}
+
+/// Each packet with its length in front, so that any change of a packet leaves the others as they are. How many commands were understood.
 pub fn session(input: &[u8]) -> usize {
     let Some((choice, mut rest)) = input.split_first() else { return 0 };
-    let source = facts(*choice);
-    let inventory = Inventory::new(Path::new("/nonexistent"));
-    let own = Own { hostname: "h".to_owned(), port: 3306, started: 0 };
-    let mut variables = Variables::default();
+    let mut client = Client::new(*choice);
     let (mut is_login, mut understood) = (true, 0);
     while let [low, high, after @ ..] = rest {
         let length = usize::from(u16::from_le_bytes([*low, *high])).min(after.len());
@@ -61,20 +97,38 @@ pub fn session(input: &[u8]) -> usize {
         }
         let Ok(command) = Command::parse(payload) else { continue };
         understood += 1;
-        match command {
-            Command::Query(sql) => {
-                let who = Who { number: 1, user: "u", from: [127, 0, 0, 1].into() };
-                let world =
-                    World { inventory: &inventory, source: &source, receiving: None, own: &own, who, sessions: &One };
-                let _ = queries::answer(&sql, &mut variables, world);
-            }
-            Command::BinlogDump(from) => {
-                let of_session = |name: &str| variables.user(name);
-                let _ = Request::new(&from, &source, Marked::Sent, &of_session);
-            }
-            Command::ResetConnection => variables.forget(),
-            _ => {}
+        client.says(command);
+    }
+    understood
+}
+
+/// What the servers take at most.
+const COMMAND_BYTES_MAX: usize = 4 << 20;
+
+/// The bytes themselves as they come behind a login, compressed or not; behind a request for the log, replies. The second byte chooses how they come. How many were understood.
+pub fn stream(input: &[u8]) -> usize {
+    let [choice, way, bytes @ ..] = input else { return 0 };
+    let way = [Way::Plain, Way::Zlib, Way::Zstd][usize::from(way % 3)];
+    let mut client = Client::new(*choice);
+    let (mut sent, mut understood) = (Sent::new(bytes, way, COMMAND_BYTES_MAX), 0);
+    while let Some(command) = sent.next() {
+        understood += 1;
+        let is_last = matches!(command, Command::BinlogDump(_));
+        client.says(command);
+        if is_last {
+            return understood + sent.replies();
         }
     }
     understood
+}
+
+/// Answers to a nonce, one for each kind of account: none lets a client in, nor does it end anything.
+pub fn proof(input: &[u8]) -> usize {
+    let nonce = b"abcdefgh1234567890xy";
+    let stored = Verifier::from_hash("*14E65567ABDB5135D0CFD9A70B3032C179A49EE7");
+    let key = Verifier::from_hash("ZIgUREUg5PVgQ6LskhXmO+eZLS0nC8be6HPjYWR4YJY");
+    let verifiers = [stored, key, Verifier::from_hash(&String::from_utf8_lossy(input))];
+    let plugins = [Plugin::Native, Plugin::CachingSha2, Plugin::Ed25519];
+    let accounts = verifiers.into_iter().flatten().map(|verifier| Account::new("u", verifier, Line::Any));
+    accounts.map(|account| plugins.iter().filter(|plugin| is_let_in(&account, **plugin, input, nonce)).count()).sum()
 }
