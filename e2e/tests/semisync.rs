@@ -200,6 +200,24 @@ fn others(source: &Server, dir: &Path) -> Result<()> {
     second.kill()
 }
 
+/// In the order of the manual: Heddle is attached, then the source gets its plugin, and waits for nobody else.
+fn plugin_installed_later() -> Result<()> {
+    let source = Server::start(MYSQL_9_7, &[])?;
+    source.execute("CREATE DATABASE d; CREATE TABLE d.t (id INT PRIMARY KEY, v VARCHAR(50))")?;
+    let dir = tempfile::tempdir()?;
+    let mut heddle = Acknowledger::start(source.port, dir.path(), &["--ack", "local"])?;
+    heddle.heddle.wait_for_log("semi-synchronous replication is off there")?;
+    heddle.heddle.wait_for_log("mirroring")?;
+    source.execute("INSTALL PLUGIN rpl_semi_sync_source SONAME 'semisync_source.so'")?;
+    Words::of(source.kind).enable(&source)?;
+    let waiting = Waiting::insert(&source, 1)?;
+    waiting.comes_through(&[&heddle])?;
+    ensure!(marks(dir.path())?.contains(&1));
+    Waiting::insert(&source, 2)?.comes_through(&[&heddle])?;
+    ensure!(Words::of(source.kind).status(&source, "no_tx")? == "0");
+    heddle.kill()
+}
+
 fn started(kind: Kind) -> Result<Server> {
     let options = Words::of(kind).options();
     let source = Server::start(kind, &options.iter().map(String::as_str).collect::<Vec<_>>())?;
@@ -230,6 +248,7 @@ fn kills_of_all(kind: Kind, ack: &str, rounds: u32, default_seed: u64) -> Result
 
 e2e::tests! {
     acknowledges_mysql: acknowledges(MYSQL_9_7);
+    plugin_comes_later: plugin_installed_later();
     acknowledges_mariadb: acknowledges(MARIADB_10_11);
     #[ignore = "slow: servers notice late that a connection is gone; scripts/nightly semisync"]
     copies_mariadb: copies(MARIADB_10_11);

@@ -12,7 +12,7 @@ impl Mirror<'_> {
         let Some(acks) = &mut self.acks else { return Ok(true) };
         let durable = self.folder.durable();
         acks.tell(stream, durable.as_ref())?;
-        Ok(!acks.can_attach(durable.as_ref()))
+        Ok(!acks.can_attach(durable.as_ref()) && !acks.plugin_has_come())
     }
 
     /// Bytes that may wait for the disk while more comes.

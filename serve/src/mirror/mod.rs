@@ -372,7 +372,8 @@ impl Mirror<'_> {
         };
         // Only now: it is the mirror's source, and has its history.
         let facts = self.learn(&mut connection)?;
-        let attaching = self.acks.as_mut().map(|acks| acks.attach(&at, &facts)).unwrap_or_default();
+        let attaching = self.acks.as_mut().map(|acks| acks.attach(&at, &facts, &upstream.options));
+        let attaching = attaching.unwrap_or_default();
         tracing::info!("mirroring {} from {at} into {}", state.identity, self.folder.dir().display());
         self.compared = self.last.as_ref().map(|last| last.end.clone());
         let from = From { at, server_id: upstream.server_id, attaching, then: Then::Wait };

@@ -3,12 +3,12 @@
 use std::os::fd::AsFd;
 use std::path::Path;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use binlog::LogPosition;
 use engine::failure::Failure;
 use relay::fs::Fs;
-use wire::{BinlogStream, Connection};
+use wire::{BinlogStream, ConnectOptions, Connection};
 
 use super::ack::Ack;
 use super::acks::{Acks, Confirmed};
@@ -24,6 +24,12 @@ const CONFIRMED_WITHIN: Duration = Duration::from_secs(2);
 /// What may wait for the disk while the source waits.
 pub(crate) const UNSYNCED_MAX: u64 = 1 << 20;
 
+/// How often a source without its plugin is asked whether it has it now.
+const PLUGIN_EVERY: Duration = Duration::from_secs(5);
+const PLUGIN_PATIENCE: Duration = Duration::from_secs(3);
+/// New sources, and old ones. A source without its plugin has neither.
+const ENABLED: [&str; 2] = ["rpl_semi_sync_source_enabled", "rpl_semi_sync_master_enabled"];
+
 /// See the module.
 #[derive(Debug)]
 pub(crate) struct Acknowledging<'a> {
@@ -34,6 +40,8 @@ pub(crate) struct Acknowledging<'a> {
     /// The stream is semi-synchronous.
     is_attached: bool,
     said_off: Option<bool>,
+    /// The source had no plugin when it was attached to, and will not wait for this connection: whom to ask again, and when it was asked.
+    without_plugin: Option<(ConnectOptions, Instant)>,
 }
 
 impl<'a> Acknowledging<'a> {
@@ -50,7 +58,15 @@ impl<'a> Acknowledging<'a> {
         let identity = Identity::open(Arc::clone(fs), dir)?;
         acks.open(Arc::clone(fs), dir)?;
         tracing::info!("this mirror is {} to others, and acknowledges: {}", identity.uuid(), acks.ack());
-        Ok(Some(Self { acks, identity, server_id, due: Due::default(), is_attached: false, said_off: None }))
+        Ok(Some(Self {
+            acks,
+            identity,
+            server_id,
+            due: Due::default(),
+            is_attached: false,
+            said_off: None,
+            without_plugin: None,
+        }))
     }
 
     /// Its number towards the source: a folder has its own, not the one of all that have the same name.
@@ -65,7 +81,9 @@ impl<'a> Acknowledging<'a> {
     }
 
     /// How to ask for the log from there: what is before counts as acknowledged, so it has to be confirmed.
-    pub(crate) fn attach(&mut self, at: &LogPosition, facts: &SourceFacts) -> Attaching {
+    pub(crate) fn attach(&mut self, at: &LogPosition, facts: &SourceFacts, options: &ConnectOptions) -> Attaching {
+        let has_plugin = ENABLED.iter().any(|name| facts.variable(name).is_some());
+        self.without_plugin = (!has_plugin).then(|| (options.clone(), Instant::now()));
         self.due = Due::default();
         self.acks.say_state();
         self.is_attached = self.acks.wait_for(at, CONFIRMED_WITHIN);
@@ -75,8 +93,7 @@ impl<'a> Acknowledging<'a> {
 
     fn say_of_source(&mut self, facts: &SourceFacts) {
         let of = |names: [&str; 2]| names.into_iter().find_map(|name| facts.variable(name)).map(str::to_owned);
-        let is_on = of(["rpl_semi_sync_source_enabled", "rpl_semi_sync_master_enabled"])
-            .is_some_and(|value| value.eq_ignore_ascii_case("on"));
+        let is_on = of(ENABLED).is_some_and(|value| value.eq_ignore_ascii_case("on"));
         if self.said_off.replace(!is_on) == Some(!is_on) {
             return;
         }
@@ -132,8 +149,30 @@ impl<'a> Acknowledging<'a> {
         !self.waits_for_others() || stream.comes_before(self.acks.as_fd())
     }
 
+    /// The source has its plugin since: it waits only for who attaches from now on.
+    pub(crate) fn plugin_has_come(&mut self) -> bool {
+        let Some((options, asked)) = &mut self.without_plugin else { return false };
+        if asked.elapsed() < PLUGIN_EVERY {
+            return false;
+        }
+        *asked = Instant::now();
+        has_plugin(options).unwrap_or_else(|error| {
+            tracing::debug!("the source was asked for its semi-synchronous plugin: {error}");
+            false
+        })
+    }
+
     /// By now it could be attached as a semi-synchronous replica, which it is not.
     pub(crate) fn can_attach(&self, durable: Option<&LogPosition>) -> bool {
         !self.is_attached && durable.is_some_and(|durable| self.acks.wait_for(durable, Duration::ZERO))
     }
+}
+
+fn has_plugin(options: &ConnectOptions) -> Result<bool, wire::Error> {
+    let mut options = options.clone();
+    options.limits.connect_timeout = PLUGIN_PATIENCE;
+    options.limits.read_timeout = Some(PLUGIN_PATIENCE);
+    let rows = Connection::connect(&options)?.rows("SHOW GLOBAL VARIABLES LIKE 'rpl_semi_sync_%_enabled'")?;
+    let names = rows.iter().map(|row| row.required_text(0)).collect::<Result<Vec<_>, _>>()?;
+    Ok(names.iter().any(|name| ENABLED.iter().any(|enabled| name.eq_ignore_ascii_case(enabled))))
 }
