@@ -10,6 +10,8 @@ use crate::mariadb_gtid::MariaDbGtid;
 
 /// Of a MARIADB_GTID event: behind the number and the domain.
 const MARIADB_FLAGS_AT: usize = HEADER_LEN + 8 + 4;
+/// Servers fill shorter bodies up to 19 bytes with zeros.
+const MARIADB_PADDING_MAX: usize = 19 - (8 + 4 + 1);
 /// Of a header.
 const LENGTH_AT: usize = 9;
 
@@ -164,8 +166,8 @@ pub fn with_commit_id(event: &[u8], checksum: Checksum, commit_id: u64) -> Resul
     longer.extend_from_slice(before);
     longer.push(flags | MariaDbGtid::FL_GROUP_COMMIT_ID);
     longer.extend_from_slice(&commit_id.to_le_bytes());
-    // Shorter events are filled up with zeros.
-    if rest.iter().any(|&byte| byte != 0) {
+    let is_padding = rest.len() <= MARIADB_PADDING_MAX && rest.iter().all(|&byte| byte == 0);
+    if !is_padding {
         longer.extend_from_slice(rest);
     }
     longer.resize(longer.len() + checksum.len(), 0);

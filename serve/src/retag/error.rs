@@ -13,7 +13,7 @@ pub enum RetagError {
     #[error("--out {} has files: give a new or an empty folder", path.display())]
     NotEmpty { path: PathBuf },
     #[error(
-        "no transaction of these files has a tag that can be changed in place: MySQL 5.6 does not tag, and GTIDs with a tag of their own have no room"
+        "no transaction of these files can be tagged anew: there is none, or MySQL 5.6 wrote them, which does not tag, or their GTIDs have a tag of their own and no room"
     )]
     NoTags,
     #[error(transparent)]

@@ -114,4 +114,19 @@ mod tests {
             }
         }
     }
+    /// No server writes such; a forged log may have them.
+    #[test]
+    fn an_event_never_becomes_shorter() {
+        let head = Head::new(1_700_000_000, 1, Checksum::Crc32);
+        let usual = encode::mariadb_gtid(&head, &MariaDbGtid::default());
+        for more in 0..200 {
+            let mut event = usual.clone();
+            event.splice(usual.len() - 4..usual.len() - 4, std::iter::repeat_n(0, more));
+            let length = event.len();
+            event[9..13].copy_from_slice(&(length as u32).to_le_bytes());
+            give(&mut event, 7, Checksum::Crc32, Room::MayGrow).unwrap();
+            assert!(event.len() > length, "{more}");
+            Event::parse(Bytes::from(event), Checksum::Crc32).unwrap();
+        }
+    }
 }
