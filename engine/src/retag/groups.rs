@@ -33,9 +33,8 @@ const ALONE: u8 =
 #[derive(Debug)]
 pub(super) struct CommitGroups {
     options: Options,
-    /// By domain.
-    numbers: HashMap<u32, usize>,
-    states: Vec<Domain>,
+    /// By domain; `None`: of those beyond [`DOMAINS_MAX`].
+    domains: HashMap<Option<u32>, Domain>,
 }
 
 #[derive(Debug)]
@@ -57,20 +56,20 @@ struct Group {
 
 impl CommitGroups {
     pub fn new(options: Options) -> Self {
-        Self { options, numbers: HashMap::new(), states: Vec::new() }
+        Self { options, domains: HashMap::new() }
     }
 
     /// How often keys were forgotten for want of memory.
     pub fn forgotten(&self) -> u64 {
-        self.states.iter().map(|state| state.waits.forgotten).sum()
+        self.domains.values().map(|domain| domain.waits.forgotten).sum()
     }
 
     /// Groups end with their file.
     pub fn new_file(&mut self) {
-        for state in &mut self.states {
-            state.waits.new_file(state.seq);
-            state.group = None;
-            state.source_before = None;
+        for domain in self.domains.values_mut() {
+            domain.waits.new_file(domain.seq);
+            domain.group = None;
+            domain.source_before = None;
         }
     }
 
@@ -82,28 +81,21 @@ impl CommitGroups {
         let is_alone = transaction.barrier.is_some() || is_marked;
         let is_doubtful = is_marked || !has(MariaDbGtid::FL_ALLOW_PARALLEL);
         let keys = if transaction.barrier.is_none() && is_doubtful { Keys::Unknown } else { keys };
-        let Some(state) = self.state(tags.domain) else {
-            // There is always one.
-            let marks = Marks { commit_id: tags.commit_id, waited: has(MariaDbGtid::FL_WAITED), begins: true };
-            return (Tag::CommitGroup { source: marks, new: marks }, Cause::Unknown);
-        };
-        state.next(transaction, keys, is_alone, at)
+        self.domain(tags.domain).next(transaction, keys, is_alone, at)
     }
 
-    fn state(&mut self, domain: u32) -> Option<&mut Domain> {
-        let next = self.states.len();
-        let number = *self.numbers.get(&domain).unwrap_or(&next.min(DOMAINS_MAX));
-        if number == next {
-            self.states.push(Domain { waits: Waits::new(&self.options), seq: 0, group: None, source_before: None });
-            let keys_max = (self.options.keys_max / self.states.len()).max(1);
-            for state in &mut self.states {
-                state.waits.keys_max = keys_max;
-            }
-        }
-        if number < DOMAINS_MAX {
-            self.numbers.insert(domain, number);
-        }
-        self.states.get_mut(number)
+    fn domain(&mut self, number: u32) -> &mut Domain {
+        let own = Some(number);
+        let is_own = self.domains.contains_key(&own) || self.domains.len() < DOMAINS_MAX;
+        let share = (self.options.keys_max / self.domains.len().max(1)).max(1);
+        let domain = self.domains.entry(own.filter(|_| is_own)).or_insert_with(|| Domain {
+            waits: Waits::new(&self.options),
+            seq: 0,
+            group: None,
+            source_before: None,
+        });
+        domain.waits.keys_max = share;
+        domain
     }
 }
 

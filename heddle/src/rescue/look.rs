@@ -11,6 +11,7 @@ use wire::{ConnectOptions, Connection};
 
 use super::state::Place;
 use crate::replica::ask::{binary_logs, bytes_after, channels, variables_like};
+use crate::replica::settings::PARALLEL;
 use crate::replica::statements::Native;
 use crate::replica::status::{Positioning, ReplicaStatus};
 use apply::mysql::server::sql::quote;
@@ -50,19 +51,8 @@ pub struct Server {
     pub speed: Vec<(String, String)>,
 }
 
-const SPEED: [&str; 11] = [
-    "replica_parallel_workers",
-    "slave_parallel_workers",
-    "slave_parallel_threads",
-    "replica_parallel_type",
-    "slave_parallel_type",
-    "slave_parallel_mode",
-    "replica_preserve_commit_order",
-    "slave_preserve_commit_order",
-    "sync_binlog",
-    "innodb_flush_log_at_trx_commit",
-    "innodb_buffer_pool_size",
-];
+/// Beside those of parallel appliers.
+const SPEED: [&str; 3] = ["sync_binlog", "innodb_flush_log_at_trx_commit", "innodb_buffer_pool_size"];
 
 impl Server {
     pub fn flavour(&self) -> Flavour {
@@ -99,7 +89,8 @@ impl Server {
         server.read_only = on(&["read_only"]);
         server.super_read_only = on(&["super_read_only"]);
         server.semi_sync = on(&["rpl_semi_sync_replica_enabled", "rpl_semi_sync_slave_enabled"]);
-        let speed = SPEED.iter().filter_map(|name| Some(((*name).to_owned(), variables.get(*name)?.clone())));
+        let speed =
+            PARALLEL.iter().chain(&SPEED).filter_map(|name| Some(((*name).to_owned(), variables.get(*name)?.clone())));
         server.speed = speed.collect();
         // MySQL 8 has both words for the same.
         if variables.contains_key("replica_parallel_workers") {

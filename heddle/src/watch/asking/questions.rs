@@ -4,6 +4,7 @@
 
 use binlog::Flavour;
 
+use crate::replica::settings::PARALLEL;
 use crate::replica::statements::Native;
 
 /// One question and the name of its answer.
@@ -30,15 +31,8 @@ pub const KEYLESS: &str = "keyless";
 pub const LOCKS: &str = "locks";
 pub const TABLES: &str = "tables";
 
+/// Beside those of parallel appliers.
 const VARIABLE_NAMES: &[&str] = &[
-    "replica_parallel_workers",
-    "slave_parallel_workers",
-    "slave_parallel_threads",
-    "replica_parallel_type",
-    "slave_parallel_type",
-    "slave_parallel_mode",
-    "replica_preserve_commit_order",
-    "slave_preserve_commit_order",
     "replica_pending_jobs_size_max",
     "slave_pending_jobs_size_max",
     "slave_parallel_max_queued",
@@ -111,7 +105,7 @@ pub fn all(native: &Native) -> Vec<Question> {
         ),
         ask(
             VARIABLES,
-            format!("SHOW GLOBAL VARIABLES WHERE Variable_name IN ({})", list(VARIABLE_NAMES)),
+            format!("SHOW GLOBAL VARIABLES WHERE Variable_name IN ({})", list(&[&PARALLEL, VARIABLE_NAMES].concat())),
             6,
             "settings",
         ),
