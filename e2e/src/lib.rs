@@ -29,6 +29,7 @@ pub mod proxy;
 pub mod random;
 pub mod recorder;
 pub mod refusal;
+pub mod retagged;
 pub mod semisync;
 pub mod served;
 pub mod server;

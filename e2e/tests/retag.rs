@@ -83,10 +83,6 @@ fn with_relay_log(kind: Kind, logs: &Path, options: &[&str]) -> Result<Server> {
     Ok(replica)
 }
 
-fn seed() -> u64 {
-    std::env::var("HEDDLE_E2E_SEED").ok().and_then(|seed| seed.parse().ok()).unwrap_or_else(rand::random)
-}
-
 fn runs() -> u64 {
     std::env::var("HEDDLE_E2E_RUNS").ok().and_then(|runs| runs.parse().ok()).unwrap_or(1)
 }
@@ -94,9 +90,9 @@ fn runs() -> u64 {
 /// Random workloads; the replica with many workers, with and without the source's commit order.
 #[test]
 fn a_native_replica_applies_the_copies() -> Result<()> {
-    let first = seed();
+    let first = e2e::seed(rand::random_range(0..1 << 31), "retag");
     for seed in first..first + runs() {
-        eprintln!("repeat with: HEDDLE_E2E_SEED={seed} HEDDLE_E2E_RUNS=1");
+        eprintln!("repeat with: HEDDLE_SEED={seed} HEDDLE_E2E_RUNS=1");
         let source = Server::start(MYSQL_9_7, &[])?;
         let workload = Workload::new(seed, SIZE, source.kind);
         workload.run(&source)?;

@@ -193,7 +193,7 @@ fn purged(source: &Server, dir: &Path, port: u16) -> Result<()> {
             if names == [current.as_str()] {
                 break;
             }
-            ensure!(started.elapsed() < STUCK_AFTER, "{names:?} are shown");
+            ensure!(started.elapsed() < STUCK_AFTER, "{names:?} are shown\n{}", served.heddle.log());
             thread::sleep(Duration::from_millis(50));
         }
         source.rotate()?;

@@ -2,16 +2,16 @@
 
 #![allow(clippy::expect_used, clippy::indexing_slicing, clippy::panic, clippy::print_stderr, reason = "a test")]
 
-use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
-use binlog::{Checksum, Event, HEADER_LEN, Header, Kind as EventKind};
+use binlog::{Checksum, Event, HEADER_LEN, Kind as EventKind};
 use e2e::checksum::{contents, differences};
 use e2e::heddle::heddle;
 use e2e::mirror;
-use e2e::native::{gtids, native_replica, position, statement, wait_caught_up};
+use e2e::native::{native_replica, position, statement, wait_caught_up};
+use e2e::retagged::{Differing, Files, RETAG, count_differing, inspected, log_files, one_session, restarted, same};
 use e2e::served::{Ask, By, Served, assert_same, attach};
 use e2e::server::{Kind, MYSQL_9_7, PASSWORD, Server, USER, free_port, servers_script};
 use e2e::workload::{Size, Workload};
@@ -29,9 +29,6 @@ const SIZE: Size = Size {
 };
 /// Of a GTID event: behind its header, flags, UUID, number and type.
 const LAST_COMMITTED: std::ops::Range<usize> = HEADER_LEN + 26..HEADER_LEN + 34;
-const RETAG: &[&str] = &["--retag", "writeset"];
-
-type Files = BTreeMap<String, Vec<u8>>;
 
 /// What a replica is sent, file by file, as mysqlbinlog writes it down.
 fn sent(served: &Served, dir: &Path) -> Result<Files> {
@@ -49,85 +46,27 @@ fn sent(served: &Served, dir: &Path) -> Result<Files> {
 }
 
 fn files(dir: &Path) -> Result<Files> {
-    let mut found = Files::new();
-    for entry in std::fs::read_dir(dir)? {
-        let entry = entry?;
-        let name = entry.file_name().to_string_lossy().into_owned();
-        if name.strip_prefix("binlog.").is_some_and(|number| number.bytes().all(|byte| byte.is_ascii_digit())) {
-            found.insert(name, std::fs::read(entry.path())?);
-        }
-    }
-    Ok(found)
+    log_files(dir, "binlog")
 }
 
 /// The source's events, but for lower tags in GTID events; how many have one.
 fn differs_in_tags(mirror: &Files, sent: &Files, sum: Checksum) -> Result<usize> {
-    ensure!(mirror.keys().eq(sent.keys()), "{:?} and {:?}", mirror.keys(), sent.keys());
-    let mut changed = 0;
-    for (name, ours) in sent {
-        let theirs = &mirror[name];
-        ensure!(ours.len() == theirs.len(), "{name}: {} and {} bytes", ours.len(), theirs.len());
-        let mut at = 4;
-        while let Some(header) = Header::parse(&theirs[at..]) {
-            let place = at..at + header.event_len as usize;
-            let (theirs, ours) = (&theirs[place.clone()], &ours[place.clone()]);
-            at = place.end;
-            if theirs == ours {
-                continue;
-            }
-            let what = format!("{name}:{} {}", place.start, header.kind);
-            ensure!(matches!(header.kind, EventKind::GTID | EventKind::ANONYMOUS_GTID), "{what} is not the source's");
-            Event::parse(ours.to_vec().into(), sum).with_context(|| what.clone())?;
-            let tag = |event: &[u8]| i64::from_le_bytes(event[LAST_COMMITTED].try_into().expect("8 bytes"));
-            ensure!(tag(ours) <= tag(theirs).max(1), "{what}: {} is above the source's {}", tag(ours), tag(theirs));
-            let end = ours.len() - sum.len();
-            let rest = |event: &[u8]| [&event[..LAST_COMMITTED.start], &event[LAST_COMMITTED.end..end]].concat();
-            ensure!(rest(ours) == rest(theirs), "{what}: more than its tag is another one");
-            changed += 1;
-        }
-    }
-    Ok(changed)
-}
-
-/// How parallel these files are, by their tags.
-fn amil(files: &Files, dir: &Path) -> Result<f64> {
-    let copies = tempfile::tempdir_in(dir)?;
-    for (name, bytes) in files {
-        std::fs::write(copies.path().join(name), bytes)?;
-    }
-    let run = heddle(&["inspect", &copies.path().display().to_string(), "--json"])?.successful()?;
-    let said: serde_json::Value = serde_json::from_str(&run.stdout)?;
-    let found = find(&said, "amil").with_context(|| said.to_string())?;
-    found.as_f64().with_context(|| found.to_string())
-}
-
-fn find<'a>(value: &'a serde_json::Value, key: &str) -> Option<&'a serde_json::Value> {
-    match value {
-        serde_json::Value::Object(fields) => {
-            fields.get(key).or_else(|| fields.values().find_map(|value| find(value, key)))
-        }
-        serde_json::Value::Array(values) => values.iter().find_map(|value| find(value, key)),
-        _ => None,
-    }
-}
-
-/// One session on tables of its own, and rows that are changed again and again.
-fn one_session(source: &Server, transactions: usize) -> Result<()> {
-    source.execute("CREATE DATABASE one; CREATE TABLE one.t (id INT PRIMARY KEY, v INT, UNIQUE (v))")?;
-    let sql: String = (0..transactions)
-        .map(|number| match number % 10 {
-            9 => format!("UPDATE one.t SET v = v + 100000 WHERE id = {};", number / 2),
-            _ => format!("INSERT INTO one.t VALUES ({number}, {number});"),
-        })
-        .collect();
-    source.execute(&sql)
+    count_differing(mirror, sent, |Differing { header, theirs, ours, place }| {
+        ensure!(matches!(header.kind, EventKind::GTID | EventKind::ANONYMOUS_GTID), "{place} is not the source's");
+        Event::parse(ours.to_vec().into(), sum).with_context(|| place.clone())?;
+        let tag = |event: &[u8]| i64::from_le_bytes(event[LAST_COMMITTED].try_into().expect("8 bytes"));
+        ensure!(tag(ours) <= tag(theirs).max(1), "{place}: {} is above the source's {}", tag(ours), tag(theirs));
+        let end = ours.len() - sum.len();
+        let rest = |event: &[u8]| [&event[..LAST_COMMITTED.start], &event[LAST_COMMITTED.end..end]].concat();
+        ensure!(rest(ours) == rest(theirs), "{place}: more than its tag is another one");
+        Ok(())
+    })
 }
 
 /// A source whose own tags allow nothing, replicas of a version, Heddle between them and killed meanwhile.
 fn replicas_get_new_tags(source: (Kind, &[&str]), replica: (Kind, &[&str]), kills: u64) -> Result<()> {
-    let given = std::env::var("HEDDLE_E2E_SEED").ok().and_then(|seed| seed.parse().ok());
-    let seed: u64 = given.unwrap_or_else(|| rand::random_range(0..1 << 31));
-    eprintln!("{} → {}, repeat with: HEDDLE_E2E_SEED={seed}", source.0, replica.0);
+    eprintln!("{} → {}", source.0, replica.0);
+    let seed = e2e::seed(rand::random_range(0..1 << 31), "serve_retag -- --include-ignored");
     let (source, replica) = Server::start_two(source, replica)?;
     let dir = tempfile::tempdir()?;
     let (folder, port) = (dir.path().join("mirror"), free_port()?);
@@ -154,7 +93,7 @@ fn replicas_get_new_tags(source: (Kind, &[&str]), replica: (Kind, &[&str]), kill
     let mirrored = files(&folder)?;
     let changed = differs_in_tags(&mirrored, &first, Checksum::Crc32)?;
     ensure!(changed > 480, "{changed} tags are new ones\n{}", served.heddle.log());
-    let (before, after) = (amil(&mirrored, dir.path())?, amil(&first, dir.path())?);
+    let (before, after) = (inspected(&mirrored, "amil", dir.path())?, inspected(&first, "amil", dir.path())?);
     eprintln!("{changed} new tags, AMIL {before} → {after}");
     ensure!(after > before * 1.5, "AMIL {before} → {after}");
     // Others are sent the same: later, and by another process.
@@ -162,24 +101,6 @@ fn replicas_get_new_tags(source: (Kind, &[&str]), replica: (Kind, &[&str]), kill
     ensure!(sent(&served, dir.path())? == first, "other bytes after a restart");
     mirror::assert_equal(&source, &folder)?;
     served.kill().map(drop)
-}
-
-/// Tables and GTIDs; of another version only the rows are said in the same words.
-fn same(source: &Server, replica: &Server) -> Result<()> {
-    if source.kind == replica.kind {
-        return assert_same(source, replica);
-    }
-    wait_caught_up(source, replica)?;
-    let differences = differences(&contents(source)?, &contents(replica)?);
-    ensure!(differences.is_empty(), "{differences:?}");
-    ensure!(gtids(source)? == gtids(replica)?);
-    Ok(())
-}
-
-fn restarted(served: Served, source: &Server, folder: &Path) -> Result<Served> {
-    let port = served.port;
-    served.kill()?;
-    Served::start(source.port, folder, port, RETAG)
 }
 
 /// Tags of the source that allow nothing: the history of its write sets is always full.

@@ -2,16 +2,15 @@
 
 #![allow(clippy::expect_used, clippy::indexing_slicing, clippy::panic, clippy::print_stderr, reason = "a test")]
 
-use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 use binlog::{Header, Kind as EventKind};
-use e2e::checksum::{contents, differences};
 use e2e::heddle::heddle;
 use e2e::mirror;
-use e2e::native::{gtids, position, statement, wait_caught_up};
+use e2e::native::{position, statement};
+use e2e::retagged::{Files, RETAG, count_differing, inspected, log_files, one_session, restarted, same};
 use e2e::served::{Ask, By, Served, attach};
 use e2e::server::{Kind, MARIADB_10_11, PASSWORD, Server, USER, free_port, servers_script};
 use e2e::workload::{Size, Workload};
@@ -28,23 +27,7 @@ const SIZE: Size = Size {
     same_flavour: true,
     unlogged: false,
 };
-const RETAG: &[&str] = &["--retag", "writeset"];
 const SMALL_FILES: &str = "--max-binlog-size=262144";
-
-type Files = BTreeMap<String, Vec<u8>>;
-
-fn files(dir: &Path, base: &str) -> Result<Files> {
-    let mut found = Files::new();
-    for entry in std::fs::read_dir(dir)? {
-        let entry = entry?;
-        let name = entry.file_name().to_string_lossy().into_owned();
-        let number = name.rsplit_once('.').filter(|(before, _)| before.ends_with(base)).map(|(_, number)| number);
-        if number.is_some_and(|number| number.bytes().all(|byte| byte.is_ascii_digit())) {
-            found.insert(name, std::fs::read(entry.path())?);
-        }
-    }
-    Ok(found)
-}
 
 /// What a client by position is sent.
 fn sent(served: &Served, kind: Kind, dir: &Path) -> Result<Files> {
@@ -67,77 +50,10 @@ fn sent(served: &Served, kind: Kind, dir: &Path) -> Result<Files> {
         .args([format!("--result-file={}/", raw.path().display()), first]);
     let output = command.output()?;
     ensure!(output.status.success(), "{}\n{}", String::from_utf8_lossy(&output.stderr), served.heddle.log());
-    files(raw.path(), "")
+    log_files(raw.path(), "binlog")
 }
 
-/// Sizes and positions are the source's; only GTID events differ.
-fn differs_in_gtids(mirror: &Files, sent: &Files) -> Result<usize> {
-    ensure!(mirror.keys().eq(sent.keys()), "{:?} and {:?}", mirror.keys(), sent.keys());
-    let mut changed = 0;
-    for (name, ours) in sent {
-        let theirs = &mirror[name];
-        ensure!(ours.len() == theirs.len(), "{name}: {} and {} bytes", ours.len(), theirs.len());
-        let mut at = 4;
-        while let Some(header) = Header::parse(&theirs[at..]) {
-            let place = at..at + header.event_len as usize;
-            at = place.end;
-            if theirs[place.clone()] != ours[place.clone()] {
-                ensure!(header.kind == EventKind::MARIADB_GTID, "{name}:{} {}", place.start, header.kind);
-                changed += 1;
-            }
-        }
-    }
-    Ok(changed)
-}
-
-/// The average number of transactions in a commit group of these files.
-fn group_size(files: &Files, dir: &Path) -> Result<f64> {
-    let copies = tempfile::tempdir_in(dir)?;
-    for (name, bytes) in files {
-        std::fs::write(copies.path().join(name), bytes)?;
-    }
-    let run = heddle(&["inspect", &copies.path().display().to_string(), "--json"])?.successful()?;
-    let said: serde_json::Value = serde_json::from_str(&run.stdout)?;
-    let found = find(&said, "mariadb_group_size").with_context(|| said.to_string())?;
-    found.as_f64().with_context(|| found.to_string())
-}
-
-fn find<'a>(value: &'a serde_json::Value, key: &str) -> Option<&'a serde_json::Value> {
-    match value {
-        serde_json::Value::Object(fields) => {
-            fields.get(key).or_else(|| fields.values().find_map(|value| find(value, key)))
-        }
-        serde_json::Value::Array(values) => values.iter().find_map(|value| find(value, key)),
-        _ => None,
-    }
-}
-
-/// One session, and rows that are changed again and again.
-fn one_session(source: &Server, transactions: usize) -> Result<()> {
-    source.execute("CREATE DATABASE one; CREATE TABLE one.t (id INT PRIMARY KEY, v INT, UNIQUE (v)) ENGINE=InnoDB")?;
-    let sql: String = (0..transactions)
-        .map(|number| match number % 10 {
-            9 => format!("UPDATE one.t SET v = v + 100000 WHERE id = {};", number / 2),
-            _ => format!("INSERT INTO one.t VALUES ({number}, {number});"),
-        })
-        .collect();
-    source.execute(&sql)
-}
-
-fn same(source: &Server, replica: &Server) -> Result<()> {
-    wait_caught_up(source, replica)?;
-    let differences = differences(&contents(source)?, &contents(replica)?);
-    ensure!(differences.is_empty(), "{differences:?}");
-    let (theirs, ours) = (gtids(source)?, gtids(replica)?);
-    ensure!(theirs == ours, "{theirs} and {ours}");
-    Ok(())
-}
-
-fn restarted(served: Served, source: &Server, folder: &Path) -> Result<Served> {
-    let port = served.port;
-    served.kill()?;
-    Served::start(source.port, folder, port, RETAG)
-}
+const GROUP_SIZE: &str = "mariadb_group_size";
 
 struct Way<'a> {
     source: Kind,
@@ -148,9 +64,8 @@ struct Way<'a> {
 }
 
 fn replica_gets_groups(way: &Way<'_>) -> Result<()> {
-    let given = std::env::var("HEDDLE_E2E_SEED").ok().and_then(|seed| seed.parse().ok());
-    let seed: u64 = given.unwrap_or_else(|| rand::random_range(0..1 << 31));
-    eprintln!("{} → {} {}, repeat with: HEDDLE_E2E_SEED={seed}", way.source, way.replica, way.mode);
+    eprintln!("{} → {} {}", way.source, way.replica, way.mode);
+    let seed = e2e::seed(rand::random_range(0..1 << 31), "serve_retag_mariadb -- --include-ignored");
     let (threads, mode) =
         (format!("--slave-parallel-threads={}", way.threads), format!("--slave-parallel-mode={}", way.mode));
     let options = [threads.as_str(), &mode, "--relay-log=relay", "--relay-log-purge=0"];
@@ -180,13 +95,16 @@ fn replica_gets_groups(way: &Way<'_>) -> Result<()> {
     std::thread::sleep(Duration::from_millis(2_500));
     source.execute("INSERT INTO one.t VALUES (5000000, 5000000)")?;
     same(&source, &replica).with_context(|| served.heddle.log())?;
-    let (before, now) = (files(&folder, "")?, files(&replica.data(), "relay")?);
-    let (before, now) = (group_size(&before, dir.path())?, group_size(&now, dir.path())?);
+    let (before, now) = (log_files(&folder, "binlog")?, log_files(&replica.data(), "relay")?);
+    let (before, now) = (inspected(&before, GROUP_SIZE, dir.path())?, inspected(&now, GROUP_SIZE, dir.path())?);
     eprintln!("commit groups of {before} → {now}");
     ensure!(now > before * 1.5, "commit groups of {before} → {now}\n{}", served.heddle.log());
     // By position the sizes stay; also later, from another process.
     let first = sent(&served, way.source, dir.path())?;
-    differs_in_gtids(&files(&folder, "")?, &first)?;
+    count_differing(&log_files(&folder, "binlog")?, &first, |event| {
+        ensure!(event.header.kind == EventKind::MARIADB_GTID, "{} is not the source's", event.place);
+        Ok(())
+    })?;
     served = restarted(served, &source, &folder)?;
     ensure!(sent(&served, way.source, dir.path())? == first, "other bytes after a restart");
     mirror::assert_equal(&source, &folder)?;
@@ -244,9 +162,7 @@ fn replicas_move() -> Result<()> {
 #[test]
 fn copies_have_commit_groups() -> Result<()> {
     let source = Server::start(MARIADB_10_11, &[SMALL_FILES])?;
-    let given = std::env::var("HEDDLE_E2E_SEED").ok().and_then(|seed| seed.parse().ok());
-    let seed: u64 = given.unwrap_or_else(|| rand::random_range(0..1 << 31));
-    eprintln!("repeat with: HEDDLE_E2E_SEED={seed}");
+    let seed = e2e::seed(rand::random_range(0..1 << 31), "serve_retag_mariadb");
     Workload::new(seed, SIZE, source.kind).run(&source)?;
     one_session(&source, 600)?;
     let dir = tempfile::tempdir()?;
@@ -261,8 +177,8 @@ fn copies_have_commit_groups() -> Result<()> {
     eprintln!("{said}");
     let size = |what: &str| said[what]["group_size"].as_f64().with_context(|| said.to_string());
     ensure!(size("retagged")? > size("source")? * 1.5, "{said}");
-    let retagged = files(&copies, "")?;
-    ensure!(group_size(&retagged, dir.path())? > size("source")? * 1.5);
+    let retagged = log_files(&copies, "binlog")?;
+    ensure!(inspected(&retagged, GROUP_SIZE, dir.path())? > size("source")? * 1.5);
     for (name, bytes) in &retagged {
         let mut at = 4;
         while let Some(header) = Header::parse(&bytes[at..]) {
@@ -284,7 +200,7 @@ fn copies_have_commit_groups() -> Result<()> {
 fn with_binary_logs(files: &Files) -> Result<Server> {
     let server = Server::start(MARIADB_10_11, &[])?;
     server.stop()?;
-    for name in self::files(&server.data(), "binlog")?.keys() {
+    for name in log_files(&server.data(), "binlog")?.keys() {
         std::fs::remove_file(server.data().join(name))?;
     }
     let mut index = String::new();
