@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 /// After this a run counts as stuck and is ended, so that a hang shows as a failed test with the process's output.
 const STUCK_AFTER: Duration = Duration::from_secs(240);
 
-/// `$HEDDLE_BIN`, or the release build, or the debug build, beside the program that asks.
+/// `$HEDDLE_BIN`, or the one that was built as the program that asks, or another build beside it.
 pub fn binary() -> Result<PathBuf> {
     if let Some(path) = std::env::var_os("HEDDLE_BIN") {
         return Ok(path.into());
@@ -22,7 +22,8 @@ pub fn binary() -> Result<PathBuf> {
     let own = std::env::current_exe()?;
     let profile = own.ancestors().skip(1).find(|folder| !folder.ends_with("deps")).context("no target directory")?;
     let target = profile.parent().context("no target directory")?;
-    let candidates = ["release/heddle", "debug/heddle"].map(|name| target.join(name));
+    let candidates =
+        [profile.to_owned(), target.join("release"), target.join("debug")].map(|folder| folder.join("heddle"));
     let found = candidates.iter().find(|path| path.exists());
     found.cloned().with_context(|| {
         format!(
