@@ -96,7 +96,12 @@ fn replicas_attach(kind: Kind) -> Result<()> {
     }
     served.heddle.terminate()?;
     ensure!(served.heddle.wait()?.status.success());
-    purged(&source, &dir.path().join("one"), port)
+    let book = tempfile::NamedTempFile::new()?;
+    std::fs::write(book.path(), ACCOUNTS)?;
+    let more = ["--accounts", &book.path().display().to_string()];
+    let served = Served::start(source.port, &dir.path().join("one"), port, &more)?;
+    accounts(&source, &served)?;
+    served.kill().map(drop)
 }
 
 /// Two domains, and a server id of before a fail-over.
@@ -172,43 +177,6 @@ fn accounts(source: &Server, served: &Served) -> Result<()> {
     }
     ensure!(!is_let_in("elsewhere", "secret", &[])?);
     Ok(())
-}
-
-/// What a replica needs was removed: the server's own error.
-fn purged(source: &Server, dir: &Path, port: u16) -> Result<()> {
-    let file = tempfile::NamedTempFile::new()?;
-    std::fs::write(file.path(), ACCOUNTS)?;
-    let book = file.path().display().to_string();
-    let more = ["--keep-bytes", "1", "--accounts", &book];
-    let served = Served::start(source.port, dir, port, &more)?;
-    served.connected()?;
-    accounts(source, &served)?;
-    // Also those that go when a new one begins: what is shown is what is there.
-    for _ in 0..3 {
-        let (started, current) = (Instant::now(), position(source)?.0);
-        loop {
-            let shown = served.connected()?.rows("SHOW BINARY LOGS")?;
-            let names =
-                shown.iter().map(|row| Ok(row.text(0)?.unwrap_or_default().to_owned())).collect::<Result<Vec<_>>>()?;
-            if names == [current.as_str()] {
-                break;
-            }
-            ensure!(started.elapsed() < STUCK_AFTER, "{names:?} are shown\n{}", served.heddle.log());
-            thread::sleep(Duration::from_millis(50));
-        }
-        source.rotate()?;
-        source.execute("CREATE DATABASE IF NOT EXISTS rotated")?;
-    }
-    if source.kind.is_mariadb() {
-        let request =
-            DumpRequest::MariaDb { slave_gtid_state: String::new(), strict: false, annotate: true, server_id: 77 };
-        refused(&served, &request, "Could not find GTID state requested by slave in any binlog files")?;
-    } else {
-        let gtid_set_binary = binlog::gtids::GtidSet::default().to_binary();
-        let request = DumpRequest::MySqlGtid { gtid_set_binary, server_id: 77 };
-        refused(&served, &request, "the source purged required binary logs")?;
-    }
-    served.kill().map(drop)
 }
 
 /// Back and forth under load, with kills of Heddle and of the replica: no gap, no repeat.

@@ -13,7 +13,7 @@ use engine::failure::{Failure, FailureKind};
 use engine::retag::Options;
 use serve::accounts::Book;
 use serve::archive::{Archiver, Settings as ArchiveSettings};
-use serve::inventory::Inventory;
+use serve::inventory::{Inventory, Unread};
 use serve::mirror::{self, Around, Complete, Keep, Orders, Plan, Until, Upstream};
 use serve::retag::stream::{Retagger, Schema, Settings as RetagSettings};
 use serve::seen::control::{Control, Controlled};
@@ -73,6 +73,9 @@ pub struct ServeArgs {
     /// Remove the oldest files when less than this is free on the disk
     #[arg(long, value_name = "BYTES", value_parser = parse_bytes)]
     keep_free: Option<u64>,
+    /// Let --keep-days, --keep-bytes and --keep-free remove files that an attached replica is still to be sent: it then stops with an error
+    #[arg(long)]
+    replicas_may_miss: bool,
     /// Compress files that are complete with zstd: they are served and read as before
     #[arg(long)]
     compress_sealed: bool,
@@ -292,6 +295,7 @@ pub fn run(args: &ServeArgs) -> Result<ExitCode> {
     let plan = Plan {
         until: if args.until_end { Until::SourceEnd } else { Until::Stopped },
         keep,
+        unread: if args.replicas_may_miss { Unread::MayGo } else { Unread::Stays },
         patience: Duration::from_secs(args.failover_seconds),
         complete: if args.compress_sealed { Complete::Compressed } else { Complete::Kept },
         server_id: args.server_id,

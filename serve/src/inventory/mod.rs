@@ -39,6 +39,13 @@ use crate::semisync::wake::Wakes;
 /// The archive's place among the readers, whose numbers begin with 1.
 const ARCHIVE: u64 = 0;
 
+/// What becomes of files that attached replicas are still to be sent, when they may go by all else.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Unread {
+    Stays,
+    MayGo,
+}
+
 /// How the mirror stands to its source.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Standing {
@@ -235,10 +242,14 @@ impl Inventory {
         Reading { inventory: self, reader }
     }
 
-    /// How many of the oldest files nobody reads, nor will: of all sources together.
-    pub fn unread(&self) -> usize {
+    /// How many of the oldest files may go: of all sources together. Nobody reads them, nor will; with [`Unread::MayGo`] only the archive counts.
+    pub fn removable(&self, unread: Unread) -> usize {
         let state = self.state();
-        let oldest = state.readers.values().min().copied();
+        let oldest = match unread {
+            Unread::Stays => state.readers.values().min(),
+            Unread::MayGo => state.readers.get(&ARCHIVE),
+        };
+        let oldest = oldest.copied();
         let files = state.former.iter().flatten().chain(&state.files);
         files.take_while(|file| oldest.is_none_or(|oldest| place(file) < oldest)).count()
     }
@@ -339,7 +350,10 @@ impl Inventory {
         let former = usize::try_from(file.series).ok().and_then(|series| state.former.get(series));
         let files = if file.series == state.series { Some(&state.files) } else { former };
         let number = file_number(&file.name);
-        files?.iter().find(|other| file_number(&other.name) > number).cloned()
+        let next = files?.iter().find(|other| file_number(&other.name) > number)?;
+        // Where files behind it were removed there is none: a gap is never passed over.
+        let follows = file_number(&next.name).zip(number).is_some_and(|(next, number)| next == number + 1);
+        follows.then(|| Arc::clone(next))
     }
 
     /// Where the durable part ends.

@@ -123,15 +123,20 @@ fn readers_follow_the_files() {
     assert_eq!((inventory.extent(&second).end, inventory.extent(&second).grows), (length, false));
     assert_eq!(inventory.end(), Some(LogPosition::new("b.000003", length)));
 
-    assert_eq!(inventory.unread(), 3);
+    assert_eq!(inventory.removable(Unread::Stays), 3);
     let reading = inventory.read_from(&file);
-    assert_eq!(inventory.unread(), 0);
+    assert_eq!(inventory.removable(Unread::Stays), 0);
     reading.moved_to(&second);
-    assert_eq!(inventory.unread(), 1);
+    assert_eq!(inventory.removable(Unread::Stays), 1);
+    inventory.keep_for_archive(0, Some("b.000003"));
+    assert_eq!(inventory.removable(Unread::MayGo), 2);
     inventory.purged_to("b.000002");
     assert_eq!(inventory.next_after(&file).unwrap().name, second.name);
     drop(reading);
-    assert_eq!(inventory.unread(), 2);
+    assert_eq!(inventory.removable(Unread::Stays), 1);
+    // What it would need next is gone as well.
+    inventory.purged_to("b.000003");
+    assert!(inventory.next_after(&file).is_none() && inventory.next_after(&second).is_some());
     // Another source's folder: the same names are other files.
     let other = tempfile::tempdir().unwrap();
     std::fs::write(other.path().join("b.000002"), &Written::new(&[]).bytes).unwrap();

@@ -492,8 +492,8 @@ impl Mirror<'_> {
         if left == 0 {
             return Ok(0);
         }
-        // What a replica is being sent stays.
-        left = left.min(self.inventory.unread());
+        // What a replica is being sent stays, unless told; what the archive lacks stays.
+        left = left.min(self.inventory.removable(self.plan.unread));
         let mut removed = 0;
         for (dir, count) in &old {
             let gone = left.min(*count);

@@ -6,7 +6,7 @@ use binlog::LogPosition;
 
 use super::orders::Orders;
 use super::purge::Keep;
-use crate::inventory::Inventory;
+use crate::inventory::{Inventory, Unread};
 use crate::seen::Monitor;
 use crate::semisync::Acks;
 
@@ -24,6 +24,7 @@ pub enum Until {
 pub struct Plan {
     pub until: Until,
     pub keep: Keep,
+    pub unread: Unread,
     /// How long the source may be away until another one of the list takes its place.
     pub patience: Duration,
     /// This replica's number towards the source, if one was given.
