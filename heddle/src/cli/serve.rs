@@ -11,7 +11,7 @@ use archive::writer::Pace;
 use clap::Args;
 use engine::failure::{Failure, FailureKind};
 use engine::retag::Options;
-use serve::accounts::Book;
+use serve::accounts::{Book, Learning, SourceAccounts};
 use serve::archive::{Archiver, Settings as ArchiveSettings};
 use serve::inventory::{Inventory, Unread};
 use serve::mirror::{self, Around, Complete, Keep, Orders, Plan, Until, Upstream};
@@ -112,6 +112,9 @@ pub struct ServeArgs {
     /// Accounts for replicas, with hashes, networks and whether they need TLS
     #[arg(long, value_name = "FILE", requires = "listen")]
     accounts: Option<PathBuf>,
+    /// Let in whom the source lets replicate: its accounts with REPLICATION SLAVE, with their passwords, hosts and REQUIRE, as they are there. Heddle's account needs SELECT on mysql.user there (MariaDB 10.4 and later: mysql.global_priv)
+    #[arg(long, requires = "listen")]
+    source_accounts: bool,
     /// TLS for replicas: this server's certificate (PEM)
     #[arg(long, value_name = "FILE", requires = "tls_key")]
     tls_cert: Option<PathBuf>,
@@ -160,8 +163,11 @@ const REPOINT_WITHIN: Duration = Duration::from_secs(90);
 const REPLICA_PASSWORD: &str = "HEDDLE_REPLICA_PASSWORD";
 
 impl ServeArgs {
-    fn accounts(&self) -> Result<Book> {
+    fn accounts(&self, of_source: Option<Arc<SourceAccounts>>) -> Result<Book> {
         let mut book = Book::default();
+        if let Some(accounts) = of_source {
+            book.add_source(accounts);
+        }
         if let Some(user) = &self.replica_user {
             let password = std::env::var(REPLICA_PASSWORD)
                 .with_context(|| format!("--replica-user {user}: put its password in {REPLICA_PASSWORD}"))?;
@@ -175,7 +181,10 @@ impl ServeArgs {
                 tracing::warn!("every user of this machine can read the accounts file {path}: chmod 600 {path}");
             }
         }
-        ensure!(!book.is_empty(), "--listen needs --replica-user NAME or --accounts FILE: nobody could attach");
+        ensure!(
+            !book.is_empty(),
+            "--listen needs --replica-user NAME, --accounts FILE or --source-accounts: nobody could attach"
+        );
         ensure!(
             !book.needs_tls() || self.tls_cert.is_some(),
             "an account requires TLS: give --tls-cert and --tls-key, or nobody can use it"
@@ -208,15 +217,33 @@ impl ServeArgs {
         Ok(Some(started.map_err(anyhow::Error::new)?))
     }
 
+    /// The source's accounts, and the thread that reads them.
+    fn source_accounts(&self, monitor: &Arc<Monitor>) -> Result<Option<(Arc<SourceAccounts>, Learning)>> {
+        if !self.source_accounts {
+            return Ok(None);
+        }
+        let accounts = Arc::new(SourceAccounts::default());
+        let has_tls = self.tls_cert.is_some();
+        let learning = Learning::start(Arc::clone(&accounts), Arc::clone(monitor), &self.dir, has_tls)
+            .context("--source-accounts: what is kept of them")?;
+        Ok(Some((accounts, learning)))
+    }
+
     /// The server for replicas, if there is to be one.
-    fn server(&self, inventory: &Arc<Inventory>, monitor: &Arc<Monitor>, acks: &Arc<Acks>) -> Result<Option<Server>> {
+    fn server(
+        &self,
+        of_source: Option<Arc<SourceAccounts>>,
+        inventory: &Arc<Inventory>,
+        monitor: &Arc<Monitor>,
+        acks: &Arc<Acks>,
+    ) -> Result<Option<Server>> {
         let Some(listen) = &self.listen else { return Ok(None) };
         let tls = match (&self.tls_cert, &self.tls_key) {
             (Some(cert), Some(key)) => Some(TlsFiles { cert: cert.clone(), key: key.clone(), ca: self.tls_ca.clone() }),
             _ => None,
         };
         let (connections_max, monitor, acks) = (self.connections_max, Arc::clone(monitor), Arc::clone(acks));
-        let settings = Settings { accounts: self.accounts()?, tls, connections_max, monitor, acks };
+        let settings = Settings { accounts: self.accounts(of_source)?, tls, connections_max, monitor, acks };
         let listener = TcpListener::bind(listen)
             .with_context(|| format!("--listen {listen}: this address can not be listened on"))?;
         let server = Server::start(listener, Arc::clone(inventory), settings)?;
@@ -312,7 +339,8 @@ pub fn run(args: &ServeArgs) -> Result<ExitCode> {
     }
     let archiver = args.archiver(&inventory)?;
     let retagger = args.retagger(&inventory, &monitor)?;
-    let server = args.server(&inventory, &monitor, &acks)?;
+    let (of_source, learning) = args.source_accounts(&monitor)?.unzip();
+    let server = args.server(of_source, &inventory, &monitor, &acks)?;
     let clients = server.as_ref().map(Server::clients);
     let view = Arc::new(View::new(&args.dir, Arc::clone(&monitor), Arc::clone(&inventory), clients));
     let _http = args.http.map(|address| Http::start_mirror(address, Arc::clone(&view))).transpose()?;
@@ -333,6 +361,7 @@ pub fn run(args: &ServeArgs) -> Result<ExitCode> {
         retagger.finish()
     });
     drop(server);
+    drop(learning);
     drop(control);
     let archived = archiver.map(|archiver| archiver.finish(archive_patience(&ending, done.is_ok())));
     let done = done.map_err(anyhow::Error::new)?;
@@ -372,6 +401,7 @@ fn from_archive(args: &ServeArgs, url: &str, ending: &Ending) -> Result<ExitCode
         args.retag.is_none(),
         "--retag is for the log of a server: an archive's files can be copied with heddle retag"
     );
+    ensure!(!args.source_accounts, "--source-accounts: an archive has no accounts; use --accounts FILE");
     ensure!(args.archive.is_none(), "--archive is for the log of a server, and --from is an archive already");
     let keeps = args.keep_days.is_some() || args.keep_bytes.is_some() || args.keep_free.is_some();
     ensure!(!keeps, "--keep-days, --keep-bytes, --keep-free: what is filled from an archive would come again");
@@ -380,7 +410,7 @@ fn from_archive(args: &ServeArgs, url: &str, ending: &Ending) -> Result<ExitCode
     let inventory = Arc::new(Inventory::new(&mirror::folder_of(&args.dir)));
     ensure!(args.ack == Ack::Off, "--ack {}: an archive does not wait for acknowledgements", args.ack);
     let acks = Arc::new(Acks::new(Ack::Off)?);
-    let server = args.server(&inventory, &Arc::new(Monitor::default()), &acks)?;
+    let server = args.server(None, &inventory, &Arc::new(Monitor::default()), &acks)?;
     let until = if args.until_end { Until::SourceEnd } else { Until::Stopped };
     let done = serve::archive::fill(&store, &args.dir, &inventory, until, &ending.stop);
     drop(server);

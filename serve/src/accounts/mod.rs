@@ -1,17 +1,22 @@
-//! Who may attach: accounts from the command line and from a file, each with the networks that it may come from.
+//! Who may attach: accounts from the command line, from a file, and those that the source has, each with the places that it may come from.
 //!
-//! It never shows a password, and takes none that is empty.
+//! It never shows a password or a hash, and takes no password that is empty.
 
+mod file;
+mod host;
 mod network;
+mod rows;
+mod source;
 
 use std::net::IpAddr;
 use std::sync::Arc;
 
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use wire::Secret;
 use wire::server::{Account, Accounts, Line, Verifier};
 
 use self::network::Network;
+pub use self::source::{Learning, SourceAccounts};
 
 /// Why accounts can not be used. The texts name the account, never its password.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -22,10 +27,11 @@ pub enum AccountError {
     Account { user: String, reason: String },
 }
 
-/// All accounts of a server.
+/// All accounts of a server. What was given here counts before what the source has.
 #[derive(Debug, Default)]
 pub struct Book {
     entries: Vec<Entry>,
+    of_source: Option<Arc<SourceAccounts>>,
 }
 
 #[derive(Debug)]
@@ -35,32 +41,24 @@ struct Entry {
     networks: Vec<Network>,
 }
 
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct FileText {
-    #[serde(default)]
-    account: Vec<AccountText>,
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct AccountText {
-    user: String,
-    password: Option<String>,
-    hash: Option<String>,
-    #[serde(default)]
-    networks: Vec<String>,
-    #[serde(default)]
-    require: RequireText,
-}
-
-#[derive(Default, Deserialize, Clone, Copy)]
+/// What an account's connection has to have.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-enum RequireText {
+enum Require {
     #[default]
     Nothing,
     Tls,
     Certificate,
+}
+
+impl Require {
+    fn line(self) -> Line {
+        match self {
+            Self::Nothing => Line::Any,
+            Self::Tls => Line::Tls,
+            Self::Certificate => Line::Certificate,
+        }
+    }
 }
 
 impl Book {
@@ -80,24 +78,24 @@ impl Book {
 
     /// The accounts of a file: `[[account]]` with `user`, `password` or `hash`, `networks`, `require`.
     pub fn add_file(&mut self, text: &str) -> Result<(), AccountError> {
-        // What stands at the place of an error may be a password: only what is wrong is shown, and the line.
-        let parsed: FileText = toml::from_str(text).map_err(|error| {
-            let line = error.span().map_or(0, |span| text.get(..span.start).unwrap_or_default().lines().count());
-            AccountError::Syntax(format!("line {}: {}", line.max(1), error.message()))
-        })?;
-        for account in parsed.account {
-            self.entries.push(entry(account)?);
-        }
+        self.entries.extend(file::entries(text)?);
         Ok(())
     }
 
+    /// Also those of the source, as they are at the time of a login.
+    pub fn add_source(&mut self, accounts: Arc<SourceAccounts>) {
+        self.of_source = Some(accounts);
+    }
+
+    /// Nobody can ever attach.
     pub fn is_empty(&self) -> bool {
-        self.entries.is_empty()
+        self.entries.is_empty() && self.of_source.is_none()
     }
 
     /// Whether an account's password can only be checked when the client sends it.
     pub fn needs_key(&self) -> bool {
-        self.entries.iter().any(|entry| matches!(entry.account.verifier, Verifier::CachingSha2(_)))
+        self.of_source.is_some()
+            || self.entries.iter().any(|entry| matches!(entry.account.verifier, Verifier::CachingSha2(_)))
     }
 
     /// Whether an account wants TLS.
@@ -106,50 +104,14 @@ impl Book {
     }
 }
 
-fn entry(text: AccountText) -> Result<Entry, AccountError> {
-    let user = text.user;
-    let wrong = |reason: &str| AccountError::Account { user: user.clone(), reason: reason.to_owned() };
-    if user.is_empty() {
-        return Err(wrong("it has no name"));
-    }
-    let verifier = match (text.password, text.hash) {
-        (Some(password), None) if !password.is_empty() => Verifier::Password(Secret::new(password)),
-        (Some(_), None) => return Err(wrong("its password is empty")),
-        (None, Some(hash)) => {
-            let unknown = "its hash is none of mysql_native_password (*…), caching_sha2_password ($A$…, or 0x… of its bytes), ed25519 (43 characters)";
-            from_hash(&hash).ok_or_else(|| wrong(unknown))?
-        }
-        (None, None) => return Err(wrong("it has neither password nor hash")),
-        (Some(_), Some(_)) => return Err(wrong("it has both password and hash")),
-    };
-    let networks = text
-        .networks
-        .iter()
-        .map(|network| {
-            Network::parse(network).ok_or_else(|| wrong(&format!("{network:?} is no network such as 10.0.0.0/8")))
-        })
-        .collect::<Result<Vec<_>, _>>()?;
-    let line = match text.require {
-        RequireText::Nothing => Line::Any,
-        RequireText::Tls => Line::Tls,
-        RequireText::Certificate => Line::Certificate,
-    };
-    Ok(Entry { account: Arc::new(Account::new(user, verifier, line)), networks })
-}
-
-fn from_hash(text: &str) -> Option<Verifier> {
-    let Some(digits) = text.strip_prefix("0x") else { return Verifier::from_hash(text) };
-    let bytes = hex::decode(digits).ok()?;
-    Verifier::from_hash(std::str::from_utf8(&bytes).ok()?)
-}
-
 impl Accounts for Book {
     fn find(&self, user: &str, from: IpAddr) -> Option<Arc<Account>> {
         let found = self.entries.iter().find(|entry| {
             let may_come = entry.networks.is_empty() || entry.networks.iter().any(|network| network.has(from));
             entry.account.user == user && may_come
         });
-        found.map(|entry| Arc::clone(&entry.account))
+        let of_source = || self.of_source.as_ref().and_then(|accounts| accounts.find(user, from));
+        found.map(|entry| Arc::clone(&entry.account)).or_else(of_source)
     }
 }
 

@@ -22,6 +22,24 @@ impl Network {
         (length <= full).then(|| Self { bits: bits(address), length, is_v6: address.is_ipv6() })
     }
 
+    /// With a mask such as 255.255.0.0, whose ones have to come first.
+    pub(super) fn with_mask(address: &str, mask: IpAddr) -> Option<Self> {
+        let address: IpAddr = address.parse().ok()?;
+        let ones = bits(mask).leading_ones();
+        let is_mask = bits(mask).checked_shl(ones).unwrap_or(0) == 0;
+        let length = u8::try_from(ones).ok()?;
+        (is_mask && mask.is_ipv6() == address.is_ipv6()).then(|| Self {
+            bits: bits(address),
+            length,
+            is_v6: address.is_ipv6(),
+        })
+    }
+
+    /// Bits that have to be the same.
+    pub(super) fn length(&self) -> u8 {
+        self.length
+    }
+
     pub(super) fn has(&self, address: IpAddr) -> bool {
         let address = address.to_canonical();
         if address.is_ipv6() != self.is_v6 {
