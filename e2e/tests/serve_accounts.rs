@@ -137,7 +137,7 @@ fn lets_in(kind: Kind) -> Result<()> {
     let kept = dir.path().join("heddle-accounts.json");
     ensure!(kept.metadata()?.permissions().mode() & 0o777 == 0o600);
     let log = heddle.log();
-    ensure!(!log.contains("second") && !log.contains("authentication") && !log.contains("*"), "{log}");
+    ensure!(!log.contains("second") && !log.contains("authentication") && !log.contains('*'), "{log}");
     heddle.kill()?;
     heddle.wait()?;
     drop(source);

@@ -20,7 +20,7 @@ use serve::seen::control::{Control, Controlled};
 use serve::seen::{Detail, Monitor, Snapshot, View};
 use serve::semisync::{Ack, Acks};
 use serve::sessions::{Server, Settings};
-use wire::server::TlsFiles;
+use wire::server::{Line, TlsFiles};
 use wire::{Interrupt, Secret, TrustedFile};
 
 use super::connect::{self, End};
@@ -163,6 +163,18 @@ const REPOINT_WITHIN: Duration = Duration::from_secs(90);
 const REPLICA_PASSWORD: &str = "HEDDLE_REPLICA_PASSWORD";
 
 impl ServeArgs {
+    fn plan(&self) -> Plan {
+        let age = self.keep_days.map(|days| DAY * days);
+        Plan {
+            until: if self.until_end { Until::SourceEnd } else { Until::Stopped },
+            keep: Keep { age, bytes: self.keep_bytes, free: self.keep_free },
+            unread: if self.replicas_may_miss { Unread::MayGo } else { Unread::Stays },
+            patience: Duration::from_secs(self.failover_seconds),
+            complete: if self.compress_sealed { Complete::Compressed } else { Complete::Kept },
+            server_id: self.server_id,
+        }
+    }
+
     fn accounts(&self, of_source: Option<Arc<SourceAccounts>>) -> Result<Book> {
         let mut book = Book::default();
         if let Some(accounts) = of_source {
@@ -223,8 +235,12 @@ impl ServeArgs {
             return Ok(None);
         }
         let accounts = Arc::new(SourceAccounts::default());
-        let has_tls = self.tls_cert.is_some();
-        let learning = Learning::start(Arc::clone(&accounts), Arc::clone(monitor), &self.dir, has_tls)
+        let possible = match (&self.tls_cert, &self.tls_ca) {
+            (None, _) => Line::Any,
+            (Some(_), None) => Line::Tls,
+            (Some(_), Some(_)) => Line::Certificate,
+        };
+        let learning = Learning::start(Arc::clone(&accounts), Arc::clone(monitor), &self.dir, possible)
             .context("--source-accounts: what is kept of them")?;
         Ok(Some((accounts, learning)))
     }
@@ -318,15 +334,6 @@ pub fn run(args: &ServeArgs) -> Result<ExitCode> {
         interrupt: ending.interrupt(),
     };
     let upstreams = args.from.iter().map(|from| sources.of(from)).collect::<Result<Vec<_>>>()?;
-    let keep = Keep { age: args.keep_days.map(|days| DAY * days), bytes: args.keep_bytes, free: args.keep_free };
-    let plan = Plan {
-        until: if args.until_end { Until::SourceEnd } else { Until::Stopped },
-        keep,
-        unread: if args.replicas_may_miss { Unread::MayGo } else { Unread::Stays },
-        patience: Duration::from_secs(args.failover_seconds),
-        complete: if args.compress_sealed { Complete::Compressed } else { Complete::Kept },
-        server_id: args.server_id,
-    };
     let acks = Arc::new(Acks::new(args.ack)?);
     ending.watch()?;
     let inventory = Arc::new(Inventory::new(&mirror::folder_of(&args.dir)));
@@ -353,7 +360,7 @@ pub fn run(args: &ServeArgs) -> Result<ExitCode> {
         Ok(())
     };
     let around = Around { inventory: &inventory, monitor: &monitor, orders: &orders, acks: &acks };
-    let done = mirror::run(&upstreams, &args.dir, around, plan, &ending.stop, ready);
+    let done = mirror::run(&upstreams, &args.dir, around, args.plan(), &ending.stop, ready);
     let retagged = retagger.and_then(|retagger| {
         if done.is_ok() {
             retagger.wait_for_end(&inventory, &ending.stop);

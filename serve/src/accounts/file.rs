@@ -6,8 +6,8 @@ use serde::Deserialize;
 use wire::Secret;
 use wire::server::{Account, Verifier};
 
+use super::entry::{AccountError, Entry, Require};
 use super::network::Network;
-use super::{AccountError, Entry, Require};
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]

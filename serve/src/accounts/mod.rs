@@ -2,6 +2,7 @@
 //!
 //! It never shows a password or a hash, and takes no password that is empty.
 
+mod entry;
 mod file;
 mod host;
 mod network;
@@ -11,54 +12,18 @@ mod source;
 use std::net::IpAddr;
 use std::sync::Arc;
 
-use serde::{Deserialize, Serialize};
 use wire::Secret;
 use wire::server::{Account, Accounts, Line, Verifier};
 
-use self::network::Network;
+pub use self::entry::AccountError;
+use self::entry::Entry;
 pub use self::source::{Learning, SourceAccounts};
-
-/// Why accounts can not be used. The texts name the account, never its password.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum AccountError {
-    #[error("the accounts file: {0}")]
-    Syntax(String),
-    #[error("account {user}: {reason}")]
-    Account { user: String, reason: String },
-}
 
 /// All accounts of a server. What was given here counts before what the source has.
 #[derive(Debug, Default)]
 pub struct Book {
     entries: Vec<Entry>,
     of_source: Option<Arc<SourceAccounts>>,
-}
-
-#[derive(Debug)]
-struct Entry {
-    account: Arc<Account>,
-    /// Empty: from everywhere.
-    networks: Vec<Network>,
-}
-
-/// What an account's connection has to have.
-#[derive(Debug, Default, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-enum Require {
-    #[default]
-    Nothing,
-    Tls,
-    Certificate,
-}
-
-impl Require {
-    fn line(self) -> Line {
-        match self {
-            Self::Nothing => Line::Any,
-            Self::Tls => Line::Tls,
-            Self::Certificate => Line::Certificate,
-        }
-    }
 }
 
 impl Book {

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use wire::server::Verifier;
 
-use super::Require;
+use super::entry::Require;
 
 /// `REPLICATION SLAVE` in MariaDB's `access`.
 const REPLICATION_SLAVE: u64 = 1 << 19;

@@ -9,7 +9,7 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use relay::fs::RealFs;
-use wire::server::{Account, Verifier};
+use wire::server::{Account, Line, Verifier};
 use wire::{ConnectOptions, Connection, Error};
 
 use super::host::Host;
@@ -89,11 +89,11 @@ pub struct Learning {
 }
 
 impl Learning {
-    /// Begins with what the folder has. `has_tls`: accounts that require TLS can be used.
+    /// Begins with what the folder has. `possible`: the most that a connection to Heddle can have.
     ///
     /// # Errors
     /// The folder's file can not be read, or no thread begins.
-    pub fn start(accounts: Arc<SourceAccounts>, monitor: Arc<Monitor>, dir: &Path, has_tls: bool) -> io::Result<Self> {
+    pub fn start(accounts: Arc<SourceAccounts>, monitor: Arc<Monitor>, dir: &Path, possible: Line) -> io::Result<Self> {
         let path = dir.join(FILE);
         match std::fs::read(&path) {
             Ok(text) => {
@@ -108,7 +108,7 @@ impl Learning {
             accounts,
             monitor,
             dir: dir.to_owned(),
-            has_tls,
+            possible,
             connection: None,
             told: None,
             stop: Arc::clone(&stop),
@@ -131,7 +131,7 @@ struct Reader {
     accounts: Arc<SourceAccounts>,
     monitor: Arc<Monitor>,
     dir: PathBuf,
-    has_tls: bool,
+    possible: Line,
     /// Of a source with this identity.
     connection: Option<(String, Connection)>,
     /// The last trouble, which is not said twice.
@@ -203,7 +203,7 @@ impl Reader {
     }
 
     fn say(&self, read: &[SourceAccount]) {
-        let usable = |account: &&SourceAccount| why_not(account, self.has_tls).is_none();
+        let usable = |account: &&SourceAccount| why_not(account, self.possible).is_none();
         let names: Vec<String> = read.iter().filter(usable).map(ToString::to_string).collect();
         if names.is_empty() {
             tracing::warn!(
@@ -213,7 +213,7 @@ impl Reader {
             tracing::info!("accounts of the source that can attach: {}", names.join(", "));
         }
         for account in read {
-            if let Some(why) = why_not(account, self.has_tls).filter(|_| account.usable != Usable::MayNot) {
+            if let Some(why) = why_not(account, self.possible).filter(|_| account.usable != Usable::MayNot) {
                 tracing::warn!("the source's account {account} can not attach: {why}");
             }
         }
@@ -229,14 +229,20 @@ impl Reader {
     }
 }
 
-fn why_not(account: &SourceAccount, has_tls: bool) -> Option<String> {
+fn why_not(account: &SourceAccount, possible: Line) -> Option<String> {
     match &account.usable {
         Usable::Yes { .. } if Host::parse(&account.host) == Host::Name => {
             Some("its host is a name, and Heddle looks no names up; put it into --accounts".to_owned())
         }
-        Usable::Yes { require, .. } if !has_tls && *require != super::Require::Nothing => {
-            Some("it requires TLS: give --tls-cert and --tls-key".to_owned())
-        }
+        Usable::Yes { require, .. } if require.line() > possible => Some(
+            match require.line() {
+                Line::Certificate => {
+                    "it requires a certificate of the client's: give --tls-cert, --tls-key and --tls-ca"
+                }
+                _ => "it requires TLS: give --tls-cert and --tls-key",
+            }
+            .to_owned(),
+        ),
         Usable::Yes { .. } => None,
         Usable::Not(why) => Some(why.clone()),
         Usable::MayNot => Some("it has no REPLICATION SLAVE".to_owned()),
@@ -287,7 +293,7 @@ fn read(connection: &mut Connection) -> Result<Vec<SourceAccount>, Error> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::accounts::Require;
+    use crate::accounts::entry::Require;
 
     fn account(host: &str, usable: Usable) -> SourceAccount {
         SourceAccount { user: "repl".to_owned(), host: host.to_owned(), usable }
@@ -335,19 +341,19 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         std::fs::write(dir.path().join(FILE), serde_json::to_vec(&read).unwrap()).unwrap();
         let accounts = Arc::new(SourceAccounts::default());
-        drop(Learning::start(Arc::clone(&accounts), Arc::default(), dir.path(), false).unwrap());
+        drop(Learning::start(Arc::clone(&accounts), Arc::default(), dir.path(), Line::Any).unwrap());
         assert!(accounts.find("repl", "192.168.0.1".parse().unwrap()).is_some());
         assert!(accounts.find("repl", "10.0.0.1".parse().unwrap()).is_none());
         std::fs::write(dir.path().join(FILE), "{").unwrap();
-        assert!(Learning::start(accounts, Arc::default(), dir.path(), false).is_err());
+        assert!(Learning::start(accounts, Arc::default(), dir.path(), Line::Any).is_err());
     }
 
     #[test]
     fn why_an_account_can_not_attach() {
-        assert!(why_not(&account("%", yes(ONE)), false).is_none());
-        assert!(why_not(&account("one.example.com", yes(ONE)), false).unwrap().contains("name"));
+        assert!(why_not(&account("%", yes(ONE)), Line::Any).is_none());
+        assert!(why_not(&account("one.example.com", yes(ONE)), Line::Any).unwrap().contains("name"));
         let tls = Usable::Yes { hash: ONE.to_owned(), require: Require::Tls };
-        assert!(why_not(&account("%", tls.clone()), false).unwrap().contains("--tls-cert"));
-        assert!(why_not(&account("%", tls), true).is_none());
+        assert!(why_not(&account("%", tls.clone()), Line::Any).unwrap().contains("--tls-cert"));
+        assert!(why_not(&account("%", tls), Line::Certificate).is_none());
     }
 }
