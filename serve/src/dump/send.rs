@@ -74,9 +74,10 @@ fn replaced(first: &(Arc<str>, u64), file: &str) -> DumpError {
     ))
 }
 
-/// Inside of an event a replica can not be told.
-fn unreadable(error: ReadError) -> DumpError {
-    tracing::error!("a replica's stream ends inside of an event: {error}");
+/// Inside of an event a replica can not be told: it loses its connection, and is told when it asks for the event again.
+fn unreadable(file: &LogFile, at: u64, error: ReadError) -> DumpError {
+    tracing::error!("a replica's stream ends inside of the event at {}:{at}: {error}", file.name);
+    file.is_broken_at(at, error.to_string());
     DumpError::Gone(PeerError::Gone { during: "reading an event for it", source: io::Error::other(error) })
 }
 
@@ -205,7 +206,7 @@ impl Sender<'_> {
                     Some(replies) => replies.asks(&peeked, format, at + length, end),
                     None => false,
                 };
-                self.event(reader, header, end, asks)?;
+                self.event(reader, file, header, end, asks)?;
             }
             match then {
                 Then::GoOn => {}
@@ -225,7 +226,14 @@ impl Sender<'_> {
     }
 
     /// The next event.
-    fn event(&mut self, reader: &mut LogReader, header: Header, end: u64, asks: bool) -> Result<(), DumpError> {
+    fn event(
+        &mut self,
+        reader: &mut LogReader,
+        file: &LogFile,
+        header: Header,
+        end: u64,
+        asks: bool,
+    ) -> Result<(), DumpError> {
         let at = reader.offset();
         let old = match self.request.vendor {
             Vendor::MariaDb { annotate, capability: capability @ ..GTIDS } => Some(Known { capability, annotate }),
@@ -234,7 +242,7 @@ impl Sender<'_> {
         let is_as_it_is = !PassedOn::changes(header.kind) && (old.is_none() || old_replica::is_for_all(header.kind));
         if is_as_it_is && LogReader::is_large(header.event_len.into()) {
             let wants = if asks { Wants::Reply } else { Wants::Nothing };
-            return self.large_event(reader, header.event_len as usize, wants);
+            return self.large_event(reader, file, header.event_len as usize, wants);
         }
         let Some(event) = reader.next(end)? else { return Ok(()) };
         let instead;
@@ -251,11 +259,20 @@ impl Sender<'_> {
     }
 
     /// Never whole in memory: many replicas may be sent large events, and take them in slowly.
-    fn large_event(&mut self, reader: &mut LogReader, bytes: usize, wants: Wants) -> Result<(), DumpError> {
-        let mut rest = bytes;
+    fn large_event(
+        &mut self,
+        reader: &mut LogReader,
+        file: &LogFile,
+        bytes: usize,
+        wants: Wants,
+    ) -> Result<(), DumpError> {
+        let (mut rest, at) = (bytes, reader.offset());
+        if let Some(why) = file.why_broken(at) {
+            return Err(fatal(why));
+        }
         self.peer.large_event(bytes, wants, |send| {
             while rest > 0 {
-                let piece = reader.piece(rest).map_err(unreadable)?;
+                let piece = reader.piece(rest).map_err(|error| unreadable(file, at, error))?;
                 rest -= piece.len();
                 send(piece)?;
             }

@@ -1,7 +1,7 @@
 //! One file of the inventory, and what stands at its beginning.
 
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use binlog::{Event, FormatDescription, Kind};
 use bytes::Bytes;
@@ -22,6 +22,8 @@ pub struct LogFile {
     /// Its length when it is complete.
     sealed: OnceLock<u64>,
     start: OnceLock<Arc<FileStart>>,
+    /// Where a large event could not be read to its end, and why.
+    broken: Mutex<Option<(u64, String)>>,
 }
 
 /// What a file begins with.
@@ -40,7 +42,8 @@ pub struct FileStart {
 impl LogFile {
     pub(super) fn new(name: &str, path: PathBuf, series: u64, tail: &Arc<Tail>) -> Self {
         let tail = Arc::clone(tail);
-        Self { name: name.into(), path, series, tail, sealed: OnceLock::new(), start: OnceLock::new() }
+        let (sealed, start, broken) = (OnceLock::new(), OnceLock::new(), Mutex::default());
+        Self { name: name.into(), path, series, tail, sealed, start, broken }
     }
 
     /// Where it is on this machine.
@@ -52,6 +55,20 @@ impl LogFile {
     pub fn reader(&self, offset: u64) -> Result<LogReader, ReadError> {
         let of = Of { name: Arc::clone(&self.name), series: self.series, tail: Arc::clone(&self.tail) };
         LogReader::open(&self.path, of, offset)
+    }
+
+    /// The event there could not be read to its end. Who was being sent it could not be told; who asks again is.
+    pub fn is_broken_at(&self, offset: u64, why: String) {
+        *self.broken() = Some((offset, why));
+    }
+
+    /// Why the event there is not sent.
+    pub fn why_broken(&self, offset: u64) -> Option<String> {
+        self.broken().as_ref().filter(|(at, _)| *at == offset).map(|(_, why)| why.clone())
+    }
+
+    fn broken(&self) -> MutexGuard<'_, Option<(u64, String)>> {
+        self.broken.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     pub(super) fn seal(&self, length: u64) {

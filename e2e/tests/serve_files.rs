@@ -1,4 +1,4 @@
-//! `heddle serve --keep-bytes`: which files go, and what a replica is told that needs one of them.
+//! The files of `heddle serve`: which ones go, what a replica is told that needs one of them, and of a file that is damaged.
 
 #![allow(clippy::expect_used, clippy::panic, clippy::print_stderr, reason = "a test")]
 
@@ -115,6 +115,34 @@ fn is_missed(source: &Server, served: &Served) -> Result<()> {
     Ok(())
 }
 
+/// The end of a large event is gone from the disk: who is being sent it can only lose the connection, who asks again is told why. The next file is served as before.
+fn is_cut(kind: Kind) -> Result<()> {
+    let source = Server::start(kind, &[])?;
+    source.execute("CREATE DATABASE missed; CREATE TABLE missed.t (id INT PRIMARY KEY AUTO_INCREMENT, b LONGBLOB)")?;
+    let (file, offset) = position(&source)?;
+    source.execute(LARGE)?;
+    source.rotate()?;
+    let dir = tempfile::tempdir()?;
+    let served = Served::start(source.port, dir.path(), free_port()?, &[])?;
+    let last = position(&source)?.0;
+    until(&served, &|shown| shown.last() == Some(&last))?;
+    let log = std::fs::OpenOptions::new().write(true).open(dir.path().join(&file))?;
+    log.set_len(log.metadata()?.len() - 1_000_000)?;
+    let error = |file: &str, position: u64| -> Result<wire::Error> {
+        let request =
+            DumpRequest::FilePosition { file: file.to_owned(), position, server_id: 79, flags: wire::DUMP_NON_BLOCK };
+        let options = DumpOptions { non_block: true, ..DumpOptions::default() };
+        Ok(error_of(served.connect(PASSWORD)?.binlog_dump_with(&request, &options)?))
+    };
+    let first = error(&file, offset)?;
+    ensure!(first.is_connection_lost(), "{first}");
+    let second = error(&file, offset)?;
+    ensure!(second.code() == Some(1236) && second.to_string().contains("the file ends in it"), "{second}");
+    let next = error(&last, 4)?;
+    ensure!(matches!(next, wire::Error::DumpEnded), "{next}");
+    Ok(())
+}
+
 /// A replica that keeps up has everything, however often files go and it attaches again.
 fn replica_keeps_up(kind: Kind) -> Result<()> {
     let strict: &[&str] = if kind.is_mariadb() { &["--gtid-strict-mode=ON"] } else { &[] };
@@ -143,6 +171,8 @@ fn replica_keeps_up(kind: Kind) -> Result<()> {
 e2e::tests! {
     keeps_up_mysql: replica_keeps_up(MYSQL_9_7);
     keeps_up_mariadb: replica_keeps_up(MARIADB_10_11);
+    is_cut_mysql: is_cut(MYSQL_9_7);
+    is_cut_mariadb: is_cut(MARIADB_10_11);
     removes_mysql: removes(MYSQL_9_7);
     removes_mariadb: removes(MARIADB_10_11);
 }
