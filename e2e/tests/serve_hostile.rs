@@ -21,6 +21,7 @@ use wire::{BinlogStream, DumpOptions, DumpRequest};
 
 /// A stream holds no large event whole: a hundred of them, with events of 4 MB, cost hardly more than their threads and buffers.
 const MEMORY_MAX: u64 = 128 << 20;
+/// `HEDDLE_WRONG_LOGINS` says how many, otherwise so many.
 const WRONG_LOGINS: usize = 8000;
 /// So many of one address may be logging in at a time (`serve/src/sessions/registry.rs`), and more try.
 const LOGINS_MAX: usize = 256;
@@ -167,12 +168,13 @@ fn nothing(port: u16, _: u64) -> Result<()> {
 }
 
 fn wrong_passwords(port: u16, _: u64) -> Result<()> {
+    let logins = std::env::var("HEDDLE_WRONG_LOGINS").map_or(Ok(WRONG_LOGINS), |text| text.parse())?;
     let (denied, turned_away) = (AtomicUsize::new(0), AtomicUsize::new(0));
     let began = Instant::now();
     thread::scope(|scope| {
         for _ in 0..GUESSERS {
             scope.spawn(|| {
-                while denied.load(Ordering::Relaxed) + turned_away.load(Ordering::Relaxed) < WRONG_LOGINS {
+                while denied.load(Ordering::Relaxed) + turned_away.load(Ordering::Relaxed) < logins {
                     match connect(port, "wrong").map(drop).map_err(|error| error.code()) {
                         Err(Some(1045)) => denied.fetch_add(1, Ordering::Relaxed),
                         _ => turned_away.fetch_add(1, Ordering::Relaxed),
