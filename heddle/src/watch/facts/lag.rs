@@ -2,7 +2,7 @@
 //!
 //! MySQL from 8.0 on names the commit time on the source of what each worker applies: the oldest of these against the replica's clock. A replica that has applied
 //! all that it received is 0 s behind what it received, whatever `Seconds_Behind` says; MariaDB's says too little with parallel threads (MDEV-17516): it is the time
-//! of what was handed out last.
+//! of what was handed out last, and 0 when all is handed out. It is not less behind than what waits takes at the present rate.
 
 use serde::Serialize;
 
@@ -15,7 +15,8 @@ use crate::watch::facts::seen::Seen;
 pub struct Lag {
     /// Behind the source's commits. Null: unknown, as of a replica whose threads are stopped.
     pub seconds: Option<f64>,
-    /// `commit_times` (of transactions under way), `caught_up` (all that was received is applied), `server` (Seconds_Behind), `unknown`.
+    /// `commit_times` (of transactions under way), `caught_up` (all that was received is applied), `server` (Seconds_Behind), `queue` (what waits, at the present
+    /// rate), `unknown`.
     pub from: &'static str,
 }
 
@@ -44,10 +45,16 @@ pub fn of(seen: &Seen<'_>) -> Lag {
     let committed_s = oldest.min_by(f64::total_cmp).or_else(|| last_applied().filter(|_| seen.has_backlog()));
     match (committed_s, seen.local_now_s()) {
         (Some(committed), Some(now)) => Lag { seconds: Some((now - committed).max(0.0)), from: "commit_times" },
-        _ => match status.behind_s {
-            Some(seconds) => Lag { seconds: Some(seconds as f64), from: "server" },
-            None => unknown,
-        },
+        _ => {
+            let server = status.behind_s.map(|seconds| Lag { seconds: Some(seconds as f64), from: "server" });
+            let queue = seen.queue_s().filter(|_| seen.has_backlog());
+            match (server, queue) {
+                (Some(server), Some(queue)) if server.seconds.is_some_and(|seconds| seconds >= queue) => server,
+                (_, Some(queue)) => Lag { seconds: Some(queue), from: "queue" },
+                (Some(server), None) => server,
+                (None, None) => unknown,
+            }
+        }
     }
 }
 

@@ -28,6 +28,11 @@ pub struct Worker {
 }
 
 impl Worker {
+    /// It had something that it could do: MariaDB's workers also hold a transaction while that waits for one before it.
+    pub fn busy_share(&self) -> f64 {
+        1.0 - self.share(Doing::NoWork) - self.share(Doing::Dependency)
+    }
+
     pub fn share(&self, doing: Doing) -> f64 {
         self.shares.get(&doing).copied().unwrap_or(0.0)
     }
@@ -54,6 +59,8 @@ pub struct Shares {
 
 /// Transactions that wait: fewer are no queue.
 const QUEUE_MIN: u64 = 8;
+/// What is done in less than that, a replica that keeps up has under way.
+const QUEUE_S_MIN: f64 = 0.25;
 
 pub struct Seen<'a> {
     pub period: &'a Period,
@@ -156,13 +163,21 @@ impl<'a> Seen<'a> {
     fn has_queue(&self) -> bool {
         let waiting = self.behind_transactions().unwrap_or(0);
         let is_late = self.status.behind_s.unwrap_or(0) >= 2;
-        let is_more = waiting as f64 >= self.busy_workers() * 2.0;
+        // The workers hold what they wait with, however many there are of them.
+        let is_more =
+            waiting as f64 >= self.busy_workers() * 2.0 && self.queue_s().is_none_or(|seconds| seconds >= QUEUE_S_MIN);
         self.period.mariadb && self.always_busy && waiting >= QUEUE_MIN && (is_late || is_more)
     }
 
-    /// Workers that had a transaction, on average.
+    /// Workers that had something that they could do, on average.
     pub fn busy_workers(&self) -> f64 {
-        self.workers.iter().map(|worker| 1.0 - worker.share(Doing::NoWork)).sum()
+        self.workers.iter().map(Worker::busy_share).sum()
+    }
+
+    /// How long what waits takes at the present rate, in seconds.
+    pub fn queue_s(&self) -> Option<f64> {
+        let (waiting, rate) = (self.behind_transactions()?, self.applied_per_second()?);
+        (rate > 0.0).then(|| waiting as f64 / rate)
     }
 
     pub fn is_single(&self) -> bool {
@@ -174,8 +189,8 @@ impl<'a> Seen<'a> {
         if commits.len() == self.workers.len() && commits.len() > 1 {
             return jain_index(commits);
         }
-        // No counts: how much of their time they had work.
-        let busy = self.workers.iter().map(|worker| 1.0 - worker.share(Doing::NoWork));
+        // No counts: how much of their time they were busy.
+        let busy = self.workers.iter().map(Worker::busy_share);
         if self.workers.len() > 1 && self.samples > 0 { jain_index(busy) } else { None }
     }
 

@@ -23,11 +23,13 @@ pub fn by_lag(seen: &Seen<'_>, limits: Limits) -> Severity {
     }
 }
 
-/// `62 of 64 workers had no work on average`.
+/// `62 of 64 workers had no work on average`; MariaDB's may have some that they can not begin.
 pub fn idle_workers(seen: &Seen<'_>) -> String {
     let all = seen.workers.len();
     let idle = (all as f64 - seen.busy_workers()).max(0.0);
-    format!("{idle:.0} of {all} workers had no work on average")
+    let waits = seen.workers.iter().any(|worker| worker.share(Doing::Dependency) > 0.0);
+    let had = if waits { "had nothing that they could begin" } else { "had no work" };
+    format!("{idle:.0} of {all} workers {had} on average")
 }
 
 pub fn of_samples(seen: &Seen<'_>, doing: Doing) -> String {

@@ -95,6 +95,7 @@ fn recorded_states_are_named() {
         (recorded!("mysql-no-key"), &["table_without_key", "dependency"]),
         (recorded!("mysql-stopped"), &["stopped"]),
         (recorded!("mariadb-catches-up"), &["commit_order"]),
+        (recorded!("mariadb-dependency"), &["dependency", "fewer_workers"]),
         (busy(), &[]),
     ] {
         assert_eq!(found(&period), expected, "{}", verdict(&period));
@@ -128,6 +129,29 @@ fn the_first_sentence_names_what_the_replica_waits_for() {
     );
     let report = Report::new(&Seen::new(&period, "").unwrap(), LIMITS);
     assert!(report.applier.jain.is_some_and(|jain| jain < 0.1) && report.applier.workers.len() == 64);
+}
+
+/// The same state in MariaDB's conservative mode: every worker holds a transaction, and one of 64 can go on. Its Seconds_Behind is 0 when all is handed out.
+#[test]
+fn workers_that_wait_are_not_busy() {
+    let mut period = recorded!("mariadb-dependency");
+    for seconds in ["3", "0"] {
+        column(&mut period, "Seconds_Behind_Master", seconds);
+        let first = verdict(&period);
+        for part in [
+            "s behind",
+            "waits for one that it depends on",
+            "of 64 workers had nothing that they could begin",
+            "more workers do not help",
+        ] {
+            assert!(first.contains(part), "{part}: {first}");
+        }
+        assert_eq!(found(&period), ["dependency", "fewer_workers"], "with {seconds}");
+    }
+    let report = Report::new(&Seen::new(&period, "").unwrap(), LIMITS);
+    assert_eq!(report.behind.lag_from, "queue");
+    assert!(report.behind.lag_seconds.is_some_and(|lag| (1.5..3.0).contains(&lag)), "{:?}", report.behind.lag_seconds);
+    assert!(report.applier.busy_workers < 2.0 && report.applier.jain.is_some_and(|jain| jain < 0.2));
 }
 
 #[test]

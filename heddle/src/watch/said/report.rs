@@ -252,7 +252,7 @@ fn worker(worker: &Worker) -> WorkerReport {
         thread: worker.id,
         session: worker.session,
         commits: worker.commits,
-        busy_share: 1.0 - worker.share(Doing::NoWork),
+        busy_share: worker.busy_share(),
         states: listed(&worker.shares),
         state: worker.last_state.clone(),
         transaction: worker.applying.as_ref().map(|(gtid, _)| gtid.clone()),
@@ -288,7 +288,7 @@ fn verdict(seen: &Seen<'_>, findings: &[Finding], trend: &str, left: Left) -> St
     let Some(first) = findings.first() else {
         let used = if seen.workers.len() > 1 {
             format!(
-                ": its {} workers had work in {:.0} % of their time",
+                ": its {} workers were busy in {:.0} % of their time",
                 seen.workers.len(),
                 seen.busy_workers() / seen.workers.len() as f64 * 100.0
             )

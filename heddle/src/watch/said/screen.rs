@@ -83,7 +83,7 @@ fn finding(text: &mut String, number: usize, one: &Finding) {
 }
 
 fn workers(text: &mut String, report: &Report) {
-    let mut words = vec![format!("{:.1} of {} had work", report.applier.busy_workers, report.applier.workers.len())];
+    let mut words = vec![format!("{:.1} of {} were busy", report.applier.busy_workers, report.applier.workers.len())];
     words.extend(report.applier.jain.map(|jain| format!("Jain's index {jain:.2}")));
     words.extend(
         report

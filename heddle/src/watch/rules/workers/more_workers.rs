@@ -66,7 +66,7 @@ fn check(seen: &Seen<'_>, limits: Limits) -> Option<Finding> {
         return None;
     }
     let mut evidence = vec![
-        format!("{:.1} of {} workers had work on average", seen.busy_workers(), seen.workers.len()),
+        format!("{:.1} of {} workers were busy on average", seen.busy_workers(), seen.workers.len()),
         of_samples(seen, Doing::WorkersBusy),
     ];
     evidence.extend(seen.jain().map(|jain| format!("Jain's index {jain:.2}")));
