@@ -554,6 +554,35 @@ fn tags_of_commits() -> Result<()> {
     Ok(())
 }
 
+/// With the source: what its log holds back, what other appliers would make of it, how far such predictions were off, and what says more.
+fn what_the_log_says(kind: Kind) -> Result<()> {
+    let watched = Watched::start(kind, &[])?;
+    watched.workers(4)?;
+    stop_applier(&watched.replica)?;
+    rows(&watched.source, 600, |at| format!("UPDATE s.t SET a = {at} WHERE id = 1"))?;
+    let source = Watched::url(&watched.source);
+    let said = watched.watch(&["--source", &source])?;
+    let seen = &said.json["source"];
+    let causes = seen["causes"].as_array().map(Vec::as_slice).unwrap_or_default();
+    let is_hot = |cause: &Value| {
+        cause["cause"].as_str().is_some_and(|text| text.contains("s.t")) && cause["share"].as_f64() > Some(0.5)
+    };
+    ensure!(causes.iter().any(is_hot), "{seen:#}");
+    ensure!(seen["what_if"].as_array().is_some_and(|all| !all.is_empty()), "{seen:#}");
+    ensure!(seen["heddle_times"].as_f64().is_some_and(|times| times > 0.0), "{seen:#}");
+    ensure!(seen["predictions_off"].as_f64().is_some_and(|off| (0.0..1.0).contains(&off)), "{seen:#}");
+    let commands = seen["commands"].as_array().map(Vec::as_slice).unwrap_or_default();
+    ensure!(
+        commands.iter().any(|sql| sql.as_str().is_some_and(|sql| sql.contains("heddle inspect --from"))),
+        "{seen:#}"
+    );
+    let text = heddle(&["watch", &Watched::url(&watched.replica), "--source", &source, "--once", "--interval", "1"])?;
+    for part in ["its log ", "such predictions were", "more   ", "simulated:"] {
+        ensure!(text.stdout.contains(part), "no {part}: {text}");
+    }
+    Ok(())
+}
+
 /// Advice that is followed while a watch goes on: it says what came of it.
 fn advice_comes_true(kind: Kind) -> Result<()> {
     let watched = Watched::start(kind, &[])?;
@@ -612,6 +641,8 @@ e2e::tests! {
     #[ignore = "scripts/nightly watch"] mariadb_a_lag_that_grows: a_lag_that_grows(MARIADB_10_11);
     #[ignore = "scripts/nightly watch"] mysql_a_delay: a_delay(MYSQL_9_7);
     #[ignore = "scripts/nightly watch"] mariadb_a_delay: a_delay(MARIADB_10_11);
+    mysql_what_the_log_says: what_the_log_says(MYSQL_9_7);
+    #[ignore = "scripts/nightly watch"] mariadb_what_the_log_says: what_the_log_says(MARIADB_10_11);
     #[ignore = "scripts/nightly watch"] mysql_tags_of_commits: tags_of_commits();
     #[ignore = "scripts/nightly watch"] mysql_advice_comes_true: advice_comes_true(MYSQL_9_7);
     #[ignore = "scripts/nightly watch"] mariadb_advice_comes_true: advice_comes_true(MARIADB_10_11);

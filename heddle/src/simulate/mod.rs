@@ -3,5 +3,6 @@
 //! The models are the crate `sim`'s; here a log becomes their input, and a server is measured for their costs.
 
 pub mod calibrate;
+pub mod past;
 pub mod run;
 pub mod trace;

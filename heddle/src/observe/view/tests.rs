@@ -171,6 +171,14 @@ fn what_limits_when_it_is_behind() {
         "commit_order",
         &["--commit-order relaxed"],
     );
+    let in_turn = Shares { gathering: 0.76, applying: 0.24, ..Shares::default() };
+    check(
+        of(in_turn),
+        Level::Behind,
+        "commit_order",
+        &["76 %", "while earlier transactions commit", "--grouping auto"],
+    );
+    check(Facts { hot: hot.clone(), ..of(in_turn) }, Level::Behind, "hot_row", &["key (id=17)", "--grouping auto"]);
     check(of(Shares { barrier: 0.6, applying: 0.4, ..Shares::default() }), Level::Behind, "barrier", &["run alone"]);
     check(of(Shares { memory: 0.6, applying: 0.4, ..Shares::default() }), Level::Behind, "memory", &["--memory"]);
     check(
@@ -182,9 +190,33 @@ fn what_limits_when_it_is_behind() {
     let idle = Shares { no_work: 0.9, applying: 0.1, ..Shares::default() };
     check(Facts { unread_bytes: 50 << 20, ..of(idle) }, Level::Behind, "reading", &["50 MiB of the relay log"]);
     check(Facts { received_lag_s: 20.0, ..of(idle) }, Level::Behind, "receiver", &["20 s old"]);
-    // A hot row that nobody waits for is no cause, and without evidence there is none.
-    check(Facts { hot, ..of(idle) }, Level::Behind, "unknown", &["not known"]);
-    check(Facts { speed: 0.9, ..of(idle) }, Level::Behind, "unknown", &["does not catch up"]);
+    // Short groups, each of which searches a table without a key; and the same where a row takes no time.
+    let keyless = LaneGroup { keyless: Some("shop.log".to_owned()), rows: 1, ..LaneGroup::default() };
+    let keyless = Lane { group: keyless, state: APPLYING.to_owned(), ..Lane::default() };
+    for (rate, cause, part) in [(100.0, "no_key", "a row takes 10 ms"), (1000.0, "target", "100 %")] {
+        let commits = Commits { groups: 100, seconds: 0.9 / rate, rows: 1.0, transactions: 1.0 };
+        let shares = Shares { applying: 1.0, ..Shares::default() };
+        let lanes = vec![keyless.clone()];
+        check(Facts { rate, lanes, commits, ..of(shares) }, Level::Behind, cause, &[part]);
+    }
+    // A hot row that nobody waits for is no cause. The largest part is named, and without any there is no cause.
+    check(
+        Facts { hot: hot.clone(), ..of(idle) },
+        Level::Behind,
+        "no_work",
+        &["90 % has nothing to do, 10 % goes to the target"],
+    );
+    check(Facts { speed: 0.9, ..of(idle) }, Level::Behind, "no_work", &["does not catch up"]);
+    let many = Shares { dependency: 0.28, commit_order: 0.27, applying: 0.25, no_work: 0.2, ..Shares::default() };
+    let row = "90 % of the transactions wait for one row";
+    check(Facts { hot, ..of(many) }, Level::Behind, "hot_row", &[row]);
+    check(
+        of(many),
+        Level::Behind,
+        "dependency",
+        &["nothing limits alone", "28 % waits for earlier", "27 % waits for the turn"],
+    );
+    check(of(Shares::default()), Level::Behind, "unknown", &["not known"]);
 }
 
 #[test]

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use super::Facts;
 use super::facts::place;
 use super::known::LagSeen;
-use super::lanes::{Lane, WAITS_FOR_LOCK};
+use super::lanes::{IDLE, Lane, WAITS_FOR_LOCK};
 use crate::report::words;
 
 /// Behind by less than this, a channel keeps up.
@@ -20,6 +20,8 @@ const LIMITS: f64 = 0.3;
 /// A commit that takes longer, with few rows, is slow by itself.
 const SLOW_COMMIT_S: f64 = 0.05;
 const FEW_ROWS: f64 = 500.0;
+/// A row that is found by a key takes less.
+const LONG_ROW_S: f64 = 0.002;
 /// So much that was received and not read says that reading is behind.
 const UNREAD_BYTES: u64 = 1 << 20;
 
@@ -63,6 +65,7 @@ pub fn verdict(facts: &Facts) -> Verdict {
         .or_else(|| held_up(facts))
         .or_else(|| source_is_lost(facts))
         .or_else(|| down(facts))
+        .or_else(|| searches(facts))
         .or_else(|| slow_commits(facts))
         .unwrap_or_else(|| keeps_up(facts).unwrap_or_else(|| limits(facts)));
     if let (LagSeen::Behind(lag), false) = (facts.lag, matches!(verdict.level, Level::Ok | Level::Stopped)) {
@@ -222,6 +225,28 @@ fn down(facts: &Facts) -> Option<Verdict> {
     facts.is_down.then(|| say(Level::Stopped, "not_running", "Not running.".to_owned(), "start its command again"))
 }
 
+/// It is behind, and the target searches a table for each row: many short groups, in place of one long one. How much of a group's time its commit takes is not known.
+fn searches(facts: &Facts) -> Option<Verdict> {
+    let lag = match facts.lag {
+        LagSeen::Behind(lag) if lag >= KEEPS_UP_S => words::lag(Duration::from_secs_f64(lag)),
+        _ => return None,
+    };
+    let busy = facts.shares.busy();
+    let running = facts.lanes.iter().filter(|lane| !lane.state.is_empty() && lane.state != IDLE);
+    let (keyless, others): (Vec<&Lane>, Vec<&Lane>) = running.partition(|lane| lane.group.keyless.is_some());
+    let table = keyless.first().filter(|_| keyless.len() >= others.len())?.group.keyless.as_ref()?;
+    let groups = facts.rate / facts.commits.transactions.max(1.0);
+    let row_s = busy * facts.lanes.len() as f64 / (groups * facts.commits.rows.max(1.0)).max(1e-9);
+    (busy >= LIMITS && row_s >= LONG_ROW_S).then(|| {
+        let sentence = format!(
+            "{lag} behind: {table} has neither a primary nor a unique key: the target searches the table for each row. With the commits a row takes {:.0} ms, in {} of the workers' time.",
+            row_s * 1e3,
+            percent(busy)
+        );
+        behind("no_key", busy, capital(&sentence), &format!("give {table} a primary key"))
+    })
+}
+
 /// Few rows, and each commit takes long: the disk, or the network, of the target.
 fn slow_commits(facts: &Facts) -> Option<Verdict> {
     let commits = facts.commits;
@@ -278,7 +303,8 @@ fn keeps_up(facts: &Facts) -> Option<Verdict> {
 
 /// It is behind: where does the workers' time go?
 fn limits(facts: &Facts) -> Verdict {
-    let of = waits(facts).or_else(|| (facts.shares.no_work >= 0.5).then(|| not_fed(facts))).or_else(|| applying(facts));
+    let fed = || if facts.shares.no_work >= 0.5 { not_fed(facts) } else { None };
+    let of = waits(facts).or_else(fed).or_else(|| applying(facts)).or_else(|| largest(facts));
     let mut verdict = of.unwrap_or_else(|| {
         let sentence = format!("what limits is not known ({:.0} transactions/s).", facts.rate);
         behind("unknown", 0.0, sentence, "heddle inspect looks into the log")
@@ -291,6 +317,48 @@ fn limits(facts: &Facts) -> Verdict {
     verdict
 }
 
+/// No part is large enough to limit by itself: the largest ones, with what would make the first of them smaller.
+fn largest(facts: &Facts) -> Option<Verdict> {
+    const WORTH_SAYING: f64 = 0.05;
+    let shares = &facts.shares;
+    let mut parts = [
+        (shares.applying, "target", "goes to the target", "the target's processors or disk: look there"),
+        (
+            shares.commit_order,
+            "commit_order",
+            "waits for the turn to commit",
+            "fewer --workers, or --commit-order relaxed",
+        ),
+        (
+            shares.dependency,
+            "dependency",
+            "waits for earlier transactions that change the same rows",
+            "heddle inspect names the rows and tables",
+        ),
+        (shares.lock, "lock", "waits for locks of other sessions", "see SHOW FULL PROCESSLIST on the target"),
+        (shares.retry, "retry", "tries again what has failed", "heddle status names the error"),
+        (shares.barrier, "barrier", "waits beside transactions that run alone", "see the barriers by cause"),
+        (shares.memory, "memory", "has nothing to do because reading waits for memory", "a larger --memory"),
+        (
+            shares.gathering,
+            "commit_order",
+            "waits while earlier transactions commit",
+            "--grouping auto commits many together",
+        ),
+        (shares.no_work, "no_work", "has nothing to do", "see the stages: what comes later than the stage before"),
+    ];
+    parts.sort_by(|one, other| other.0.total_cmp(&one.0));
+    let (share, cause, _, remedy) = *parts.first().filter(|part| part.0 > 0.0)?;
+    let of = parts.iter().filter(|part| part.0 >= WORTH_SAYING).take(3);
+    let list: Vec<String> = of.map(|(share, _, words, _)| format!("{} {words}", percent(*share))).collect();
+    let hot = facts.hot.as_ref().filter(|hot| hot.share >= 0.2);
+    let row = hot.map_or_else(String::new, |hot| {
+        format!("; {} of the transactions wait for one row: {}", percent(hot.share), hot.row)
+    });
+    let sentence = format!("nothing limits alone; of the workers' time {}{row}.", list.join(", "));
+    Some(behind(cause, share, sentence, remedy))
+}
+
 fn behind(cause: &str, share: f64, sentence: String, remedy: &str) -> Verdict {
     Verdict { share: Some(share), ..say(Level::Behind, cause, sentence, remedy) }
 }
@@ -298,7 +366,8 @@ fn behind(cause: &str, share: f64, sentence: String, remedy: &str) -> Verdict {
 /// The workers wait for something.
 fn waits(facts: &Facts) -> Option<Verdict> {
     let shares = &facts.shares;
-    let waits = shares.dependency + shares.commit_order;
+    // Where each commits in its turn, what comes next gathers meanwhile.
+    let waits = shares.dependency + shares.commit_order + shares.gathering;
     let row = facts.hot.as_ref().filter(|hot| hot.share >= 0.2 && waits >= LIMITS);
     if let Some(hot) = row {
         let sentence = format!(
@@ -333,6 +402,14 @@ fn waits(facts: &Facts) -> Option<Verdict> {
             "see the barriers by cause: statements need binlog_format=ROW, large tables an online schema change tool";
         return Some(behind("barrier", shares.barrier, sentence, remedy));
     }
+    if shares.gathering >= LIMITS {
+        let sentence = format!(
+            "{} of the workers' time waits while earlier transactions commit, in the source's order; more workers do not help.",
+            percent(shares.gathering)
+        );
+        let remedy = "--grouping auto commits many together; --commit-order relaxed, if readers of the target may see transactions out of order";
+        return Some(behind("commit_order", shares.gathering, sentence, remedy));
+    }
     (shares.commit_order >= LIMITS).then(|| {
         let sentence = format!("{} of the workers' time waits for the turn to commit.", percent(shares.commit_order));
         let remedy = "--commit-order relaxed, if readers of the target may see transactions out of order";
@@ -358,7 +435,7 @@ fn applying(facts: &Facts) -> Option<Verdict> {
 }
 
 /// The workers have nothing to do although the channel is behind.
-fn not_fed(facts: &Facts) -> Verdict {
+fn not_fed(facts: &Facts) -> Option<Verdict> {
     let share = facts.shares.no_work;
     if facts.unread_bytes >= UNREAD_BYTES {
         let sentence = format!(
@@ -366,22 +443,16 @@ fn not_fed(facts: &Facts) -> Verdict {
             percent(share),
             facts.unread_bytes >> 20
         );
-        return behind("reading", share, sentence, "a faster processor for heddle: one thread reads");
+        return Some(behind("reading", share, sentence, "a faster processor for heddle: one thread reads"));
     }
-    if facts.received_lag_s >= KEEPS_UP_S {
+    (facts.received_lag_s >= KEEPS_UP_S).then(|| {
         let sentence = format!(
             "the receiver limits: what comes from the source is {} old, and {} of the workers' time has nothing to do.",
             words::time(facts.received_lag_s),
             percent(share)
         );
-        return behind("receiver", share, sentence, "the network from the source, or the source's own load");
-    }
-    behind(
-        "unknown",
-        share,
-        format!("what limits is not known: {} of the workers' time has nothing to do.", percent(share)),
-        "",
-    )
+        behind("receiver", share, sentence, "the network from the source, or the source's own load")
+    })
 }
 
 fn full_stop(text: &str) -> &str {

@@ -69,5 +69,6 @@ pub fn look(
     let trace = collector.trace;
     seen.take(&InspectReport::new(found, Limits { hot_keys: 20, tables: 20 }));
     seen.simulate(&trace, applier);
+    seen.set_commands(&options.address());
     Ok(seen)
 }

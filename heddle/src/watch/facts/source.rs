@@ -8,6 +8,10 @@ use sim::replica::{Costs, Mode, Model, Tags, Trace};
 use crate::replica::ask::bytes_after;
 use crate::replica::status::ReplicaStatus;
 use crate::report::inspect::InspectReport;
+use crate::report::numbers::percent;
+use crate::simulate::past::SPEEDUP_OFF;
+
+const CAUSES_MAX: usize = 5;
 
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct SourceSeen {
@@ -20,10 +24,19 @@ pub struct SourceSeen {
     pub parallelism: Parallelism,
     /// What the longest chains wait for, the worst first.
     pub hot: Vec<Hot>,
+    /// What `heddle inspect` finds in it, the worst first.
+    #[serde(default)]
+    pub causes: Vec<LogCause>,
     /// Of the replica as it is set, how many times as fast others would be.
     pub what_if: Vec<WhatIf>,
     /// Heddle with groups, by the same model.
     pub heddle_times: Option<f64>,
+    /// How far such predictions were off where they were measured, as a part; none without predictions.
+    #[serde(default)]
+    pub predictions_off: Option<f64>,
+    /// What says more: `heddle inspect`, `heddle simulate`, with the source.
+    #[serde(default)]
+    pub commands: Vec<String>,
     pub notes: Vec<String>,
 }
 
@@ -67,6 +80,26 @@ pub struct Hot {
     pub rows: String,
     /// Of the longest chain.
     pub share: f64,
+}
+
+/// Something in the log that holds replicas back.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct LogCause {
+    pub cause: String,
+    /// Of the longest chain; null where it is not measured by that.
+    pub share: Option<f64>,
+    /// Where to change something: `source`, `replica`, `application`, `heddle`.
+    pub server: String,
+    /// What to change, in a few words.
+    pub change: String,
+}
+
+impl LogCause {
+    pub fn words(&self) -> String {
+        let share = self.share.map_or_else(String::new, |share| format!(" ({} of the longest chain)", percent(share)));
+        let change = if self.change.is_empty() { String::new() } else { format!(": {}", self.change) };
+        format!("{}{share}{change}", self.cause)
+    }
 }
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -121,6 +154,13 @@ impl SourceSeen {
             Hot { rows, share: table.critical_share }
         });
         self.hot = hot.take(5).collect();
+        let causes = report.findings.iter().map(|found| LogCause {
+            cause: found.title.clone(),
+            share: found.critical_share,
+            server: found.server.to_owned(),
+            change: found.change.to_owned(),
+        });
+        self.causes = causes.take(CAUSES_MAX).collect();
         self.notes.extend(report.notes.iter().cloned());
     }
 
@@ -155,6 +195,19 @@ impl SourceSeen {
             .filter_map(|model| Some(WhatIf { policy: model.name(), workers: with as u64, times: times(model, with)? }))
             .collect();
         self.heddle_times = times(Model::Heddle { policy: policy::DEFAULT, grouping: true, ordered: true }, 4);
+        let has_any = !self.what_if.is_empty() || self.heddle_times.is_some();
+        self.predictions_off = has_any.then_some(SPEEDUP_OFF);
+    }
+
+    /// What to run for more, of the source at this address.
+    pub fn set_commands(&mut self, address: &str) {
+        let best = self.what_if.iter().max_by(|one, other| one.times.total_cmp(&other.times));
+        let policy = best.map(|best| format!(" --policy {} --workers {}", best.policy, best.workers));
+        let file = self.logs.last().map_or("FILES", |(name, _)| name.as_str());
+        self.commands = vec![
+            format!("heddle inspect --from mysql://{address}"),
+            format!("on the source: heddle simulate {file}{}", policy.unwrap_or_default()),
+        ];
     }
 }
 

@@ -135,6 +135,8 @@ fn statistics(text: &mut String, report: &Report) {
     }
 }
 
+const CAUSES_MAX: usize = 3;
+
 fn source(text: &mut String, report: &Report) {
     if let Some(source) = &report.source {
         let number = |value: Option<f64>| value.map_or_else(|| "-".to_owned(), |value| format!("{value:.1}"));
@@ -148,7 +150,14 @@ fn source(text: &mut String, report: &Report) {
         words.extend(source.parallelism.group_size.map(|size| format!("{size:.1} a group commit")));
         words.extend(source.what_if.iter().map(|one| one.words(report.applier.workers_configured)));
         words.extend(source.heddle_times.map(|times| format!("simulated: heddle is {times:.1} times as fast as now")));
+        words.extend(source.predictions_off.map(|off| format!("such predictions were {} off", percent(off))));
         folded(text, "source       ", &words.join(" · "));
+        for cause in source.causes.iter().take(CAUSES_MAX) {
+            folded(text, "its log      ", &cause.words());
+        }
+        if !source.commands.is_empty() {
+            folded(text, "more         ", &source.commands.join(" · "));
+        }
     }
 }
 
