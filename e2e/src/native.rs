@@ -295,11 +295,14 @@ pub fn wait_stopped(replica: &Server) -> Result<()> {
     }
 }
 
+/// What it has stopped with. A receiver that tries again has not stopped.
 fn last_error(replica: &Server) -> Result<Option<String>> {
     let status = status(replica)?;
-    let error = status
-        .into_iter()
-        .find(|(name, value)| (name == "Last_SQL_Error" || name == "Last_IO_Error") && !value.is_empty());
+    let tries_again =
+        status.iter().any(|(name, value)| name.ends_with("_IO_Running") && value.eq_ignore_ascii_case("connecting"));
+    let error = status.into_iter().find(|(name, value)| {
+        (name == "Last_SQL_Error" || (name == "Last_IO_Error" && !tries_again)) && !value.is_empty()
+    });
     Ok(error.map(|(_, value)| value))
 }
 

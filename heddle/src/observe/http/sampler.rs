@@ -27,6 +27,8 @@ pub struct Sampler {
 struct State {
     before: VecDeque<Snapshot>,
     history: History,
+    /// The last frame stays: it says why the run has ended.
+    ended: bool,
 }
 
 impl Sampler {
@@ -44,16 +46,19 @@ impl Sampler {
 
     pub fn sample(&self) {
         let frame = self.frame(None);
-        self.state().history.add(&frame);
-        self.publish(&frame);
+        let mut state = self.state();
+        if !state.ended {
+            self.publish(&frame, &mut state);
+        }
     }
 
     /// The last frame. `stopped`: the error that ended the run.
     pub fn end(&self, stopped: Option<Stopped>) {
         let mut frame = self.frame(stopped);
         frame.head.ended = true;
-        self.state().history.add(&frame);
-        self.publish(&frame);
+        let mut state = self.state();
+        state.ended = true;
+        self.publish(&frame, &mut state);
     }
 
     fn frame(&self, stopped: Option<Stopped>) -> Frame {
@@ -68,7 +73,8 @@ impl Sampler {
         frame
     }
 
-    fn publish(&self, frame: &Frame) {
+    fn publish(&self, frame: &Frame, state: &mut State) {
+        state.history.add(frame);
         match serde_json::to_string(frame) {
             Ok(text) => {
                 self.frames.send_replace(Arc::from(text));
@@ -96,5 +102,22 @@ impl Sampler {
 
     pub fn channel(&self) -> (&str, &Arc<Monitor>) {
         (&self.process.channel, &self.monitor)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_last_frame_stays() {
+        let sampler = Sampler::new("orders".to_owned(), Arc::default());
+        assert!(sampler.last().contains("\"ended\":false"));
+        let kind = "divergence".to_owned();
+        sampler.end(Some(Stopped { kind, message: "a row is missing".to_owned(), ..Stopped::default() }));
+        // The clock's next tick.
+        sampler.sample();
+        let last = sampler.last();
+        assert!(last.contains("\"ended\":true") && last.contains("a row is missing"), "{last}");
     }
 }

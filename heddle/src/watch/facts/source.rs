@@ -27,17 +27,24 @@ pub struct SourceSeen {
     /// What `heddle inspect` finds in it, the worst first.
     #[serde(default)]
     pub causes: Vec<LogCause>,
+    #[serde(flatten)]
+    pub simulated: Simulated,
+    /// What says more: `heddle inspect`, `heddle simulate`, with the source.
+    #[serde(default)]
+    pub commands: Vec<String>,
+    pub notes: Vec<String>,
+}
+
+/// What other appliers would make of it.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Simulated {
     /// Of the replica as it is set, how many times as fast others would be.
     pub what_if: Vec<WhatIf>,
     /// Heddle with groups, by the same model.
     pub heddle_times: Option<f64>,
     /// How far such predictions were off where they were measured, as a part; none without predictions.
-    #[serde(default)]
     pub predictions_off: Option<f64>,
-    /// What says more: `heddle inspect`, `heddle simulate`, with the source.
-    #[serde(default)]
-    pub commands: Vec<String>,
-    pub notes: Vec<String>,
 }
 
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
@@ -189,19 +196,19 @@ impl SourceSeen {
             [Tags::Source, Tags::Writeset].map(|tags| Model::LogicalClock { tags, ordered: true })
         };
         let with = count.max(16);
-        self.what_if = others
+        let what_if: Vec<WhatIf> = others
             .into_iter()
             .filter(|model| *model != now || with != count)
             .filter_map(|model| Some(WhatIf { policy: model.name(), workers: with as u64, times: times(model, with)? }))
             .collect();
-        self.heddle_times = times(Model::Heddle { policy: policy::DEFAULT, grouping: true, ordered: true }, 4);
-        let has_any = !self.what_if.is_empty() || self.heddle_times.is_some();
-        self.predictions_off = has_any.then_some(SPEEDUP_OFF);
+        let heddle_times = times(Model::Heddle { policy: policy::DEFAULT, grouping: true, ordered: true }, 4);
+        let predictions_off = (!what_if.is_empty() || heddle_times.is_some()).then_some(SPEEDUP_OFF);
+        self.simulated = Simulated { what_if, heddle_times, predictions_off };
     }
 
     /// What to run for more, of the source at this address.
     pub fn set_commands(&mut self, address: &str) {
-        let best = self.what_if.iter().max_by(|one, other| one.times.total_cmp(&other.times));
+        let best = self.simulated.what_if.iter().max_by(|one, other| one.times.total_cmp(&other.times));
         let policy = best.map(|best| format!(" --policy {} --workers {}", best.policy, best.workers));
         let file = self.logs.last().map_or("FILES", |(name, _)| name.as_str());
         self.commands = vec![

@@ -65,7 +65,7 @@ fn by_bytes(seen: &Seen<'_>) -> Left {
 /// Heddle's time by the simulation: as many times the native applier's rate as the models differ. Seconds, and the factor.
 pub fn heddle_s(seen: &Seen<'_>, trend: &Trend) -> Option<(f64, f64)> {
     let source = seen.period.source.as_ref()?;
-    let times = source.heddle_times?;
+    let times = source.simulated.heddle_times?;
     let (waiting, applied) = (seen.behind_transactions()? as f64, trend.applied_per_second?);
     let gain = applied * times - trend.received_per_second.unwrap_or(0.0);
     (gain > 0.0).then(|| (waiting / gain, times))

@@ -3,7 +3,7 @@
 use super::*;
 use crate::watch::asking::questions::{COUNTERS, KEYLESS, LOCKS, NOTES, STATUS, VARIABLES};
 use crate::watch::facts::period::{Period, Role};
-use crate::watch::facts::source::{Hot, Parallelism, SourceSeen, SourceServer, WhatIf};
+use crate::watch::facts::source::{Hot, Parallelism, Simulated, SourceSeen, SourceServer, WhatIf};
 use crate::watch::said::finding::Severity;
 use crate::watch::said::report::Report;
 
@@ -264,8 +264,11 @@ fn of_source(pseudo: f64, writeset: f64) -> SourceSeen {
             pseudo_group_size_writeset: Some(writeset),
             ..Parallelism::default()
         },
-        what_if: vec![WhatIf { policy: "mysql-writeset".to_owned(), workers: 16, times: 3.5 }],
-        heddle_times: Some(20.0),
+        simulated: Simulated {
+            what_if: vec![WhatIf { policy: "mysql-writeset".to_owned(), workers: 16, times: 3.5 }],
+            heddle_times: Some(20.0),
+            predictions_off: None,
+        },
         ..SourceSeen::default()
     }
 }

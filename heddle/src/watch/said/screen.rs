@@ -148,9 +148,11 @@ fn source(text: &mut String, report: &Report) {
             number(source.parallelism.amil_exact)
         )];
         words.extend(source.parallelism.group_size.map(|size| format!("{size:.1} a group commit")));
-        words.extend(source.what_if.iter().map(|one| one.words(report.applier.workers_configured)));
-        words.extend(source.heddle_times.map(|times| format!("simulated: heddle is {times:.1} times as fast as now")));
-        words.extend(source.predictions_off.map(|off| format!("such predictions were {} off", percent(off))));
+        words.extend(source.simulated.what_if.iter().map(|one| one.words(report.applier.workers_configured)));
+        words.extend(
+            source.simulated.heddle_times.map(|times| format!("simulated: heddle is {times:.1} times as fast as now")),
+        );
+        words.extend(source.simulated.predictions_off.map(|off| format!("such predictions were {} off", percent(off))));
         folded(text, "source       ", &words.join(" · "));
         for cause in source.causes.iter().take(CAUSES_MAX) {
             folded(text, "its log      ", &cause.words());

@@ -27,7 +27,7 @@ fn check(seen: &Seen<'_>, limits: Limits) -> Option<Finding> {
         source.transactions,
         source.parallelism.amil.unwrap_or(f64::midpoint(now, 1.0)),
     )];
-    evidence.extend(source.what_if.iter().map(|one| one.words(seen.workers_set)));
+    evidence.extend(source.simulated.what_if.iter().map(|one| one.words(seen.workers_set)));
     let kind = native::Native { mariadb: source.server.mariadb, version: source.server.version };
     let (server, statement, setting, risk) = match (kind.writeset(), source.server.mariadb) {
         (Some(setting), _) => (
@@ -51,7 +51,7 @@ fn check(seen: &Seen<'_>, limits: Limits) -> Option<Finding> {
         // It tags by write sets: the log is of before an upgrade, or an intermediate server's.
         (None, false) => return None,
     };
-    let best = source.what_if.iter().map(|one| one.times).max_by(f64::total_cmp);
+    let best = source.simulated.what_if.iter().map(|one| one.times).max_by(f64::total_cmp);
     Some(Finding {
         severity: by_lag(seen, limits),
         cause: format!("the source's tags let {now:.1} transactions run at a time where its write sets let {better:.1}"),
