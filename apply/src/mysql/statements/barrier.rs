@@ -239,6 +239,8 @@ struct Steps<'a> {
     next: usize,
     /// One of them did: its GTID, if it is the source's, went with it.
     commits_by_itself: bool,
+    /// The last of them is ROLLBACK, or may be.
+    may_end_rolled_back: bool,
     /// One of them may be logged before the end, see `progress/executed.rs`.
     may_be_logged_early: bool,
     /// Statements of our own for after the progress: they can not be committed together with it.
@@ -254,6 +256,10 @@ impl<'a> Steps<'a> {
             done_before: context.unfinished.take_intent(transaction.seq),
             next: 0,
             commits_by_itself: false,
+            may_end_rolled_back: match &transaction.body {
+                Body::Spilled { .. } => true,
+                Body::Items(items) => items.last().is_some_and(is_rollback),
+            },
             may_be_logged_early: false,
             afterwards: Vec::new(),
         }
@@ -363,7 +369,7 @@ impl<'a> Steps<'a> {
             .remedy("use --gtids local, or create the table by hand and go on after it"));
         }
         if nontransactional::is_one_statement(connection.gtids(), items) {
-            connection.begin(self.transaction)?;
+            self.begin(connection)?;
             nontransactional::write(connection, self.transaction, items)?;
             self.next += items.len();
             return Ok(());
@@ -416,16 +422,50 @@ impl<'a> Steps<'a> {
                 connection.use_server_of(self.transaction)?;
                 execute(connection, statement)
             }
+            item if is_rollback(item) => self.roll_back(connection),
             Item::Statement(statement) => {
-                connection.begin(self.transaction)?;
+                self.begin(connection)?;
                 execute(connection, statement)
             }
             Item::Rows(rows) => {
-                connection.begin(self.transaction)?;
+                self.begin(connection)?;
                 connection.write_event(rows)
             }
         }
     }
+
+    fn begin(&self, connection: &mut ChannelConnection) -> Result<(), Failure> {
+        let begins = !connection.is_open();
+        connection.begin(self.transaction)?;
+        if begins && self.may_end_rolled_back {
+            connection.script.statement(format!("SAVEPOINT {BEGINNING}"));
+        }
+        Ok(())
+    }
+
+    /// The end of a transaction that is in the log for its changes to tables without transactions only, or for a function that it calls. Goes back to the
+    /// beginning, so that the progress can commit in the same transaction, under the same GTID.
+    fn roll_back(&mut self, connection: &mut ChannelConnection) -> Result<(), Failure> {
+        if !connection.is_open() {
+            return Ok(());
+        }
+        connection.send()?;
+        if let Some(gtid) = connection.gtids().preserved(self.transaction.gtid.as_ref())?
+            && self.may_be_logged_early
+            && executed::is_executed(&mut connection.wire, gtid)?
+        {
+            self.commits_by_itself = true;
+            return connection.rollback();
+        }
+        connection.execute(format!("ROLLBACK TO SAVEPOINT {BEGINNING}"))
+    }
+}
+
+/// Of our own, at the beginning of a transaction of the source.
+const BEGINNING: &str = "heddle_transaction";
+
+fn is_rollback(item: &Item) -> bool {
+    matches!(item, Item::Statement(statement) if statement.class.class == Class::Rollback)
 }
 
 fn is_own_commit(item: &Item) -> bool {

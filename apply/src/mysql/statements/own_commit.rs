@@ -11,12 +11,14 @@ use engine::transaction::{Item, StatementItem, Transaction};
 use super::exactly_once::Once;
 use super::execute::routine_creator;
 use super::execute::text::{CreateTable, text};
-use super::execute::{execute, execute_text, reset_after};
+use super::execute::{execute_text, execute_under, reset_after};
 use super::fingerprint;
+use crate::mysql::progress::executed;
 use crate::mysql::server::errors::code;
 use crate::mysql::server::info::TargetInfo;
 use crate::mysql::server::sql::{identifier, quote};
 use crate::mysql::session::connection::ChannelConnection;
+use crate::mysql::session::gtids::set_next;
 use crate::mysql::xa::connections::Branches;
 use crate::mysql::xa::{end, prepare};
 
@@ -65,8 +67,9 @@ fn execute_once(
         return end::end(connection, branches, transaction, &statement.class);
     }
     let creator = routine_creator::of(connection, statement)?;
-    set_gtid(connection, transaction)?;
-    execute(connection, statement)?;
+    let set_gtid = connection.gtids().statement(transaction.gtid.as_ref())?;
+    execute_under(connection, statement, set_gtid.as_deref())?;
+    use_up_gtid(connection, transaction)?;
     match creator {
         Some(creator) => {
             // It is committed, and its GTID used up.
@@ -77,11 +80,19 @@ fn execute_once(
     }
 }
 
-fn set_gtid(connection: &mut ChannelConnection, transaction: &Transaction) -> Result<(), Failure> {
-    match connection.gtids().statement(transaction.gtid.as_ref())? {
-        Some(set) => connection.execute(set),
-        None => Ok(()),
+/// MySQL: a statement that was taken for done although it failed (nothing was there to drop, or it failed on the source as well) leaves its GTID unused.
+fn use_up_gtid(connection: &mut ChannelConnection, transaction: &Transaction) -> Result<(), Failure> {
+    let gtids = connection.gtids();
+    let Some(gtid) = gtids.preserved(transaction.gtid.as_ref())?.filter(|_| gtids.use_gtid_next()) else {
+        return Ok(());
+    };
+    if executed::is_executed(&mut connection.wire, gtid)? {
+        return Ok(());
     }
+    for statement in [&*set_next(gtid), "BEGIN", "COMMIT"] {
+        connection.execute(statement)?;
+    }
+    Ok(())
 }
 
 /// Completes what a crash may have cut: it is there in part, or whole.
@@ -165,8 +176,9 @@ pub fn create_with_rows(
         connection,
         |connection| take_fingerprint(connection, statement),
         |connection| {
-            set_gtid(connection, once.transaction)?;
-            execute_text(connection, statement, text(statement, CreateTable::WithItsRows).as_ref())?;
+            let set_gtid = connection.gtids().statement(once.transaction.gtid.as_ref())?;
+            let text = text(statement, CreateTable::WithItsRows);
+            execute_text(connection, statement, &text, set_gtid.as_deref())?;
             for item in rows {
                 if let Item::Rows(rows) = item {
                     connection.write_event(rows)?;

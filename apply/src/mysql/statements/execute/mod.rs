@@ -26,11 +26,20 @@ use crate::mysql::server::errors::{code, failed, of_own_tables};
 use crate::mysql::session::connection::ChannelConnection;
 use crate::mysql::session::settings;
 
-/// One statement with its session state; the connection has its own settings again afterwards.
+/// One statement with its session state, inside the open transaction or one that gets no GTID; the connection has its own settings again afterwards.
 pub fn execute(connection: &mut ChannelConnection, statement: &StatementItem) -> Result<(), Failure> {
+    execute_under(connection, statement, None)
+}
+
+/// As [`execute`]. `set_gtid`: what gives a statement that commits by itself its GTID.
+pub fn execute_under(
+    connection: &mut ChannelConnection,
+    statement: &StatementItem,
+    set_gtid: Option<&str>,
+) -> Result<(), Failure> {
     let text = text(statement, CreateTable::BeforeItsRows);
     let logged = as_statement::begin(connection, statement)?;
-    let outcome = execute_text(connection, statement, &text);
+    let outcome = execute_text(connection, statement, &text, set_gtid);
     // Also after an error that ends the attempt: the next statement must not run in this one's session state.
     let outcome = match outcome {
         Err(lost) if lost.kind == FailureKind::ConnectionLost => return Err(lost),
@@ -42,6 +51,7 @@ pub fn execute(connection: &mut ChannelConnection, statement: &StatementItem) ->
     match outcome {
         Err(refused) if as_admin::may_help(connection.info(), statement, &refused) => {
             let sql = with_invoker(statement, &text, connection.info().flavour)?;
+            set_gtid.map_or(Ok(()), |set_gtid| connection.execute(set_gtid))?;
             as_admin::hand_on(connection, statement, &sql)?.ok_or(refused)
         }
         outcome => outcome,
@@ -52,7 +62,14 @@ pub fn execute(connection: &mut ChannelConnection, statement: &StatementItem) ->
 const SAVEPOINT: &str = "heddle_statement";
 
 /// Leaves the connection with the statement's session state.
-pub fn execute_text(connection: &mut ChannelConnection, statement: &StatementItem, sql: &[u8]) -> Result<(), Failure> {
+///
+/// The GTID is set right before the statement: MySQL takes it away from a session in which anything fails, and some of what comes before may.
+pub fn execute_text(
+    connection: &mut ChannelConnection,
+    statement: &StatementItem,
+    sql: &[u8],
+    set_gtid: Option<&str>,
+) -> Result<(), Failure> {
     connection.send()?;
     let ending = Ending::of(statement);
     let flavour = connection.info().flavour;
@@ -74,6 +91,7 @@ pub fn execute_text(connection: &mut ChannelConnection, statement: &StatementIte
     if takes_back {
         connection.execute(format!("SAVEPOINT {SAVEPOINT}"))?;
     }
+    set_gtid.map_or(Ok(()), |set_gtid| connection.execute(set_gtid))?;
     let outcome = connection.wire.query(sql.as_ref()).map(|_| ());
     nontransactional::notice(connection, &outcome)?;
     ending.judge(statement, outcome)?;

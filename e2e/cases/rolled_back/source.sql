@@ -1,0 +1,70 @@
+-- Transactions that the log holds although they were rolled back: for what can not be rolled back in them, and for functions that they call.
+CREATE DATABASE d;
+USE d;
+CREATE TABLE i (id INT PRIMARY KEY, n INT) ENGINE=InnoDB;
+CREATE TABLE m (id INT PRIMARY KEY, n INT) ENGINE=MyISAM;
+INSERT INTO i VALUES (1, 1), (2, 2);
+INSERT INTO m VALUES (1, 1), (2, 2);
+DELIMITER //
+CREATE FUNCTION f() RETURNS INT MODIFIES SQL DATA
+BEGIN
+  -- Versions before refuse these in functions where GTIDs are on.
+  /*!80013 CREATE TEMPORARY TABLE tt (a INT) ENGINE=MyISAM */;
+  /*!80013 DROP TEMPORARY TABLE IF EXISTS tt */;
+  RETURN 7;
+END //
+CREATE FUNCTION g() RETURNS INT MODIFIES SQL DATA
+BEGIN
+  INSERT INTO i VALUES (100, 100);
+  RETURN 8;
+END //
+CREATE FUNCTION h(x INT) RETURNS INT MODIFIES SQL DATA
+BEGIN
+  INSERT INTO m VALUES (x, x);
+  RETURN x;
+END //
+DELIMITER ;
+SET SESSION binlog_format = STATEMENT;
+SELECT h(50);
+BEGIN;
+SELECT h(51);
+ROLLBACK;
+BEGIN;
+INSERT INTO i VALUES (60, 60);
+SELECT h(52), h(53);
+ROLLBACK;
+BEGIN;
+SELECT f();
+ROLLBACK;
+SELECT f();
+BEGIN;
+INSERT INTO i VALUES (3, f());
+SELECT f();
+ROLLBACK;
+BEGIN;
+SELECT g();
+ROLLBACK;
+INSERT INTO i VALUES (4, f());
+-- Of these the change of m stays. Refused by a source that enforces GTID consistency.
+BEGIN;
+INSERT INTO i VALUES (5, 5);
+UPDATE m SET n = n + 10;
+UPDATE i SET n = 99;
+ROLLBACK;
+BEGIN;
+SAVEPOINT heddle_transaction;
+UPDATE m SET n = n + 10 WHERE id = 1;
+ROLLBACK;
+CREATE TEMPORARY TABLE tt2 (a INT);
+BEGIN;
+INSERT INTO tt2 VALUES (1);
+INSERT INTO i SELECT 6 + a, a FROM tt2;
+ROLLBACK;
+INSERT INTO i SELECT 20 + COUNT(*), 1 FROM tt2;
+DROP TEMPORARY TABLE tt2;
+SET SESSION binlog_format = ROW;
+BEGIN;
+UPDATE i SET n = 50;
+UPDATE m SET n = n + 100;
+ROLLBACK;
+UPDATE i SET n = n + 1;
