@@ -125,9 +125,8 @@ def explanation(record, found):
 
 
 def differing(record):
-    """What differs from the native replica; from the source, where that one says nothing. None if nothing of both was compared."""
-    native = record.get("native", {})
-    found = native.get("heddle_against_it") if native.get("comparisons") else record["differences"]
+    """What differs from the native replica; from the source, where that one says nothing, or differs from it as heddle does."""
+    found = record.get("native", {}).get("heddle_against_it") or record["differences"]
     return sorted({key for _, key, _ in found})
 
 
