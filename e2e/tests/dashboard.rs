@@ -5,6 +5,7 @@
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::thread;
@@ -12,7 +13,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
 use e2e::chromium::Chromium;
-use e2e::heddle::{Heddle, binary};
+use e2e::heddle::{Heddle, binary, heddle};
 use e2e::pair::Pair;
 use e2e::server::{Kind, MARIADB_10_11, MYSQL_9_7, free_port};
 use serde_json::Value;
@@ -445,6 +446,85 @@ fn a_token_and_tls() -> Result<()> {
     end(running)
 }
 
+/// While somebody looks at a channel that is behind, the log that it has still to apply is read: what `inspect` finds in it, what `simulate` says.
+fn the_log_ahead(kind: Kind) -> Result<()> {
+    let shown = Shown::new(kind)?;
+    let running = shown.begin(&["--workers", "4"])?;
+    let since = Instant::now();
+    while frame(shown.port)?["counters"]["rows"].as_u64().unwrap_or(0) < 1000 {
+        ensure!(since.elapsed() < Duration::from_secs(30), "never applied");
+        thread::sleep(Duration::from_millis(50));
+    }
+    ensure!(frame(shown.port)?["ahead"].is_null(), "of a channel that keeps up");
+    let mut holder = shown.pair.target.connect()?;
+    holder.execute("BEGIN")?;
+    holder.rows("SELECT n FROM d.t WHERE id = 7 FOR UPDATE")?;
+    shown.load(2000, "UPDATE d.t SET n = n + 1 WHERE id = 7")?;
+    let since = Instant::now();
+    let ahead = loop {
+        let frame = frame(shown.port)?;
+        if !frame["ahead"].is_null() {
+            break frame["ahead"].clone();
+        }
+        ensure!(since.elapsed() < Duration::from_secs(60), "never looked: {frame:#}");
+        thread::sleep(Duration::from_millis(300));
+    };
+    ensure!(ahead["transactions"].as_u64().is_some_and(|count| count > 1000), "{ahead:#}");
+    ensure!(ahead["causes"][0]["cause"].as_str().is_some_and(|cause| cause.contains("row")), "{ahead:#}");
+    let what_if = ahead["what_if"].as_array().context("what_if")?;
+    let times = |policy: &str| {
+        let one = what_if.iter().find(|one| one["policy"] == policy).with_context(|| format!("{policy}: {ahead:#}"))?;
+        one["times"].as_f64().context("times")
+    };
+    ensure!(times("serial")? < 1.0, "{ahead:#}");
+    let native = if kind.is_mariadb() { "mariadb-optimistic" } else { "mysql-writeset" };
+    ensure!(times(native)? < 1.0 && ahead["predictions_off"].as_f64().is_some_and(|off| off > 0.0), "{ahead:#}");
+    ensure!(ahead["commands"].as_array().is_some_and(|all| all.len() == 3), "{ahead:#}");
+    let top = heddle(&["top", "--once", &format!("http://127.0.0.1:{}", shown.port)])?.successful()?;
+    ensure!(top.stdout.contains("ahead: "), "{top}");
+    holder.execute("ROLLBACK")?;
+    until(shown.port, "idle")?;
+    end(running)
+}
+
+#[test]
+fn the_log_ahead_mysql() -> Result<()> {
+    the_log_ahead(MYSQL_9_7)
+}
+
+#[test]
+fn the_log_ahead_mariadb() -> Result<()> {
+    the_log_ahead(MARIADB_10_11)
+}
+
+/// Through a socket's file: `heddle top` of a channel, `heddle status` of a mirror.
+#[test]
+fn a_socket_instead_of_a_port() -> Result<()> {
+    let pair = Pair::start(MARIADB_10_11)?;
+    let dir = tempfile::tempdir()?;
+    let socket = dir.path().join("channel.sock");
+    let place = format!("unix:{}", socket.display());
+    let mut running = pair.begin(&["--http", &place])?;
+    running.wait_for_log("seen through unix:")?;
+    ensure!(std::fs::metadata(&socket)?.permissions().mode() & 0o777 == 0o600, "others may open it");
+    let said = heddle(&["top", "--once", &place])?.successful()?;
+    ensure!(said.stdout.contains("Nothing to do"), "{said}");
+    running.terminate()?;
+    running.wait()?.successful()?;
+    ensure!(!socket.exists(), "it is left");
+    let gone = heddle(&["top", "--once", &place])?;
+    ensure!(gone.status.code() == Some(75) && gone.stdout.contains("does not answer"), "{gone}");
+    let mirror = dir.path().join("mirror");
+    let from = pair.source.url();
+    let mut serving = Heddle::start(&["serve", "--from", &from, "--dir", &mirror.to_string_lossy(), "--http", &place])?;
+    serving.wait_for_log("seen through unix:")?;
+    let said = heddle(&["status", "--http", &place, "--json"])?.successful()?;
+    ensure!(said.stdout.contains("\"files\""), "{said}");
+    serving.terminate()?;
+    serving.wait()?.successful()?;
+    Ok(())
+}
+
 /// `heddle top` on a terminal of its own, over a real channel: draws, ends at `q`, and leaves the terminal as it was.
 #[test]
 #[ignore = "needs script(1)"]
@@ -482,71 +562,5 @@ fn top_on_a_terminal() -> Result<()> {
         );
         ensure!(text.contains("Nothing"), "{text:?}");
     }
-    end(running)
-}
-
-/// What Prometheus answers to a query: how many series, and whether it understands it.
-fn query(port: u16, expression: &str) -> Result<usize> {
-    let encoded: String = expression.bytes().map(|byte| format!("%{byte:02X}")).collect();
-    let answer = get(port, &format!("/api/v1/query?query={encoded}"), "", "")?;
-    let (_, body) = answer.split_once("\r\n\r\n").context("an answer")?;
-    let body: Value = serde_json::from_str(body).with_context(|| answer.clone())?;
-    ensure!(body["status"] == "success", "{expression}: {body}");
-    body["data"]["result"].as_array().map(Vec::len).context("a result")
-}
-
-/// Every expression of contrib/, by a real Prometheus that has scraped a real channel.
-#[test]
-#[ignore = "needs prometheus"]
-fn prometheus_takes_contrib() -> Result<()> {
-    let shown = Shown::new(MYSQL_9_7)?;
-    let running = shown.begin(&[])?;
-    let contrib = e2e::repository().join("contrib");
-    let rules = contrib.join("prometheus/heddle-rules.yml");
-    ensure!(Command::new("promtool").args(["check", "rules"]).arg(&rules).status()?.success(), "promtool");
-    let (dir, port) = (tempfile::tempdir()?, free_port()?);
-    let config = format!(
-        "global: {{scrape_interval: 1s, evaluation_interval: 1s}}\nrule_files: ['{}']\nscrape_configs: [{{job_name: heddle, static_configs: [{{targets: ['127.0.0.1:{}']}}]}}]\n",
-        rules.display(),
-        shown.port
-    );
-    let file = dir.path().join("prometheus.yml");
-    std::fs::write(&file, config)?;
-    let mut prometheus = Command::new("prometheus")
-        .arg(format!("--config.file={}", file.display()))
-        .arg(format!("--storage.tsdb.path={}", dir.path().join("data").display()))
-        .arg(format!("--web.listen-address=127.0.0.1:{port}"))
-        .stderr(Stdio::null())
-        .spawn()
-        .context("prometheus")?;
-    let checked = (|| {
-        for _ in 0..8 {
-            shown.load(2000, "UPDATE d.t SET n = n + 1 WHERE id = 1 + i % 1000")?;
-            thread::sleep(Duration::from_secs(1));
-        }
-        let rules: String = std::fs::read_to_string(&rules)?;
-        let alerts = rules.lines().filter_map(|line| line.trim().strip_prefix("expr: "));
-        for expression in alerts {
-            query(port, expression)?;
-        }
-        for recorded in rules.lines().filter_map(|line| line.trim().strip_prefix("- record: ")) {
-            ensure!(query(port, recorded)? == 1, "{recorded} has no value");
-        }
-        let board: Value = serde_json::from_str(&std::fs::read_to_string(contrib.join("grafana/heddle.json"))?)?;
-        let mut count = 0;
-        for panel in board["panels"].as_array().context("panels")? {
-            for target in panel["targets"].as_array().context("targets")? {
-                let expression = target["expr"].as_str().context("expr")?.replace("$channel", ".*");
-                let series = query(port, &expression)?;
-                ensure!(series > 0, "{}: nothing for {expression}", panel["title"]);
-                count += 1;
-            }
-        }
-        ensure!(count > 30, "{count} expressions");
-        Ok(())
-    })();
-    prometheus.kill()?;
-    prometheus.wait()?;
-    checked?;
     end(running)
 }

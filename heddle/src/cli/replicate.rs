@@ -16,12 +16,14 @@ use engine::tags::Generation;
 
 use super::connect::{self, End};
 use super::exit::Usage;
-use super::feed::{FeedArgs, Workers};
+use super::feed::{FeedArgs, Workers, server_id};
 use super::headings::EXPERT;
 use super::signals::Ending;
 use crate::backup;
+use crate::observe::http::ahead::Asks;
 use crate::observe::http::{Http, Shown};
 use crate::observe::progress::{Kind, Progress};
+use crate::observe::view::ahead::Applies;
 use crate::report::out::{complain, say};
 use crate::report::summary::{self, Summary};
 use apply::mysql::{self, MySqlTarget};
@@ -233,7 +235,8 @@ pub fn run(args: &ReplicateArgs) -> Result<ExitCode> {
         return crate::preflight::run(&spec, args.json);
     }
     let monitor = Arc::new(Monitor::default());
-    let shown = || Shown { channel: args.channel.clone(), monitor: Arc::clone(&monitor) };
+    let shown =
+        || Shown { channel: args.channel.clone(), monitor: Arc::clone(&monitor), asks: asks(args, &spec, &address) };
     let http = args.feed.http()?.map(|listen| Http::start(listen, shown())).transpose()?;
     ending.watch()?;
     Ending::watch_pause(&monitor.pause_flag())?;
@@ -254,6 +257,19 @@ pub fn run(args: &ReplicateArgs) -> Result<ExitCode> {
         http.end(summary.as_ref().map_or_else(|error| Some(summary::stopped(error)), Summary::stopped));
     }
     finish(&summary?, args.json)
+}
+
+/// How the log is looked into that is still to be applied.
+fn asks(args: &ReplicateArgs, spec: &Spec, target: &str) -> Option<Asks> {
+    let Source::Live(source) = &spec.source else { return None };
+    let applies = Applies {
+        policy: args.policy,
+        workers: spec.applying.workers,
+        groups: spec.applying.grouping != Grouping::Off,
+        ordered: args.commit_order == CommitOrder::Preserve,
+    };
+    let server_id = server_id(&format!("{} ahead", args.channel), target);
+    Some(Asks { source: (**source).clone(), server_id, applies })
 }
 
 /// From where to where.

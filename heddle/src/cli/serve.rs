@@ -1,6 +1,6 @@
 //! `heddle serve`: a mirror of a source's logs, and the binlog server that stands on it.
 
-use std::net::{SocketAddr, TcpListener};
+use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -30,7 +30,8 @@ use super::inspect::definitions;
 use super::retag::options as retag_options;
 use super::signals::Ending;
 use crate::observe::http::Http;
-use crate::observe::http::address::parse_local_address;
+use crate::observe::http::address::parse_local_place;
+use crate::observe::http::place::Place;
 use crate::observe::mirror_log;
 use crate::report::out::{complain, say};
 
@@ -142,9 +143,9 @@ pub struct ServeArgs {
     /// With --retag: memory for the keys of transactions further back; what is not remembered is waited for
     #[arg(long, value_name = "BYTES", default_value = "256M", value_parser = parse_bytes, requires = "retag")]
     history: u64,
-    /// Show metrics of the mirror and of the attached replicas at http://HOST:PORT/metrics, of this machine alone
-    #[arg(long, value_name = "HOST:PORT", value_parser = parse_local_address)]
-    http: Option<SocketAddr>,
+    /// Show metrics of the mirror and of the attached replicas at http://HOST:PORT/metrics, of this machine alone; or at a socket, unix:PATH
+    #[arg(long, value_name = "HOST:PORT", value_parser = parse_local_place)]
+    http: Option<Place>,
     /// With --config: this one of the file's servers, a table [serve.NAME]
     #[arg(long, value_name = "NAME")]
     section: Option<String>,
@@ -350,7 +351,7 @@ pub fn run(args: &ServeArgs) -> Result<ExitCode> {
     let server = args.server(of_source, &inventory, &monitor, &acks)?;
     let clients = server.as_ref().map(Server::clients);
     let view = Arc::new(View::new(&args.dir, Arc::clone(&monitor), Arc::clone(&inventory), clients));
-    let _http = args.http.map(|address| Http::start_mirror(address, Arc::clone(&view))).transpose()?;
+    let _http = args.http.clone().map(|place| Http::start_mirror(place, Arc::clone(&view))).transpose()?;
     let password = upstreams.first().and_then(|upstream| upstream.options.password.clone());
     let running = Running { view: Arc::clone(&view), orders: Arc::clone(&orders), sources, password };
     let mut control = None;

@@ -24,10 +24,11 @@ use crate::top::{has_terminal, once, watch};
 #[command(after_help = "Examples:
   heddle top
   heddle top http://127.0.0.1:9104 http://127.0.0.1:9105
+  heddle top unix:/run/heddle/orders.sock unix:/run/heddle/stock.sock
   heddle top --once http://127.0.0.1:9104
   HEDDLE_HTTP_TOKEN=… heddle top --ca ca.pem https://db1.example:9104")]
 pub struct TopArgs {
-    /// http://HOST:PORT or https://HOST:PORT, as in the channel's --http
+    /// http://HOST:PORT, https://HOST:PORT or unix:PATH, as in the channel's --http
     #[arg(value_name = "URL", default_value = "http://127.0.0.1:9104", value_parser = Address::parse)]
     urls: Vec<Address>,
     /// Print one screen as text, and end. Exit code 75 if a channel does not answer

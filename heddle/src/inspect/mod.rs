@@ -2,6 +2,7 @@
 //!
 //! What is found is the engine's ([`engine::survey`]); here are only the hands. Never applies anything.
 
+pub mod ahead;
 pub mod feed;
 pub mod live;
 pub mod parquet;

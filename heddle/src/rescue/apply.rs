@@ -168,7 +168,7 @@ impl Rescue<'_> {
             reached: Arc::clone(&reached),
         };
         let thread = std::thread::Builder::new().name("goal".to_owned()).spawn(move || watcher.run())?;
-        let shown = || Shown { channel: self.progress.clone(), monitor: Arc::clone(&monitor) };
+        let shown = || Shown { channel: self.progress.clone(), monitor: Arc::clone(&monitor), asks: None };
         let http = self.request.http.clone().map(|listen| Http::start(listen, shown())).transpose()?;
         let progress = Progress::start(&monitor, Kind::Live);
         let summary = summary::run(spec, &monitor, &stop);

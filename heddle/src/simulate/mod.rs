@@ -6,3 +6,4 @@ pub mod calibrate;
 pub mod past;
 pub mod run;
 pub mod trace;
+pub mod what_if;

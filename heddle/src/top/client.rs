@@ -1,8 +1,10 @@
-//! Asks one channel for its last frame, over HTTP with or without TLS. One request a connection; it waits for nobody longer than some seconds.
+//! Asks one channel for its last frame, over HTTP with or without TLS, or through a socket of this machine. One request a connection; it waits for nobody longer than some seconds.
 
+use std::fmt;
 use std::io::{Read, Write};
 use std::net::{TcpStream, ToSocketAddrs};
-use std::path::Path;
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -10,6 +12,7 @@ use anyhow::{Context, Result, bail, ensure};
 use rustls::pki_types::ServerName;
 use rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned};
 
+use crate::observe::http::place::socket_path;
 use crate::observe::view::frame::Frame;
 
 /// Of `--http` where a URL says none.
@@ -19,20 +22,22 @@ const ANSWER_BYTES_MAX: u64 = 4 << 20;
 /// Authorities of certificates, where the system has them.
 const SYSTEM_CA: [&str; 2] = ["/etc/ssl/certs/ca-certificates.crt", "/etc/pki/tls/certs/ca-bundle.crt"];
 
-/// `http://HOST[:PORT]` or `https://…`
+/// `http://HOST[:PORT]`, `https://…` or `unix:PATH`
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Address {
-    pub is_tls: bool,
-    pub host: String,
-    pub port: u16,
+pub enum Address {
+    Network { is_tls: bool, host: String, port: u16 },
+    Socket(PathBuf),
 }
 
 impl Address {
     pub fn parse(text: &str) -> Result<Self, String> {
+        if let Some(path) = socket_path(text) {
+            return path.map(Self::Socket);
+        }
         let (is_tls, rest) = match (text.strip_prefix("https://"), text.strip_prefix("http://")) {
             (Some(rest), _) => (true, rest),
             (_, Some(rest)) => (false, rest),
-            _ => return Err(format!("{text:?}: expected http://HOST:PORT or https://HOST:PORT")),
+            _ => return Err(format!("{text:?}: expected http://HOST:PORT, https://HOST:PORT or unix:PATH")),
         };
         let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
         if authority.contains('@') {
@@ -48,7 +53,16 @@ impl Address {
             _ => (authority, PORT),
         };
         let host = host.trim_start_matches('[').trim_end_matches(']').to_owned();
-        if host.is_empty() { Err(format!("{text:?} names no host")) } else { Ok(Self { is_tls, host, port }) }
+        if host.is_empty() { Err(format!("{text:?} names no host")) } else { Ok(Self::Network { is_tls, host, port }) }
+    }
+}
+
+impl fmt::Display for Address {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Network { host, port, .. } => write!(f, "{host}:{port}"),
+            Self::Socket(path) => path.display().fmt(f),
+        }
     }
 }
 
@@ -66,8 +80,17 @@ impl Client {
     }
 
     pub fn frame(&self) -> Result<Frame> {
-        let Address { host, port, .. } = &self.address;
-        let found = (host.as_str(), *port).to_socket_addrs().with_context(|| host.clone())?;
+        let (is_tls, host, port) = match &self.address {
+            Address::Network { is_tls, host, port } => (*is_tls, host, *port),
+            Address::Socket(path) => {
+                let stream =
+                    UnixStream::connect(path).with_context(|| format!("{}: does not answer", path.display()))?;
+                stream.set_read_timeout(Some(PATIENCE))?;
+                stream.set_write_timeout(Some(PATIENCE))?;
+                return self.ask(stream, "localhost");
+            }
+        };
+        let found = (host.as_str(), port).to_socket_addrs().with_context(|| host.clone())?;
         let mut last = None;
         let mut stream = None;
         for address in found {
@@ -84,20 +107,20 @@ impl Client {
         };
         stream.set_read_timeout(Some(PATIENCE))?;
         stream.set_write_timeout(Some(PATIENCE))?;
-        if self.address.is_tls {
+        let authority = format!("{host}:{port}");
+        if is_tls {
             let name = ServerName::try_from(host.clone()).context("the host's name")?;
             let connection = ClientConnection::new(Arc::clone(&self.tls), name)?;
-            self.ask(StreamOwned::new(connection, stream))
+            self.ask(StreamOwned::new(connection, stream), &authority)
         } else {
-            self.ask(stream)
+            self.ask(stream, &authority)
         }
     }
 
-    fn ask(&self, mut stream: impl Read + Write) -> Result<Frame> {
-        let Address { host, port, .. } = &self.address;
+    fn ask(&self, mut stream: impl Read + Write, authority: &str) -> Result<Frame> {
         let token = self.token.as_ref().map_or_else(String::new, |token| format!("Authorization: Bearer {token}\r\n"));
         // HTTP/1.0: the answer is one piece and ends with the connection.
-        write!(stream, "GET /frame HTTP/1.0\r\nHost: {host}:{port}\r\n{token}\r\n")?;
+        write!(stream, "GET /frame HTTP/1.0\r\nHost: {authority}\r\n{token}\r\n")?;
         stream.flush()?;
         let mut answer = Vec::new();
         match stream.take(ANSWER_BYTES_MAX).read_to_end(&mut answer) {
@@ -141,13 +164,14 @@ mod tests {
     #[test]
     fn addresses() {
         let check = |text: &str, is_tls, host: &str, port| {
-            assert_eq!(Address::parse(text), Ok(Address { is_tls, host: host.to_owned(), port }), "{text}");
+            assert_eq!(Address::parse(text), Ok(Address::Network { is_tls, host: host.to_owned(), port }), "{text}");
         };
         check("http://127.0.0.1:9200", false, "127.0.0.1", 9200);
         check("https://db1.example/", true, "db1.example", PORT);
         check("http://[::1]:9200/frame", false, "::1", 9200);
         check("http://[::1]", false, "::1", PORT);
-        for wrong in ["127.0.0.1:9200", "http://", "http://db1:port", "ftp://db1", "http://any:token@db1"] {
+        assert_eq!(Address::parse("unix:/run/h.sock"), Ok(Address::Socket("/run/h.sock".into())));
+        for wrong in ["127.0.0.1:9200", "unix:", "http://", "http://db1:port", "ftp://db1", "http://any:token@db1"] {
             assert!(Address::parse(wrong).is_err(), "{wrong}");
         }
     }

@@ -10,6 +10,7 @@ use ratatui::text::{Line, Span};
 use ratatui::widgets::{Paragraph, Row, Table, Wrap};
 
 use super::client::Client;
+use crate::observe::view::ahead::LogAhead;
 use crate::observe::view::frame::Frame;
 use crate::observe::view::lanes::{IDLE, Lane};
 use crate::observe::view::shares::Shares;
@@ -44,8 +45,7 @@ pub struct Seen {
 
 impl Seen {
     pub fn of(client: &Client) -> Self {
-        let address = &client.address;
-        Self { address: format!("{}:{}", address.host, address.port), frame: None, error: None }
+        Self { address: client.address.to_string(), frame: None, error: None }
     }
 
     /// The last frame stays when there is none.
@@ -73,10 +73,9 @@ fn clean(text: &str) -> String {
 
 /// Lines that a channel takes with all that is listed of it.
 pub fn height(seen: &Seen) -> u16 {
-    let listed = seen
-        .frame
-        .as_ref()
-        .map_or(0, |frame| frame.workers.len().min(LISTED_MAX) + frame.evidence.len().min(LISTED_MAX));
+    let listed = seen.frame.as_ref().map_or(0, |frame| {
+        frame.workers.len().min(LISTED_MAX) + frame.why.evidence.len().min(LISTED_MAX) + ahead_lines(frame)
+    });
     u16::try_from(listed).unwrap_or(u16::MAX).saturating_add(20)
 }
 
@@ -190,7 +189,7 @@ fn channel(canvas: &mut Canvas<'_>, area: Rect, frame: &Frame, error: Option<&st
     let lines = |line: &Line<'_>| (line.width() * 11 / 10).div_ceil(width).max(1);
     let needs = said.iter().map(lines).sum::<usize>().min(8);
     let workers = frame.workers.len().clamp(1, LISTED_MAX);
-    let evidence = u16::from(!frame.evidence.is_empty());
+    let evidence = u16::from(!frame.why.evidence.is_empty() || frame.why.ahead.is_some());
     let [sentence, numbers, way, waits, lanes, proof] = Layout::vertical([
         Constraint::Length(u16::try_from(needs).unwrap_or(8)),
         Constraint::Length(1),
@@ -309,9 +308,13 @@ fn worker_rows(canvas: &mut Canvas<'_>, area: Rect, workers: &[Lane]) {
     canvas.render_widget(Table::new(rows, widths).header(head), area);
 }
 
+fn ahead_lines(frame: &Frame) -> usize {
+    frame.why.ahead.as_ref().map_or(0, |ahead| ahead.words().len())
+}
+
 fn evidence_rows(canvas: &mut Canvas<'_>, area: Rect, frame: &Frame) {
     // Workers are listed above.
-    let shown = frame.evidence.iter().filter(|one| !one.what.starts_with("worker "));
+    let shown = frame.why.evidence.iter().filter(|one| !one.what.starts_with("worker "));
     let lines = shown.map(|one| {
         let time = one.seconds.map_or_else(String::new, |time| format!(" for {}", seconds(Some(time))));
         let at = [&one.gtid, &one.position]
@@ -322,7 +325,9 @@ fn evidence_rows(canvas: &mut Canvas<'_>, area: Rect, frame: &Frame) {
             .join(" ");
         Line::raw(format!("• {}{time}: {at} {}", clean(&one.what), clean(&one.detail)))
     });
-    canvas.render_widget(Paragraph::new(lines.collect::<Vec<_>>()).wrap(Wrap { trim: true }), area);
+    let ahead =
+        frame.why.ahead.iter().flat_map(LogAhead::words).map(|words| Line::raw(format!("• ahead: {}", clean(&words))));
+    canvas.render_widget(Paragraph::new(lines.chain(ahead).collect::<Vec<_>>()).wrap(Wrap { trim: true }), area);
 }
 
 #[cfg(test)]

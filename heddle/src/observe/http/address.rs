@@ -1,6 +1,5 @@
-//! `--http HOST:PORT`, and what it needs where other machines can reach it: a token and TLS. Reads files and the environment, and listens nowhere.
+//! `--http` as its flags say it, and what it needs where other machines can reach it: a token and TLS. Reads files and the environment, and listens nowhere.
 
-use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -9,6 +8,8 @@ use rustls::ServerConfig;
 use sha2::{Digest, Sha256};
 use wire::TrustedFile;
 use wire::server::{TlsFiles, server_tls};
+
+use super::place::Place;
 
 /// Where the token is, if no file has it. Never on the command line: others can see that.
 pub const TOKEN: &str = "HEDDLE_HTTP_TOKEN";
@@ -21,9 +22,10 @@ pub struct HttpArgs {
     /// Serve the dashboard at http://HOST:PORT/ and metrics for Prometheus at /metrics
     ///
     /// HOST is this machine (127.0.0.1, ::1, localhost), or an address that others can reach: that needs a token (HEDDLE_HTTP_TOKEN or
-    /// --http-token-file) and TLS (--http-cert, --http-key).
-    #[arg(long, value_name = "HOST:PORT", value_parser = parse_address)]
-    pub http: Option<SocketAddr>,
+    /// --http-token-file) and TLS (--http-cert, --http-key). unix:PATH listens at a socket's file instead, which only the same user may open: for heddle
+    /// top and heddle status.
+    #[arg(long, value_name = "HOST:PORT")]
+    pub http: Option<Place>,
     /// File with the token that who looks has to know; without it HEDDLE_HTTP_TOKEN. 16 characters or more
     #[arg(long, value_name = "FILE", requires = "http")]
     pub http_token_file: Option<PathBuf>,
@@ -38,7 +40,7 @@ pub struct HttpArgs {
 /// Where to listen, and who may look.
 #[derive(Clone)]
 pub struct Listen {
-    pub address: SocketAddr,
+    pub place: Place,
     pub token: Option<Token>,
     pub tls: Option<Arc<ServerConfig>>,
 }
@@ -52,7 +54,7 @@ impl HttpArgs {
     /// # Errors
     /// A file that cannot be read; other machines can reach the address, and it has no token or no TLS.
     pub fn listen(&self) -> Result<Option<Listen>, Problem> {
-        let Some(address) = self.http else { return Ok(None) };
+        let Some(place) = self.http.clone() else { return Ok(None) };
         let environment = std::env::var(TOKEN).ok().filter(|token| !token.is_empty());
         let token = token(self.http_token_file.as_deref(), environment)?;
         let tls = match (&self.http_cert, &self.http_key) {
@@ -62,13 +64,13 @@ impl HttpArgs {
             }
             _ => None,
         };
-        if !address.ip().is_loopback() && (token.is_none() || tls.is_none()) {
+        if !place.is_local() && (token.is_none() || tls.is_none()) {
             return Err(format!(
-                "--http {address} can be reached from other machines: it needs a token ({TOKEN} or --http-token-file FILE) and TLS (--http-cert and \
+                "--http {place} can be reached from other machines: it needs a token ({TOKEN} or --http-token-file FILE) and TLS (--http-cert and \
                  --http-key). Or listen at 127.0.0.1, and forward it (ssh -L, a proxy)"
             ));
         }
-        Ok(Some(Listen { address, token, tls }))
+        Ok(Some(Listen { place, token, tls }))
     }
 }
 
@@ -121,20 +123,14 @@ impl Token {
 }
 
 /// The same of this machine alone: where nobody is asked for a token.
-pub fn parse_local_address(text: &str) -> Result<SocketAddr, String> {
-    let address = parse_address(text)?;
-    if !address.ip().is_loopback() {
+pub fn parse_local_place(text: &str) -> Result<Place, String> {
+    let place: Place = text.parse()?;
+    if !place.is_local() {
         return Err(format!(
-            "{address} can be reached from other machines, and nobody is asked for a password there: listen at 127.0.0.1, and forward it (ssh -L, a proxy with TLS)"
+            "{place} can be reached from other machines, and nobody is asked for a password there: listen at 127.0.0.1, and forward it (ssh -L, a proxy with TLS)"
         ));
     }
-    Ok(address)
-}
-
-/// `HOST:PORT`
-pub fn parse_address(text: &str) -> Result<SocketAddr, String> {
-    let text = text.strip_prefix("localhost:").map_or_else(|| text.to_owned(), |port| format!("127.0.0.1:{port}"));
-    text.parse().map_err(|_| "expected an address and a port, such as 127.0.0.1:9104 or 0.0.0.0:9104".to_owned())
+    Ok(place)
 }
 
 #[cfg(test)]
@@ -142,19 +138,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn addresses() {
-        assert_eq!(parse_address("localhost:9188"), Ok("127.0.0.1:9188".parse().unwrap()));
-        assert_eq!(parse_address("[::1]:9188"), Ok("[::1]:9188".parse().unwrap()));
-        assert!(parse_local_address("localhost:9188").is_ok() && parse_local_address("0.0.0.0:9188").is_err());
-        for refused in ["9188", "db1:9188", ":9188"] {
-            assert!(parse_address(refused).is_err(), "{refused}");
-        }
-    }
-
-    #[test]
     fn other_machines_need_a_token_and_tls() {
+        assert!(parse_local_place("localhost:9188").is_ok() && parse_local_place("0.0.0.0:9188").is_err());
         let of = |address: &str| HttpArgs { http: Some(address.parse().unwrap()), ..HttpArgs::default() };
-        assert!(of("127.0.0.1:9188").listen().unwrap().is_some());
+        assert!(of("127.0.0.1:9188").listen().unwrap().is_some() && of("unix:h.sock").listen().unwrap().is_some());
         for open in ["0.0.0.0:9188", "10.0.0.1:9188", "[::]:9188"] {
             assert!(of(open).listen().err().is_some_and(|why| why.contains("needs a token")), "{open}");
         }

@@ -1,4 +1,4 @@
-//! `--http HOST:PORT`: what is seen of a running channel, over HTTP. Read-only: it changes nothing, and nothing waits for it.
+//! `--http HOST:PORT` or `unix:PATH`: what is seen of a running channel, over HTTP. Read-only: it changes nothing, and nothing waits for it.
 //!
 //! | Path | Is |
 //! |---|---|
@@ -14,12 +14,14 @@
 
 mod accept;
 pub mod address;
+pub mod ahead;
 mod page;
+pub mod place;
 mod sampler;
 mod watched;
 
 use std::convert::Infallible;
-use std::net::{IpAddr, SocketAddr, TcpListener};
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Duration;
@@ -40,7 +42,9 @@ use tokio_rustls::TlsAcceptor;
 
 use self::accept::Accepting;
 use self::address::{Listen, Token};
+use self::ahead::{Asks, Looker};
 use self::page::html;
+use self::place::{Listening, Place};
 use self::sampler::{EVERY, Sampler};
 use super::metrics;
 use crate::observe::view::known::Stopped;
@@ -62,6 +66,8 @@ enum Page {
 pub struct Shown {
     pub channel: String,
     pub monitor: Arc<Monitor>,
+    /// A live source, whose log can be looked into.
+    pub asks: Option<Asks>,
 }
 
 /// It listens until it is dropped.
@@ -75,7 +81,7 @@ pub struct Http {
 impl Http {
     /// Listens at the address, in a thread of its own.
     pub fn start(listen: Listen, shown: Shown) -> Result<Self> {
-        let sampler = Arc::new(Sampler::new(shown.channel, shown.monitor));
+        let sampler = Arc::new(Sampler::new(shown.channel, shown.monitor, shown.asks.map(Looker::new)));
         let router = router(&sampler, listen.token.clone());
         Self::listen(listen, router, Page::There, Some(sampler))
     }
@@ -87,26 +93,22 @@ impl Http {
     }
 
     /// The same of a mirror and the replicas that are attached to it: without a dashboard.
-    pub fn start_mirror(address: SocketAddr, view: Arc<View>) -> Result<Self> {
-        let listen = Listen { address, token: None, tls: None };
+    pub fn start_mirror(place: Place, view: Arc<View>) -> Result<Self> {
+        let listen = Listen { place, token: None, tls: None };
         Self::listen(listen, protected(router_of_mirror(view), None), Page::None, None)
     }
 
     fn listen(listen: Listen, router: Router, page: Page, sampler: Option<Arc<Sampler>>) -> Result<Self> {
-        let address = listen.address;
-        let taken = || format!("--http {address}: cannot listen there");
-        let listener = TcpListener::bind(address).with_context(taken)?;
-        listener.set_nonblocking(true).with_context(taken)?;
-        let at = listener.local_addr().with_context(taken)?;
-        let scheme = if listen.tls.is_some() { "https" } else { "http" };
-        let dashboard = if page == Page::There { format!("dashboard at {scheme}://{at}/, ") } else { String::new() };
-        tracing::info!("{dashboard}metrics at {scheme}://{at}/metrics");
+        let place = listen.place;
+        let taken = || format!("--http {place}: cannot listen there");
+        let listening = Listening::start(&place).with_context(taken)?;
+        say_where(&listening.place().with_context(taken)?, listen.tls.is_some(), page);
         let runtime = tokio::runtime::Builder::new_current_thread().enable_io().enable_time().build()?;
         let ended = Arc::new(Notify::new());
         let (end, sampling) = (Arc::clone(&ended), sampler.clone());
         let serve = async move {
             let tls = listen.tls.map(TlsAcceptor::from);
-            let accepting = Accepting::start(tokio::net::TcpListener::from_std(listener)?, tls)?;
+            let accepting = Accepting::start(listening, tls)?;
             let sample = async {
                 let mut clock = tokio::time::interval(EVERY);
                 clock.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
@@ -124,7 +126,7 @@ impl Http {
         };
         let run = move || {
             if let Err(error) = runtime.block_on(serve) {
-                tracing::error!("--http {address}: {error}; all else goes on without it");
+                tracing::error!("--http {place}: {error}; all else goes on without it");
             }
         };
         let thread = std::thread::Builder::new().name("http".to_owned()).spawn(run)?;
@@ -136,6 +138,18 @@ impl Http {
         if let Some(sampler) = &self.sampler {
             sampler.end(stopped);
             std::thread::sleep(GRACE);
+        }
+    }
+}
+
+fn say_where(at: &Place, is_tls: bool, page: Page) {
+    match (at, page) {
+        (Place::Socket(_), _) => tracing::info!("seen through {at}"),
+        (Place::Network(_), page) => {
+            let scheme = if is_tls { "https" } else { "http" };
+            let dashboard =
+                if page == Page::There { format!("dashboard at {scheme}://{at}/, ") } else { String::new() };
+            tracing::info!("{dashboard}metrics at {scheme}://{at}/metrics");
         }
     }
 }
@@ -274,7 +288,7 @@ fn event(name: &str, json: &str) -> String {
 #[cfg(test)]
 mod tests {
     use std::io::{Read, Write};
-    use std::net::TcpStream;
+    use std::net::{SocketAddr, TcpListener, TcpStream};
 
     use super::*;
 
@@ -290,16 +304,19 @@ mod tests {
 
     fn start(token: Option<&str>) -> (SocketAddr, Http) {
         let free = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
-        let shown = Shown { channel: "orders".to_owned(), monitor: Arc::default() };
-        let listen = Listen { address: free, token: token.map(Token::new), tls: None };
+        let shown = Shown { channel: "orders".to_owned(), monitor: Arc::default(), asks: None };
+        let listen = Listen { place: Place::Network(free), token: token.map(Token::new), tls: None };
         (free, Http::start(listen, shown).unwrap())
     }
 
     #[test]
     fn all_is_served_until_it_is_dropped() {
         let (at, http) = start(None);
-        let again = Shown { channel: "orders".to_owned(), monitor: Arc::default() };
-        assert!(Http::start(Listen { address: at, token: None, tls: None }, again).is_err(), "twice at one address");
+        let again = Shown { channel: "orders".to_owned(), monitor: Arc::default(), asks: None };
+        assert!(
+            Http::start(Listen { place: Place::Network(at), token: None, tls: None }, again).is_err(),
+            "twice at one address"
+        );
         assert!(ask(at, "/metrics", "").unwrap().contains("heddle_transactions_total{channel=\"orders\"} 0"));
         assert!(ask(at, "/healthz", "").unwrap().ends_with("ok\n"));
         assert!(ask(at, "/nothing", "").unwrap().starts_with("HTTP/1.1 404"));
@@ -312,7 +329,7 @@ mod tests {
     #[test]
     fn the_pages_are_small_and_run_nothing_but_their_own() {
         let free = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
-        let listen = Listen { address: free, token: None, tls: None };
+        let listen = Listen { place: Place::Network(free), token: None, tls: None };
         let _watch = Http::start_watch(listen, Arc::default()).unwrap();
         assert!(ask(free, "/reports.json", "").unwrap().ends_with("\r\n\r\n[]"));
         assert!(ask(free, "/metrics", "").unwrap().contains("heddle_watch_memory_max_bytes"));

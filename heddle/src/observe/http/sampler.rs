@@ -2,12 +2,13 @@
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use channel::monitor::Monitor;
 use channel::snapshot::Snapshot;
 use tokio::sync::watch;
 
+use super::ahead::Looker;
 use crate::observe::view::frame::{Frame, Process};
 use crate::observe::view::history::{Columns, History};
 use crate::observe::view::known::Stopped;
@@ -15,9 +16,14 @@ use crate::observe::view::known::Stopped;
 pub const EVERY: Duration = Duration::from_secs(1);
 /// A frame looks back so many samples: rates of one second jump.
 const LOOK_BACK: usize = 3;
+/// Who asks for frames asks again within this.
+const ASKS_WITHIN: Duration = Duration::from_secs(5);
 
 pub struct Sampler {
     process: Process,
+    looker: Option<Arc<Looker>>,
+    /// When the last frame was asked for.
+    asked: Mutex<Option<Instant>>,
     monitor: Arc<Monitor>,
     state: Mutex<State>,
     frames: watch::Sender<Arc<str>>,
@@ -32,10 +38,17 @@ struct State {
 }
 
 impl Sampler {
-    pub fn new(channel: String, monitor: Arc<Monitor>) -> Self {
+    pub fn new(channel: String, monitor: Arc<Monitor>, looker: Option<Arc<Looker>>) -> Self {
         let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         let process = Process { channel, started_ms: u64::try_from(since.as_millis()).unwrap_or(u64::MAX) };
-        let sampler = Self { process, monitor, state: Mutex::default(), frames: watch::Sender::new(Arc::from("{}")) };
+        let sampler = Self {
+            process,
+            looker,
+            asked: Mutex::default(),
+            monitor,
+            state: Mutex::default(),
+            frames: watch::Sender::new(Arc::from("{}")),
+        };
         sampler.sample();
         sampler
     }
@@ -65,7 +78,11 @@ impl Sampler {
         let now = self.monitor.snapshot();
         let mut state = self.state();
         let before = state.before.front().unwrap_or(&now);
-        let frame = Frame::new(&self.process, before, &now, stopped);
+        let mut frame = Frame::new(&self.process, before, &now, stopped);
+        if let Some(looker) = &self.looker {
+            looker.consider(&frame, now.committed.position.as_ref().filter(|_| self.is_watched()));
+            frame.why.ahead = looker.found();
+        }
         if state.before.len() >= LOOK_BACK {
             state.before.pop_front();
         }
@@ -87,7 +104,14 @@ impl Sampler {
         self.frames.subscribe()
     }
 
+    /// A page is open, or `heddle top` asks.
+    fn is_watched(&self) -> bool {
+        let asked = *self.asked.lock().unwrap_or_else(PoisonError::into_inner);
+        self.frames.receiver_count() > 0 || asked.is_some_and(|asked| asked.elapsed() < ASKS_WITHIN)
+    }
+
     pub fn last(&self) -> Arc<str> {
+        *self.asked.lock().unwrap_or_else(PoisonError::into_inner) = Some(Instant::now());
         Arc::clone(&self.frames.borrow())
     }
 
@@ -111,7 +135,7 @@ mod tests {
 
     #[test]
     fn the_last_frame_stays() {
-        let sampler = Sampler::new("orders".to_owned(), Arc::default());
+        let sampler = Sampler::new("orders".to_owned(), Arc::default(), None);
         assert!(sampler.last().contains("\"ended\":false"));
         let kind = "divergence".to_owned();
         sampler.end(Some(Stopped { kind, message: "a row is missing".to_owned(), ..Stopped::default() }));

@@ -5,6 +5,7 @@ use engine::quality::jain_index;
 use serde::{Deserialize, Serialize};
 
 use super::Facts;
+use super::ahead::LogAhead;
 use super::known::Stopped;
 use super::lanes::{Lane, lanes};
 use super::shares::Shares;
@@ -25,7 +26,17 @@ pub struct Frame {
     pub quality: Quality,
     pub queues: Queues,
     pub counters: Totals,
+    #[serde(flatten)]
+    pub why: Why,
+}
+
+/// What the sentence rests on, and what comes next.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Why {
     pub evidence: Vec<Evidence>,
+    /// Once somebody has looked at a channel that is behind.
+    pub ahead: Option<LogAhead>,
 }
 
 /// Whose frame it is, and when.
@@ -171,7 +182,7 @@ impl Frame {
                     .map(|(cause, count)| (cause.as_str().to_owned(), *count))
                     .collect(),
             },
-            evidence: evidence(now, &facts),
+            why: Why { evidence: evidence(now, &facts), ahead: None },
         }
     }
 }

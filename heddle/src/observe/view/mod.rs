@@ -1,6 +1,7 @@
 //! What a running channel does, as one frame a second: the sentence that says what limits it, the stages, where the workers' time goes, what each worker
 //! has, evidence. Dashboard, `heddle top`, progress line and `heddle status` show it. Pure: functions of snapshots; no clock, no socket.
 
+pub mod ahead;
 pub mod facts;
 pub mod frame;
 pub mod history;

@@ -2,6 +2,7 @@
 
 mod advice;
 pub mod build;
+pub mod causes;
 pub mod findings;
 pub mod html;
 pub mod model;

@@ -3,13 +3,14 @@
 
 use engine::policy;
 use serde::{Deserialize, Serialize};
-use sim::replica::{Costs, Mode, Model, Tags, Trace};
+use sim::replica::{Mode, Model, Tags, Trace};
 
 use crate::replica::ask::bytes_after;
 use crate::replica::status::ReplicaStatus;
 use crate::report::inspect::InspectReport;
-use crate::report::numbers::percent;
+use crate::report::inspect::causes::LogCause;
 use crate::simulate::past::SPEEDUP_OFF;
+use crate::simulate::what_if::{Simulation, WhatIf};
 
 const CAUSES_MAX: usize = 5;
 
@@ -89,44 +90,6 @@ pub struct Hot {
     pub share: f64,
 }
 
-/// Something in the log that holds replicas back.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct LogCause {
-    pub cause: String,
-    /// Of the longest chain; null where it is not measured by that.
-    pub share: Option<f64>,
-    /// Where to change something: `source`, `replica`, `application`, `heddle`.
-    pub server: String,
-    /// What to change, in a few words.
-    pub change: String,
-}
-
-impl LogCause {
-    pub fn words(&self) -> String {
-        let share = self.share.map_or_else(String::new, |share| format!(" ({} of the longest chain)", percent(share)));
-        let change = if self.change.is_empty() { String::new() } else { format!(": {}", self.change) };
-        format!("{}{share}{change}", self.cause)
-    }
-}
-
-#[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct WhatIf {
-    /// As `heddle simulate --policy` names it.
-    pub policy: String,
-    pub workers: u64,
-    /// As the replica is now: 1.
-    pub times: f64,
-}
-
-impl WhatIf {
-    pub fn words(&self, now: u64) -> String {
-        format!(
-            "simulated: {} with {} workers is {:.1} times as fast as now ({now} workers)",
-            self.policy, self.workers, self.times
-        )
-    }
-}
-
 impl SourceSeen {
     /// Transactions that may run at a time by what the source wrote.
     pub fn parallel(&self) -> Option<f64> {
@@ -161,35 +124,20 @@ impl SourceSeen {
             Hot { rows, share: table.critical_share }
         });
         self.hot = hot.take(5).collect();
-        let causes = report.findings.iter().map(|found| LogCause {
-            cause: found.title.clone(),
-            share: found.critical_share,
-            server: found.server.to_owned(),
-            change: found.change.to_owned(),
-        });
-        self.causes = causes.take(CAUSES_MAX).collect();
+        self.causes = LogCause::of(report, CAUSES_MAX);
         self.notes.extend(report.notes.iter().cloned());
     }
 
     /// Simulates the replica as it is set, and as it could be.
     pub fn simulate(&mut self, trace: &Trace, applier: Applier<'_>) {
         let Applier { workers, mode, ordered } = applier;
-        let costs = Costs::default();
         let count = usize::try_from(workers.max(1)).unwrap_or(1);
         let now = match (workers, self.server.mariadb) {
             (0 | 1, _) => Model::Serial,
             (_, true) => Model::MariaDb { mode: mariadb_mode(mode) },
             (_, false) => Model::LogicalClock { tags: Tags::Source, ordered },
         };
-        if trace.transactions.is_empty() || !now.fits(trace) {
-            return;
-        }
-        let base = now.run(trace, &costs, count).transactions_per_second();
-        let times = |model: Model, workers: usize| {
-            let rate =
-                if model.fits(trace) { model.run(trace, &costs, workers).transactions_per_second() } else { 0.0 };
-            (base > 0.0 && rate > 0.0).then(|| rate / base)
-        };
+        let Some(simulation) = Simulation::new(trace, (now, count)) else { return };
         let others = if self.server.mariadb {
             [Mode::Conservative, Mode::Optimistic].map(|mode| Model::MariaDb { mode })
         } else {
@@ -199,9 +147,10 @@ impl SourceSeen {
         let what_if: Vec<WhatIf> = others
             .into_iter()
             .filter(|model| *model != now || with != count)
-            .filter_map(|model| Some(WhatIf { policy: model.name(), workers: with as u64, times: times(model, with)? }))
+            .filter_map(|model| simulation.what_if((model, with)))
             .collect();
-        let heddle_times = times(Model::Heddle { policy: policy::DEFAULT, grouping: true, ordered: true }, 4);
+        let heddle = Model::Heddle { policy: policy::DEFAULT, grouping: true, ordered: true };
+        let heddle_times = simulation.times((heddle, 4));
         let predictions_off = (!what_if.is_empty() || heddle_times.is_some()).then_some(SPEEDUP_OFF);
         self.simulated = Simulated { what_if, heddle_times, predictions_off };
     }

@@ -1,9 +1,10 @@
 //! Rules over recorded periods of real servers, as they were and with one thing changed; and their table in docs/watch.md.
 
 use super::*;
+use crate::simulate::what_if::WhatIf;
 use crate::watch::asking::questions::{COUNTERS, KEYLESS, LOCKS, NOTES, STATUS, VARIABLES};
 use crate::watch::facts::period::{Period, Role};
-use crate::watch::facts::source::{Hot, Parallelism, Simulated, SourceSeen, SourceServer, WhatIf};
+use crate::watch::facts::source::{Hot, Parallelism, Simulated, SourceSeen, SourceServer};
 use crate::watch::said::finding::Severity;
 use crate::watch::said::report::Report;
 
