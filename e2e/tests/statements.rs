@@ -42,6 +42,10 @@ fn chain(rounds: usize) -> String {
         if round % 17 == 0 {
             let _ = writeln!(sql, "SET @x = {round}; UPDATE d.t SET v = v + @x WHERE id = {id};");
         }
+        if round % 6 == 0 {
+            // Of a table that is there: nobody waits for it.
+            let _ = writeln!(sql, "CREATE TABLE IF NOT EXISTS e.t (id INT);");
+        }
         if round % 19 == 0 {
             let _ = writeln!(
                 sql,

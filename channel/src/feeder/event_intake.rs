@@ -11,6 +11,7 @@ use engine::transaction::{Body, Transaction};
 use relay::{Located, Place};
 
 use super::failures::{assemble_failure, keying_failure};
+use super::no_effect;
 use crate::flow::event_memory::EventMemory;
 use crate::flow::spill::Spill;
 
@@ -103,6 +104,11 @@ impl EventIntake {
     /// Gives it its write set.
     pub fn key(&mut self, transaction: &mut Transaction) -> Result<(), Failure> {
         self.intake.key(transaction, &mut *self.catalogue).map_err(|error| keying_failure(&error, transaction))
+    }
+
+    /// Whether it changes nothing on the target.
+    pub fn has_no_effect(&mut self, transaction: &Transaction) -> bool {
+        no_effect::has_no_effect(transaction, &mut *self.catalogue)
     }
 
     /// A DDL has been applied.

@@ -6,6 +6,7 @@
 mod event_intake;
 mod extent;
 pub(crate) mod failures;
+mod no_effect;
 mod output;
 mod prepared;
 mod reading;

@@ -5,11 +5,12 @@ use engine::branches::{First, Lookahead, Rest};
 use engine::failure::{Failure, FailureKind};
 use engine::policy::Policy;
 use engine::redefined::Redefined;
-use engine::transaction::{BarrierCause, Body, Item, Transaction};
+use engine::transaction::{BarrierCause, Item, Transaction};
 use relay::{Located, Place};
 
 use super::event_intake::{EventIntake, ReadTransaction};
 use super::extent::Extent;
+use super::no_effect::leave_empty;
 use super::output::{Gone, Output};
 use super::prepared::Prepared;
 use crate::flow::budget::transaction_bytes_max;
@@ -27,6 +28,8 @@ pub struct Feeder {
     /// Transactions that were read ahead, where XA branches whose end is in the log need not be prepared.
     lookahead: Option<Lookahead<Place>>,
     shared: Shared,
+    /// A transaction has been handed over in this run.
+    has_begun: bool,
     /// Left to the feeder's own thread, before anything else is read.
     postponed: Option<ReadTransaction>,
     /// Likewise: an event of so many bytes comes.
@@ -63,7 +66,18 @@ impl Feeder {
         prepared: Prepared,
         shared: Shared,
     ) -> Self {
-        Self { intake, extent, policy, output, prepared, lookahead: None, shared, postponed: None, large: None }
+        Self {
+            intake,
+            extent,
+            policy,
+            output,
+            prepared,
+            lookahead: None,
+            shared,
+            has_begun: false,
+            postponed: None,
+            large: None,
+        }
     }
 
     /// XA branches whose end is in the log are not prepared: their rows are applied with the end.
@@ -230,7 +244,10 @@ impl Feeder {
         self.extent.accept(&mut transaction)?;
         if self.extent.is_skipped(&transaction) {
             leave_out(&mut transaction)?;
+        } else if self.has_begun && self.intake.has_no_effect(&transaction) {
+            leave_empty(&mut transaction);
         }
+        self.has_begun = true;
         transaction.beside_prepared = self.prepared.is_any();
         self.prepared.record(&transaction);
         self.shared.measures.read_transaction(&transaction);
@@ -282,8 +299,7 @@ fn leave_out(transaction: &mut Transaction) -> Result<(), Failure> {
         .remedy("delete its row there; repair the target by hand instead"));
     }
     tracing::warn!("skipped, as an operator has asked for (heddle.skips on the target): {}", transaction.place());
-    transaction.body = Body::Items(Vec::new());
-    transaction.barrier = None;
+    leave_empty(transaction);
     Ok(())
 }
 

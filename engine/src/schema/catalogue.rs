@@ -19,6 +19,10 @@ pub struct CatalogueError {
 pub trait Catalogue {
     /// The definition of a table as the target has it now.
     fn table(&mut self, map: &TableMap) -> Result<Arc<Table>, CatalogueError>;
+    /// Whether the target surely has this table, which is no view. `false`: it has not, or nobody knows.
+    fn has_table(&mut self, _schema: &str, _table: &str) -> bool {
+        false
+    }
     /// A DDL was applied: what is known of these may be out of date.
     fn invalidate(&mut self, what: &Redefined);
 }

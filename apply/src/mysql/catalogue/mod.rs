@@ -423,6 +423,18 @@ impl Catalogue for MySqlCatalogue {
         Ok(table)
     }
 
+    fn has_table(&mut self, schema: &str, table: &str) -> bool {
+        if self.definitions.get(&(schema.to_owned(), table.to_owned())).is_some() {
+            return true;
+        }
+        let sql = format!(
+            "SELECT 1 FROM information_schema.TABLES WHERE TABLE_SCHEMA={} AND TABLE_NAME={} AND TABLE_TYPE IN ('BASE TABLE','SYSTEM VERSIONED')",
+            quote(schema),
+            quote(table)
+        );
+        self.rows(&sql).is_ok_and(|rows| !rows.is_empty())
+    }
+
     fn invalidate(&mut self, what: &Redefined) {
         let Redefined::Tables { names, relations } = what else {
             self.forget_all();
