@@ -103,7 +103,11 @@ fn a_common_key_ends_a_group() {
     assert_eq!(source.groups(), [(1, "file_begins"), (1, group), (1, group), (2, "key"), (2, group), (2, group)]);
     let tags = source.tags(OPTIONS, definitions());
     let waited: Vec<bool> = tags.iter().map(|tag| marks(tag).waited).collect();
-    assert_eq!(waited, [false, false, false, true, false, true], "near conflicts are marked, in a group as well");
+    assert_eq!(
+        waited,
+        [false, false, false, true, false, false],
+        "neighbours that share a key, and none further apart"
+    );
 }
 
 #[test]

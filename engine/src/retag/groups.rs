@@ -21,8 +21,9 @@ use crate::transaction::Transaction;
 
 /// Domains with a state of their own; what is beyond them shares one, which allows less.
 const DOMAINS_MAX: usize = 64;
-/// A conflict that is further back than this is over when a replica comes to it: few replicas have more threads.
-const NEAR: Seq = 64;
+/// A conflict that is further back than this is left to the replica: the later transaction waits there for the row, which costs less than a wait for all before it. Only
+/// neighbours come to the row at the same time. Measured: docs/benchmarks.md.
+const NEAR: Seq = 2;
 /// Bits of an id for the place in the file; those above are of the file's number.
 const OFFSET_BITS: u32 = 40;
 const FILE_BITS: u32 = 22;

@@ -17,7 +17,8 @@ use channel::source::relay_sync::RelaySync;
 pub struct FeedArgs {
     /// Connections to the target that apply in parallel: 1 to 512, or auto
     ///
-    /// auto is 4; with grouping off 16, with grouping off and relaxed order 32.
+    /// auto is one more than this machine has processors, from 2 to 4; with grouping off 16, with grouping off and relaxed order 32. A target whose disk is slow
+    /// to read and whose data are larger than its buffer pool takes more.
     #[arg(long, value_name = "N", default_value = "auto", value_parser = parse_workers)]
     pub workers: Workers,
     /// Option file for the source, groups [client] and [heddle]
@@ -105,6 +106,12 @@ fn relay_sync() -> impl TypedValueParser<Value = RelaySync> {
 pub enum Workers {
     Auto,
     Number(usize),
+}
+
+/// What [`Workers::Auto`] is where transactions are grouped: one for each processor, and one whose commit waits for the disk meanwhile. More of them wait for
+/// each other's locks and turns (docs/benchmarks.md).
+pub fn workers_that_group() -> usize {
+    std::thread::available_parallelism().map_or(1, usize::from).saturating_add(1).clamp(2, 4)
 }
 
 fn parse_workers(text: &str) -> Result<Workers, String> {

@@ -16,7 +16,7 @@ use engine::tags::Generation;
 
 use super::connect::{self, End};
 use super::exit::Usage;
-use super::feed::{FeedArgs, Workers, server_id};
+use super::feed::{FeedArgs, Workers, server_id, workers_that_group};
 use super::headings::EXPERT;
 use super::signals::Ending;
 use crate::backup;
@@ -453,7 +453,7 @@ fn workers(args: &ReplicateArgs, grouping: Grouping) -> usize {
         (Workers::Number(number), _) => number,
         (Workers::Auto, Grouping::Off) if args.commit_order == CommitOrder::Relaxed => 32,
         (Workers::Auto, Grouping::Off) => 16,
-        (Workers::Auto, Grouping::Auto | Grouping::UpTo(_)) => 4,
+        (Workers::Auto, Grouping::Auto | Grouping::UpTo(_)) => workers_that_group(),
     }
 }
 

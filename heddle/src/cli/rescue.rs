@@ -9,7 +9,7 @@ use clap::Args;
 use wire::{ConnectOptions, Connection, Secret};
 
 use super::connect::{self, End};
-use super::feed::{FeedArgs, Workers};
+use super::feed::{FeedArgs, Workers, workers_that_group};
 use super::headings::EXPERT;
 use super::signals::Ending;
 use crate::replica::status::ReplicaStatus;
@@ -110,7 +110,7 @@ pub fn run(args: &RescueArgs) -> Result<ExitCode> {
         log_bin: args.log_bin,
         workers: match args.feed.workers {
             Workers::Number(number) => number,
-            Workers::Auto => 4,
+            Workers::Auto => workers_that_group(),
         },
         relay_dir: Box::new(move |channel| relay.relay_dir(channel, &relay_address)),
         replica_relay_logs: args.replica_relay_logs.clone(),
