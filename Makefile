@@ -38,7 +38,7 @@ e2e:
 lint: structure
 	cargo fmt --all --check
 	cargo clippy --workspace --all-targets -- -D warnings
-	shellcheck scripts/servers scripts/scratch scripts/target-dir scripts/test scripts/nightly scripts/suites/hook bench/catch-up bench/policies bench/rescue bench/simulation bench/inspect .ci/run scripts/package packaging/try-in-bare-root packaging/deb/postinst packaging/deb/prerm packaging/deb/postrm
+	shellcheck scripts/servers scripts/scratch scripts/target-dir scripts/test scripts/nightly scripts/suites/hook bench/catch-up bench/policies bench/rescue bench/simulation bench/inspect bench/dashboard bench/retag bench/semisync bench/serve .ci/run scripts/package packaging/try-in-bare-root packaging/deb/postinst packaging/deb/prerm packaging/deb/postrm
 
 structure:
 	scripts/structure --check

@@ -75,6 +75,8 @@ pub enum Body {
         rows: u64,
         /// Of its largest event, inflated.
         event_bytes: u64,
+        /// Its last statement is ROLLBACK.
+        is_rolled_back: bool,
     },
 }
 

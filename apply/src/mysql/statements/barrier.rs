@@ -239,8 +239,8 @@ struct Steps<'a> {
     next: usize,
     /// One of them did: its GTID, if it is the source's, went with it.
     commits_by_itself: bool,
-    /// The last of them is ROLLBACK, or may be.
-    may_end_rolled_back: bool,
+    /// The last of them is ROLLBACK.
+    is_rolled_back: bool,
     /// One of them may be logged before the end, see `progress/executed.rs`.
     may_be_logged_early: bool,
     /// Statements of our own for after the progress: they can not be committed together with it.
@@ -256,8 +256,8 @@ impl<'a> Steps<'a> {
             done_before: context.unfinished.take_intent(transaction.seq),
             next: 0,
             commits_by_itself: false,
-            may_end_rolled_back: match &transaction.body {
-                Body::Spilled { .. } => true,
+            is_rolled_back: match &transaction.body {
+                Body::Spilled { is_rolled_back, .. } => *is_rolled_back,
                 Body::Items(items) => items.last().is_some_and(is_rollback),
             },
             may_be_logged_early: false,
@@ -437,7 +437,7 @@ impl<'a> Steps<'a> {
     fn begin(&self, connection: &mut ChannelConnection) -> Result<(), Failure> {
         let begins = !connection.is_open();
         connection.begin(self.transaction)?;
-        if begins && self.may_end_rolled_back {
+        if begins && self.is_rolled_back {
             connection.script.statement(format!("SAVEPOINT {BEGINNING}"));
         }
         Ok(())

@@ -34,6 +34,8 @@ pub(super) struct Building {
     pub rolls_back: bool,
     /// A ROLLBACK TO SAVEPOINT was seen: its statements have to run in order.
     pub rolls_back_to: bool,
+    /// It ends with ROLLBACK.
+    is_rolled_back: bool,
     /// The announcement, or the withdrawal, of a two-phase ALTER: its statement is not executed.
     pub skips_alter: bool,
     /// Of its BEGIN.
@@ -62,6 +64,7 @@ impl Building {
             barrier: None,
             rolls_back: false,
             rolls_back_to: false,
+            is_rolled_back: false,
             skips_alter: false,
             session: None,
             counted_rows: 0,
@@ -197,6 +200,12 @@ impl Building {
         }
     }
 
+    /// ROLLBACK: only what can not be rolled back remains.
+    pub fn ends_rolled_back(&mut self) {
+        self.make_one_phase();
+        self.is_rolled_back = true;
+    }
+
     /// The whole transaction, which ends at `end`. The source has started `source_starts` times before it.
     #[inline]
     pub fn finish(self, end: &LogPosition, source_starts: u32) -> Transaction {
@@ -218,7 +227,11 @@ impl Building {
         let body = if self.spilled {
             // Another cause says more: after a DDL, say, table definitions are read anew.
             barrier = barrier.or(Some(BarrierCause::Huge));
-            Body::Spilled { rows: self.spilled_rows, event_bytes: self.event_bytes }
+            Body::Spilled {
+                rows: self.spilled_rows,
+                event_bytes: self.event_bytes,
+                is_rolled_back: self.is_rolled_back,
+            }
         } else {
             Body::Items(items)
         };

@@ -73,7 +73,7 @@ impl Assembler {
             (Step::Ends { by: End::Commit, .. }, _) => building.make_one_phase(),
             // ROLLBACK when only such changes remain.
             (Step::Ends { by: End::Rollback, .. }, _) => {
-                building.make_one_phase();
+                building.ends_rolled_back();
                 self.push_statement(event, query, class, None);
             }
             // Rows of what was rolled back are not in the log unless ROLLBACK TO is there, too.

@@ -447,7 +447,15 @@ fn large_transactions_are_let_go() {
     for _ in 0..20 {
         log.rows(&t, &[one()]);
     }
-    log.query("INSERT INTO t VALUES (1,2)").xid();
+    log.query("INSERT INTO t VALUES (1,2)");
+    let mut taken_back = Log::mysql();
+    taken_back.events.clone_from(&log.events);
+    log.xid();
+    taken_back.query("ROLLBACK");
+    for (log, end) in [(&log, false), (&taken_back, true)] {
+        let body = &log.assemble_with(&mut Assembler::new(1000)).unwrap()[0].body;
+        assert!(matches!(body, Body::Spilled { is_rolled_back, .. } if *is_rolled_back == end), "{body:?}");
+    }
     log.transaction(&[(&t, one())]);
     check_with(&mut Assembler::new(1000), &log, &["1 [statement] spilled", "2 [-] Write t"]);
     let rows = |log: &Log| log.assemble_with(&mut Assembler::new(1000)).unwrap()[0].body.spilled_rows();
