@@ -24,7 +24,7 @@ pub struct StatusArgs {
     /// A mirror: the --dir of a heddle serve on this machine, running or not. Exit code 1 if it is none
     #[arg(long, value_name = "DIR", conflicts_with_all = ["to", "http", "from", "channel"])]
     dir: Option<PathBuf>,
-    /// A running heddle serve with --http, such as http://127.0.0.1:9190
+    /// A running heddle serve with --http, such as http://127.0.0.1:9190 or unix:PATH
     #[arg(long, value_name = "URL", conflicts_with_all = ["to", "dir", "from", "channel"])]
     http: Option<String>,
     /// The source, mysql://user@host:port[?…]: it is asked how far the channels that it feeds are behind. Files are not asked
