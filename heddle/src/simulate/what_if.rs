@@ -22,6 +22,9 @@ impl WhatIf {
     }
 }
 
+/// Fewer transactions say nothing of how fast something is.
+const TRANSACTIONS_MIN: usize = 100;
+
 /// An applier with so many workers.
 pub type Setting = (Model, usize);
 
@@ -37,7 +40,7 @@ impl<'a> Simulation<'a> {
     /// `None`: nothing can be said of this log.
     pub fn new(trace: &'a Trace, (model, workers): Setting) -> Option<Self> {
         let costs = Costs::default();
-        if trace.transactions.is_empty() || !model.fits(trace) {
+        if trace.transactions.len() < TRANSACTIONS_MIN || !model.fits(trace) {
             return None;
         }
         let base = model.run(trace, &costs, workers).transactions_per_second();
