@@ -12,6 +12,7 @@ use std::thread;
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
+use e2e::bench::median;
 use e2e::pair::Pair;
 use e2e::server::{Kind, MYSQL_9_7, free_port};
 
@@ -78,11 +79,6 @@ fn run(pair: &Pair, with_page: bool) -> Result<Measured> {
     Ok(Measured { rate: number("transactions")? / number("seconds")?, memory })
 }
 
-fn median(mut values: Vec<f64>) -> f64 {
-    values.sort_by(f64::total_cmp);
-    values.get(values.len() / 2).copied().unwrap_or(f64::NAN)
-}
-
 fn main() -> Result<()> {
     let mut arguments = std::env::args().skip(1);
     let kind: Kind = arguments.next().map_or(Ok(MYSQL_9_7), |text| text.parse())?;
@@ -101,8 +97,8 @@ fn main() -> Result<()> {
         }
     }
     pair.assert_equal()?;
-    let rate = |all: &[Measured]| median(all.iter().map(|one| one.rate).collect());
-    let memory = |all: &[Measured]| median(all.iter().map(|one| one.memory as f64 / 1024.0 / 1024.0).collect());
+    let rate = |all: &[Measured]| median(all.iter().map(|one| one.rate));
+    let memory = |all: &[Measured]| median(all.iter().map(|one| one.memory as f64 / 1024.0 / 1024.0));
     println!("| {kind} | transactions/s | most memory, MiB |");
     println!("|---|---:|---:|");
     println!("| without | {:.0} | {:.1} |", rate(&without), memory(&without));

@@ -12,7 +12,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail, ensure};
-use e2e::bench::slow_disk;
+use e2e::bench::{median, slow_disk};
 use e2e::checksum::{contents, differences};
 use e2e::heddle::heddle;
 use e2e::native::{statement, wait_caught_up};
@@ -122,9 +122,8 @@ fn parallel(arguments: &Arguments, workers: u32) -> Vec<String> {
     vec![format!("--slave-parallel-workers={workers}"), "--slave-parallel-type=LOGICAL_CLOCK".to_owned()]
 }
 
-fn median(mut times: Vec<Duration>) -> f64 {
-    times.sort();
-    times.get(times.len() / 2).map_or(f64::NAN, Duration::as_secs_f64)
+fn median_seconds(times: Vec<Duration>) -> f64 {
+    median(times.into_iter().map(|time| time.as_secs_f64()))
 }
 
 fn main() -> Result<()> {
@@ -163,7 +162,7 @@ fn main() -> Result<()> {
             retagged.push(catch_up(&arguments, &source, &first.data(), served.port, &options)?);
             eprintln!("{workers} workers, round {round}: {:?} {:?}", direct.last(), retagged.last());
         }
-        let (direct, retagged) = (median(direct), median(retagged));
+        let (direct, retagged) = (median_seconds(direct), median_seconds(retagged));
         println!(
             "| {}, {workers} workers | {direct:.1} s | {retagged:.1} s | {:.1} |",
             arguments.replica,
@@ -198,7 +197,7 @@ fn costs(arguments: &Arguments, source: &Server, dir: &Path) -> Result<()> {
             std::fs::remove_dir_all(&folder)?;
         }
     }
-    let (plain, tagged) = (median(plain), median(tagged));
+    let (plain, tagged) = (median_seconds(plain), median_seconds(tagged));
     println!("Mirroring it: {plain:.2} s; with tags: {tagged:.2} s, {:.0} % more.\n", (tagged / plain - 1.0) * 100.0);
     Ok(())
 }

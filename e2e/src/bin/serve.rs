@@ -12,6 +12,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
 use binlog::gtids::GtidSet;
+use e2e::bench::median;
 use e2e::heddle::Heddle;
 use e2e::server::{MYSQL_9_7, PASSWORD, Server, USER, free_port};
 use wire::{BinlogStream, ConnectOptions, Connection, DUMP_NON_BLOCK, DumpOptions, DumpRequest, Error, SslMode};
@@ -88,11 +89,6 @@ fn cpu(pid: u32) -> Result<f64> {
     let ticks: u64 =
         fields.get(11).context("utime")?.parse::<u64>()? + fields.get(12).context("stime")?.parse::<u64>()?;
     Ok(ticks as f64 / 100.0)
-}
-
-fn median(mut values: Vec<f64>) -> f64 {
-    values.sort_by(f64::total_cmp);
-    values.get(values.len() / 2).copied().unwrap_or_default()
 }
 
 fn at(sorted: &[f64], share: f64) -> f64 {
@@ -219,8 +215,8 @@ fn attach(wanted: &Wanted, dir: &Path) -> Result<()> {
             let port = free_port()?;
             let heddle = listening(source.port, &folder, port)?;
             let first = time(port, has)?;
-            let again = median((0..20).map(|_| time(port, has)).collect::<Result<_>>()?);
-            let direct = median((0..20).map(|_| time(source.port, has)).collect::<Result<_>>()?);
+            let again = median((0..20).map(|_| time(port, has)).collect::<Result<Vec<f64>>>()?);
+            let direct = median((0..20).map(|_| time(source.port, has)).collect::<Result<Vec<f64>>>()?);
             say(&format!(
                 "| attach by GTID, {} files{name}, has {which} | first {first:.1} ms, then {again:.1} ms; mysqld {direct:.1} ms |",
                 wanted.files

@@ -259,7 +259,7 @@ pub fn run(args: &ReplicateArgs) -> Result<ExitCode> {
     finish(&summary?, args.json)
 }
 
-/// How the log is looked into that is still to be applied.
+/// What reading the log ahead needs to know.
 fn asks(args: &ReplicateArgs, spec: &Spec, target: &str) -> Option<Asks> {
     let Source::Live(source) = &spec.source else { return None };
     let applies = Applies {

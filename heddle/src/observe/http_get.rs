@@ -2,14 +2,12 @@
 
 use std::io::{self, Read, Write};
 use std::net::TcpStream;
-use std::os::unix::net::UnixStream;
-use std::path::Path;
 use std::time::Duration;
 
 use engine::failure::{Failure, FailureKind};
 use serve::seen::Snapshot;
 
-use super::http::place::socket_path;
+use super::http::place::{connect_to_socket, socket_path};
 
 const PATIENCE: Duration = Duration::from_secs(30);
 const ANSWER_BYTES_MAX: u64 = 256 << 20;
@@ -21,7 +19,7 @@ pub fn status(url: &str) -> Result<Snapshot, Failure> {
             .remedy("give the --http of a running heddle serve: http://127.0.0.1:PORT")
     };
     let answer = match socket_path(url) {
-        Some(path) => ask_socket(&path.map_err(refused)?),
+        Some(path) => connect_to_socket(&path.map_err(refused)?, PATIENCE).and_then(|stream| ask(stream, "localhost")),
         None => {
             let address = url.strip_prefix("http://").unwrap_or(url).trim_end_matches('/');
             if address.contains('/') || !address.contains(':') {
@@ -47,13 +45,6 @@ fn ask_address(address: &str) -> io::Result<String> {
     stream.set_read_timeout(Some(PATIENCE))?;
     stream.set_write_timeout(Some(PATIENCE))?;
     ask(stream, address)
-}
-
-fn ask_socket(path: &Path) -> io::Result<String> {
-    let stream = UnixStream::connect(path)?;
-    stream.set_read_timeout(Some(PATIENCE))?;
-    stream.set_write_timeout(Some(PATIENCE))?;
-    ask(stream, "localhost")
 }
 
 fn ask(mut stream: impl Read + Write, host: &str) -> io::Result<String> {

@@ -3,7 +3,6 @@
 use std::fmt;
 use std::io::{Read, Write};
 use std::net::{TcpStream, ToSocketAddrs};
-use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,7 +11,7 @@ use anyhow::{Context, Result, bail, ensure};
 use rustls::pki_types::ServerName;
 use rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned};
 
-use crate::observe::http::place::socket_path;
+use crate::observe::http::place::{connect_to_socket, socket_path};
 use crate::observe::view::frame::Frame;
 
 /// Of `--http` where a URL says none.
@@ -83,10 +82,8 @@ impl Client {
         let (is_tls, host, port) = match &self.address {
             Address::Network { is_tls, host, port } => (*is_tls, host, *port),
             Address::Socket(path) => {
-                let stream =
-                    UnixStream::connect(path).with_context(|| format!("{}: does not answer", path.display()))?;
-                stream.set_read_timeout(Some(PATIENCE))?;
-                stream.set_write_timeout(Some(PATIENCE))?;
+                let stream = connect_to_socket(path, PATIENCE)
+                    .with_context(|| format!("{}: does not answer", path.display()))?;
                 return self.ask(stream, "localhost");
             }
         };

@@ -7,11 +7,10 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
-use tokio::net::{TcpListener, UnixListener};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
 use tokio_rustls::TlsAcceptor;
 
-use super::place::{Listening, Place, SocketFile};
+use super::place::{Listening, Place, Stream};
 
 /// Connections at once; more wait.
 const CONNECTIONS_MAX: usize = 64;
@@ -19,9 +18,6 @@ const CONNECTIONS_MAX: usize = 64;
 const HANDSHAKE: Duration = Duration::from_secs(5);
 /// After an error of the system, such as too many open files.
 const PAUSE: Duration = Duration::from_millis(200);
-
-trait Stream: AsyncRead + AsyncWrite + Send + Unpin {}
-impl<T: AsyncRead + AsyncWrite + Send + Unpin> Stream for T {}
 
 pub struct Connection {
     stream: Box<dyn Stream>,
@@ -34,45 +30,20 @@ pub struct Accepting {
     place: Place,
 }
 
-enum Listener {
-    Network(TcpListener),
-    Socket(UnixListener, #[expect(dead_code, reason = "it goes with the listener")] SocketFile),
-}
-
-impl Listener {
-    fn of(listening: Listening) -> io::Result<Self> {
-        Ok(match listening {
-            Listening::Network(listener) => Self::Network(TcpListener::from_std(listener)?),
-            Listening::Socket(listener, file) => Self::Socket(UnixListener::from_std(listener)?, file),
-        })
-    }
-
-    async fn accept(&self) -> io::Result<Box<dyn Stream>> {
-        Ok(match self {
-            Self::Network(listener) => {
-                let (stream, _) = listener.accept().await?;
-                let _ = stream.set_nodelay(true);
-                Box::new(stream)
-            }
-            Self::Socket(listener, _) => Box::new(listener.accept().await?.0),
-        })
-    }
-}
-
 impl Accepting {
     /// Within a runtime.
     pub fn start(listening: Listening, tls: Option<TlsAcceptor>) -> io::Result<Self> {
         let (send, ready) = mpsc::channel(CONNECTIONS_MAX);
         let place = listening.place()?;
-        tokio::spawn(accept(Listener::of(listening)?, tls, send, place.clone()));
+        tokio::spawn(accept(listening, tls, send));
         Ok(Self { ready, place })
     }
 }
 
-async fn accept(listener: Listener, tls: Option<TlsAcceptor>, ready: mpsc::Sender<(Connection, Place)>, place: Place) {
+async fn accept(listening: Listening, tls: Option<TlsAcceptor>, ready: mpsc::Sender<(Connection, Place)>) {
     let places = Arc::new(Semaphore::new(CONNECTIONS_MAX));
     while let Ok(permit) = Arc::clone(&places).acquire_owned().await {
-        let stream = match listener.accept().await {
+        let (stream, from) = match listening.accept().await {
             Ok(accepted) => accepted,
             Err(error) => {
                 tracing::debug!("--http: {error}");
@@ -80,19 +51,19 @@ async fn accept(listener: Listener, tls: Option<TlsAcceptor>, ready: mpsc::Sende
                 continue;
             }
         };
-        let (tls, ready, at) = (tls.clone(), ready.clone(), place.clone());
+        let (tls, ready) = (tls.clone(), ready.clone());
         // Each by itself: who does not finish a handshake holds up nobody.
         tokio::spawn(async move {
             let stream: Box<dyn Stream> = match tls {
                 None => stream,
                 Some(tls) => match tokio::time::timeout(HANDSHAKE, tls.accept(stream)).await {
                     Ok(Ok(stream)) => Box::new(stream),
-                    Ok(Err(error)) => return tracing::debug!("--http: {error}"),
+                    Ok(Err(error)) => return tracing::debug!("--http: {from}: {error}"),
                     Err(_) => return,
                 },
             };
             // If nobody takes it any more, the server has ended.
-            let _ = ready.send((Connection { stream, _place: permit }, at)).await;
+            let _ = ready.send((Connection { stream, _place: permit }, from)).await;
         });
     }
 }

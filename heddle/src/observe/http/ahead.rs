@@ -12,10 +12,10 @@ use crate::inspect::ahead::{Part, survey};
 use crate::inspect::schema;
 use crate::observe::view::ahead::{Applies, LogAhead};
 use crate::observe::view::frame::Frame;
+use crate::observe::view::verdict::KEEPS_UP_S;
 
 /// A channel is behind for so long before it is worth a look.
 const BEHIND_FOR: Duration = Duration::from_secs(5);
-const BEHIND_S: f64 = 2.0;
 const AGAIN: Duration = Duration::from_secs(600);
 /// After one that failed.
 const RETRY: Duration = Duration::from_secs(60);
@@ -61,7 +61,7 @@ impl Looker {
     pub fn consider(self: &Arc<Self>, frame: &Frame, position: Option<&LogPosition>) {
         let now = Instant::now();
         let mut state = self.state();
-        let is_behind = frame.head.lag_s.is_some_and(|lag| lag >= BEHIND_S);
+        let is_behind = frame.head.lag_s.is_some_and(|lag| lag >= KEEPS_UP_S);
         let since = if is_behind { *state.behind_since.get_or_insert(now) } else { now };
         if !is_behind {
             state.behind_since = None;

@@ -101,9 +101,12 @@ impl Http {
     fn listen(listen: Listen, router: Router, page: Page, sampler: Option<Arc<Sampler>>) -> Result<Self> {
         let place = listen.place;
         let taken = || format!("--http {place}: cannot listen there");
-        let listening = Listening::start(&place).with_context(taken)?;
-        say_where(&listening.place().with_context(taken)?, listen.tls.is_some(), page);
         let runtime = tokio::runtime::Builder::new_current_thread().enable_io().enable_time().build()?;
+        let listening = {
+            let _within = runtime.enter();
+            Listening::start(&place).with_context(taken)?
+        };
+        say_where(&listening.place().with_context(taken)?, listen.tls.is_some(), page);
         let ended = Arc::new(Notify::new());
         let (end, sampling) = (Arc::clone(&ended), sampler.clone());
         let serve = async move {

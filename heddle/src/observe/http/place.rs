@@ -7,8 +7,10 @@ use std::os::unix::fs::FileTypeExt;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
+use std::time::Duration;
 
 use rustix::fs::{Mode, chmod};
+use tokio::io::{AsyncRead, AsyncWrite};
 
 /// Before the path of a socket's file.
 const UNIX: &str = "unix:";
@@ -60,11 +62,23 @@ pub fn socket_path(text: &str) -> Option<Result<PathBuf, String>> {
     Some(if path.is_empty() { Err(format!("{text:?} names no file")) } else { Ok(PathBuf::from(path)) })
 }
 
+/// Asks at a socket's file. Nobody is waited for longer than `patience`.
+pub fn connect_to_socket(path: &Path, patience: Duration) -> io::Result<UnixStream> {
+    let stream = UnixStream::connect(path)?;
+    stream.set_read_timeout(Some(patience))?;
+    stream.set_write_timeout(Some(patience))?;
+    Ok(stream)
+}
+
+/// Of one who looks.
+pub trait Stream: AsyncRead + AsyncWrite + Send + Unpin {}
+impl<T: AsyncRead + AsyncWrite + Send + Unpin> Stream for T {}
+
 /// Who comes is taken here. A socket's file goes when it is dropped.
 #[derive(Debug)]
 pub enum Listening {
-    Network(TcpListener),
-    Socket(UnixListener, SocketFile),
+    Network(tokio::net::TcpListener),
+    Socket(tokio::net::UnixListener, SocketFile),
 }
 
 #[derive(Debug)]
@@ -77,6 +91,8 @@ impl Drop for SocketFile {
 }
 
 impl Listening {
+    /// Within a runtime.
+    ///
     /// # Errors
     /// Something else listens there, or the system does not allow it. A file that is no socket is left alone.
     pub fn start(place: &Place) -> io::Result<Self> {
@@ -84,7 +100,7 @@ impl Listening {
             Place::Network(address) => {
                 let listener = TcpListener::bind(address)?;
                 listener.set_nonblocking(true)?;
-                Ok(Self::Network(listener))
+                tokio::net::TcpListener::from_std(listener).map(Self::Network)
             }
             Place::Socket(path) => {
                 remove_left_over(path)?;
@@ -92,7 +108,22 @@ impl Listening {
                 let file = SocketFile(path.clone());
                 chmod(path, Mode::RUSR | Mode::WUSR)?;
                 listener.set_nonblocking(true)?;
-                Ok(Self::Socket(listener, file))
+                Ok(Self::Socket(tokio::net::UnixListener::from_std(listener)?, file))
+            }
+        }
+    }
+
+    /// The next one who comes, and from where.
+    pub async fn accept(&self) -> io::Result<(Box<dyn Stream>, Place)> {
+        match self {
+            Self::Network(listener) => {
+                let (stream, from) = listener.accept().await?;
+                let _ = stream.set_nodelay(true);
+                Ok((Box::new(stream), Place::Network(from)))
+            }
+            Self::Socket(listener, SocketFile(path)) => {
+                let (stream, _) = listener.accept().await?;
+                Ok((Box::new(stream), Place::Socket(path.clone())))
             }
         }
     }
@@ -139,6 +170,8 @@ mod tests {
 
     #[test]
     fn a_socket_of_a_process_that_is_gone_is_replaced_and_nothing_else() {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_io().build().unwrap();
+        let _within = runtime.enter();
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("h.sock");
         let place = Place::Socket(path.clone());

@@ -72,10 +72,7 @@ impl LogAhead {
             what_if,
             commands: vec![
                 format!("heddle inspect --from mysql://{source}"),
-                format!(
-                    "on the source: heddle simulate FILES --policy all --workers {workers},{}",
-                    workers.max(native)
-                ),
+                format!("on the source: heddle simulate FILES --policy all --workers {workers},{native}"),
                 format!("heddle replicate … --policy {} --workers {}", policy.name, workers * 2),
             ],
         }

@@ -12,7 +12,7 @@ use super::lanes::{IDLE, Lane, WAITS_FOR_LOCK};
 use crate::report::words;
 
 /// Behind by less than this, a channel keeps up.
-const KEEPS_UP_S: f64 = 2.0;
+pub const KEEPS_UP_S: f64 = 2.0;
 /// What a group does is worth a sentence when it takes longer.
 const LONG_S: f64 = 1.0;
 /// A part of the workers' time that limits.

@@ -26,7 +26,7 @@ use crate::mysql::server::errors::{code, failed, of_own_tables};
 use crate::mysql::session::connection::ChannelConnection;
 use crate::mysql::session::settings;
 
-/// One statement with its session state, inside the open transaction or one that gets no GTID; the connection has its own settings again afterwards.
+/// One statement with its session state, which needs no GTID of its own; the connection has its own settings again afterwards.
 pub fn execute(connection: &mut ChannelConnection, statement: &StatementItem) -> Result<(), Failure> {
     execute_under(connection, statement, None)
 }
