@@ -41,6 +41,20 @@ pub enum DumpError {
     /// It is gone.
     #[error("{0}")]
     Gone(PeerError),
+    /// The replica is told.
+    #[error("{0}")]
+    Unreadable(ReadError),
+}
+
+impl DumpError {
+    /// What the replica is told; `Err`: it is gone.
+    pub fn told(self) -> Result<ServerError, PeerError> {
+        match self {
+            Self::Refused(error) => Ok(error),
+            Self::Unreadable(error) => Ok(fatal_error(error.to_string())),
+            Self::Gone(error) => Err(error),
+        }
+    }
 }
 
 impl From<PeerError> for DumpError {
@@ -51,11 +65,15 @@ impl From<PeerError> for DumpError {
 
 impl From<ReadError> for DumpError {
     fn from(error: ReadError) -> Self {
-        fatal(error.to_string())
+        Self::Unreadable(error)
     }
 }
 
-/// `ER_MASTER_FATAL_ERROR_READING_BINLOG`: a replica that gets it stops.
 pub(super) fn fatal(message: impl Into<String>) -> DumpError {
-    DumpError::Refused(ServerError::new(1236, "HY000", message))
+    DumpError::Refused(fatal_error(message))
+}
+
+/// `ER_MASTER_FATAL_ERROR_READING_BINLOG`: a replica that gets it stops.
+fn fatal_error(message: impl Into<String>) -> ServerError {
+    ServerError::new(1236, "HY000", message)
 }

@@ -25,7 +25,8 @@ const RESTS_AFTER: Duration = Duration::from_secs(2);
 /// Bytes after which it is said how far the replica is.
 const TOLD_EVERY: u64 = 4 << 20;
 
-pub(super) fn run(peer: &mut Peer, request: &Request, context: Context<'_>, start: Start) -> Result<(), DumpError> {
+pub(super) fn run(peer: &mut Peer, request: &Request, context: Context<'_>, start: Start<'_>) -> Result<(), DumpError> {
+    let Start { reading, at: start } = start;
     let server_id = context.inventory.source().map_or(0, |facts| facts.server_id());
     let first = (Arc::clone(&start.file.name), start.offset);
     let begin = |replying| {
@@ -46,7 +47,6 @@ pub(super) fn run(peer: &mut Peer, request: &Request, context: Context<'_>, star
         replies,
         passed_on: PassedOn::default(),
     };
-    let reading = context.inventory.read_from(&start.file);
     let mut at = Some((start.file, start.offset, start.has_first));
     while let Some((file, offset, has_first)) = at.take() {
         match sender.file(&file, offset, has_first)? {

@@ -11,7 +11,7 @@ use wire::server::Peer;
 use super::context::{Context, DumpError, fatal};
 use super::filter::{MariaDbFilter, Mode, MySqlFilter, Tagged, Wanted, not_here};
 use super::request::{By, MariaDbStart, Request, Vendor, Waiting};
-use crate::inventory::{BinlogState, DomainGtid, Gtids, Inventory, LogFile};
+use crate::inventory::{BinlogState, DomainGtid, Gtids, Inventory, LogFile, ReadError, Reading};
 
 /// A mirror that gets nothing for so long has all that the source has.
 const QUIET: Duration = Duration::from_secs(5);
@@ -25,7 +25,14 @@ const OTHER_POSITIONS: &str = "the source has been replaced by another server, w
 
 /// The place, and what is left out from there on.
 #[derive(Debug)]
-pub(super) struct Start {
+pub(super) struct Start<'a> {
+    /// The file stays while the stream is there, unless replicas may miss files.
+    pub(super) reading: Reading<'a>,
+    pub(super) at: Place,
+}
+
+#[derive(Debug)]
+pub(super) struct Place {
     pub(super) file: Arc<LogFile>,
     pub(super) offset: u64,
     pub(super) filter: Filter,
@@ -54,11 +61,20 @@ impl<E: Into<DumpError>> From<E> for NoStart {
     }
 }
 
-pub(super) fn find(peer: &Peer, request: &Request, context: Context<'_>) -> Result<Start, DumpError> {
+pub(super) fn find<'a>(peer: &Peer, request: &Request, context: Context<'a>) -> Result<Start<'a>, DumpError> {
     let began = Instant::now();
     let (mut end, mut moved) = (context.inventory.end(), began);
     loop {
-        let error = match attempt(request, context.inventory) {
+        let removals = context.inventory.removals();
+        let found = attempt(request, context.inventory);
+        let found = found.map(|at| Start { reading: context.inventory.read_from(&at.file), at });
+        let error = match found {
+            // What was found, or needed for it, may have gone meanwhile.
+            Ok(_) | Err(NoStart::Never(DumpError::Unreadable(ReadError::Removed { .. })))
+                if context.inventory.removals() != removals =>
+            {
+                continue;
+            }
             Ok(start) => return Ok(start),
             Err(NoStart::Never(error)) => return Err(error),
             Err(NoStart::NotYet(error)) => error,
@@ -75,7 +91,7 @@ pub(super) fn find(peer: &Peer, request: &Request, context: Context<'_>) -> Resu
     }
 }
 
-fn attempt(request: &Request, inventory: &Inventory) -> Result<Start, NoStart> {
+fn attempt(request: &Request, inventory: &Inventory) -> Result<Place, NoStart> {
     match &request.by {
         By::Position(at) => by_position(at, request, inventory),
         By::MySqlGtids(has) => by_mysql_gtids(has, request, inventory),
@@ -83,7 +99,7 @@ fn attempt(request: &Request, inventory: &Inventory) -> Result<Start, NoStart> {
     }
 }
 
-fn by_position(at: &LogPosition, request: &Request, inventory: &Inventory) -> Result<Start, NoStart> {
+fn by_position(at: &LogPosition, request: &Request, inventory: &Inventory) -> Result<Place, NoStart> {
     if request.waiting == Waiting::ForMore && !inventory.takes_positions_of(request.of_source.as_deref()) {
         return Err(NoStart::Never(fatal(OTHER_POSITIONS)));
     }
@@ -119,7 +135,7 @@ fn by_position(at: &LogPosition, request: &Request, inventory: &Inventory) -> Re
         Vendor::MySql { .. } => MySqlFilter::new(None, tagged(request)).map_or(Filter::Nothing, Filter::MySql),
         Vendor::MariaDb { .. } => Filter::Nothing,
     };
-    Ok(Start { file, offset: at.offset, filter, has_first: false })
+    Ok(Place { file, offset: at.offset, filter, has_first: false })
 }
 
 fn tagged(request: &Request) -> Tagged {
@@ -137,7 +153,7 @@ fn impossible(at: &LogPosition) -> String {
     )
 }
 
-fn by_mysql_gtids(has: &GtidSet, request: &Request, inventory: &Inventory) -> Result<Start, NoStart> {
+fn by_mysql_gtids(has: &GtidSet, request: &Request, inventory: &Inventory) -> Result<Place, NoStart> {
     let facts = inventory.source().ok_or_else(|| NoStart::NotYet(fatal("the source is not known yet")))?;
     let mode = facts.variable("gtid_mode").unwrap_or("OFF");
     if mode != "ON" {
@@ -173,7 +189,7 @@ fn by_mysql_gtids(has: &GtidSet, request: &Request, inventory: &Inventory) -> Re
     }
     let has_first = has != &before && has_first_of(&file, has, inventory)?;
     let filter = MySqlFilter::new(Some(has.clone()), tagged(request)).map_or(Filter::Nothing, Filter::MySql);
-    Ok(Start { file, offset: FIRST_OFFSET, filter, has_first })
+    Ok(Place { file, offset: FIRST_OFFSET, filter, has_first })
 }
 
 /// The latest file that suits by the GTIDs before it: the files list more and more, so that those which suit are the first ones.
@@ -239,7 +255,7 @@ fn more_than_source(is_new: bool) -> String {
     )
 }
 
-fn by_mariadb_gtids(start: &MariaDbStart, inventory: &Inventory) -> Result<Start, NoStart> {
+fn by_mariadb_gtids(start: &MariaDbStart, inventory: &Inventory) -> Result<Place, NoStart> {
     let (_, here) = inventory.gtids_at_end()?;
     let here = here.into_mariadb();
     let mut until: Option<BTreeMap<u32, DomainGtid>> =
@@ -270,7 +286,7 @@ fn by_mariadb_gtids(start: &MariaDbStart, inventory: &Inventory) -> Result<Start
         }
         let mode = if start.is_strict { Mode::Strict } else { Mode::Lenient };
         let filter = Filter::MariaDb(MariaDbFilter::new(wanted, until, mode));
-        return Ok(Start { file, offset: FIRST_OFFSET, filter, has_first: false });
+        return Ok(Place { file, offset: FIRST_OFFSET, filter, has_first: false });
     }
     Err(NoStart::Never(fatal(
         "Could not find GTID state requested by slave in any binlog files. Probably the slave state is too old and required binlog files have been purged.",

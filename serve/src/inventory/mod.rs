@@ -79,8 +79,8 @@ struct State {
     end: u64,
     /// Files of former sources, all complete, the oldest source first.
     former: Vec<Vec<Arc<LogFile>>>,
-    /// Files before this one are gone; it is none of `files` yet.
-    first_kept: Option<String>,
+    /// How often files were let go.
+    removals: u64,
     is_closed: bool,
     /// The mirror has just connected, and has not got all yet that the source had then.
     is_settling: bool,
@@ -97,12 +97,17 @@ struct State {
 }
 
 impl State {
-    fn forget_purged(&mut self) {
-        let is_first = |file: &Arc<LogFile>| Some(&*file.name) == self.first_kept.as_deref();
-        if let Some(at) = self.files.iter().position(is_first) {
-            self.files.drain(..at);
-            self.first_kept = None;
-        }
+    /// How many of the oldest files may go, of all sources together, but for the last file of the present source. Nobody reads them, nor will; with [`Unread::MayGo`] only the
+    /// archive counts.
+    fn removable(&self, unread: Unread) -> usize {
+        let oldest = match unread {
+            Unread::Stays => self.readers.values().min(),
+            Unread::MayGo => self.readers.get(&ARCHIVE),
+        };
+        let oldest = oldest.copied();
+        let but_last = self.files.split_last().map_or(&[][..], |(_, files)| files);
+        let files = self.former.iter().flatten().chain(but_last);
+        files.take_while(|file| oldest.is_none_or(|oldest| place(file) < oldest)).count()
     }
 }
 
@@ -149,7 +154,6 @@ impl Inventory {
         dir.clone_into(&mut state.dir);
         let files = self.open(&state.files, state.series, dir, names)?;
         state.files = files;
-        state.first_kept = None;
         state.end = durable.map_or(0, |durable| durable.offset);
         drop(state);
         self.tail.forget();
@@ -165,7 +169,6 @@ impl Inventory {
             last.seal(end.min(state.end));
         }
         let files = std::mem::take(&mut state.files);
-        state.first_kept = None;
         state.former.push(files);
         state.series += 1;
         state.end = 0;
@@ -205,7 +208,6 @@ impl Inventory {
             }
             let file = LogFile::new(&end.file, state.dir.join(&*end.file), state.series, &self.tail);
             state.files.push(Arc::new(file));
-            state.forget_purged();
         }
         state.end = end.offset;
         let length: u64 = newest.iter().map(|event| event.len() as u64).sum();
@@ -216,20 +218,34 @@ impl Inventory {
         self.announce();
     }
 
-    /// Files of the present source before this one are gone.
-    pub fn purged_to(&self, first_kept: &str) {
+    /// At most so many of the oldest files are not here any more, those of former sources first; who calls removes them then. How many they are.
+    pub fn let_go(&self, most: usize, unread: Unread) -> usize {
         let mut state = self.state();
-        state.first_kept = Some(first_kept.to_owned());
-        state.forget_purged();
+        let count = most.min(state.removable(unread));
+        let mut left = count;
+        let state = &mut *state;
+        for files in state.former.iter_mut().chain([&mut state.files]) {
+            let gone = left.min(files.len());
+            files.drain(..gone);
+            left -= gone;
+        }
+        state.removals += u64::from(count > 0);
+        count
     }
 
-    /// So many files of a former source are gone, the oldest ones.
-    pub fn purged_former(&self, dir: &Path, count: usize) {
-        let mut state = self.state();
-        let is_of =
-            |files: &&mut Vec<Arc<LogFile>>| files.first().is_some_and(|file| file.path().parent() == Some(dir));
-        if let Some(files) = state.former.iter_mut().find(is_of) {
-            files.drain(..count.min(files.len()));
+    /// Another number than before: files were let go in between, so that one that was here may be gone.
+    pub fn removals(&self) -> u64 {
+        self.state().removals
+    }
+
+    /// The answer of what may read any file: asked again when a file went meanwhile.
+    pub fn read_again<T>(&self, mut ask: impl FnMut() -> Result<T, ReadError>) -> Result<T, ReadError> {
+        loop {
+            let removals = self.removals();
+            match ask() {
+                Err(ReadError::Removed { .. }) if self.removals() != removals => {}
+                answer => return answer,
+            }
         }
     }
 
@@ -240,18 +256,6 @@ impl Inventory {
         let reader = state.last_reader;
         state.readers.insert(reader, place(file));
         Reading { inventory: self, reader }
-    }
-
-    /// How many of the oldest files may go: of all sources together. Nobody reads them, nor will; with [`Unread::MayGo`] only the archive counts.
-    pub fn removable(&self, unread: Unread) -> usize {
-        let state = self.state();
-        let oldest = match unread {
-            Unread::Stays => state.readers.values().min(),
-            Unread::MayGo => state.readers.get(&ARCHIVE),
-        };
-        let oldest = oldest.copied();
-        let files = state.former.iter().flatten().chain(&state.files);
-        files.take_while(|file| oldest.is_none_or(|oldest| place(file) < oldest)).count()
     }
 
     /// The folder of the present source.
@@ -424,8 +428,7 @@ impl Inventory {
     /// The GTIDs up to the durable end, and that end.
     pub fn gtids_at_end(&self) -> Result<(Option<LogPosition>, Gtids), ReadError> {
         let mut tip = self.tip();
-        let files = self.files();
-        let advanced = Tip::advance(tip.take(), &files)?;
+        let advanced = self.read_again(|| Tip::advance(tip.take(), &self.files()))?;
         let found = advanced.as_ref().map_or((None, Gtids::None), |tip| (Some(tip.position()), tip.gtids().clone()));
         *tip = advanced;
         Ok(found)

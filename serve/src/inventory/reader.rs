@@ -27,6 +27,12 @@ pub enum ReadError {
         /// What the operating system said.
         source: io::Error,
     },
+    /// It was there, and went.
+    #[error("could not find next log ({file} was removed)")]
+    Removed {
+        /// Which file.
+        file: Arc<str>,
+    },
     /// What stands there is no event.
     #[error("bogus data in log event ({file}:{offset}: {reason})")]
     Bogus {
@@ -89,6 +95,7 @@ impl LogReader {
                 let at_once = BUFFER_BYTES;
                 Ok(Self { file, name, series, tail, at_once, offset, buffer: Vec::new(), from: 0, filled: 0 })
             }
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Err(ReadError::Removed { file: name }),
             Err(source) => Err(ReadError::Io { file: name, source }),
         }
     }

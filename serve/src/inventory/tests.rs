@@ -123,19 +123,19 @@ fn readers_follow_the_files() {
     assert_eq!((inventory.extent(&second).end, inventory.extent(&second).grows), (length, false));
     assert_eq!(inventory.end(), Some(LogPosition::new("b.000003", length)));
 
-    assert_eq!(inventory.removable(Unread::Stays), 3);
+    assert_eq!(inventory.state().removable(Unread::Stays), 2);
     let reading = inventory.read_from(&file);
-    assert_eq!(inventory.removable(Unread::Stays), 0);
+    assert_eq!(inventory.state().removable(Unread::Stays), 0);
     reading.moved_to(&second);
-    assert_eq!(inventory.removable(Unread::Stays), 1);
+    assert_eq!(inventory.state().removable(Unread::Stays), 1);
     inventory.keep_for_archive(0, Some("b.000003"));
-    assert_eq!(inventory.removable(Unread::MayGo), 2);
-    inventory.purged_to("b.000002");
+    assert_eq!(inventory.state().removable(Unread::MayGo), 2);
+    assert_eq!((inventory.let_go(9, Unread::Stays), inventory.removals()), (1, 1));
     assert_eq!(inventory.next_after(&file).unwrap().name, second.name);
     drop(reading);
-    assert_eq!(inventory.removable(Unread::Stays), 1);
     // What it would need next is gone as well.
-    inventory.purged_to("b.000003");
+    assert_eq!((inventory.let_go(9, Unread::Stays), inventory.removals()), (1, 2));
+    assert_eq!((inventory.let_go(9, Unread::Stays), inventory.removals()), (0, 2));
     assert!(inventory.next_after(&file).is_none() && inventory.next_after(&second).is_some());
     // Another source's folder: the same names are other files.
     let other = tempfile::tempdir().unwrap();
@@ -151,18 +151,30 @@ fn readers_follow_the_files() {
     assert!(inventory.wait_beyond(&third, length, Duration::from_secs(60)).is_closed);
 }
 
-/// Where a new file makes older ones go, they go before it has an event.
+/// Who asks while a file goes gets the answer of without it; a file that somebody else has removed is an error.
 #[test]
-fn a_purge_up_to_a_file_that_does_not_count_yet() {
+fn a_file_that_goes_while_it_is_asked_for() {
     let dir = tempfile::tempdir().unwrap();
     let inventory = Inventory::new(dir.path());
-    let durable = |file: &str| inventory.durable(&LogPosition::new(file, 100));
-    durable("b.000001");
-    inventory.purged_to("b.000002");
-    durable("b.000002");
-    assert!(inventory.find("b.000001").is_none());
-    durable("b.000003");
-    assert_eq!(inventory.files().len(), 2);
+    let written = Written::new(&[]).bytes;
+    for file in ["b.000001", "b.000002"] {
+        std::fs::write(dir.path().join(file), &written).unwrap();
+        inventory.durable(&LogPosition::new(file, written.len() as u64));
+    }
+    let mut asked = 0;
+    let first = || {
+        let file = inventory.first().unwrap();
+        if asked == 0 {
+            assert_eq!(inventory.let_go(1, Unread::Stays), 1);
+            std::fs::remove_file(file.path()).unwrap();
+        }
+        asked += 1;
+        file.reader(4).map(|_| file)
+    };
+    assert_eq!(&*inventory.read_again(first).unwrap().name, "b.000002");
+    std::fs::remove_file(dir.path().join("b.000002")).unwrap();
+    let again = inventory.read_again(|| inventory.first().unwrap().reader(4).map(drop));
+    assert!(matches!(again, Err(ReadError::Removed { .. })));
 }
 
 #[test]

@@ -431,12 +431,13 @@ impl Mirror<'_> {
             if arriving.has_begun() {
                 self.begin()?;
             }
-            if self.purged.is_none_or(|purged| purged.elapsed() > PURGE_EVERY) {
-                self.purge()?;
-            }
             if !stream.next_is_buffered() || self.folder.unsynced() >= self.unsynced_max() {
                 self.sync()?;
                 self.say_received();
+                // Here the newest file counts, if it has just begun.
+                if self.purged.is_none_or(|purged| purged.elapsed() > PURGE_EVERY) {
+                    self.purge()?;
+                }
             }
         }
     }
@@ -450,7 +451,7 @@ impl Mirror<'_> {
             self.folder.append(&bytes).map_err(|error| of_folder(&error))?;
             self.newest.push(bytes);
         }
-        self.purge()?;
+        self.purged = None;
         self.pack();
         Ok(())
     }
@@ -488,26 +489,19 @@ impl Mirror<'_> {
             sizes.extend(found);
         }
         sizes.extend(self.folder.sizes()?);
-        let mut left = self.plan.keep.surplus(&sizes, Now::of(self.folder.dir()));
-        if left == 0 {
-            return Ok(0);
-        }
-        // What a replica is being sent stays, unless told; what the archive lacks stays.
-        left = left.min(self.inventory.removable(self.plan.unread));
-        let mut removed = 0;
+        let surplus = self.plan.keep.surplus(&sizes, Now::of(self.folder.dir()));
+        // What a replica is being sent stays, unless told; what the archive lacks stays. Who looks for a file from now on finds none of these.
+        let removed = self.inventory.let_go(surplus, self.plan.unread);
+        let mut left = removed;
         for (dir, count) in &old {
             let gone = left.min(*count);
             if gone > 0 {
                 files::purge_old(&*self.fs, dir, gone)?;
-                self.inventory.purged_former(dir, gone);
             }
-            (left, removed) = (left - gone, removed + gone);
+            left -= gone;
         }
-        let gone = self.folder.purge(left)?;
-        if let Some(first) = self.folder.names().first().filter(|_| gone > 0) {
-            self.inventory.purged_to(first);
-        }
-        Ok(removed + gone)
+        self.folder.purge(left)?;
+        Ok(removed)
     }
 
     /// What is in the mirror already is compared, the rest is added.

@@ -157,9 +157,12 @@ fn set_text(gtids: Gtids) -> String {
 
 /// What was in the logs before the oldest one here.
 fn purged(world: World<'_>) -> Result<Gtids, ServerError> {
-    let files = world.inventory.files();
-    let Some((file, end)) = files.first() else { return Ok(Gtids::None) };
-    let start = file.start(*end).map_err(|error| ServerError::new(1105, "HY000", error.to_string()))?;
+    let first = || match world.inventory.files().first() {
+        Some((file, end)) => file.start(*end),
+        None => Ok(None),
+    };
+    let start =
+        world.inventory.read_again(first).map_err(|error| ServerError::new(1105, "HY000", error.to_string()))?;
     Ok(start.and_then(|start| start.gtids.clone()).unwrap_or_default())
 }
 

@@ -127,20 +127,11 @@ impl Session<'_> {
 
     fn dump(&mut self, from: &DumpFrom) -> Result<(), PeerError> {
         let Some(source) = self.shared.inventory.source() else { return Ok(()) };
-        match self.stream(from, &source) {
-            Ok(()) => Ok(()),
-            Err(DumpError::Gone(error)) => Err(error),
-            Err(DumpError::Refused(error)) => {
-                tracing::warn!(
-                    "the replica with server_id {} ({}@{}) was refused: {}",
-                    from.server_id,
-                    self.peer.user(),
-                    self.peer.from(),
-                    error.message
-                );
-                self.peer.error(&error)
-            }
-        }
+        let Err(ended) = self.stream(from, &source) else { return Ok(()) };
+        let error = ended.told()?;
+        let (id, user, host) = (from.server_id, self.peer.user(), self.peer.from());
+        tracing::warn!("the replica with server_id {id} ({user}@{host}) was refused: {}", error.message);
+        self.peer.error(&error)
     }
 
     fn stream(&mut self, from: &DumpFrom, source: &Arc<SourceFacts>) -> Result<(), DumpError> {
