@@ -1,14 +1,14 @@
 //! SQL through the servers' own command-line client: scripts with DELIMITER, and queries with plain answers.
 
+use crate::patience::until;
 use crate::server::{PASSWORD, Server, USER, servers_script};
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Context, Result, ensure};
 use std::collections::BTreeMap;
 use std::io::Write;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::sync::{Mutex, PoisonError};
 use std::thread;
-use std::time::Duration;
 use wire::{ConnectOptions, Connection};
 
 /// The client of a server's tree. What runs it is found out once: a test asks many questions.
@@ -65,6 +65,13 @@ impl Server {
         Connection::connect(&options).with_context(|| format!("connecting to {}", self.kind))
     }
 
+    /// A session of somebody else in an open transaction, with all that `sql` locks, until it is dropped.
+    pub fn hold(&self, sql: &str) -> Result<Connection> {
+        let mut session = self.connect()?;
+        session.query(format!("START TRANSACTION; {sql}")).with_context(|| shortened(sql))?;
+        Ok(session)
+    }
+
     /// Runs a script as a file given to the client is run: statement by statement, the first error ends it.
     /// Returns the statements' output, rows with tabs between columns, without headings.
     pub fn run_script(&self, sql: &[u8]) -> Result<String> {
@@ -112,13 +119,7 @@ impl Server {
 
     /// `count`: a query; until it says something else than 0.
     pub fn wait_until(&self, count: &str) -> Result<()> {
-        for _ in 0..400 {
-            if self.scalar(count)? != "0" {
-                return Ok(());
-            }
-            thread::sleep(Duration::from_millis(20));
-        }
-        bail!("still 0: {count}")
+        until(count, || Ok(self.scalar(count)? != "0"))
     }
 
     /// The first column of the first row.
@@ -141,6 +142,16 @@ impl Server {
     /// Closes the current binary log file and starts the next.
     pub fn rotate(&self) -> Result<()> {
         self.execute("FLUSH BINARY LOGS")
+    }
+
+    /// Purges all binary logs before the current one. MariaDB keeps, without a word, what a connection reads, and notices late that it has gone.
+    pub fn purge_all_but_last(&self) -> Result<()> {
+        let last =
+            self.rows("SHOW BINARY LOGS")?.pop().and_then(|row| row.into_iter().next()).context("no binary log")?;
+        until("the old binary logs are gone", || {
+            self.execute(&format!("PURGE BINARY LOGS TO '{last}'"))?;
+            Ok(self.rows("SHOW BINARY LOGS")?.len() == 1)
+        })
     }
 }
 

@@ -24,6 +24,7 @@ pub mod mirror;
 pub mod native;
 pub mod network;
 pub mod pair;
+pub mod patience;
 pub mod policies;
 pub mod proxy;
 pub mod random;
@@ -40,6 +41,7 @@ pub mod workload;
 pub use checksum::{Checksums, checksums};
 pub use heddle::{Heddle, Run};
 pub use native::{native_replica, wait_caught_up};
+pub use patience::until;
 pub use server::{Kind, Server};
 pub use sysbench::{Load, Sysbench};
 

@@ -2,13 +2,12 @@
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::thread;
-use std::time::Duration;
 
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Context, Result, ensure};
 use binlog::{HEADER_LEN, Header, Kind, MAGIC};
 
 use crate::heddle::{Heddle, Run};
+use crate::patience::until;
 use crate::refusal::refused_with_remedy;
 use crate::server::Server;
 
@@ -71,16 +70,12 @@ fn ends_with_rotate_or_stop(log: &[u8]) -> bool {
 
 /// The mirror has come to where the source is.
 pub fn wait_until_reached(source: &Server, dir: &Path) -> Result<()> {
-    for _ in 0..2400 {
+    until("the mirror is at the source's end", || {
         let current = source.current_log()?;
         let here = dir.join(current.file_name().context("a name")?);
         let [there, here] = [current, here].map(|path| std::fs::metadata(path).map_or(0, |found| found.len()));
-        if there == here && there > 0 {
-            return Ok(());
-        }
-        thread::sleep(Duration::from_millis(50));
-    }
-    bail!("the mirror does not come to the source's end")
+        Ok(there == here && there > 0)
+    })
 }
 
 /// All that the mirror is made of.

@@ -5,7 +5,7 @@
 
 #![allow(clippy::expect_used, clippy::indexing_slicing, clippy::panic, clippy::print_stderr, reason = "a test")]
 
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Context, Result, ensure};
 use binlog::Kind;
 use e2e::heddle::{Run, heddle};
 use e2e::pair::Pair;
@@ -100,14 +100,7 @@ fn write(source: &Server) -> Result<()> {
 }
 
 fn wait_for(source: &Server, statement: &str) -> Result<()> {
-    for _ in 0..600 {
-        let question = format!("SELECT COUNT(*) FROM information_schema.processlist WHERE UPPER(info) = '{statement}'");
-        if source.scalar(&question)? != "0" {
-            return Ok(());
-        }
-        thread::sleep(Duration::from_millis(100));
-    }
-    bail!("no connection has begun with {statement}")
+    source.wait_until(&format!("SELECT COUNT(*) FROM information_schema.processlist WHERE UPPER(info) = '{statement}'"))
 }
 
 /// Where the commits behind 4 GiB end, as `FILE:OFFSET`.

@@ -4,11 +4,10 @@
 
 use std::net::TcpListener;
 use std::path::Path;
-use std::thread;
-use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
 use e2e::heddle::{Heddle, heddle};
+use e2e::until;
 
 fn golden() -> String {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../binlog/tests/golden/mysql-9.7/rows.binlog").display().to_string()
@@ -20,15 +19,6 @@ fn with_file(file: &Path) -> Result<usize> {
     let of_process = |entry: std::io::Result<std::fs::DirEntry>| std::fs::read(entry.ok()?.path().join("cmdline")).ok();
     let lines = std::fs::read_dir("/proc")?.filter_map(of_process);
     Ok(lines.filter(|line| String::from_utf8_lossy(line).contains(&file)).count())
-}
-
-fn until(what: &str, is_so: impl Fn() -> Result<bool>) -> Result<()> {
-    let since = Instant::now();
-    while !is_so()? {
-        ensure!(since.elapsed() < Duration::from_secs(60), "{what}: not within a minute");
-        thread::sleep(Duration::from_millis(50));
-    }
-    Ok(())
 }
 
 #[test]

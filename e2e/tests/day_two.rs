@@ -7,9 +7,8 @@ use e2e::heddle::{Run, heddle};
 use e2e::pair::Pair;
 use e2e::refusal::TABLE;
 use e2e::server::{Kind, MARIADB_10_11, MYSQL_9_7};
+use e2e::until;
 use serde_json::Value;
-use std::thread;
-use std::time::Duration;
 
 fn channel(pair: &Pair, command: &[&str]) -> Result<Run> {
     let to = pair.target.url();
@@ -23,13 +22,7 @@ fn status(pair: &Pair) -> Result<Value> {
 
 /// Waits until the channel is in this state.
 fn until_state(pair: &Pair, state: &str) -> Result<()> {
-    for _ in 0..600 {
-        if status(pair)?["state"] == state {
-            return Ok(());
-        }
-        thread::sleep(Duration::from_millis(100));
-    }
-    anyhow::bail!("never {state}: {}", status(pair)?)
+    until(state, || Ok(status(pair)?["state"] == state)).with_context(|| format!("{:?}", status(pair)))
 }
 
 fn stops_skips_goes_on(kind: Kind) -> Result<()> {
@@ -116,15 +109,9 @@ fn pauses_and_forgets(pair: &Pair) -> Result<()> {
     ensure!(pair.target.scalar("SELECT COUNT(*) FROM d.t WHERE id = 6")? == "0", "applied while paused");
     channel(pair, &["resume", "default"])?.successful()?;
     until_state(pair, "idle")?;
-    for _ in 0..600 {
-        if pair.target.scalar("SELECT COUNT(*) FROM d.t WHERE id = 6")? == "1" {
-            break;
-        }
-        thread::sleep(Duration::from_millis(50));
-    }
+    pair.target.wait_until("SELECT COUNT(*) FROM d.t WHERE id = 6").context("not applied after it was resumed")?;
     running.terminate()?;
     running.wait()?.successful()?;
-    ensure!(pair.target.scalar("SELECT COUNT(*) FROM d.t WHERE id = 6")? == "1", "not applied after it was resumed");
     let listed = channel(pair, &["list"])?.successful()?;
     ensure!(listed.stdout.starts_with("default  not running"), "{listed}");
     let shown = channel(pair, &["forget", "default"])?;

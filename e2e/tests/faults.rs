@@ -3,7 +3,7 @@
 
 #![allow(clippy::expect_used, clippy::indexing_slicing, clippy::panic, clippy::print_stderr, reason = "a test")]
 
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Context, Result, ensure};
 use e2e::crash::{Crashes, Victim};
 use e2e::heddle::{Heddle, heddle};
 use e2e::pair::Pair;
@@ -12,6 +12,7 @@ use e2e::random;
 use e2e::server::{Kind, MARIADB_10_11, MYSQL_9_7, PASSWORD, Server};
 use e2e::store_crash::StoreCrashes;
 use e2e::sysbench::{self, Load};
+use e2e::until;
 use e2e::workload::{Size, Workload};
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
@@ -86,7 +87,7 @@ fn cut_off(kind: Kind, options: &[&str]) -> Result<()> {
     let pair = behind(kind, 6000, options)?;
     let mut random = StdRng::seed_from_u64(seed("cut_off"));
     // Somebody holds rows, so the first has many commits to come when it is stopped.
-    let blocker = hold(&pair.target, "SELECT * FROM sbtest.sbtest1 FOR UPDATE; SELECT SLEEP(300)")?;
+    let blocker = pair.target.hold("SELECT * FROM sbtest.sbtest1 FOR UPDATE")?;
     let hung = pair.begin(&[options, &["--workers", "12"]].concat())?;
     pair.target.wait_until("SELECT COUNT(IS_USED_LOCK('heddle.default/11'))")?;
     thread::sleep(Duration::from_millis(random.random_range(300..1500)));
@@ -94,10 +95,8 @@ fn cut_off(kind: Kind, options: &[&str]) -> Result<()> {
     let second = take_over(&pair, options)?;
     thread::sleep(Duration::from_millis(random.random_range(0..600)));
     hung.signal(Signal::CONT)?;
-    let sleeps = pair.target.scalar("SELECT id FROM information_schema.processlist WHERE info LIKE 'SELECT SLEEP%'")?;
-    pair.target.execute(&format!("KILL {sleeps}"))?;
+    drop(blocker);
     let hung = hung.wait()?;
-    blocker.join().map_err(|_| anyhow::anyhow!("the blocking session ended"))??;
     ensure!(!hung.status.success() && hung.stderr.contains("channel"), "the first went on: {hung}");
     second.terminate()?;
     second.wait()?.successful()?;
@@ -130,8 +129,13 @@ fn take_over(pair: &Pair, options: &[&str]) -> Result<Heddle> {
     let to = pair.target.url();
     let begin = ["replicate", "--json", "--from", &pair.from, "--to", &to, "--relay-dir", &relay, "--workers", "2"];
     let second = Heddle::start(&[&begin[..], options].concat())?;
-    pair.target.wait_until(&format!("SELECT COALESCE(IS_USED_LOCK('heddle.default'), {holder}) <> {holder}"))?;
+    another_holds_the_channel(&pair.target, &holder)?;
     Ok(second)
+}
+
+/// Until another connection than this one holds the channel.
+fn another_holds_the_channel(target: &Server, than: &str) -> Result<()> {
+    target.wait_until(&format!("SELECT COALESCE(IS_USED_LOCK('heddle.default'), {than}) <> {than}"))
 }
 
 /// Somebody ends what the workers' sessions execute, again and again: also between two statements of one packet, of which the server
@@ -173,9 +177,14 @@ fn checkpoint_outlives_its_connection(kind: Kind) -> Result<()> {
     let running = pair.begin_into(&to, &APART)?;
     pair.target.wait_until("SELECT COUNT(IS_USED_LOCK('heddle.default/1'))")?;
     for _ in 0..3 {
-        let blocker = hold(&pair.target, "SELECT seq FROM heddle.progress FOR UPDATE; SELECT SLEEP(2)")?;
-        sysbench::run(&pair.source, "oltp_update_non_index", LOAD)?;
-        blocker.join().map_err(|_| anyhow::anyhow!("the blocking session ended"))??;
+        let blocker = pair.target.hold("SELECT seq FROM heddle.progress FOR UPDATE")?;
+        thread::scope(|scope| {
+            scope.spawn(move || {
+                thread::sleep(Duration::from_secs(2));
+                drop(blocker);
+            });
+            sysbench::run(&pair.source, "oltp_update_non_index", LOAD)
+        })?;
     }
     ensure!(proxy.cuts() > 0, "no connection was cut");
     proxy.heal();
@@ -267,17 +276,13 @@ fn source_frozen(kind: Kind) -> Result<()> {
 
 /// Until `heddle status` says whether the source is reached.
 fn wait_for_status(pair: &Pair, reached: bool) -> Result<()> {
-    for _ in 0..100 {
+    until(if reached { "a source that is reached" } else { "a source that is lost" }, || {
         let run = heddle(&["status", "--to", &pair.target.url(), "--json"])?.successful()?;
         let status: serde_json::Value = serde_json::from_str(&run.stdout)?;
-        let for_seconds = status[0]["source_lost_seconds"].as_u64();
-        if status[0]["source_reached"] == reached {
-            ensure!(for_seconds.is_some() != reached, "{run}");
-            return Ok(());
-        }
-        thread::sleep(Duration::from_millis(200));
-    }
-    bail!("heddle status never says that the source is {}", if reached { "reached" } else { "lost" })
+        let is_so = status[0]["source_reached"] == reached;
+        ensure!(!is_so || status[0]["source_lost_seconds"].is_u64() != reached, "{run}");
+        Ok(is_so)
+    })
 }
 
 /// The source does not take heddle's login for a while: heddle waits, as for a source that can not be reached.
@@ -362,15 +367,19 @@ fn definition_outlives_heddle(kind: Kind) -> Result<()> {
     pair.source.execute("CREATE DATABASE d; CREATE TABLE d.t (id INT PRIMARY KEY, v INT)")?;
     pair.to_the_end(&[])?;
     // A session of somebody else holds the table, so the definition waits for it.
-    let blocker = hold(&pair.target, "SELECT * FROM d.t; SELECT SLEEP(8)")?;
+    let blocker = pair.target.hold("SELECT * FROM d.t")?;
     // Executed twice it makes two indexes.
     pair.source.execute("ALTER TABLE d.t ADD INDEX (v)")?;
     let running = pair.begin(&["--until-end"])?;
     wait_for(&pair.target, "ALTER TABLE%ADD INDEX%")?;
+    let first = pair.target.scalar("SELECT IS_USED_LOCK('heddle.default')")?;
     running.kill()?;
     running.wait()?;
-    let run = pair.to_the_end(&[])?;
-    blocker.join().map_err(|_| anyhow::anyhow!("the blocking session ended"))??;
+    let next = pair.begin(&["--until-end"])?;
+    another_holds_the_channel(&pair.target, &first)?;
+    drop(blocker);
+    let run = next.wait()?.successful()?;
+    pair.assert_equal()?;
     ensure!(run.number("transactions")? <= 1, "{run}");
     Ok(())
 }
@@ -384,7 +393,7 @@ fn created_without_its_rows(kind: Kind, options: &[&str]) -> Result<()> {
         "CREATE DATABASE d; CREATE TABLE d.b (id INT PRIMARY KEY, v INT); INSERT INTO d.b VALUES (1, 1), (2, 2)",
     )?;
     pair.to_the_end(options)?;
-    let blocker = hold(&pair.target, "LOCK TABLES d.b WRITE; SELECT SLEEP(8)")?;
+    let blocker = pair.target.hold("LOCK TABLES d.b WRITE")?;
     pair.source.execute("CREATE TABLE d.copy (PRIMARY KEY (id)) SELECT * FROM d.b")?;
     let running = pair.begin(&[options, &["--until-end"]].concat())?;
     wait_for(&pair.target, "CREATE TABLE d.copy%")?;
@@ -395,7 +404,7 @@ fn created_without_its_rows(kind: Kind, options: &[&str]) -> Result<()> {
     {
         pair.target.execute(&format!("KILL {}", row[0]))?;
     }
-    blocker.join().map_err(|_| anyhow::anyhow!("the blocking session ended"))??;
+    drop(blocker);
     pair.target.execute("CREATE TABLE d.copy (id INT PRIMARY KEY, v INT)")?;
     pair.source.execute("INSERT INTO d.copy VALUES (3, 3)")?;
     pair.to_the_end(options).map(drop)
@@ -409,17 +418,17 @@ fn swap_before_its_note(kind: Kind, schema: &str) -> Result<()> {
     ))?;
     pair.to_the_end(&[])?;
     // The definition waits for the table, its note for the row of the progress.
-    let on_the_table = hold(&pair.target, &format!("SELECT * FROM `{schema}`.a; SELECT SLEEP(4)"))?;
+    let on_the_table = pair.target.hold(&format!("SELECT * FROM `{schema}`.a"))?;
     pair.source.execute(&format!("USE `{schema}`; RENAME TABLE a TO t, b TO a, t TO b"))?;
     let running = pair.begin(&["--until-end"])?;
     wait_for(&pair.target, "RENAME TABLE%")?;
-    let on_the_note = hold(&pair.target, "SELECT seq FROM heddle.progress FOR UPDATE; SELECT SLEEP(100)")?;
-    on_the_table.join().map_err(|_| anyhow::anyhow!("the blocking session ended"))??;
+    let on_the_note = pair.target.hold("SELECT seq FROM heddle.progress FOR UPDATE")?;
+    drop(on_the_table);
     pair.target.wait_until(&format!("SELECT COUNT(*) FROM `{schema}`.b"))?;
     pair.target.kill()?;
     running.kill()?;
     running.wait()?;
-    on_the_note.join().map_err(|_| anyhow::anyhow!("the blocking session ended"))??;
+    drop(on_the_note);
     pair.target.restart(&[])?;
     pair.to_the_end(&[]).map(drop)
 }
@@ -458,17 +467,6 @@ fn mariadb_large_ones_survive_kills() {
 #[ignore = "a minute; run by the nightly script"]
 fn mysql_large_ones_survive_kills() {
     large_ones_survive_kills(MYSQL_9_7).unwrap_or_else(|error| panic!("{error:#}"));
-}
-
-/// Runs statements in an open transaction of a session of their own.
-fn hold(server: &Server, sql: &str) -> Result<thread::JoinHandle<Result<()>>> {
-    let mut command = server.client(&["-e", &format!("START TRANSACTION; {sql}; COMMIT")]);
-    let mut child = command.stdout(std::process::Stdio::null()).spawn()?;
-    wait_for(server, "SELECT SLEEP%")?;
-    Ok(thread::spawn(move || {
-        child.wait()?;
-        Ok(())
-    }))
 }
 
 /// Until a session executes a statement like this.

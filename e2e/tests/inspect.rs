@@ -229,14 +229,9 @@ fn follow(server: &Server, url: &str) -> Result<()> {
 
 /// Waits until whoever reads the server's log has been sent all of it.
 fn all_is_sent(server: &Server) -> Result<()> {
-    for _ in 0..600 {
-        let readers = "SELECT COUNT(*) FROM information_schema.processlist WHERE command LIKE 'Binlog Dump%' AND state LIKE '%has sent all binlog%'";
-        if server.scalar(readers)? == "1" {
-            return Ok(());
-        }
-        std::thread::sleep(Duration::from_millis(100));
-    }
-    anyhow::bail!("nobody reads the log of {}", server.kind)
+    server.wait_until(
+        "SELECT COUNT(*) = 1 FROM information_schema.processlist WHERE command LIKE 'Binlog Dump%' AND state LIKE '%has sent all binlog%'",
+    )
 }
 
 fn copy_of_the_log(server: &Server) -> Result<PathBuf> {

@@ -4,25 +4,15 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
 
-use anyhow::{Context, Result, anyhow, bail, ensure};
+use anyhow::{Context, Result, anyhow, ensure};
 use e2e::pair::Pair;
-use e2e::tests;
+use e2e::{tests, until};
 
 const ROUNDS: u64 = 10;
 /// From this one on, somebody reads InnoDB's tables all the time: MariaDB's then show always the same.
 const WATCHED_FROM: u64 = 6;
 /// Where nobody gives way, a wait lasts for the server's 50 s.
 const WAIT_MS_MAX: u64 = 30_000;
-
-fn until(mut is_so: impl FnMut() -> Result<bool>) -> Result<()> {
-    for _ in 0..1000 {
-        if is_so()? {
-            return Ok(());
-        }
-        thread::sleep(Duration::from_millis(10));
-    }
-    bail!("it does not come to that")
-}
 
 /// Not read from InnoDB's tables in information_schema: who reads them often is always shown the same, and so is heddle.
 fn waits_for_rows(pair: &Pair) -> Result<bool> {
@@ -74,11 +64,11 @@ fn beside(pair: &Pair, watched: &AtomicBool) -> Result<()> {
         client.execute("BEGIN")?;
         client.execute("SELECT v FROM d.t WHERE id BETWEEN 1 AND 2 LOCK IN SHARE MODE")?;
         pair.source.execute(&format!("UPDATE d.t SET v = {round} WHERE id = 2"))?;
-        until(|| waits_for_rows(pair))?;
+        until("a wait for a row", || waits_for_rows(pair))?;
         pair.source.execute(&format!("UPDATE d.t SET v = {round} WHERE id = 7"))?;
         if round < WATCHED_FROM {
             let applied = |value: Option<String>| value.as_deref() == Some(round.to_string().as_str());
-            until(|| Ok(applied(dirty.scalar("SELECT v FROM d.t WHERE id = 7")?)))?;
+            until("the row of the group", || Ok(applied(dirty.scalar("SELECT v FROM d.t WHERE id = 7")?)))?;
         } else {
             // It may have given way already, as nobody shows heddle for whom the first one waits.
             thread::sleep(Duration::from_millis(300));

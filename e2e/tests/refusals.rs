@@ -34,15 +34,7 @@ fn purged(kind: Kind) -> Result<()> {
     pair.source.rotate()?;
     pair.source.rotate()?;
     std::fs::remove_dir_all(&pair.relay)?;
-    let last = pair.source.rows("SHOW BINARY LOGS")?.last().and_then(|row| row.first()).cloned().context("no logs")?;
-    // MariaDB keeps the logs that a connection reads, and one that has gone is noticed late.
-    for _ in 0..200 {
-        pair.source.execute(&format!("PURGE BINARY LOGS TO '{last}'"))?;
-        if pair.source.rows("SHOW BINARY LOGS")?.len() == 1 {
-            break;
-        }
-        thread::sleep(Duration::from_millis(100));
-    }
+    pair.source.purge_all_but_last()?;
     pair.source.execute("INSERT INTO d.t VALUES (4, 'd')")?;
     refused_with_remedy(&until_end(&pair)?, &["1236", "purged"])?;
     let rows = pair.target.scalar("SELECT COUNT(*) FROM d.t")?;

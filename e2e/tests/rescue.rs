@@ -11,6 +11,7 @@ use e2e::heddle::{Heddle, Run, heddle};
 use e2e::native::{configure_by, start_native, statement, stop_applier, wait_caught_up, wait_position};
 use e2e::server::{Kind, MARIADB_10_11, MYSQL_9_7, Server};
 use e2e::sysbench::{self, Load};
+use e2e::until;
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 use std::thread;
@@ -319,13 +320,11 @@ fn aborted(kind: Kind, by: By) -> Result<()> {
     let lagging = Lagging::start(kind, by, &[])?;
     let settings = lagging.settings()?;
     lagging.fall_behind(3)?;
-    let running = lagging.begin(&["--workers", "1"])?;
-    for _ in 0..2000 {
-        if lagging.replica.scalar("SELECT phase FROM heddle.rescue").is_ok_and(|phase| phase == "applying") {
-            break;
-        }
-        thread::sleep(Duration::from_millis(5));
-    }
+    let mut running = lagging.begin(&["--workers", "1"])?;
+    until("the phase applying", || {
+        let phase = lagging.replica.scalar("SELECT phase FROM heddle.rescue");
+        Ok(running.has_ended()? || phase.is_ok_and(|phase| phase == "applying"))
+    })?;
     running.kill()?;
     running.wait()?;
     let look = lagging.rescue(&["--dry-run"])?;
@@ -482,17 +481,13 @@ fn by_hand(kind: Kind, by: By) -> Result<()> {
     lagging.fall_behind(0)?;
     let running = lagging.begin(&["--workers", "1"])?;
     let mut applied = Vec::new();
-    for _ in 0..4000 {
+    until("the first progress", || {
         let sql = "SELECT source_file, source_position, gtids FROM heddle.progress WHERE source_file <> '' AND source_position > 4";
         applied = replica.rows(sql).unwrap_or_default();
-        if !applied.is_empty() {
-            break;
-        }
-        thread::sleep(Duration::from_millis(5));
-    }
+        Ok(!applied.is_empty())
+    })?;
     running.kill()?;
     running.wait()?;
-    ensure!(!applied.is_empty(), "heddle has not applied anything");
     let Ok(phase) = replica.scalar("SELECT phase FROM heddle.rescue") else {
         eprintln!("heddle was done before it was killed");
         return lagging.as_before(&settings);
@@ -564,18 +559,11 @@ fn purge_received(lagging: &Lagging) -> Result<()> {
     source.rotate()?;
     let logs = source.rows("SHOW BINARY LOGS")?;
     let Some(last) = logs.last().and_then(|row| row.first()) else { bail!("no binary logs") };
-    for _ in 0..600 {
+    until(format!("the replica reads {last}"), || {
         let output = replica.client(&["--vertical", "-e", statement(replica, "STATUS")]).output()?;
-        if String::from_utf8_lossy(&output.stdout).contains(&format!("Log_File: {last}")) {
-            // MariaDB keeps what it is still sending, without a word.
-            source.execute(&format!("PURGE BINARY LOGS TO '{last}'"))?;
-            if source.rows("SHOW BINARY LOGS")?.len() == 1 {
-                return Ok(());
-            }
-        }
-        thread::sleep(Duration::from_millis(50));
-    }
-    bail!("the logs before {last} are not purged")
+        Ok(String::from_utf8_lossy(&output.stdout).contains(&format!("Log_File: {last}")))
+    })?;
+    source.purge_all_but_last()
 }
 
 /// In small relay logs, so that transactions begin in one and end in the next.
@@ -665,9 +653,7 @@ fn lost(kind: Kind) -> Result<()> {
     lagging.source.rotate()?;
     lagging.source.execute("INSERT INTO sbtest.later VALUES (1)")?;
     lagging.source.rotate()?;
-    let last = lagging.source.rows("SHOW BINARY LOGS")?;
-    let Some(last) = last.last().and_then(|row| row.first()) else { bail!("no binary logs") };
-    lagging.source.execute(&format!("PURGE BINARY LOGS TO '{last}'"))?;
+    lagging.source.purge_all_but_last()?;
     let run = lagging.rescue(&[])?;
     ensure!(run.status.code() == Some(1) && outcome(&run)? == "refused", "{run}");
     ensure!(run.stdout.contains("has not received it"), "{run}");

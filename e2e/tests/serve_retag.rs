@@ -14,6 +14,7 @@ use e2e::native::{native_replica, position, statement, wait_caught_up};
 use e2e::retagged::{Differing, Files, RETAG, count_differing, inspected, log_files, one_session, restarted, same};
 use e2e::served::{Ask, By, Served, assert_same, attach};
 use e2e::server::{Kind, MYSQL_9_7, PASSWORD, Server, USER, free_port, servers_script};
+use e2e::until;
 use e2e::workload::{Size, Workload};
 
 const SIZE: Size = Size {
@@ -177,8 +178,10 @@ fn tags_stay_with_their_files() -> Result<()> {
     served.kill()?;
     // Compressed.
     let compressed = Served::start(source.port, &folder, port, &[RETAG, &["--compress-sealed"]].concat())?;
-    wait_for(|| Ok(folder.join("binlog.000001.zst").exists() && !folder.join("binlog.000001").exists()))
-        .context("compressed")?;
+    until("the sealed file is compressed", || {
+        Ok(folder.join("binlog.000001.zst").exists() && !folder.join("binlog.000001").exists())
+    })
+    .context("compressed")?;
     ensure!(sent(&compressed, dir.path())? == again, "compressed files are sent with other tags");
     compressed.kill()?;
     // Without it the source's bytes are there again, and tags go on where they were.
@@ -200,8 +203,10 @@ fn tags_stay_with_their_files() -> Result<()> {
     // Files go with their tags.
     let served = Served::start(source.port, &folder, port, &[RETAG, &["--keep-bytes", "1"]].concat())?;
     source.execute("FLUSH BINARY LOGS")?;
-    wait_for(|| Ok(!folder.join("binlog.000001.zst").exists() && !tags("binlog.000001").exists()))
-        .context("removed")?;
+    until("the file and its tags are gone", || {
+        Ok(!folder.join("binlog.000001.zst").exists() && !tags("binlog.000001").exists())
+    })
+    .context("removed")?;
     served.kill().map(drop)
 }
 
@@ -246,19 +251,9 @@ fn tags_follow_a_fail_over() -> Result<()> {
     served.kill().map(drop)
 }
 
-fn wait_for(is_so: impl Fn() -> Result<bool>) -> Result<()> {
-    for _ in 0..1_200 {
-        if is_so()? {
-            return Ok(());
-        }
-        std::thread::sleep(Duration::from_millis(50));
-    }
-    anyhow::bail!("it does not come")
-}
-
 fn wait_for_end(source: &Server, served: &Served) -> Result<()> {
     let (file, offset) = position(source)?;
-    wait_for(|| {
+    until("the source's end is served", || {
         let rows = served.connected()?.rows("SHOW BINARY LOGS")?;
         let last = rows.last().context("a file")?;
         Ok(last.text(0)? == Some(file.as_str()) && last.required::<u64>(1)? >= offset)

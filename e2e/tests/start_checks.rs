@@ -2,7 +2,7 @@
 
 #![allow(clippy::expect_used, clippy::indexing_slicing, clippy::panic, clippy::print_stderr, reason = "a test")]
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Result, ensure};
 use e2e::heddle::{Run, heddle};
 use e2e::native;
 use e2e::pair::Pair;
@@ -133,15 +133,7 @@ fn dry_run_and_run_agree(kind: Kind) -> Result<()> {
     let purge = || -> Result<()> {
         source.rotate()?;
         source.rotate()?;
-        let last = source.rows("SHOW BINARY LOGS")?.last().and_then(|row| row.first()).cloned().context("no logs")?;
-        for _ in 0..200 {
-            source.execute(&format!("PURGE BINARY LOGS TO '{last}'"))?;
-            if source.rows("SHOW BINARY LOGS")?.len() == 1 {
-                break;
-            }
-            std::thread::sleep(std::time::Duration::from_millis(100));
-        }
-        Ok(())
+        source.purge_all_but_last()
     };
     purge()?;
     here.runs(&[])?;
