@@ -86,6 +86,11 @@ pub trait Target: Send + Sync {
     /// With relaxed order: everything up to the mark is committed. Forgets the committed ranges below it.
     fn checkpoint(&self, mark: &Mark) -> Result<(), Failure>;
 
+    /// Pages that it has read from its disk so far, whoever needed them; 0: that can not be told.
+    fn pages_read(&self) -> Result<u64, Failure> {
+        Ok(0)
+    }
+
     /// Pairs (waiting worker, blocking worker) among this channel's sessions, from the target's own lock information.
     fn lock_waits(&self) -> Result<Vec<(usize, usize)>, Failure>;
 

@@ -18,6 +18,7 @@
 //! | events → placed transactions | `feeder/`: `reading`, `event_intake`, `extent`, `transactions`, `output` |
 //! | who runs when | `coordinator/stage`; the decisions: `engine::schedule` |
 //! | how a group is applied | `worker/`: `task`, `orders`, `applier`; after a failure: `isolate` |
+//! | how many workers | `workforce/` |
 //! | lock waits, checkpoints, purging | `housekeeper` |
 //! | how threads hand over work | `flow/handoff`; what they say: `flow/messages`, `flow/chores`; signals back: `flow/signals` |
 //! | where a channel is | `snapshot`, taken by its `monitor` |
@@ -37,8 +38,10 @@ pub mod outcome;
 pub mod run;
 pub mod snapshot;
 pub mod source;
+mod spawn;
 pub mod spec;
 pub mod start;
 mod threads;
 pub mod until;
 mod worker;
+mod workforce;

@@ -18,6 +18,7 @@ use crate::source::relay_sync::RelaySync;
 use crate::start::wrong::WrongStart;
 use crate::start::{RelayContents, StartAt};
 use crate::until::Until;
+use crate::workforce;
 
 /// Everything that a run depends on, checked as far as it can be without the servers.
 pub struct Spec {
@@ -57,6 +58,8 @@ pub enum End {
 /// How transactions are ordered and applied.
 pub struct Applying {
     pub workers: usize,
+    /// There may be more of them while the target reads rows from its disk.
+    pub more_workers: bool,
     pub policy: &'static PolicySpec,
     pub policy_options: PolicyOptions,
     pub order: CommitOrder,
@@ -115,11 +118,19 @@ impl Spec {
 }
 
 impl Applying {
+    /// How many workers there may come to be. Only in the source's order, and where groups share target transactions: elsewhere each worker
+    /// has its part of what waits from the start.
+    pub fn most_workers(&self) -> usize {
+        let may_grow = self.more_workers && self.order == CommitOrder::Preserve && self.grouping != Grouping::Off;
+        if may_grow { workforce::most(self.workers) } else { self.workers }
+    }
+
     pub fn new(workers: usize) -> Self {
         const MEMORY_BYTES: u64 = 256 << 20;
         const RETRIES_MAX: u32 = 10;
         Self {
             workers,
+            more_workers: false,
             policy: policy::DEFAULT,
             policy_options: PolicyOptions::default(),
             order: CommitOrder::Preserve,

@@ -11,9 +11,9 @@ use engine::failure::{Failure, FailureKind};
 use engine::intake::{Intake, Keying};
 use engine::policy::{CountsOn, Packets, XaBranches};
 use engine::schedule::pace::{Pace, PacketPace};
-use engine::schedule::{CommitOrder, Commits, Config, Grouping, Limits, Origins, Scheduler, Signals, Worker};
+use engine::schedule::{CommitOrder, Commits, Config, Grouping, Limits, Origins, Scheduler, Signals};
 
-use crate::coordinator::{self, Coordinator, Paces, Queues, WorkerHandle};
+use crate::coordinator::{self, Coordinator, Paces, Queues};
 use crate::feeder::{self, EventIntake, Extent, Feeder, Known, Output, Prepared, Reading};
 use crate::flow::chores::chores;
 use crate::flow::handoff::{Handoff, Wake};
@@ -24,18 +24,18 @@ use crate::monitor::Monitor;
 use crate::outcome::Outcome;
 use crate::source::open::OpenSource;
 use crate::source::receiver::Receiver;
+use crate::spawn::spawn;
 use crate::spec::{End, Spec};
 use crate::start;
-use crate::worker::{self, Applier, Mode, WorkerTask};
+use crate::worker::Mode;
+use crate::workforce::{Maker, Workforce};
 
 /// Batches of transactions between the feeder and the coordinator. If they are full, the feeder waits.
 const FED_MAX: usize = 16;
 /// Lock waits that the housekeeper has seen. If they are full, the housekeeper waits.
 const NEWS_MAX: usize = 1024;
-/// Orders for one worker. They are never full, so the coordinator never waits: of an attempt to run a group a worker gets the order to run it, and
-/// at most one of each to release, to grant and to abort. The next attempt, or group, comes after its report on the one before, so that at most the
-/// three last orders of that one are still there: 3 + 4.
-const ORDERS_MAX: usize = 8;
+/// Workers that come, and how many are used. If they are full, who decides on them waits.
+const STAFFING_MAX: usize = 64;
 /// Reports of one worker. They are never full, so a worker never waits: of an attempt it reports at most twice that all is applied, then that the
 /// commit has its place, and that it is committed or has failed. The next attempt comes after the coordinator has taken the last of these. Once
 /// it reports that it has panicked.
@@ -68,10 +68,12 @@ pub fn run(
     let sessions = connect_workers(spec)?;
     let (config, paces) = scheduling(spec);
     let (send_fed, fed) = bounded(FED_MAX);
-    let (send_reports, reports) = bounded(REPORTS_MAX * spec.applying.workers);
+    let most = spec.applying.most_workers();
+    let (send_reports, reports) = bounded(REPORTS_MAX * most);
     let (send_news, news) = bounded(NEWS_MAX);
-    let (send_chores, chores) = chores(spec.applying.workers);
-    let queues = Queues { fed, reports, news, chores: send_chores };
+    let (send_chores, chores) = chores(most);
+    let (send_staffing, staffing) = bounded(STAFFING_MAX);
+    let queues = Queues { fed, reports, news, staffing, chores: send_chores };
     let scheduler = Scheduler::new(config, start.mark.clone(), &opened.committed_ranges);
     let coordinator = Arc::new(Handoff::new(Coordinator::new(scheduler, paces, queues, shared.clone())));
     let wake: Arc<dyn Wake> = Arc::<Handoff<Coordinator>>::clone(&coordinator);
@@ -85,9 +87,22 @@ pub fn run(
         .feeder(Extent::new(until, known, spec.replica.not_from).without(opened.skips.clone()), send_fed.clone())?;
 
     let mut threads = Threads::default();
-    let handles = common.workers(sessions, config.commits, &send_reports, &mut threads)?;
+    let maker = common.maker(config.commits, send_reports);
+    let mut handles = Vec::new();
+    for (number, session) in sessions.into_iter().enumerate() {
+        let (handle, thread) = maker.make(number, session)?;
+        handles.push(handle);
+        threads.0.push(thread);
+    }
     coordinator.prepare(|coordinator| coordinator.set_workers(handles));
-    drop(send_reports);
+    let (running, ended) = bounded::<()>(0);
+    if most > spec.applying.workers {
+        let (target, workers) = (Arc::clone(&spec.target), spec.applying.workers);
+        let workforce = Workforce { maker, target, staffing: send_staffing, ended, workers };
+        threads.start("workforce", move || workforce.run())?;
+    } else {
+        drop((maker, send_staffing, ended));
+    }
     let (receiver, relay) = live.map(|live| (live.receiver, live.relay)).unzip();
     let checkpoints = if spec.applying.order.has_gaps() { Checkpoints::ByHousekeeper } else { Checkpoints::WithRows };
     let to_coordinator = ToCoordinator { news: send_news, wake: Arc::clone(&common.coordinator) };
@@ -102,6 +117,7 @@ pub fn run(
     for stop in receiving.iter().chain([stop]) {
         stop.store(true, Ordering::Relaxed);
     }
+    drop(running);
     threads.join(&mut outcome);
     let chores = housekeeper.join().map_err(|_| anyhow!("the housekeeper thread has panicked"))?;
     if let Err(failure) = chores {
@@ -167,14 +183,7 @@ fn keeps_branches(spec: &Spec, opened: &Opened) -> bool {
 }
 
 impl Common<'_> {
-    /// Starts the workers.
-    fn workers(
-        &self,
-        sessions: Vec<Box<dyn Session>>,
-        commits: Commits,
-        reports: &Sender<Report>,
-        threads: &mut Threads,
-    ) -> Result<Vec<WorkerHandle>> {
+    fn maker(&self, commits: Commits, reports: Sender<Report>) -> Maker {
         let has_gaps = self.spec.applying.order.has_gaps();
         let recorded_as = if has_gaps { RecordedAs::CommittedRange } else { RecordedAs::LowWater };
         let mode = Mode {
@@ -183,26 +192,7 @@ impl Common<'_> {
             commits,
             reconnect_for: self.spec.target.reconnect_for(),
         };
-        let numbered = sessions.into_iter().enumerate();
-        numbered.map(|(number, session)| self.worker(number, session, mode, reports.clone(), threads)).collect()
-    }
-
-    fn worker(
-        &self,
-        number: Worker,
-        session: Box<dyn Session>,
-        mode: Mode,
-        reports: Sender<Report>,
-        threads: &mut Threads,
-    ) -> Result<WorkerHandle> {
-        let (send_orders, orders) = bounded(ORDERS_MAX);
-        let applier = Applier::new(number, session, self.shared.spilled.clone(), mode);
-        let measures = Arc::clone(&self.shared.measures);
-        let task = WorkerTask::new(applier, orders, reports.clone(), Arc::clone(&self.coordinator), measures);
-        let worker = Arc::new(Handoff::new(task));
-        let handle = WorkerHandle { orders: send_orders, worker: Arc::<Handoff<WorkerTask>>::clone(&worker) };
-        threads.start(&format!("worker-{number}"), move || worker::run(&worker, number, &reports))?;
-        Ok(handle)
+        Maker { shared: self.shared.clone(), coordinator: Arc::clone(&self.coordinator), reports, mode }
     }
 
     fn feeder(&self, extent: Extent, out: Sender<Fed>) -> Result<Feeder> {
@@ -255,10 +245,6 @@ impl Threads {
             join(thread, outcome);
         }
     }
-}
-
-fn spawn<T: Send + 'static>(name: &str, run: impl FnOnce() -> T + Send + 'static) -> Result<JoinHandle<T>> {
-    std::thread::Builder::new().name(name.to_owned()).spawn(run).with_context(|| format!("starting thread {name}"))
 }
 
 fn join(thread: JoinHandle<()>, outcome: &mut Outcome) {

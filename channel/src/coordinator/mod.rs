@@ -8,4 +8,3 @@ mod stage;
 mod workers;
 
 pub use stage::{Coordinator, Paces, Queues, run};
-pub use workers::WorkerHandle;

@@ -17,12 +17,12 @@ use engine::transaction::Transaction;
 use super::lock_suspicion::LockSuspicion;
 use super::retried::RetriedGroups;
 use super::slow_groups::SlowGroups;
-use super::workers::{WorkerHandle, Workers};
+use super::workers::Workers;
 use crate::errors::exited_unexpectedly;
 use crate::flow::chores::ChoreSender;
 use crate::flow::handoff::{Amount, FEW, Handoff, Stage, Then, Thread};
 use crate::flow::measures::Scheduled;
-use crate::flow::messages::{Fed, News, Report};
+use crate::flow::messages::{Fed, News, Report, Staffing, WorkerHandle};
 use crate::flow::shared::Shared;
 use crate::outcome::Outcome;
 
@@ -74,6 +74,8 @@ pub struct Queues {
     pub fed: Receiver<Fed>,
     pub reports: Receiver<Report>,
     pub news: Receiver<News>,
+    /// Nobody, where the number of workers stays.
+    pub staffing: Receiver<Staffing>,
     pub chores: ChoreSender,
 }
 
@@ -153,6 +155,11 @@ impl Coordinator {
         self.workers = Workers::new(handles);
     }
 
+    fn add_worker(&mut self, handle: WorkerHandle) {
+        self.workers.add(handle);
+        self.shared.measures.work().set_workers(self.workers.count());
+    }
+
     fn act(&mut self, output: Output, thread: Thread) {
         match output {
             Output::Dispatch { worker, group, run } => {
@@ -215,8 +222,8 @@ impl Coordinator {
     }
 
     fn has_more(&self) -> bool {
-        let Queues { fed, reports, news, .. } = &self.queues;
-        !reports.is_empty() || !news.is_empty() || (self.wants_more() && !fed.is_empty())
+        let Queues { fed, reports, news, staffing, .. } = &self.queues;
+        !reports.is_empty() || !news.is_empty() || !staffing.is_empty() || (self.wants_more() && !fed.is_empty())
     }
 
     /// Takes in everything that has come, or as much as the scheduler should be asked for.
@@ -229,6 +236,12 @@ impl Coordinator {
             match news {
                 News::LockWait { waiting, blocking } => self.lock_wait(waiting, blocking),
                 News::Failed(failure) => return Err(failure),
+            }
+        }
+        while let Ok(staffing) = self.queues.staffing.try_recv() {
+            match staffing {
+                Staffing::Worker(handle) => self.add_worker(handle),
+                Staffing::Use(count) => self.scheduler.use_workers(count.min(self.workers.count())),
             }
         }
         if self.wants_more() { self.take_in_fed() } else { Ok(()) }

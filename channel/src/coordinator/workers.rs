@@ -3,18 +3,11 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use crossbeam_channel::Sender;
 use engine::group::{Group, GroupId};
 use engine::schedule::{Run, Worker};
 
-use crate::flow::handoff::{Amount, Wake};
-use crate::flow::messages::Order;
-
-/// How to reach one worker.
-pub struct WorkerHandle {
-    pub orders: Sender<Order>,
-    pub worker: Arc<dyn Wake>,
-}
+use crate::flow::handoff::Amount;
+use crate::flow::messages::{Order, WorkerHandle};
 
 struct Slot {
     handle: WorkerHandle,
@@ -29,7 +22,14 @@ pub struct Workers(Vec<Slot>);
 
 impl Workers {
     pub fn new(handles: Vec<WorkerHandle>) -> Self {
-        Self(handles.into_iter().map(|handle| Slot { handle, running: None, aborted: None }).collect())
+        let mut workers = Self::default();
+        handles.into_iter().for_each(|handle| workers.add(handle));
+        workers
+    }
+
+    /// One more, with the next number.
+    pub fn add(&mut self, handle: WorkerHandle) {
+        self.0.push(Slot { handle, running: None, aborted: None });
     }
 
     #[expect(

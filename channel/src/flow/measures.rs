@@ -225,6 +225,10 @@ impl Measures {
         MemoryWait { measures: self, since: Instant::now() }
     }
 
+    pub fn scheduled(&self) -> Scheduled {
+        *lock(&self.scheduled)
+    }
+
     pub fn set_scheduled(&self, scheduled: Scheduled) {
         *lock(&self.scheduled) = scheduled;
     }

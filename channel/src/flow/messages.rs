@@ -2,12 +2,15 @@
 
 use std::sync::Arc;
 
+use crossbeam_channel::Sender;
 use engine::Seq;
 use engine::failure::Failure;
 use engine::group::{Group, GroupId};
 use engine::policy::Placement;
 use engine::schedule::{Run, Worker};
 use engine::transaction::Transaction;
+
+use super::handoff::Wake;
 
 /// Feeder → coordinator.
 #[derive(Debug)]
@@ -49,6 +52,20 @@ pub enum Report {
     },
     /// The worker has panicked: it reports no more about its group.
     Panicked(Worker),
+}
+
+/// How the coordinator reaches one worker.
+pub struct WorkerHandle {
+    pub orders: Sender<Order>,
+    pub worker: Arc<dyn Wake>,
+}
+
+/// Workforce → coordinator.
+pub enum Staffing {
+    /// There is one more worker, with the next number.
+    Worker(WorkerHandle),
+    /// So many of the workers get groups.
+    Use(usize),
 }
 
 /// Housekeeper → coordinator.

@@ -5,6 +5,7 @@ use super::limits::Limits;
 
 #[derive(Clone, Copy, Debug)]
 pub struct Config {
+    /// Those that get groups; see [`Scheduler::use_workers`](super::Scheduler::use_workers).
     pub workers: usize,
     pub order: CommitOrder,
     pub limits: Limits,

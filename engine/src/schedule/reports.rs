@@ -77,7 +77,9 @@ impl Scheduler {
             Commits::Together => 1,
         };
         self.count(&flight.group.transactions, commits);
-        self.idle.push(flight.worker);
+        if flight.worker < self.config.workers {
+            self.idle.push(flight.worker);
+        }
         self.progress.applied.remove(&flight.group.first());
         self.lanes.landed(flight.lane);
         self.record_committed(flight.group.first(), flight.group.last());

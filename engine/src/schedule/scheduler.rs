@@ -19,7 +19,7 @@
 //! **Relaxed order.** A group runs when everything that it depends on has committed, and commits at once. With an **order per
 //! lane** it also waits for its grant, which comes when all before it in its lane have their places (`lanes.rs`).
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
 use super::commit_order::CommitOrder;
@@ -102,6 +102,17 @@ impl Scheduler {
 
     pub fn limits_mut(&mut self) -> &mut Limits {
         &mut self.config.limits
+    }
+
+    /// From now on the first `count` workers get groups. What others have under way, they finish.
+    pub fn use_workers(&mut self, count: usize) {
+        assert!(count > 0, "a scheduler without workers can not make progress");
+        let before = std::mem::replace(&mut self.config.workers, count);
+        self.idle.retain(|&worker| worker < count);
+        let busy: BTreeSet<Worker> = self.flights.values().map(|flight| flight.worker).collect();
+        // The last one is taken first: what was there before goes on to be.
+        let more = (before..count).rev().filter(|worker| !busy.contains(worker));
+        self.idle.splice(0..0, more);
     }
 
     /// The next transaction in `seq` order. The caller bounds how much it enqueues by [`Scheduler::queued`] and

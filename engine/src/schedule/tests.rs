@@ -507,11 +507,19 @@ impl World {
                     self.stopping = true;
                     self.scheduler.stop();
                 }
+                254 => self.use_workers(1 + usize::from(a % 8)),
                 _ => {}
             }
             self.poll();
             self.must_go_on();
         }
+    }
+
+    fn use_workers(&mut self, count: usize) {
+        if count > self.jobs.len() {
+            self.jobs.resize_with(count, || None);
+        }
+        self.scheduler.use_workers(count);
     }
 
     /// With nothing in flight and something queued, something is dispatched (or the end is near).

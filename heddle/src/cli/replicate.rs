@@ -302,6 +302,7 @@ fn span(args: &ReplicateArgs) -> Result<Span> {
 fn applying(args: &ReplicateArgs, workers: usize, grouping: Grouping) -> Applying {
     Applying {
         workers,
+        more_workers: matches!(args.feed.workers, Workers::Auto),
         policy: args.policy,
         policy_options: PolicyOptions {
             history_max: args.writeset_history as usize,

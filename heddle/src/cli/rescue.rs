@@ -112,6 +112,7 @@ pub fn run(args: &RescueArgs) -> Result<ExitCode> {
             Workers::Number(number) => number,
             Workers::Auto => workers_that_group(),
         },
+        more_workers: matches!(args.feed.workers, Workers::Auto),
         relay_dir: Box::new(move |channel| relay.relay_dir(channel, &relay_address)),
         replica_relay_logs: args.replica_relay_logs.clone(),
         server_id: Box::new(move |channel| numbering.server_id(channel, &address)),

@@ -71,6 +71,7 @@ impl Rescue<'_> {
             span: Span { start, ..Span::default() },
             applying: Applying {
                 memory_bytes: self.request.memory_bytes,
+                more_workers: self.request.more_workers,
                 retries_max: self.request.retries_max,
                 ..Applying::new(self.request.workers)
             },

@@ -33,6 +33,8 @@ pub struct Request {
     pub server_id: OfChannel<u32>,
     pub relay_bytes_max: u64,
     pub relay_sync: RelaySync,
+    /// There may be more of them while the replica reads rows from its disk.
+    pub more_workers: bool,
     pub memory_bytes: u64,
     pub retries_max: u32,
     pub connect_retry: Duration,

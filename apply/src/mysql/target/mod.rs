@@ -229,6 +229,13 @@ impl Target for MySqlTarget {
         Ok(Box::new(WorkerSession::open(Arc::clone(&self.shared), worker)?))
     }
 
+    fn pages_read(&self) -> Result<u64, Failure> {
+        self.with_control(|control| {
+            let row = control.row("SHOW GLOBAL STATUS LIKE 'Innodb_buffer_pool_reads'")?;
+            Ok(row.and_then(|row| row.parse(1).ok().flatten()).unwrap_or(0))
+        })
+    }
+
     fn checkpoint(&self, mark: &Mark) -> Result<(), Failure> {
         let statements = self.shared.channel.lease.statements();
         self.with_control(|control| {

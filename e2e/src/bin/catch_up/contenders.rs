@@ -105,10 +105,21 @@ pub fn kept(kind: Kind) -> Vec<Named> {
     list
 }
 
-/// The best native settings, and heddle with more connections: each waits for the disk by itself.
+/// The best native settings, with more workers as well: each waits for the disk by itself.
 pub fn cold(kind: Kind) -> Vec<Named> {
     let mut list = best(kind);
+    let ours = list.pop();
+    list.push(if kind.is_mariadb() {
+        (
+            "native, optimistic, 64 threads",
+            Contender::Native(&["--slave-parallel-threads=64", "--slave-parallel-mode=optimistic"]),
+        )
+    } else {
+        ("native, 64 workers", Contender::Native(&["--replica-parallel-workers=64"]))
+    });
+    list.push(("heddle, 3 workers", Contender::Heddle(&["--workers", "3"])));
     list.push(("heddle, 16 workers", Contender::Heddle(&["--workers", "16"])));
+    list.extend(ours);
     list
 }
 

@@ -193,7 +193,7 @@ pub fn slow_disk(arguments: &Arguments) -> Result<String> {
     let dir = tempfile::tempdir()?;
     let option = slow_disk::option(dir.path())?;
     Ok(format!(
-        "## A slow disk\n\nEach fsync of the targets takes {} ms longer (a preloaded library, `bench/workloads/slow_fsync.c`): it stands for a network disk. {} transactions.\n{}",
+        "## A slow disk\n\nEach fsync of the targets takes {} ms longer (a preloaded library, `bench/workloads/slow_disk.c`): it stands for a network disk. {} transactions.\n{}",
         slow_disk::FSYNC_MS,
         amount(arguments.transactions as f64),
         several(arguments, &[arguments.updates(1)], contenders::best, &[&option])?
@@ -206,12 +206,22 @@ const COLD_POOL: &str = "--innodb-buffer-pool-size=64M";
 /// Rows that are mostly not in memory.
 pub fn cold(arguments: &Arguments) -> Result<String> {
     const UNIFORM: Script<'static> = Script { name: "oltp_update_non_index", options: &["--rand-type=uniform"] };
-    let list = [arguments.workload("updates of rows anywhere", UNIFORM, 1, COLD_ROWS, 1)];
+    let disks = ["rows anywhere, this machine's disk", "rows anywhere, each read 1 ms longer"];
+    let [here, slow] = disks.map(|title| arguments.workload(title, UNIFORM, 1, COLD_ROWS, 1));
+    let dir = tempfile::tempdir()?;
+    let reads = slow_disk::reads(dir.path())?;
+    let mut tables = String::new();
+    for (workload, options) in [(here, &[COLD_POOL][..]), (slow, &[COLD_POOL, &reads])] {
+        if arguments.has(&workload) {
+            tables += &several(arguments, &[workload], contenders::cold, options)?;
+        }
+    }
     Ok(format!(
-        "## Data larger than the buffer pool\n\nA table of {} rows (0.9 GB) that are updated one by one, evenly, on targets with 64 MiB for them: almost every row is read from the disk. {} transactions.\n{}",
+        "## Data larger than the buffer pool\n\nA table of {} rows (0.9 GB) that are updated one by one, evenly, on targets with 64 MiB for them: almost every row is read from the disk. \
+         {} transactions. A preloaded library (`bench/workloads/slow_disk.c`) makes reads {} ms longer: it stands for a network disk.\n{tables}",
         amount(f64::from(COLD_ROWS)),
         amount(arguments.transactions as f64),
-        several(arguments, &list, contenders::cold, &[COLD_POOL])?
+        slow_disk::READ_MS,
     ))
 }
 

@@ -1,0 +1,144 @@
+//! How many workers: more of them while the target waits for its disk to read, as long as that is faster. Pure.
+//!
+//! A target that has its rows in memory keeps a core busy with one worker: more workers only wait for each other's turn. One that has to read each row
+//! from its disk first does nothing meanwhile, and as many workers as can wait at a time make it faster: how many that are depends on the disk.
+
+/// So many workers there may come to be.
+pub fn most(workers: usize) -> usize {
+    STEPS.into_iter().fold(workers, usize::max)
+}
+
+/// What happened since the last look, while transactions waited.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Seen {
+    /// Rows that were committed.
+    pub rows: u64,
+    pub seconds: f64,
+    /// Pages that the target read from its disk.
+    pub pages_read: u64,
+}
+
+/// A page for fewer rows: the disk is waited for.
+const ROWS_PER_PAGE_MAX: u64 = 20;
+/// Few pages tell nothing.
+const PAGES_MIN: u64 = 50;
+/// More workers have to be so much faster.
+const FASTER_BY: f64 = 1.15;
+/// Steps, from one number of workers to the next.
+const STEPS: [usize; 2] = [16, 32];
+/// After a step that was none forward, not again before so many looks.
+const REST_LOOKS: u32 = 30;
+
+#[derive(Debug)]
+pub struct Climb {
+    /// The fewest first.
+    levels: Vec<usize>,
+    level: usize,
+    /// The last change was a look ago: work that was begun before it is still under way.
+    is_settling: bool,
+    /// Rows per second on the level below, if this one is tried.
+    below: Option<f64>,
+    rest: u32,
+}
+
+impl Climb {
+    /// `workers`: at first, and at least.
+    pub fn new(workers: usize) -> Self {
+        let levels = std::iter::once(workers).chain(STEPS.into_iter().filter(|&step| step > workers)).collect();
+        Self { levels, level: 0, is_settling: true, below: None, rest: 0 }
+    }
+
+    /// How many workers are used from now on.
+    pub fn look(&mut self, seen: Seen) -> usize {
+        self.decide(seen);
+        self.workers()
+    }
+
+    fn workers(&self) -> usize {
+        self.levels.get(self.level).copied().unwrap_or(1)
+    }
+
+    fn decide(&mut self, seen: Seen) {
+        if std::mem::take(&mut self.is_settling) {
+            return;
+        }
+        self.rest = self.rest.saturating_sub(1);
+        let reads = seen.pages_read >= PAGES_MIN && seen.pages_read >= seen.rows / ROWS_PER_PAGE_MAX;
+        if !reads {
+            // Nothing is learnt. What was found out is kept: the reads may come back.
+            self.below = None;
+            return;
+        }
+        let rate = seen.rows as f64 / seen.seconds.max(0.001);
+        match self.below.take() {
+            Some(below) if rate < below * FASTER_BY => {
+                self.go_to(self.level - 1);
+                self.rest = REST_LOOKS;
+            }
+            _ if self.rest == 0 && self.level + 1 < self.levels.len() => {
+                self.below = Some(rate);
+                self.go_to(self.level + 1);
+            }
+            _ => {}
+        }
+    }
+
+    fn go_to(&mut self, level: usize) {
+        self.level = level;
+        self.is_settling = true;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Looks so often at a target whose rows per second depend on the number of workers; returns all numbers.
+    fn looks(climb: &mut Climb, count: usize, rate: impl Fn(usize) -> u64, pages: u64) -> Vec<usize> {
+        let mut workers = climb.workers();
+        let mut all = Vec::new();
+        for _ in 0..count {
+            let rows = rate(workers);
+            workers = climb.look(Seen { rows, seconds: 1.0, pages_read: pages });
+            all.push(workers);
+        }
+        all
+    }
+
+    #[test]
+    fn as_long_as_it_is_faster() {
+        assert_eq!(
+            looks(&mut Climb::new(3), 8, |workers| workers as u64 * 600, 5_000),
+            [3, 16, 16, 32, 32, 32, 32, 32]
+        );
+        // A disk that can not do more than 16 at a time.
+        let most = |workers: usize| workers.min(16) as u64 * 600;
+        assert_eq!(looks(&mut Climb::new(3), 8, most, 5_000), [3, 16, 16, 32, 32, 16, 16, 16]);
+    }
+
+    #[test]
+    fn a_step_that_was_none_forward_is_tried_again_later() {
+        let mut climb = Climb::new(3);
+        let slower = |workers: usize| 5_000 - workers as u64;
+        let all = looks(&mut climb, 40, slower, 5_000);
+        assert_eq!(all.iter().take(5).copied().collect::<Vec<_>>(), [3, 16, 16, 3, 3]);
+        let again = all.iter().skip(4).position(|&workers| workers == 16).unwrap_or_default();
+        assert!(again >= REST_LOOKS as usize - 2, "{all:?}");
+    }
+
+    #[test]
+    fn only_where_the_disk_is_waited_for() {
+        let per_worker = |workers: usize| workers as u64 * 600;
+        assert!(looks(&mut Climb::new(3), 9, per_worker, 0).iter().all(|&workers| workers == 3));
+        // A page now and then.
+        assert!(
+            looks(&mut Climb::new(3), 9, |workers| workers as u64 * 60_000, 900).iter().all(|&workers| workers == 3)
+        );
+    }
+
+    #[test]
+    fn never_fewer_than_at_first() {
+        assert_eq!(looks(&mut Climb::new(20), 4, |workers| workers as u64, 50), [20, 32, 32, 32]);
+        assert_eq!(looks(&mut Climb::new(40), 4, |workers| workers as u64, 50), [40; 4]);
+    }
+}
