@@ -4,6 +4,7 @@ Programs and their libraries come from scripts/servers, which keeps them in its 
 
 import contextlib
 import os
+import random
 import shlex
 import shutil
 import signal
@@ -87,10 +88,19 @@ def cache():
     return Path(os.environ.get("HEDDLE_CACHE") or Path.home() / ".cache/heddle")
 
 
+# Below those that the kernel gives to outgoing connections: one of these could take the port of a server that restarts.
+PORTS = range(10_000, 32_000)
+
+
 def free_port():
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
+    while True:
+        port = random.choice(PORTS)
+        with socket.socket() as probe:
+            try:
+                probe.bind(("127.0.0.1", port))
+            except OSError:
+                continue
+            return port
 
 
 def connect(port):
