@@ -7,7 +7,7 @@ use e2e::server::{Kind, MARIADB_10_11, MYSQL_9_7, Server};
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 
-const ROWS: u32 = 1 << 17;
+const ROWS: u32 = 1 << 16;
 const UPDATES: usize = 15_000;
 const POOL: &str = "--innodb-buffer-pool-size=8M";
 const MORE: &str = "16 workers instead of";
@@ -48,6 +48,6 @@ fn grows(kind: Kind) -> Result<()> {
 }
 
 e2e::tests! {
-    mariadb_grows: grows(MARIADB_10_11);
+    #[ignore = "as on MySQL: scripts/nightly policies"] mariadb_grows: grows(MARIADB_10_11);
     mysql_grows: grows(MYSQL_9_7);
 }
