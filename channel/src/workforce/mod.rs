@@ -114,9 +114,10 @@ impl Workforce {
                 self.tell(Staffing::Worker(handle));
                 made += 1;
             }
-            match wanted > used {
-                true => tracing::info!("{wanted} workers instead of {used}: the target reads rows from its disk"),
-                false => tracing::info!("{wanted} workers again: {used} are no faster"),
+            if wanted > used {
+                tracing::info!("{wanted} workers instead of {used}: the target reads rows from its disk");
+            } else {
+                tracing::info!("{wanted} workers again: {used} are no faster");
             }
             self.tell(Staffing::Use(wanted));
             used = wanted;
