@@ -3,7 +3,7 @@
 use anyhow::{Result, ensure};
 use e2e::bench::slow_disk;
 use e2e::pair::Pair;
-use e2e::server::{Kind, MARIADB_10_11, MYSQL_9_7, Server};
+use e2e::server::{Kind, MYSQL_9_7, Server};
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 
@@ -48,6 +48,5 @@ fn grows(kind: Kind) -> Result<()> {
 }
 
 e2e::tests! {
-    #[ignore = "as on MySQL: scripts/nightly policies"] mariadb_grows: grows(MARIADB_10_11);
     mysql_grows: grows(MYSQL_9_7);
 }
