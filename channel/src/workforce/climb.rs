@@ -65,8 +65,11 @@ impl Climb {
         self.rest = self.rest.saturating_sub(1);
         let reads = seen.pages_read >= PAGES_MIN && seen.pages_read >= seen.rows / ROWS_PER_PAGE_MAX;
         if !reads {
-            // Nothing is learnt. What was found out is kept: the reads may come back.
+            // Its rows are in memory now: more workers would wait for each other's turn.
             self.below = None;
+            if self.level > 0 {
+                self.go_to(0);
+            }
             return;
         }
         let rate = seen.rows as f64 / seen.seconds.max(0.001);
@@ -134,6 +137,15 @@ mod tests {
         assert!(
             looks(&mut Climb::new(3), 9, |workers| workers as u64 * 60_000, 900).iter().all(|&workers| workers == 3)
         );
+    }
+
+    #[test]
+    fn back_once_the_rows_are_in_memory() {
+        let mut climb = Climb::new(3);
+        let per_worker = |workers: usize| workers as u64 * 600;
+        assert_eq!(looks(&mut climb, 5, per_worker, 5_000), [3, 16, 16, 32, 32]);
+        assert_eq!(looks(&mut climb, 4, per_worker, 0), [3, 3, 3, 3]);
+        assert_eq!(looks(&mut climb, 3, per_worker, 5_000), [16, 16, 32]);
     }
 
     #[test]

@@ -117,7 +117,7 @@ impl Workforce {
             if wanted > used {
                 tracing::info!("{wanted} workers instead of {used}: the target reads rows from its disk");
             } else {
-                tracing::info!("{wanted} workers again: {used} are no faster");
+                tracing::info!("{wanted} workers again: {used} are not faster now");
             }
             self.tell(Staffing::Use(wanted));
             used = wanted;
