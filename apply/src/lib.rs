@@ -86,7 +86,12 @@ pub trait Target: Send + Sync {
     /// With relaxed order: everything up to the mark is committed. Forgets the committed ranges below it.
     fn checkpoint(&self, mark: &Mark) -> Result<(), Failure>;
 
-    /// Pages that it has read from its disk so far, whoever needed them; 0: that can not be told.
+    /// Whether more sessions at a time make it faster while it reads from its disk.
+    fn reads_in_parallel(&self) -> bool {
+        false
+    }
+
+    /// Pages that it has read from its disk so far, whoever needed them. Asked only where it [reads in parallel](Target::reads_in_parallel).
     fn pages_read(&self) -> Result<u64, Failure> {
         Ok(0)
     }

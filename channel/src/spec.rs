@@ -58,7 +58,7 @@ pub enum End {
 /// How transactions are ordered and applied.
 pub struct Applying {
     pub workers: usize,
-    /// There may be more of them while the target reads rows from its disk.
+    /// There may be more of them while the target reads rows from its disk, if that [makes it faster](Target::reads_in_parallel).
     pub more_workers: bool,
     pub policy: &'static PolicySpec,
     pub policy_options: PolicyOptions,
@@ -97,6 +97,14 @@ impl Spec {
         Setting { order: *order, locks_rows: self.target.locks_rows(), options: policy_options }
     }
 
+    /// How many workers there may come to be. More than at first only in the source's order, and where groups share target transactions: elsewhere
+    /// each worker has its part of what waits from the start.
+    pub(crate) fn most_workers(&self) -> usize {
+        let Applying { workers, more_workers, order, grouping, .. } = self.applying;
+        let may_grow = more_workers && order == CommitOrder::Preserve && grouping != Grouping::Off;
+        if may_grow && self.target.reads_in_parallel() { workforce::most(workers) } else { workers }
+    }
+
     /// How large an event may be.
     pub(crate) fn event_memory(&self) -> EventMemory {
         EventMemory::new(self.applying.memory_bytes, self.target.footprint())
@@ -118,13 +126,6 @@ impl Spec {
 }
 
 impl Applying {
-    /// How many workers there may come to be. Only in the source's order, and where groups share target transactions: elsewhere each worker
-    /// has its part of what waits from the start.
-    pub fn most_workers(&self) -> usize {
-        let may_grow = self.more_workers && self.order == CommitOrder::Preserve && self.grouping != Grouping::Off;
-        if may_grow { workforce::most(self.workers) } else { self.workers }
-    }
-
     pub fn new(workers: usize) -> Self {
         const MEMORY_BYTES: u64 = 256 << 20;
         const RETRIES_MAX: u32 = 10;

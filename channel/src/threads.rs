@@ -68,7 +68,7 @@ pub fn run(
     let sessions = connect_workers(spec)?;
     let (config, paces) = scheduling(spec);
     let (send_fed, fed) = bounded(FED_MAX);
-    let most = spec.applying.most_workers();
+    let most = spec.most_workers();
     let (send_reports, reports) = bounded(REPORTS_MAX * most);
     let (send_news, news) = bounded(NEWS_MAX);
     let (send_chores, chores) = chores(most);
@@ -88,13 +88,11 @@ pub fn run(
 
     let mut threads = Threads::default();
     let maker = common.maker(config.commits, send_reports);
-    let mut handles = Vec::new();
     for (number, session) in sessions.into_iter().enumerate() {
         let (handle, thread) = maker.make(number, session)?;
-        handles.push(handle);
+        coordinator.prepare(|coordinator| coordinator.add_worker(handle));
         threads.0.push(thread);
     }
-    coordinator.prepare(|coordinator| coordinator.set_workers(handles));
     let (running, ended) = bounded::<()>(0);
     if most > spec.applying.workers {
         let (target, workers) = (Arc::clone(&spec.target), spec.applying.workers);

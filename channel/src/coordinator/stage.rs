@@ -130,7 +130,7 @@ impl Drop for Coordinator {
 }
 
 impl Coordinator {
-    /// Without workers: [`Coordinator::set_workers`] comes before any work.
+    /// Without workers: [`Coordinator::add_worker`] comes before any work.
     pub fn new(scheduler: Scheduler, paces: Paces, queues: Queues, shared: Shared) -> Self {
         Self {
             scheduler,
@@ -150,12 +150,8 @@ impl Coordinator {
         }
     }
 
-    pub fn set_workers(&mut self, handles: Vec<WorkerHandle>) {
-        self.shared.measures.work().set_workers(handles.len());
-        self.workers = Workers::new(handles);
-    }
-
-    fn add_worker(&mut self, handle: WorkerHandle) {
+    /// One more, with the next number. The scheduler is told of it apart from that.
+    pub fn add_worker(&mut self, handle: WorkerHandle) {
         self.workers.add(handle);
         self.shared.measures.work().set_workers(self.workers.count());
     }
@@ -198,7 +194,7 @@ impl Coordinator {
     /// For observers.
     fn publish(&self) {
         let scheduled = self.scheduled();
-        let idle = self.workers.count().saturating_sub(scheduled.groups_in_flight);
+        let idle = self.scheduler.workers().saturating_sub(scheduled.groups_in_flight);
         self.shared.measures.work().idle(Instant::now(), scheduled.idle_because, idle);
         self.shared.measures.set_scheduled(scheduled);
     }

@@ -21,12 +21,6 @@ struct Slot {
 pub struct Workers(Vec<Slot>);
 
 impl Workers {
-    pub fn new(handles: Vec<WorkerHandle>) -> Self {
-        let mut workers = Self::default();
-        handles.into_iter().for_each(|handle| workers.add(handle));
-        workers
-    }
-
     /// One more, with the next number.
     pub fn add(&mut self, handle: WorkerHandle) {
         self.0.push(Slot { handle, running: None, aborted: None });

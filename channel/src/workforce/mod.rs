@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 use anyhow::Result;
 use apply::{Session, Target};
 use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, bounded};
-use engine::failure::{Failure, FailureKind};
+use engine::failure::Failure;
 use engine::schedule::Worker;
 
 use self::climb::{Climb, Seen};
@@ -69,7 +69,7 @@ impl Workforce {
     pub fn run(self) {
         let mut threads = Vec::new();
         if let Err(failure) = self.look(&mut threads) {
-            tracing::warn!("the number of workers stays as it is: {failure}");
+            tracing::warn!("the number of workers stays as it is: {failure:#}");
         }
         let Self { maker, staffing, .. } = self;
         // Their threads end when the coordinator has.
@@ -81,7 +81,7 @@ impl Workforce {
         }
     }
 
-    fn look(&self, threads: &mut Vec<JoinHandle<()>>) -> Result<(), Failure> {
+    fn look(&self, threads: &mut Vec<JoinHandle<()>>) -> Result<()> {
         let mut climb = Climb::new(self.workers);
         let (mut used, mut made) = (self.workers, self.workers);
         let mut before: Option<Moment> = None;
@@ -106,10 +106,7 @@ impl Workforce {
             }
             while made < wanted {
                 let session = self.target.session(made)?;
-                let (handle, thread) = self
-                    .maker
-                    .make(made, session)
-                    .map_err(|error| Failure::new(FailureKind::Refused, format!("{error:#}")))?;
+                let (handle, thread) = self.maker.make(made, session)?;
                 threads.push(thread);
                 self.tell(Staffing::Worker(handle));
                 made += 1;

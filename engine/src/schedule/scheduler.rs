@@ -104,6 +104,11 @@ impl Scheduler {
         &mut self.config.limits
     }
 
+    /// Those that get groups.
+    pub fn workers(&self) -> usize {
+        self.config.workers
+    }
+
     /// From now on the first `count` workers get groups. What others have under way, they finish.
     pub fn use_workers(&mut self, count: usize) {
         assert!(count > 0, "a scheduler without workers can not make progress");

@@ -229,11 +229,12 @@ impl Target for MySqlTarget {
         Ok(Box::new(WorkerSession::open(Arc::clone(&self.shared), worker)?))
     }
 
+    /// MariaDB becomes slower with more workers, also while it reads from its disk: docs/benchmarks.md, "How many workers".
+    fn reads_in_parallel(&self) -> bool {
+        self.flavour() == Flavour::MySql
+    }
+
     fn pages_read(&self) -> Result<u64, Failure> {
-        // MariaDB becomes slower with more workers, also while it reads from its disk (docs/benchmarks.md, "How many workers").
-        if self.flavour() == Flavour::MariaDb {
-            return Ok(0);
-        }
         self.with_control(|control| {
             let row = control.row("SHOW GLOBAL STATUS LIKE 'Innodb_buffer_pool_reads'")?;
             Ok(row.and_then(|row| row.parse(1).ok().flatten()).unwrap_or(0))
