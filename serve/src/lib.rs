@@ -22,6 +22,7 @@
 pub mod accounts;
 pub mod archive;
 pub mod dump;
+pub mod group;
 pub mod inventory;
 pub mod mirror;
 pub mod queries;

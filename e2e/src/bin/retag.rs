@@ -1,9 +1,10 @@
-//! Transactions of ONE session on a source that tags by commit order: a native replica catches up from the source, then from `heddle serve --retag`, side by side, each from the
-//! same state. Replicas are durable. Then what making the tags costs: a mirror of the same log with and without them.
+//! A native replica catches up from the source, then from `heddle serve`, side by side, each from the same state. Replicas are durable. With `--retag` also what making the tags costs: a
+//! mirror of the same log with and without them.
 //!
-//! retag-bench [--source mysql-8.0.15] [--replica mysql-8.0.15] [--transactions 200000] [--rounds 3] [--workers 8,16,32] [--disk slow] [--mode conservative] [--hot 0]
+//! retag-bench [--stream retag|group] [--source mysql-8.0.15] [--replica mysql-8.0.15] [--sessions 1] [--transactions 200000] [--rounds 3] [--workers 8,16,32] [--disk slow] [--mode conservative] [--hot 0]
 //!
-//! `--disk slow`: each fsync of the replica takes 2 ms longer. `--mode`: slave_parallel_mode of a MariaDB replica. `--hot 30`: so many of a hundred transactions are on four rows. Prints rows for docs/benchmarks.md: medians.
+//! `--stream`: what `heddle serve` does, `--retag writeset` or `--group auto`. `--disk slow`: each fsync of the replica takes 2 ms longer. `--mode`: slave_parallel_mode of a MariaDB replica. `--hot 30`: so many of a
+//! hundred transactions are on four rows. Prints rows for docs/benchmarks.md: medians.
 
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a benchmark")]
 
@@ -26,7 +27,24 @@ const ROWS: u32 = 50_000;
 /// Statements that are sent at once.
 const AT_ONCE: usize = 10_000;
 
+#[derive(Clone, Copy, PartialEq)]
+enum Stream {
+    Retag,
+    Group,
+}
+
+impl Stream {
+    fn options(self) -> &'static [&'static str] {
+        match self {
+            Self::Retag => &["--retag", "writeset"],
+            Self::Group => &["--group", "auto"],
+        }
+    }
+}
+
 struct Arguments {
+    stream: Stream,
+    sessions: usize,
     source: Kind,
     replica: Kind,
     transactions: usize,
@@ -39,6 +57,8 @@ struct Arguments {
 
 fn arguments() -> Result<Arguments> {
     let mut parsed = Arguments {
+        stream: Stream::Retag,
+        sessions: 1,
         source: "mysql-8.0.15".parse()?,
         replica: "mysql-8.0.15".parse()?,
         transactions: 200_000,
@@ -52,6 +72,9 @@ fn arguments() -> Result<Arguments> {
     while let Some(name) = given.next() {
         let value = given.next().with_context(|| format!("{name} needs a value"))?;
         match name.as_str() {
+            "--stream" if value == "retag" => parsed.stream = Stream::Retag,
+            "--stream" if value == "group" => parsed.stream = Stream::Group,
+            "--sessions" => parsed.sessions = value.parse()?,
             "--source" => parsed.source = value.parse()?,
             "--replica" => parsed.replica = value.parse()?,
             "--transactions" => parsed.transactions = value.parse()?,
@@ -82,9 +105,21 @@ fn fill(source: &Server) -> Result<()> {
     Ok(())
 }
 
-/// Single rows, each in a transaction, from one session.
-fn update(source: &Server, transactions: usize, hot: u32) -> Result<()> {
-    let mut random = StdRng::seed_from_u64(7);
+/// Single rows, each in a transaction.
+fn update(source: &Server, arguments: &Arguments) -> Result<()> {
+    let each = arguments.transactions / arguments.sessions;
+    std::thread::scope(|scope| {
+        let sessions: Vec<_> = (0..arguments.sessions)
+            .map(|session| scope.spawn(move || update_in_session(source, session, each, arguments.hot)))
+            .collect();
+        sessions
+            .into_iter()
+            .try_for_each(|session| session.join().map_err(|_| anyhow::anyhow!("a session panicked"))?)
+    })
+}
+
+fn update_in_session(source: &Server, session: usize, transactions: usize, hot: u32) -> Result<()> {
+    let mut random = StdRng::seed_from_u64(7 + session as u64);
     for first in (0..transactions).step_by(AT_ONCE) {
         let mut sql = String::new();
         for number in first..transactions.min(first + AT_ONCE) {
@@ -104,7 +139,7 @@ fn catch_up(arguments: &Arguments, source: &Server, state: &Path, port: u16, opt
     let replica = Server::start_from(arguments.replica, options, Some(state))?;
     let began = Instant::now();
     attach(&replica, Ask::new(port, By::Gtid))?;
-    wait_caught_up(source, &replica)?;
+    wait_caught_up(source, &replica).with_context(|| replica.error_log())?;
     let time = began.elapsed();
     let differences = differences(&contents(source)?, &contents(&replica)?);
     ensure!(differences.is_empty(), "{differences:?}");
@@ -128,7 +163,8 @@ fn median_seconds(times: Vec<Duration>) -> f64 {
 
 fn main() -> Result<()> {
     let arguments = arguments()?;
-    let tags: &[&str] = if arguments.source.to_string().starts_with("mysql-9") {
+    let is_retag = arguments.stream == Stream::Retag;
+    let tags: &[&str] = if is_retag && arguments.source.to_string().starts_with("mysql-9") {
         bail!("--source: a version that tags by commit order, such as mysql-8.0.15")
     } else {
         &["--sync-binlog=0", "--innodb-flush-log-at-trx-commit=2"]
@@ -142,15 +178,21 @@ fn main() -> Result<()> {
     // What makes the tables is not what is measured.
     source.execute("FLUSH BINARY LOGS")?;
     let began = Instant::now();
-    update(&source, arguments.transactions, arguments.hot)?;
+    update(&source, &arguments)?;
     source.execute("FLUSH BINARY LOGS")?;
     eprintln!("{} transactions in {:?}", arguments.transactions, began.elapsed());
     let dir = tempfile::tempdir_in(std::env::var("HEDDLE_E2E_DIR").context("HEDDLE_E2E_DIR")?)?;
-    costs(&arguments, &source, dir.path())?;
+    if is_retag {
+        costs(&arguments, &source, dir.path())?;
+    }
 
-    let served = Served::start(source.port, &dir.path().join("served"), free_port()?, &["--retag", "writeset"])?;
+    let stream = arguments.stream.options();
+    let served = Served::start(source.port, &dir.path().join("served"), free_port()?, stream)?;
     let slow = arguments.is_slow.then(|| slow_disk::option(dir.path())).transpose()?;
-    println!("| replica | from the source | from `heddle serve --retag` | times as fast |\n|---|---:|---:|---:|");
+    println!(
+        "| replica | from the source | from `heddle serve {}` | times as fast |\n|---|---:|---:|---:|",
+        stream.join(" ")
+    );
     for workers in &arguments.workers {
         let parallel = parallel(&arguments, *workers);
         let mut options = vec!["--sync-binlog=1", "--innodb-flush-log-at-trx-commit=1"];

@@ -13,13 +13,14 @@ use engine::failure::{Failure, FailureKind};
 use engine::retag::Options;
 use serve::accounts::{Book, Learning, SourceAccounts};
 use serve::archive::{Archiver, Settings as ArchiveSettings};
+use serve::group::Limits;
 use serve::inventory::{Inventory, Unread};
 use serve::mirror::{self, Around, Complete, Keep, Orders, Plan, Until, Upstream};
 use serve::retag::stream::{Retagger, Schema, Settings as RetagSettings};
 use serve::seen::control::{Control, Controlled};
 use serve::seen::{Detail, Monitor, Snapshot, View};
 use serve::semisync::{Ack, Acks};
-use serve::sessions::{Server, Settings};
+use serve::sessions::{Groups, Server, Settings};
 use wire::server::{Line, TlsFiles};
 use wire::{Interrupt, Secret, TrustedFile};
 
@@ -46,6 +47,7 @@ const DAY: Duration = Duration::from_secs(86_400);
   heddle serve --from mysql://repl@source:3306 --dir /srv/mirror
   heddle serve --from mysql://repl@source:3306 --dir /srv/mirror --listen 0.0.0.0:3306 --replica-user repl
   heddle serve --from mysql://repl@source:3306 --dir /srv/mirror --listen 0.0.0.0:3306 --replica-user repl --retag writeset
+  heddle serve --from mysql://repl@source:3306 --dir /srv/mirror --listen 0.0.0.0:3306 --replica-user repl --group auto
   heddle serve --from mysql://repl@source:3306 --dir /srv/mirror --ack local
   heddle serve --from mysql://repl@source:3306 --dir /srv/mirror --until-end
   heddle serve --from mysql://repl@source:3306 --dir /srv/mirror --keep-days 30 --keep-free 50G
@@ -143,12 +145,29 @@ pub struct ServeArgs {
     /// With --retag: memory for the keys of transactions further back; what is not remembered is waited for
     #[arg(long, value_name = "BYTES", default_value = "256M", value_parser = parse_bytes, requires = "retag")]
     history: u64,
+    /// Send replicas that are behind consecutive transactions as one: at most N, or `auto`, at most 1 MiB. A replica that has caught up is sent each by itself
+    #[arg(long, value_name = "N|auto", requires = "listen", value_parser = parse_group)]
+    group: Option<Limits>,
     /// Show metrics of the mirror and of the attached replicas at http://HOST:PORT/metrics, of this machine alone; or at a socket, unix:PATH
     #[arg(long, value_name = "HOST:PORT", value_parser = parse_local_place)]
     http: Option<Place>,
     /// With --config: this one of the file's servers, a table [serve.NAME]
     #[arg(long, value_name = "NAME")]
     section: Option<String>,
+}
+
+/// A group is one transaction of the replica, and is held in memory.
+const GROUP_BYTES: usize = 1 << 20;
+
+fn parse_group(text: &str) -> Result<Limits, String> {
+    let transactions = match text {
+        "auto" => usize::MAX,
+        number => number.parse().map_err(|_| "a number of transactions, or auto".to_owned())?,
+    };
+    if transactions < 2 {
+        return Err("a group has at least 2 transactions".to_owned());
+    }
+    Ok(Limits { transactions, bytes: GROUP_BYTES })
 }
 
 /// How tags are made anew.
@@ -260,7 +279,8 @@ impl ServeArgs {
             _ => None,
         };
         let (connections_max, monitor, acks) = (self.connections_max, Arc::clone(monitor), Arc::clone(acks));
-        let settings = Settings { accounts: self.accounts(of_source)?, tls, connections_max, monitor, acks };
+        let groups = Groups { dir: self.dir.clone(), limits: self.group };
+        let settings = Settings { accounts: self.accounts(of_source)?, tls, connections_max, monitor, acks, groups };
         let listener = TcpListener::bind(listen)
             .with_context(|| format!("--listen {listen}: this address can not be listened on"))?;
         let server = Server::start(listener, Arc::clone(inventory), settings)?;

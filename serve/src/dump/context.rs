@@ -47,6 +47,11 @@ pub enum DumpError {
 }
 
 impl DumpError {
+    /// The replica is told, and stops.
+    pub fn refused(message: impl Into<String>) -> Self {
+        fatal(message)
+    }
+
     /// What the replica is told; `Err`: it is gone.
     pub fn told(self) -> Result<ServerError, PeerError> {
         match self {

@@ -5,6 +5,7 @@
 
 mod context;
 mod filter;
+mod grouped;
 mod made_up;
 mod old_replica;
 mod passed_on;
@@ -15,10 +16,18 @@ mod start;
 use wire::server::Peer;
 
 pub use self::context::{Context, DumpError, Progress};
-pub use self::request::{By, Marked, OF_SOURCE, Request, Waiting};
+pub use self::grouped::Grouped;
+pub use self::request::{By, MariaDbStart, Marked, OF_SOURCE, Request, Waiting};
 
 /// Sends until the replica leaves, or, when it does not want to wait, up to the end. The caller tells the replica of an error.
-pub fn run(peer: &mut Peer, request: &Request, context: Context<'_>) -> Result<(), DumpError> {
+///
+/// `grouped`: the replica is sent groups of transactions.
+pub fn run(
+    peer: &mut Peer,
+    request: &Request,
+    context: Context<'_>,
+    grouped: Option<Grouped>,
+) -> Result<(), DumpError> {
     let start = start::find(peer, request, context)?;
-    send::run(peer, request, context, start)
+    send::run(peer, request, context, start, grouped)
 }

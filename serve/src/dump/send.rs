@@ -8,7 +8,8 @@ use binlog::{Checksum, FIRST_OFFSET, FormatDescription, Header, Kind, LogPositio
 use wire::server::{Peer, PeerError, Wants};
 
 use super::context::{Context, DumpError, fatal};
-use super::filter::{MariaDbFilter, Then, Verdict};
+use super::filter::{Then, Verdict};
+use super::grouped::Grouped;
 use super::made_up::{self, Cleared};
 use super::old_replica::{self, GTIDS, Known, Passed};
 use super::passed_on::PassedOn;
@@ -25,7 +26,13 @@ const RESTS_AFTER: Duration = Duration::from_secs(2);
 /// Bytes after which it is said how far the replica is.
 const TOLD_EVERY: u64 = 4 << 20;
 
-pub(super) fn run(peer: &mut Peer, request: &Request, context: Context<'_>, start: Start<'_>) -> Result<(), DumpError> {
+pub(super) fn run(
+    peer: &mut Peer,
+    request: &Request,
+    context: Context<'_>,
+    start: Start<'_>,
+    grouped: Option<Grouped>,
+) -> Result<(), DumpError> {
     let Start { reading, at: start } = start;
     let server_id = context.inventory.source().map_or(0, |facts| facts.server_id());
     let first = (Arc::clone(&start.file.name), start.offset);
@@ -46,6 +53,7 @@ pub(super) fn run(peer: &mut Peer, request: &Request, context: Context<'_>, star
         timestamp: 0,
         replies,
         passed_on: PassedOn::default(),
+        grouped,
     };
     let mut at = Some((start.file, start.offset, start.has_first));
     while let Some((file, offset, has_first)) = at.take() {
@@ -102,6 +110,8 @@ struct Sender<'a> {
     timestamp: u32,
     replies: Option<Replies<'a>>,
     passed_on: PassedOn,
+    /// The replica is sent groups.
+    grouped: Option<Grouped>,
 }
 
 impl Sender<'_> {
@@ -111,6 +121,9 @@ impl Sender<'_> {
         let extent = self.context.inventory.sendable(file);
         let Some(start) = self.start_of(file, extent)? else { return Ok(Ended::Stream) };
         self.format(&start, offset, has_first)?;
+        if let Some(grouped) = &mut self.grouped {
+            grouped.begin_file(&start.format, offset.max(start.after_format), self.server_id)?;
+        }
         let room = if matches!(self.filter, Filter::MariaDb(_)) { Room::MayGrow } else { Room::AsItIs };
         self.passed_on = PassedOn::of(self.context.inventory, file, self.checksum, room);
         let mut reader = file.reader(if offset > FIRST_OFFSET { offset } else { start.after_format })?;
@@ -118,12 +131,16 @@ impl Sender<'_> {
             let extent = self.context.inventory.sendable(file);
             if reader.offset() >= extent.end {
                 if !extent.grows {
+                    self.send_held()?;
                     return Ok(Ended::File);
                 }
                 if let Some(ended) = self.wait(file, &mut reader)? {
                     return Ok(ended);
                 }
                 continue;
+            }
+            if let Some(grouped) = &mut self.grouped {
+                grouped.has_waiting(extent.end - reader.offset());
             }
             // So that who looks sees it move.
             let end = extent.end.min(reader.offset() + TOLD_EVERY);
@@ -242,6 +259,9 @@ impl Sender<'_> {
         let is_as_it_is = !PassedOn::changes(header.kind) && (old.is_none() || old_replica::is_for_all(header.kind));
         if is_as_it_is && LogReader::is_large(header.event_len.into()) {
             let wants = if asks { Wants::Reply } else { Wants::Nothing };
+            if let Some(grouped) = &mut self.grouped {
+                grouped.large(self.peer, &header)?;
+            }
             return self.large_event(reader, file, header.event_len as usize, wants);
         }
         let Some(event) = reader.next(end)? else { return Ok(()) };
@@ -254,6 +274,9 @@ impl Sender<'_> {
             }
             Some(Passed::LeftOut) => return Ok(()),
         };
+        if let Some(grouped) = &mut self.grouped {
+            return grouped.event(self.peer, sent);
+        }
         let done = if asks { self.peer.event_for_reply(sent) } else { self.peer.event(sent) };
         Ok(done?)
     }
@@ -308,7 +331,7 @@ impl Sender<'_> {
 
     fn heartbeat(&mut self, file: &LogFile, offset: u64) -> Result<(), DumpError> {
         // Never before what the replica has added up.
-        let offset = offset + self.passed_on.longer_by();
+        let offset = self.shown(offset)?;
         let event = made_up::heartbeat(self.request.vendor, self.server_id, self.checksum, &file.name, offset);
         self.peer.event(&event)?;
         self.last_sent = Instant::now();
@@ -323,16 +346,25 @@ impl Sender<'_> {
     }
 
     fn gtid_list(&mut self, flags: u8, offset: u64) -> Result<(), DumpError> {
+        let offset = self.shown(offset)?;
         if let Filter::MariaDb(filter) = &self.filter {
-            let event = self.list_of(filter, flags, offset);
+            let event = made_up::gtid_list(self.server_id, self.checksum, filter.state(), flags, offset);
             self.peer.event(&event)?;
         }
         Ok(())
     }
 
-    fn list_of(&self, filter: &MariaDbFilter, flags: u8, offset: u64) -> Vec<u8> {
-        let offset = offset + self.passed_on.longer_by();
-        made_up::gtid_list(self.server_id, self.checksum, filter.state(), flags, offset)
+    /// What an event made up for a place says of it; all before it was sent.
+    fn shown(&mut self, offset: u64) -> Result<u64, DumpError> {
+        self.send_held()?;
+        Ok(match &mut self.grouped {
+            Some(grouped) => grouped.shown(offset),
+            None => offset + self.passed_on.longer_by(),
+        })
+    }
+
+    fn send_held(&mut self) -> Result<(), DumpError> {
+        self.grouped.as_mut().map_or(Ok(()), |grouped| grouped.flush(self.peer))
     }
 
     /// It does not want to wait, and has what is here.
@@ -342,6 +374,9 @@ impl Sender<'_> {
 
     /// Until there is more, or a reason to end.
     fn wait(&mut self, file: &LogFile, reader: &mut LogReader) -> Result<Option<Ended>, DumpError> {
+        if let Some(grouped) = &mut self.grouped {
+            grouped.caught_up(self.peer)?;
+        }
         self.peer.flush()?;
         if self.is_at_end(file) {
             return Ok(Some(Ended::Stream));

@@ -2,6 +2,7 @@
 //!
 //! One thread a client. A client costs its thread and a bounded buffer; one that speaks nonsense, says nothing or takes nothing in costs nobody else anything.
 
+mod groups;
 mod registry;
 mod session;
 mod shared;
@@ -16,6 +17,7 @@ use std::time::Duration;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use wire::server::{Closer, Identity, PeerOptions, Plugin, RsaKey, ServerError, TlsFiles, server_tls};
 
+pub use self::groups::Groups;
 pub use self::registry::Attached;
 use self::registry::Registry;
 use self::shared::Shared;
@@ -41,6 +43,7 @@ pub struct Settings {
     pub monitor: Arc<Monitor>,
     /// What other mirrors have.
     pub acks: Arc<Acks>,
+    pub groups: Groups,
 }
 
 /// A running server. It ends when it is dropped.
@@ -73,6 +76,7 @@ impl Server {
             accounts: settings.accounts,
             monitor: settings.monitor,
             acks: settings.acks,
+            groups: settings.groups,
             stop: AtomicBool::new(false),
         });
         if shared.accounts.needs_key() {

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use wire::server::{Command, DumpFrom, Peer, PeerError, PeerOptions, Registration, ServerError};
 
+use super::groups::{Replica, Wants};
 use super::registry::{Identity, Sends};
 use super::shared::Shared;
 use crate::dump::{self, Context, DumpError, Marked, Request};
@@ -144,11 +145,17 @@ impl Session<'_> {
         let variables = &self.variables;
         let variable = |name: &str| variables.user(name);
         let marked = if variables.is_on("skip_replication") { Marked::LeftOut } else { Marked::Sent };
-        let request = Request::new(from, source, marked, &variable)?;
+        let mut request = Request::new(from, source, marked, &variable)?;
         let replies = ["rpl_semi_sync_replica", "rpl_semi_sync_slave"]
             .iter()
             .any(|name| self.variables.user(name).is_some_and(|value| value.trim() != "0"));
+        let replica = Replica {
+            uuid: self.uuid(),
+            server_id: from.server_id,
+            wants: if replies || mirror.is_some() { Wants::Plain } else { Wants::Any },
+        };
         let replying = replies.then(|| Replying { acks: &self.shared.acks, mirror });
+        let grouped = self.shared.groups.of(&replica, &mut request, source)?;
         let sends = if replies { Sends::Replies } else { Sends::Nothing };
         let dump = self.shared.registry.begin_dump(self.number, who, from.server_id, sends);
         tracing::info!(
@@ -163,6 +170,6 @@ impl Session<'_> {
             replying: replying.as_ref(),
             progress: &*dump.sent,
         };
-        dump::run(&mut self.peer, &request, context)
+        dump::run(&mut self.peer, &request, context, grouped)
     }
 }

@@ -5,6 +5,7 @@ use std::sync::{Arc, OnceLock};
 
 use wire::server::RsaKey;
 
+use super::groups::Groups;
 use super::registry::Registry;
 use crate::accounts::Book;
 use crate::inventory::Inventory;
@@ -23,5 +24,6 @@ pub(super) struct Shared {
     pub(super) registry: Registry,
     pub(super) own: Own,
     pub(super) acks: Arc<Acks>,
+    pub(super) groups: Groups,
     pub(super) stop: AtomicBool,
 }

@@ -1,0 +1,130 @@
+//! `heddle serve --group`: a replica that is behind gets consecutive transactions as one, and ends up as the source is, with the source's GTIDs.
+
+#![allow(clippy::expect_used, clippy::indexing_slicing, clippy::panic, clippy::print_stderr, reason = "a test")]
+
+use std::path::Path;
+use std::time::Duration;
+
+use anyhow::{Context, Result, ensure};
+use e2e::native::{statement, wait_caught_up};
+use e2e::retagged::{one_session, same};
+use e2e::served::{Ask, By, Served, attach};
+use e2e::server::{Kind, MARIADB_10_11, MYSQL_9_7, Server, free_port};
+use e2e::workload::{Size, Workload};
+
+const SIZE: Size = Size {
+    tables: 8,
+    sessions: 4,
+    transactions: 150,
+    definitions_percent: 1,
+    xa: true,
+    replace: true,
+    temporary: true,
+    same_flavour: true,
+    unlogged: false,
+};
+const GROUP: &[&str] = &["--group", "auto"];
+
+/// Transactions in a server's binary logs.
+fn transactions(server: &Server) -> Result<usize> {
+    let mut count = 0;
+    for path in server.binlogs()? {
+        let bytes = std::fs::read(path)?;
+        let mut at = 4;
+        while let Some(header) = bytes.get(at..).and_then(binlog::Header::parse) {
+            count += usize::from(binlog::boundary::is_gtid(header.kind));
+            at += header.event_len as usize;
+        }
+    }
+    Ok(count)
+}
+
+fn restarted(served: Served, source: &Server, folder: &Path, more: &[&str]) -> Result<Served> {
+    let port = served.port;
+    served.kill()?;
+    Served::start(source.port, folder, port, more)
+}
+
+/// A backlog, and a replica that gets it in groups while it and Heddle are killed.
+fn groups_reach_a_replica(source: (Kind, &[&str]), replica: (Kind, &[&str]), kills: u64) -> Result<()> {
+    eprintln!("{} → {} {:?}", source.0, replica.0, replica.1);
+    let seed = e2e::seed(rand::random_range(0..1 << 31), "serve_group -- --include-ignored");
+    let (source, replica) = Server::start_two(source, replica)?;
+    let dir = tempfile::tempdir()?;
+    let (folder, port) = (dir.path().join("mirror"), free_port()?);
+    Workload::new(seed, SIZE, source.kind).run(&source)?;
+    one_session(&source, 3_000)?;
+    // What is made up at the end of the log is counted in a file that has nothing else.
+    source.execute("FLUSH BINARY LOGS")?;
+    let mut served = Served::start(source.port, &folder, port, GROUP)?;
+    attach(&replica, Ask::new(port, By::Gtid))?;
+    for kill in 0..kills {
+        std::thread::sleep(Duration::from_millis(100 + (seed >> kill) % 600));
+        if kill % 2 == 0 {
+            served = restarted(served, &source, &folder, GROUP)?;
+        } else {
+            replica.kill()?;
+            replica.restart(&[])?;
+            replica.execute(statement(&replica, "START"))?;
+        }
+    }
+    same(&source, &replica).with_context(|| served.heddle.log())?;
+    let (all, here) = (transactions(&source)?, transactions(&replica)?);
+    eprintln!("{all} transactions became {here}");
+    ensure!(here < all / 2, "{all} transactions became {here}\n{}", served.heddle.log());
+    // One that has caught up gets each by itself.
+    let before = transactions(&replica)?;
+    for number in 0..20 {
+        source.execute(&format!("INSERT INTO one.t VALUES ({}, {0})", 2_000_000 + number))?;
+    }
+    wait_caught_up(&source, &replica)?;
+    ensure!(transactions(&replica)? == before + 20, "{before} and then {}", transactions(&replica)?);
+    // The way back to the source: nothing is sent twice, and nothing is missing.
+    attach(&replica, Ask::new(source.port, By::Gtid))?;
+    source.execute("UPDATE one.t SET v = v + 1000 WHERE id = 2000000")?;
+    same(&source, &replica)?;
+    served.kill().map(drop)
+}
+
+#[test]
+fn mysql_in_groups() -> Result<()> {
+    groups_reach_a_replica((MYSQL_9_7, &[]), (MYSQL_9_7, &["--replica-parallel-workers=8"]), 2)
+}
+
+#[test]
+fn mariadb_in_groups() -> Result<()> {
+    groups_reach_a_replica((MARIADB_10_11, &[]), (MARIADB_10_11, &["--slave-parallel-threads=4"]), 2)
+}
+
+/// Every version that groups are for, in each of its parallel modes.
+#[test]
+#[ignore = "long: scripts/nightly group"]
+fn versions_and_modes_in_groups() -> Result<()> {
+    let eight: Kind = "mysql-8.0.15".parse()?;
+    for (source, replica) in [(eight, eight), (eight, MYSQL_9_7), (MYSQL_9_7, MYSQL_9_7)] {
+        let [name, workers] = if replica == eight {
+            ["slave", "--slave-parallel-workers"]
+        } else {
+            ["replica", "--replica-parallel-workers"]
+        };
+        for (number, order) in [("1", "ON"), ("4", "ON"), ("64", "ON"), ("8", "OFF")] {
+            let kind = format!("--{name}-parallel-type=LOGICAL_CLOCK");
+            // Transactions that committed out of order leave gaps, behind which a killed replica only starts by GTID.
+            let recovery = "--relay-log-recovery=1".to_owned();
+            let mut options =
+                vec![recovery, format!("{workers}={number}"), format!("--{name}-preserve-commit-order={order}")];
+            options.extend((replica == eight).then_some(kind));
+            let options: Vec<&str> = options.iter().map(String::as_str).collect();
+            groups_reach_a_replica((source, &["--max-binlog-size=262144"]), (replica, &options), 6)?;
+        }
+    }
+    let newest: Kind = "mariadb-11.4".parse()?;
+    for (source, replica) in [(MARIADB_10_11, MARIADB_10_11), (MARIADB_10_11, newest), (newest, newest)] {
+        for mode in ["none", "minimal", "conservative", "optimistic", "aggressive"] {
+            let mode = format!("--slave-parallel-mode={mode}");
+            let options = ["--slave-parallel-threads=8", &mode, "--gtid-strict-mode=1"];
+            groups_reach_a_replica((source, &["--max-binlog-size=262144"]), (replica, &options), 6)?;
+        }
+    }
+    Ok(())
+}

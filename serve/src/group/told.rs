@@ -1,0 +1,278 @@
+//! Which groups a replica was sent: a file of its own in the mirror's folder, written before a group is sent.
+//!
+//! MySQL: a replica that has a group says only the group's own GTID when it comes again. By this file it is known to have the others, too. MariaDB: the last group, of which the replica may
+//! have a part.
+//!
+//! A line for each group: its last GTID, then the others (MySQL, a set) or its first (MariaDB). A line that was cut off was never followed by its group.
+
+use std::fmt::Write as _;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use binlog::gtids::{Gtid, GtidSet};
+use relay::fs::{AppendFile, Fs, read_full};
+
+use super::forming::Formed;
+use super::gather::First;
+use crate::mirror::files::{self, FolderError, at};
+
+/// In the mirror's folder.
+const FOLDER: &str = "groups";
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Entry {
+    last: Gtid,
+    others: Others,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Others {
+    MySql(GtidSet),
+    First(Gtid),
+}
+
+/// Of one replica.
+pub struct Told {
+    fs: Arc<dyn Fs>,
+    dir: PathBuf,
+    name: String,
+    entries: Vec<Entry>,
+    file: Option<Box<dyn AppendFile>>,
+}
+
+impl std::fmt::Debug for Told {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Told").field("name", &self.name).field("entries", &self.entries.len()).finish_non_exhaustive()
+    }
+}
+
+impl Told {
+    /// `name` is the replica's: its `server_uuid` (MySQL) or its `server_id` (MariaDB).
+    pub fn open(fs: Arc<dyn Fs>, mirror: &Path, name: &str) -> Result<Self, FolderError> {
+        let dir = mirror.join(FOLDER);
+        let entries = read(&*fs, &dir.join(name))?.unwrap_or_default();
+        Ok(Self { fs, dir, name: name.to_owned(), entries, file: None })
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.entries.is_empty()
+    }
+
+    /// MySQL: of the groups that a replica was sent and has, the GTIDs that it does not say. All other groups are forgotten, durably: those that it has not may be sent in other ways.
+    pub fn unsaid(&mut self, said: &GtidSet) -> Result<GtidSet, FolderError> {
+        let mut unsaid = GtidSet::default();
+        let before = self.entries.len();
+        self.entries.retain(|entry| {
+            let Some(more) = entry.unsaid(said) else { return false };
+            unsaid.add_set(&more);
+            true
+        });
+        if self.entries.len() < before {
+            self.file = Some(self.rewrite()?);
+        }
+        Ok(unsaid)
+    }
+
+    /// MariaDB: what the replica's next transaction must be.
+    pub fn first(&self) -> First {
+        match self.entries.last() {
+            Some(Entry { last, others: Others::First(first) }) => {
+                First::Group { first: first.clone(), last: last.clone() }
+            }
+            _ => First::Single,
+        }
+    }
+
+    /// Durable when it returns.
+    pub fn note(&mut self, formed: &[Formed]) -> Result<(), FolderError> {
+        let begin = self.entries.len();
+        self.entries.extend(formed.iter().filter_map(Entry::of));
+        if self.file.is_none() {
+            self.file = Some(self.rewrite()?);
+            return Ok(());
+        }
+        let text = text(self.entries.get(begin..).unwrap_or_default());
+        let Some(file) = &mut self.file else { return Ok(()) };
+        let done = file.write_all(text.as_bytes()).and_then(|()| file.sync_data());
+        done.map_err(at(&self.dir.join(&self.name)))
+    }
+
+    /// What is still needed, in a file that begins anew.
+    fn rewrite(&self) -> Result<Box<dyn AppendFile>, FolderError> {
+        files::make(&*self.fs, &self.dir)?;
+        files::replace(&*self.fs, &self.dir, &self.name, text(&self.entries).as_bytes())?;
+        let path = self.dir.join(&self.name);
+        self.fs.open_append(&path).map_err(at(&path))
+    }
+}
+
+/// MySQL: the replica of whose groups this one has some without their other GTIDs. A copy of that replica has another `server_uuid`.
+pub fn of_another(fs: &dyn Fs, mirror: &Path, own: &str, said: &GtidSet) -> Result<Option<String>, FolderError> {
+    let dir = mirror.join(FOLDER);
+    let names = match fs.list(&dir) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        listed => listed.map_err(at(&dir))?,
+    };
+    for name in names.into_iter().filter(|name| name != own && !name.ends_with(".new")) {
+        let entries = read(fs, &dir.join(&name))?.unwrap_or_default();
+        if entries.iter().any(|entry| entry.unsaid(said).is_some()) {
+            return Ok(Some(name));
+        }
+    }
+    Ok(None)
+}
+
+impl Entry {
+    fn of(formed: &Formed) -> Option<Self> {
+        let (last, others) = formed.gtids.split_last()?;
+        let others = match last {
+            Gtid::MariaDb { .. } => Others::First(others.first()?.clone()),
+            Gtid::MySql { .. } => Others::MySql(set(others)),
+        };
+        Some(Self { last: last.clone(), others })
+    }
+
+    /// MySQL: of a group that is there, the GTIDs that are not said. One that is said came by itself, from elsewhere, and so did the group's own.
+    fn unsaid(&self, said: &GtidSet) -> Option<GtidSet> {
+        let (Gtid::MySql { uuid, tag, gno }, Others::MySql(others)) = (&self.last, &self.others) else { return None };
+        let has_group = said.contains(uuid, tag.as_deref().unwrap_or_default(), *gno);
+        let mut unsaid = others.clone();
+        unsaid.subtract(said);
+        (has_group && unsaid == *others).then_some(unsaid)
+    }
+
+    fn parse(line: &str) -> Option<Self> {
+        let (last, others) = line.split_once(' ')?;
+        let last = last.parse().ok()?;
+        let others = match last {
+            Gtid::MySql { .. } => Others::MySql(others.parse().ok()?),
+            Gtid::MariaDb { .. } => Others::First(others.parse().ok()?),
+        };
+        Some(Self { last, others })
+    }
+}
+
+fn set(gtids: &[Gtid]) -> GtidSet {
+    let mut set = GtidSet::default();
+    for gtid in gtids {
+        if let Gtid::MySql { uuid, tag, gno } = gtid {
+            set.add(uuid, tag.as_deref().unwrap_or_default(), *gno);
+        }
+    }
+    set
+}
+
+/// Of the groups of a stream, all that are not their own.
+pub fn others(formed: &[Formed]) -> GtidSet {
+    let mut all = GtidSet::default();
+    for group in formed {
+        all.add_set(&set(group.gtids.split_last().map_or(&[][..], |(_, others)| others)));
+    }
+    all
+}
+
+fn text(entries: &[Entry]) -> String {
+    let mut text = String::new();
+    for Entry { last, others } in entries {
+        let _ = match others {
+            // One line, whatever a set's text has between its sources.
+            Others::MySql(set) => writeln!(text, "{last} {}", set.to_string().replace(['\n', ' '], "")),
+            Others::First(first) => writeln!(text, "{last} {first}"),
+        };
+    }
+    text
+}
+
+/// None: there is no such file.
+fn read(fs: &dyn Fs, path: &Path) -> Result<Option<Vec<Entry>>, FolderError> {
+    let file = match fs.open_read(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        opened => opened.map_err(at(path))?,
+    };
+    let length = file.len().map_err(at(path))?;
+    let mut bytes = vec![0; usize::try_from(length).unwrap_or(usize::MAX)];
+    read_full(&*file, &mut bytes, 0).map_err(at(path))?;
+    let text = String::from_utf8_lossy(&bytes);
+    let whole = text.rfind('\n').map_or("", |end| text.get(..end).unwrap_or_default());
+    let damaged = |line: &str| {
+        let reason = format!("not a group: {}", binlog::text::escape(line));
+        at(path)(io::Error::new(io::ErrorKind::InvalidData, reason))
+    };
+    whole.lines().map(|line| Entry::parse(line).ok_or_else(|| damaged(line))).collect::<Result<_, _>>().map(Some)
+}
+
+#[cfg(test)]
+mod tests {
+    use relay::fs::RealFs;
+
+    use super::*;
+
+    const UUID: &str = "3e11fa47-71ca-11e1-9e33-c80aa9429562";
+
+    fn formed(numbers: &[u64]) -> Formed {
+        Formed { gtids: numbers.iter().map(|number| format!("{UUID}:{number}").parse().unwrap()).collect() }
+    }
+
+    fn said(numbers: &str) -> GtidSet {
+        format!("{UUID}:{numbers}").parse().unwrap()
+    }
+
+    #[test]
+    fn what_a_replica_has_and_does_not_say() {
+        let dir = tempfile::tempdir().unwrap();
+        let open = || Told::open(Arc::new(RealFs), dir.path(), UUID).unwrap();
+        let mut told = open();
+        assert!(told.unsaid(&said("1-5")).unwrap().is_empty());
+        told.note(&[formed(&[6, 7, 8]), formed(&[9, 10])]).unwrap();
+        told.note(&[formed(&[11, 12, 13])]).unwrap();
+        // The last one did not arrive; of the first it has said all, by other means.
+        assert_eq!(open().unsaid(&said("1-5:8:10:13")).unwrap(), said("6-7:9:11-12"));
+        assert_eq!(open().unsaid(&said("1-8:10")).unwrap(), said("9"));
+        // What was forgotten is forgotten for good.
+        assert_eq!(open().unsaid(&said("1-8:10:13")).unwrap(), said("9"));
+        let mut told = open();
+        told.note(&[formed(&[11, 12])]).unwrap();
+        assert_eq!(open().unsaid(&said("1-8:10:12:13")).unwrap(), said("9:11"));
+        // One of the others came by itself: so did all.
+        let mut told = open();
+        told.note(&[formed(&[14, 15, 16])]).unwrap();
+        assert!(open().unsaid(&said("1-13:14:16")).unwrap().is_empty());
+    }
+
+    #[test]
+    fn a_copy_of_a_replica_is_noticed() {
+        let dir = tempfile::tempdir().unwrap();
+        let other = |said: &GtidSet| of_another(&RealFs, dir.path(), "copy", said).unwrap();
+        assert_eq!(other(&said("1-5")), None);
+        Told::open(Arc::new(RealFs), dir.path(), UUID).unwrap().note(&[formed(&[6, 7, 8])]).unwrap();
+        assert_eq!(other(&said("1-5")), None);
+        assert_eq!(other(&said("1-8")), None);
+        assert_eq!(other(&said("1-5:8")).as_deref(), Some(UUID));
+    }
+
+    #[test]
+    fn a_mariadb_replica_is_sent_the_same_again() {
+        let dir = tempfile::tempdir().unwrap();
+        let open = || Told::open(Arc::new(RealFs), dir.path(), "7").unwrap();
+        assert_eq!(open().first(), First::Single);
+        let gtids = |list: &[&str]| Formed { gtids: list.iter().map(|gtid| gtid.parse().unwrap()).collect() };
+        open().note(&[gtids(&["0-1-5", "0-1-6"]), gtids(&["0-1-7", "0-1-8", "0-1-9"])]).unwrap();
+        let same = First::Group { first: "0-1-7".parse().unwrap(), last: "0-1-9".parse().unwrap() };
+        assert_eq!(open().first(), same);
+    }
+
+    #[test]
+    fn a_line_that_was_cut_off_is_none() {
+        let dir = tempfile::tempdir().unwrap();
+        Told::open(Arc::new(RealFs), dir.path(), UUID).unwrap().note(&[formed(&[6, 7, 8])]).unwrap();
+        let path = dir.path().join(FOLDER).join(UUID);
+        let mut text = std::fs::read_to_string(&path).unwrap();
+        text.push_str(&format!("{UUID}:12 {UUID}:9-"));
+        std::fs::write(&path, &text).unwrap();
+        let mut told = Told::open(Arc::new(RealFs), dir.path(), UUID).unwrap();
+        assert_eq!(told.unsaid(&said("1-5:8:12")).unwrap(), said("6-7"));
+        std::fs::write(&path, format!("{text}\n{UUID}:13 {UUID}:12\n")).unwrap();
+        assert!(Told::open(Arc::new(RealFs), dir.path(), UUID).is_err());
+    }
+}
