@@ -24,6 +24,7 @@ const SIZE: Size = Size {
     unlogged: false,
 };
 const GROUP: &[&str] = &["--group", "auto"];
+const GROUP_RETAGGED: &[&str] = &["--group", "400", "--retag", "writeset"];
 
 /// Transactions in a server's binary logs.
 fn transactions(server: &Server) -> Result<usize> {
@@ -46,7 +47,7 @@ fn restarted(served: Served, source: &Server, folder: &Path, more: &[&str]) -> R
 }
 
 /// A backlog, and a replica that gets it in groups while it and Heddle are killed.
-fn groups_reach_a_replica(source: (Kind, &[&str]), replica: (Kind, &[&str]), kills: u64) -> Result<()> {
+fn groups_reach_a_replica(source: (Kind, &[&str]), replica: (Kind, &[&str]), more: &[&str], kills: u64) -> Result<()> {
     eprintln!("{} → {} {:?}", source.0, replica.0, replica.1);
     let seed = e2e::seed(rand::random_range(0..1 << 31), "serve_group -- --include-ignored");
     let (source, replica) = Server::start_two(source, replica)?;
@@ -56,12 +57,13 @@ fn groups_reach_a_replica(source: (Kind, &[&str]), replica: (Kind, &[&str]), kil
     one_session(&source, 3_000)?;
     // What is made up at the end of the log is counted in a file that has nothing else.
     source.execute("FLUSH BINARY LOGS")?;
-    let mut served = Served::start(source.port, &folder, port, GROUP)?;
+    let mut served = Served::start(source.port, &folder, port, more)?;
     attach(&replica, Ask::new(port, By::Gtid))?;
     for kill in 0..kills {
         std::thread::sleep(Duration::from_millis(100 + (seed >> kill) % 600));
         if kill % 2 == 0 {
-            served = restarted(served, &source, &folder, GROUP)?;
+            // Now and then without groups, in the middle of them.
+            served = restarted(served, &source, &folder, if kill % 4 == 2 { &[] } else { more })?;
         } else {
             replica.kill()?;
             replica.restart(&[])?;
@@ -88,12 +90,12 @@ fn groups_reach_a_replica(source: (Kind, &[&str]), replica: (Kind, &[&str]), kil
 
 #[test]
 fn mysql_in_groups() -> Result<()> {
-    groups_reach_a_replica((MYSQL_9_7, &[]), (MYSQL_9_7, &["--replica-parallel-workers=8"]), 2)
+    groups_reach_a_replica((MYSQL_9_7, &[]), (MYSQL_9_7, &["--replica-parallel-workers=8"]), GROUP, 2)
 }
 
 #[test]
 fn mariadb_in_groups() -> Result<()> {
-    groups_reach_a_replica((MARIADB_10_11, &[]), (MARIADB_10_11, &["--slave-parallel-threads=4"]), 2)
+    groups_reach_a_replica((MARIADB_10_11, &[]), (MARIADB_10_11, &["--slave-parallel-threads=4"]), GROUP, 2)
 }
 
 /// Every version that groups are for, in each of its parallel modes.
@@ -107,7 +109,9 @@ fn versions_and_modes_in_groups() -> Result<()> {
         } else {
             ["replica", "--replica-parallel-workers"]
         };
-        for (number, order) in [("1", "ON"), ("4", "ON"), ("64", "ON"), ("8", "OFF")] {
+        for (number, order, more) in
+            [("0", "OFF", GROUP), ("4", "ON", GROUP_RETAGGED), ("64", "ON", GROUP), ("8", "OFF", GROUP_RETAGGED)]
+        {
             let kind = format!("--{name}-parallel-type=LOGICAL_CLOCK");
             // Transactions that committed out of order leave gaps, behind which a killed replica only starts by GTID.
             let recovery = "--relay-log-recovery=1".to_owned();
@@ -115,7 +119,7 @@ fn versions_and_modes_in_groups() -> Result<()> {
                 vec![recovery, format!("{workers}={number}"), format!("--{name}-preserve-commit-order={order}")];
             options.extend((replica == eight).then_some(kind));
             let options: Vec<&str> = options.iter().map(String::as_str).collect();
-            groups_reach_a_replica((source, &["--max-binlog-size=262144"]), (replica, &options), 6)?;
+            groups_reach_a_replica((source, &["--max-binlog-size=262144"]), (replica, &options), more, 6)?;
         }
     }
     let newest: Kind = "mariadb-11.4".parse()?;
@@ -123,7 +127,7 @@ fn versions_and_modes_in_groups() -> Result<()> {
         for mode in ["none", "minimal", "conservative", "optimistic", "aggressive"] {
             let mode = format!("--slave-parallel-mode={mode}");
             let options = ["--slave-parallel-threads=8", &mode, "--gtid-strict-mode=1"];
-            groups_reach_a_replica((source, &["--max-binlog-size=262144"]), (replica, &options), 6)?;
+            groups_reach_a_replica((source, &["--max-binlog-size=262144"]), (replica, &options), GROUP, 6)?;
         }
     }
     Ok(())

@@ -9,6 +9,7 @@
 //! | `sessions/` | who is connected: limits, commands |
 //! | `queries/` | statements that replicas and tools send, and their answers |
 //! | `semisync/` | acknowledgements: to the source, and from replicas and other mirrors |
+//! | `group/` | consecutive transactions as one, for a replica that is behind |
 //! | `dump/` | a stream of events: where it begins, what is made up, what is left out |
 //! | `seen/` | where a running server is, for who looks; the socket over which a command asks |
 //! | `retag/` | new tags from exact write sets: copies of files, and what replicas are sent of a mirror |
@@ -17,7 +18,7 @@
 //! histories never stand in one folder.
 //!
 //! This crate never applies anything, never changes an event but for what the servers themselves clear in a file that is closed (and the tags in
-//! what `retag/` makes), and never decides what a replica may skip.
+//! what `retag/` makes; `group/` leaves rows as they are), and never decides what a replica may skip.
 
 pub mod accounts;
 pub mod archive;

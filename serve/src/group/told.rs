@@ -51,7 +51,11 @@ impl Told {
     /// `name` is the replica's: its `server_uuid` (MySQL) or its `server_id` (MariaDB).
     pub fn open(fs: Arc<dyn Fs>, mirror: &Path, name: &str) -> Result<Self, FolderError> {
         let dir = mirror.join(FOLDER);
-        let entries = read(&*fs, &dir.join(name))?.unwrap_or_default();
+        let mut entries = read(&*fs, &dir.join(name))?.unwrap_or_default();
+        if let Some(Entry { others: Others::First(_), .. }) = entries.last() {
+            // Only the last one can have been cut off.
+            entries.drain(..entries.len() - 1);
+        }
         Ok(Self { fs, dir, name: name.to_owned(), entries, file: None })
     }
 

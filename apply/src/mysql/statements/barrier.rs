@@ -347,6 +347,7 @@ impl<'a> Steps<'a> {
             && self.may_be_logged_early
             && executed::is_executed(&mut connection.wire, gtid)?
         {
+            connection.use_own_server()?;
             connection.execute("COMMIT")?;
             connection.after_own_commit()?;
             return connection.record_beside(range);

@@ -43,7 +43,8 @@ impl Sharing {
     }
 }
 
-/// Whether all tables that the statements change can be rolled back on the target, too (what fails is executed again), and keep no history by transaction.
+/// Whether all tables that the statements change can be rolled back on the target, too (what fails is executed again), and keep no history by transaction. What triggers change is not
+/// known.
 pub fn may_all_share(
     sharing: &Sharing,
     connection: &mut ChannelConnection,
@@ -79,9 +80,14 @@ fn may_share(connection: &mut ChannelConnection, table: &ObjectName) -> Result<b
     let rolls_back = none(format!(
         "SELECT COUNT(*) FROM information_schema.TABLES JOIN information_schema.ENGINES USING (ENGINE) WHERE {place} AND TRANSACTIONS<>'YES'"
     ))?;
+    let has_no_triggers = none(format!(
+        "SELECT COUNT(*) FROM information_schema.TRIGGERS WHERE EVENT_OBJECT_SCHEMA={} AND EVENT_OBJECT_TABLE={}",
+        quote(&table.schema),
+        quote(&table.name)
+    ))?;
     // See [`engine::schema::BarrierReason::TransactionHistory`].
     let numbers = "SELECT COUNT(*) FROM information_schema.COLUMNS WHERE GENERATION_EXPRESSION='ROW START' AND DATA_TYPE='bigint'";
-    Ok(rolls_back && (!has_history || none(format!("{numbers} AND {place}"))?))
+    Ok(rolls_back && has_no_triggers && (!has_history || none(format!("{numbers} AND {place}"))?))
 }
 
 /// After an error nothing that is not committed is left, and the connection has its own settings again.

@@ -1,0 +1,43 @@
+-- A statement whose trigger changes a table of the other kind: the target logs it as two transactions, of which only one can have the source's GTID. The other one must not take the next one's place.
+CREATE DATABASE d;
+USE d;
+CREATE TABLE i (id INT AUTO_INCREMENT PRIMARY KEY, n INT) ENGINE=InnoDB;
+CREATE TABLE m (id INT AUTO_INCREMENT PRIMARY KEY, n INT) ENGINE=MyISAM;
+CREATE TABLE of_i (id INT AUTO_INCREMENT PRIMARY KEY, n INT, r DOUBLE) ENGINE=MyISAM;
+CREATE TABLE of_m (id INT AUTO_INCREMENT PRIMARY KEY, n INT, r DOUBLE) ENGINE=InnoDB;
+CREATE TRIGGER into_myisam AFTER INSERT ON i FOR EACH ROW INSERT INTO of_i VALUES (NULL, NEW.n, RAND());
+CREATE TRIGGER into_innodb AFTER INSERT ON m FOR EACH ROW INSERT INTO of_m VALUES (NULL, NEW.n, RAND());
+INSERT INTO i (n) VALUES (1);
+CREATE TABLE behind_1 (id INT PRIMARY KEY);
+INSERT INTO m (n) VALUES (2);
+CREATE TABLE behind_2 (id INT PRIMARY KEY);
+INSERT INTO i (n) VALUES (3), (4);
+INSERT INTO m (n) VALUES (5), (6);
+DROP TABLE behind_1;
+BEGIN;
+INSERT INTO i (n) VALUES (7);
+UPDATE i SET n = n + 10;
+COMMIT;
+TRUNCATE TABLE behind_2;
+INSERT INTO i (n) VALUES (8);
+DROP TABLE behind_2;
+INSERT INTO m (n) VALUES (9);
+ALTER TABLE m ADD COLUMN more INT;
+-- The same by a function.
+CREATE TABLE plain (id INT PRIMARY KEY, n INT) ENGINE=InnoDB;
+CREATE TABLE other (id INT PRIMARY KEY, n INT) ENGINE=MyISAM;
+DELIMITER //
+CREATE FUNCTION noted(x INT) RETURNS INT MODIFIES SQL DATA
+BEGIN
+  INSERT INTO other VALUES (x, RAND() * 1000);
+  RETURN x;
+END //
+DELIMITER ;
+INSERT INTO plain VALUES (1, noted(1));
+CREATE TABLE behind_3 (id INT PRIMARY KEY);
+INSERT INTO plain VALUES (2, 2);
+INSERT INTO plain VALUES (3, noted(3));
+INSERT INTO plain VALUES (4, noted(4));
+DROP TABLE behind_3;
+UPDATE plain SET n = noted(5) WHERE id = 2;
+ALTER TABLE plain ADD COLUMN more INT;
