@@ -185,11 +185,11 @@ impl ChannelConnection {
     /// The GTID is used up, and what is open may have more to log: what a trigger changed in tables of the other kind. MariaDB numbers that on, and under the source's server it would
     /// take the place of the source's next transaction.
     pub fn use_own_server(&mut self) -> Result<(), Failure> {
-        if self.info().flavour != Flavour::MariaDb {
+        if self.info().flavour != Flavour::MariaDb || !self.gtids().are_preserved() {
             return Ok(());
         }
         self.gtid_origin = None;
-        self.execute("SET SESSION server_id=@@global.server_id")
+        self.execute_despite_interruption("SET SESSION server_id=@@global.server_id")
     }
 
     /// Appends the rows, in the transaction that is open.
@@ -279,6 +279,9 @@ impl ChannelConnection {
 
     pub fn rollback(&mut self) -> Result<(), Failure> {
         self.forget();
+        if self.number >= STATEMENTS {
+            self.use_own_server()?;
+        }
         self.execute_despite_interruption("ROLLBACK")?;
         self.row_session = None;
         if self.had_row_session {

@@ -451,14 +451,23 @@ impl<'a> Steps<'a> {
             return Ok(());
         }
         connection.send()?;
-        if let Some(gtid) = connection.gtids().preserved(self.transaction.gtid.as_ref())?
-            && self.may_be_logged_early
-            && executed::is_executed(&mut connection.wire, gtid)?
-        {
-            self.commits_by_itself = true;
-            return connection.rollback();
+        if !self.may_be_logged_early || !self.is_executed(connection)? {
+            connection.execute(format!("ROLLBACK TO SAVEPOINT {BEGINNING}"))?;
+            // MariaDB logs what it can not take back (a temporary table that was dropped) here, and not with what follows.
+            if !self.is_executed(connection)? {
+                return Ok(());
+            }
         }
-        connection.execute(format!("ROLLBACK TO SAVEPOINT {BEGINNING}"))
+        self.commits_by_itself = true;
+        connection.rollback()
+    }
+
+    /// Whether the source's GTID is used up.
+    fn is_executed(&self, connection: &mut ChannelConnection) -> Result<bool, Failure> {
+        match connection.gtids().preserved(self.transaction.gtid.as_ref())? {
+            Some(gtid) => executed::is_executed(&mut connection.wire, gtid),
+            None => Ok(false),
+        }
     }
 }
 
