@@ -55,6 +55,11 @@ fn groups_reach_a_replica(source: (Kind, &[&str]), replica: (Kind, &[&str]), mor
     let (folder, port) = (dir.path().join("mirror"), free_port()?);
     Workload::new(seed, SIZE, source.kind).run(&source)?;
     one_session(&source, 3_000)?;
+    if source.kind == MYSQL_9_7 {
+        let sql: String =
+            (0..300).map(|number| format!("INSERT INTO one.t VALUES ({}, {0});", 1_000_000 + number)).collect();
+        source.execute(&format!("SET gtid_next = 'AUTOMATIC:tagged'; {sql}"))?;
+    }
     // What is made up at the end of the log is counted in a file that has nothing else.
     source.execute("FLUSH BINARY LOGS")?;
     let mut served = Served::start(source.port, &folder, port, more)?;

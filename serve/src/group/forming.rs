@@ -68,7 +68,8 @@ impl Group {
     }
 
     pub fn add(&mut self, mut next: Member, flavour: Flavour) {
-        self.bytes += next.raw.len();
+        // Inflated, where it is compressed.
+        self.bytes += next.raw.len().max(next.statements.iter().map(Statement::bytes).sum());
         for statement in std::mem::take(&mut next.statements) {
             match self.statements.last_mut() {
                 Some(last) if last.takes(&statement, flavour) => last.append(statement),
@@ -100,7 +101,7 @@ impl Group {
             }
         }
         at.put(&last.end, &mut behind);
-        out.extend_from_slice(&opener(last, tag, behind.len(), at));
+        out.extend_from_slice(&opener(last, tag, behind.len() as u64, at));
         out.append(&mut behind);
         Some(Formed { gtids: self.members.iter().filter_map(|member| member.opener.gtid()).collect() })
     }
@@ -128,8 +129,8 @@ pub(super) fn write_tagged(raw: &Bytes, clock: &mut Clock, format: &FormatDescri
     let patched = Patch::new(&mut event, format.checksum)
         .and_then(|mut patch| patch.logical_clock(last_committed, sequence_number).map(Patch::finish));
     if patched.is_err() {
-        // One with a tag (uuid:tag:number) has no such fields at a fixed place.
-        let of_rest = rest.len();
+        // One with a tag (uuid:tag:number) has no such fields at a fixed place. The transaction may be here in part.
+        let of_rest = gtid.transaction_length.unwrap_or(0).saturating_sub(old.len() as u64);
         let at = At { log_pos: header.log_pos, checksum: format.checksum };
         event = mysql_opener(&header, MySqlGtid { last_committed, sequence_number, ..gtid }, of_rest, at);
     }
@@ -138,7 +139,7 @@ pub(super) fn write_tagged(raw: &Bytes, clock: &mut Clock, format: &FormatDescri
 }
 
 /// The GTID event of the last one, for all.
-fn opener(last: &Member, tag: (i64, i64), of_rest: usize, at: At) -> Vec<u8> {
+fn opener(last: &Member, tag: (i64, i64), of_rest: u64, at: At) -> Vec<u8> {
     match &last.opener {
         Opener::MySql(gtid) => {
             let gtid = MySqlGtid { last_committed: tag.0, sequence_number: tag.1, ..gtid.clone() };
@@ -156,11 +157,11 @@ fn opener(last: &Member, tag: (i64, i64), of_rest: usize, at: At) -> Vec<u8> {
 }
 
 /// `of_rest`: bytes of the transaction behind this event, which says how many there are in all.
-fn mysql_opener(header: &Header, mut gtid: MySqlGtid, of_rest: usize, at: At) -> Vec<u8> {
+fn mysql_opener(header: &Header, mut gtid: MySqlGtid, of_rest: u64, at: At) -> Vec<u8> {
     let mut event = Vec::new();
     // Its own length depends on that number.
     for _ in 0..3 {
-        gtid.transaction_length = gtid.transaction_length.map(|_| (event.len() + of_rest) as u64);
+        gtid.transaction_length = gtid.transaction_length.map(|_| event.len() as u64 + of_rest);
         event = encode::mysql_gtid(&head(header, at.checksum), &gtid);
     }
     at.place(&mut event);

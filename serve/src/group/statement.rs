@@ -47,6 +47,10 @@ impl Statement {
         self.maps.is_empty() && self.rows.is_empty()
     }
 
+    pub fn bytes(&self) -> usize {
+        self.maps.iter().chain(&self.rows).map(|part| part.event.len()).sum()
+    }
+
     /// `None`: the log is not as servers write it.
     pub fn map(&mut self, map: Part) -> Option<()> {
         self.rows.is_empty().then(|| self.maps.push(map))

@@ -246,3 +246,45 @@ fn what_may_be_there_in_part_is_sent_again_as_it_was() {
     take(&mut other, &all[..1], Behind);
     assert!(other.flush().unwrap_err().to_string().contains("0-1-1 to 0-1-3"));
 }
+
+/// It has no clock at a fixed place, and its length depends on its numbers.
+#[test]
+fn a_gtid_with_a_tag_says_how_long_its_transaction_is() {
+    let mut gather = gather(Flavour::MySql, First::Any);
+    let tagged = |number: u64| {
+        let gtid = MySqlGtid {
+            uuid: UUID,
+            tag: "t".to_owned(),
+            gno: number,
+            last_committed: number as i64 - 1,
+            sequence_number: number as i64,
+            immediate_commit_timestamp_us: Some(1),
+            immediate_server_version: Some(90_700),
+            ..MySqlGtid::default()
+        };
+        let mut events = update(number);
+        let of_rest: usize = events.iter().skip(1).map(Vec::len).sum();
+        for _ in 0..3 {
+            let length = Some((events[0].len() + of_rest) as u64);
+            events[0] = encode::mysql_gtid(&head(), &MySqlGtid { transaction_length: length, ..gtid.clone() });
+        }
+        events
+    };
+    take(&mut gather, &[update(100), update(101), tagged(102), tagged(103)], Behind);
+    take(&mut gather, &[tagged(104), ddl(105), tagged(106)], CaughtUp);
+    let format = format(Flavour::MySql);
+    let (mut lengths, mut said) = (Vec::new(), Vec::new());
+    for event in events(&mut gather) {
+        if binlog::boundary::is_gtid(event.kind()) {
+            let gtid = MySqlGtid::decode(&event, &format).unwrap();
+            said.push((gtid.gno, gtid.sequence_number, gtid.transaction_length.unwrap()));
+            lengths.push(0);
+        }
+        *lengths.last_mut().unwrap() += event.bytes().len() as u64;
+    }
+    let numbers: Vec<_> = said.iter().map(|(number, sequence, _)| (*number, *sequence)).collect();
+    assert_eq!(numbers, [(103, 100), (104, 101), (105, 102), (106, 103)]);
+    for ((number, _, length), is) in said.iter().zip(&lengths) {
+        assert!(*number == 105 || length == is, "{number}: {length}, is {is}");
+    }
+}
