@@ -78,7 +78,9 @@ fn groups_reach_a_replica(source: (Kind, &[&str]), replica: (Kind, &[&str]), mor
     same(&source, &replica).with_context(|| served.heddle.log())?;
     let (all, here) = (transactions(&source)?, transactions(&replica)?);
     eprintln!("{all} transactions became {here}");
-    ensure!(here < all / 2, "{all} transactions became {here}\n{}", served.heddle.log());
+    // Where Heddle ran without groups meanwhile, the replica got as much as it took in.
+    let most = if kills > 2 { all - all / 10 } else { all / 2 };
+    ensure!(here < most, "{all} transactions became {here}\n{}", served.heddle.log());
     // One that has caught up gets each by itself.
     let before = transactions(&replica)?;
     for number in 0..20 {

@@ -113,7 +113,10 @@ impl Gather {
 
     /// The next event.
     pub fn event(&mut self, event: &[u8], replica: Replica) -> Result<(), NotTheSame> {
-        let Some(header) = Header::parse(event) else { return self.pass(event) };
+        let Some(header) = Header::parse(event) else {
+            self.pass(event);
+            return Ok(());
+        };
         let end = event.len().saturating_sub(self.format.checksum.len());
         let body = event.get(binlog::HEADER_LEN..end).unwrap_or_default();
         match self.boundary.raw(&header, body, &self.format) {
@@ -124,7 +127,8 @@ impl Gather {
             Step::Inside => self.inside(event),
             Step::Ends { first: true, .. } | Step::EndsNothing | Step::NewLog { .. } => {
                 self.flush()?;
-                self.pass(event)
+                self.pass(event);
+                Ok(())
             }
             Step::Ends { .. } => {
                 self.inside(event)?;
@@ -132,7 +136,8 @@ impl Gather {
             }
             Step::Aside if self.is_between() => {
                 self.flush()?;
-                self.pass(event)
+                self.pass(event);
+                Ok(())
             }
             Step::Aside => self.inside(event),
         }
@@ -185,13 +190,18 @@ impl Gather {
 
     fn inside(&mut self, event: &[u8]) -> Result<(), NotTheSame> {
         if self.mode == Mode::Pass {
-            return self.pass(event);
+            self.pass(event);
+            return Ok(());
         }
         self.open.extend_from_slice(event);
         if self.until.is_some() || self.open.len() + self.group.bytes() <= self.limits.bytes {
             return Ok(());
         }
-        if self.open.len() > self.limits.bytes { self.flush() } else { Ok(self.flush_group()) }
+        if self.open.len() > self.limits.bytes {
+            return self.flush();
+        }
+        self.flush_group();
+        Ok(())
     }
 
     fn end(&mut self) -> Result<(), NotTheSame> {
@@ -219,13 +229,12 @@ impl Gather {
         Ok(())
     }
 
-    fn pass(&mut self, event: &[u8]) -> Result<(), NotTheSame> {
+    fn pass(&mut self, event: &[u8]) {
         if Header::parse(event).is_some_and(|header| binlog::boundary::is_gtid(header.kind)) {
             write_tagged(&Bytes::copy_from_slice(event), &mut self.clock, &self.format, &mut self.ready);
         } else {
             self.ready.extend_from_slice(event);
         }
-        Ok(())
     }
 }
 

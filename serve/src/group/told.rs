@@ -118,7 +118,7 @@ pub fn of_another(fs: &dyn Fs, mirror: &Path, own: &str, said: &GtidSet) -> Resu
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         listed => listed.map_err(at(&dir))?,
     };
-    for name in names.into_iter().filter(|name| name != own && !name.ends_with(".new")) {
+    for name in names.into_iter().filter(|name| name != own && !name.contains('.')) {
         let entries = read(fs, &dir.join(&name))?.unwrap_or_default();
         if entries.iter().any(|entry| entry.unsaid(said).is_some()) {
             return Ok(Some(name));

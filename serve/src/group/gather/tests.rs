@@ -141,7 +141,7 @@ fn a_group_has_limits() {
     assert_eq!(groups(&mut gather).iter().map(Vec::len).collect::<Vec<_>>(), [4, 4]);
     // One that is larger than a group may be: as it is.
     let mut large = update(20);
-    large[3] = rows(Kind::UPDATE_ROWS, 90, 0, &[1; 20_000]);
+    large[3] = rows(Kind::UPDATE_ROWS, 90, 0, &vec![1; 20_000]);
     take(&mut gather, &[update(21), large, update(22)], Behind);
     gather.flush().unwrap();
     assert!(groups(&mut gather).is_empty());
