@@ -294,6 +294,13 @@ impl ChannelConnection {
         Ok(())
     }
 
+    /// Whether the server says, of the rollback before, that something could not be rolled back.
+    pub fn warns_of_a_rest(&mut self) -> Result<bool, Failure> {
+        const NOT_COMPLETE_ROLLBACK: &str = "1196";
+        let warnings = self.wire.rows("SHOW WARNINGS").map_err(failed)?;
+        Ok(warnings.iter().any(|row| matches!(row.text(1), Ok(Some(NOT_COMPLETE_ROLLBACK)))))
+    }
+
     /// A statement of the source has ended the transaction that was open, if any.
     pub fn after_own_commit(&mut self) -> Result<(), Failure> {
         self.is_open = false;

@@ -104,6 +104,14 @@ pub struct Origin<'a> {
     pub server_id: u32,
 }
 
+/// Takes back what is in a branch that failed. Whether something of it stays, for it is in tables without transactions; an error says nothing.
+fn leaves_a_part(branch: &mut ChannelConnection, name: &str) -> bool {
+    branch.script.clear();
+    let _ = branch.wire.execute(format!("XA END {name}"));
+    let warned = branch.wire.execute(format!("XA ROLLBACK {name}")).is_ok_and(|done| done.warnings > 0);
+    warned && branch.warns_of_a_rest().unwrap_or(true)
+}
+
 /// Prepares the branch with what `fill` puts in, on a connection of its own.
 pub fn prepare(
     by: &mut ChannelConnection,
@@ -134,7 +142,10 @@ pub fn prepare(
     branch.rows().set_server_id(origin.server_id);
     let name = xid_text(xid);
     branch.script.statement(format!("XA START {name}"));
-    fill(&mut branch)?;
+    if let Err(failure) = fill(&mut branch).and_then(|()| branch.send()) {
+        by.has_left_a_part |= leaves_a_part(&mut branch, &name);
+        return Err(failure);
+    }
     branch.script.statement(format!("XA END {name}"));
     branch.script.statement(format!("XA PREPARE {name}"));
     branch.send()?;

@@ -86,30 +86,22 @@ pub fn left_by_an_earlier_run(seq: u64, mark: Option<&Mark>) -> Failure {
     partly(&format!("an earlier run has failed at transaction {seq} of the channel{behind}"))
 }
 
-/// ER_WARNING_NOT_COMPLETE_ROLLBACK
-const NOT_ROLLED_BACK: &str = "1196";
-
 /// After a statement: an error may have rolled back the whole transaction, and the server says then whether something stays.
 pub fn notice<T>(connection: &mut ChannelConnection, outcome: &Result<T, wire::Error>) -> Result<(), Failure> {
     if let Err(error) = outcome
         && matches!(error.code(), Some(code::LOCK_DEADLOCK | code::LOCK_WAIT_TIMEOUT))
-        && warns(connection)?
+        && connection.warns_of_a_rest()?
     {
         connection.has_left_a_part = true;
     }
     Ok(())
 }
 
-fn warns(connection: &mut ChannelConnection) -> Result<bool, Failure> {
-    let warnings = connection.wire.rows("SHOW WARNINGS").map_err(failed)?;
-    Ok(warnings.iter().any(|row| matches!(row.text(1), Ok(Some(NOT_ROLLED_BACK)))))
-}
-
 /// Rolls back. Whether something of the transaction stays.
 fn leaves_a_part(connection: &mut ChannelConnection) -> Result<bool, Failure> {
     connection.script.clear();
     let done = connection.wire.execute("ROLLBACK").map_err(failed)?;
-    let left = std::mem::take(&mut connection.has_left_a_part) || done.warnings > 0 && warns(connection)?;
+    let left = std::mem::take(&mut connection.has_left_a_part) || done.warnings > 0 && connection.warns_of_a_rest()?;
     connection.rollback()?;
     Ok(left)
 }
