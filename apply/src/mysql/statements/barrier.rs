@@ -343,10 +343,7 @@ impl<'a> Steps<'a> {
         }
         connection.begin(transaction)?;
         connection.send()?;
-        if let Some(gtid) = &transaction.gtid
-            && self.may_be_logged_early
-            && executed::is_executed(&mut connection.wire, gtid)?
-        {
+        if self.may_be_logged_early && self.is_executed(connection)? {
             connection.use_own_server()?;
             connection.execute("COMMIT")?;
             connection.after_own_commit()?;

@@ -43,8 +43,8 @@ impl Sharing {
     }
 }
 
-/// Whether all tables that the statements change can be rolled back on the target, too (what fails is executed again), and keep no history by transaction. What triggers change is not
-/// known.
+/// Whether all tables that the statements change can be rolled back on the target, too (what fails is executed again), and keep no history by transaction. A table with
+/// triggers does not share: what they change is not known.
 pub fn may_all_share(
     sharing: &Sharing,
     connection: &mut ChannelConnection,

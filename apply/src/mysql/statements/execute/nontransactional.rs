@@ -100,6 +100,7 @@ pub fn notice<T>(connection: &mut ChannelConnection, outcome: &Result<T, wire::E
 /// Rolls back. Whether something of the transaction stays.
 fn leaves_a_part(connection: &mut ChannelConnection) -> Result<bool, Failure> {
     connection.script.clear();
+    connection.use_own_server()?;
     let done = connection.wire.execute("ROLLBACK").map_err(failed)?;
     let left = std::mem::take(&mut connection.has_left_a_part) || done.warnings > 0 && connection.warns_of_a_rest()?;
     connection.rollback()?;
