@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use wire::server::{PeerError, ServerError};
 
+use crate::group::NotTheSame;
 use crate::inventory::{Inventory, ReadError};
 use crate::semisync::replies::Replying;
 
@@ -47,11 +48,6 @@ pub enum DumpError {
 }
 
 impl DumpError {
-    /// The replica is told, and stops.
-    pub fn refused(message: impl Into<String>) -> Self {
-        fatal(message)
-    }
-
     /// What the replica is told; `Err`: it is gone.
     pub fn told(self) -> Result<ServerError, PeerError> {
         match self {
@@ -68,13 +64,20 @@ impl From<PeerError> for DumpError {
     }
 }
 
+impl From<NotTheSame> for DumpError {
+    fn from(error: NotTheSame) -> Self {
+        fatal(error.to_string())
+    }
+}
+
 impl From<ReadError> for DumpError {
     fn from(error: ReadError) -> Self {
         Self::Unreadable(error)
     }
 }
 
-pub(super) fn fatal(message: impl Into<String>) -> DumpError {
+/// The replica is told, and stops.
+pub(crate) fn fatal(message: impl Into<String>) -> DumpError {
     DumpError::Refused(fatal_error(message))
 }
 

@@ -6,7 +6,7 @@ use binlog::gtids::GtidSet;
 use binlog::{Checksum, Flavour, FormatDescription, Header};
 use wire::server::{Peer, PeerError};
 
-use super::context::{DumpError, fatal};
+use super::context::DumpError;
 use crate::group::{First, Gather, Limits, Replica, Told, others, settle};
 use crate::mirror::files::FolderError;
 
@@ -75,7 +75,7 @@ impl Grouped {
         (self.position, self.checksum, self.server_id) = (offset, format.checksum, server_id);
         self.log_pos = u32::try_from(offset).unwrap_or(0);
         match &mut self.gather {
-            Some(gather) => gather.begin_file(format.clone()).map_err(|error| fatal(error.to_string())),
+            Some(gather) => Ok(gather.begin_file(format.clone())?),
             None => {
                 let first = std::mem::replace(&mut self.first, First::Any);
                 let limits = self.limits.unwrap_or(Limits { transactions: 1, bytes: 0 });
@@ -95,14 +95,14 @@ impl Grouped {
     /// The next event.
     pub(super) fn event(&mut self, peer: &mut Peer, event: &[u8]) -> Result<(), DumpError> {
         let Some(gather) = &mut self.gather else { return Ok(()) };
-        gather.event(event, self.replica).map_err(|error| fatal(error.to_string()))?;
+        gather.event(event, self.replica)?;
         self.send(peer)
     }
 
     /// The next event is sent by itself.
     pub(super) fn large(&mut self, peer: &mut Peer, header: &Header) -> Result<(), DumpError> {
         let Some(gather) = &mut self.gather else { return Ok(()) };
-        gather.large(header).map_err(|error| fatal(error.to_string()))?;
+        gather.large(header)?;
         self.send(peer)?;
         self.position += u64::from(header.event_len);
         self.log_pos = header.log_pos;
@@ -119,7 +119,7 @@ impl Grouped {
     /// What is held is sent.
     pub(super) fn flush(&mut self, peer: &mut Peer) -> Result<(), DumpError> {
         let Some(gather) = &mut self.gather else { return Ok(()) };
-        gather.flush().map_err(|error| fatal(error.to_string()))?;
+        gather.flush()?;
         self.send(peer)
     }
 

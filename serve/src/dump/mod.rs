@@ -15,6 +15,7 @@ mod start;
 
 use wire::server::Peer;
 
+pub(crate) use self::context::fatal;
 pub use self::context::{Context, DumpError, Progress};
 pub use self::grouped::Grouped;
 pub use self::request::{By, MariaDbStart, Marked, OF_SOURCE, Request, Waiting};

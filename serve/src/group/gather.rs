@@ -163,12 +163,11 @@ impl Gather {
     }
 
     fn begins(&mut self, by: By, event: &[u8], replica: Replica) -> Result<Mode, NotTheSame> {
-        if !self.open.is_empty() {
-            // The one before has no end.
+        // The one before may have no end.
+        if by != By::Gtid || !self.open.is_empty() {
             self.flush()?;
         }
         if by != By::Gtid {
-            self.flush()?;
             return Ok(Mode::Pass);
         }
         match std::mem::replace(&mut self.first, First::Any) {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use relay::fs::RealFs;
 
-use crate::dump::{By, DumpError, Grouped, MariaDbStart, Request, Waiting};
+use crate::dump::{By, DumpError, Grouped, MariaDbStart, Request, Waiting, fatal};
 use crate::group::{Limits, Told, of_another};
 use crate::inventory::SourceFacts;
 
@@ -50,7 +50,7 @@ impl Groups {
                 if told.is_empty()
                     && let Some(other) = of_another(&RealFs, &self.dir, uuid, said).map_err(unreadable)?
                 {
-                    return Err(DumpError::refused(copied(&other)));
+                    return Err(fatal(copied(&other)));
                 }
                 let unsaid = told.unsaid(said).map_err(unreadable)?;
                 said.add_set(&unsaid);
@@ -75,7 +75,7 @@ fn is_uuid(text: &str) -> bool {
 }
 
 fn unreadable(error: crate::mirror::files::FolderError) -> DumpError {
-    DumpError::refused(format!("what this replica was sent in groups is not known: {error}"))
+    fatal(format!("what this replica was sent in groups is not known: {error}"))
 }
 
 fn copied(other: &str) -> String {
