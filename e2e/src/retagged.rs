@@ -9,10 +9,24 @@ use binlog::Header;
 use crate::checksum::{contents, differences};
 use crate::heddle::heddle;
 use crate::native::{gtids, wait_caught_up};
-use crate::served::{Served, assert_same};
+use crate::served::assert_same;
 use crate::server::Server;
+use crate::workload::Size;
 
 pub const RETAG: &[&str] = &["--retag", "writeset"];
+
+/// What replicas of the source's vendor are given to apply.
+pub const SIZE: Size = Size {
+    tables: 8,
+    sessions: 4,
+    transactions: 60,
+    definitions_percent: 1,
+    xa: true,
+    replace: true,
+    temporary: true,
+    same_flavour: true,
+    unlogged: false,
+};
 
 /// By name.
 pub type Files = BTreeMap<String, Vec<u8>>;
@@ -109,11 +123,4 @@ pub fn same(source: &Server, replica: &Server) -> Result<()> {
     ensure!(differences.is_empty(), "{differences:?}");
     ensure!(gtids(source)? == gtids(replica)?);
     Ok(())
-}
-
-/// Killed, and started again at the same place.
-pub fn restarted(served: Served, source: &Server, folder: &Path) -> Result<Served> {
-    let port = served.port;
-    served.kill()?;
-    Served::start(source.port, folder, port, RETAG)
 }

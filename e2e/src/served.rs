@@ -38,6 +38,13 @@ impl Served {
         Ok(Served { heddle: Heddle::start_with_small_files(&arguments, bytes_max)?, port })
     }
 
+    /// Killed, and started again at the same place; `more` are flags.
+    pub fn restarted(self, source: &Server, dir: &Path, more: &[&str]) -> Result<Served> {
+        let port = self.port;
+        self.kill()?;
+        Served::start(source.port, dir, port, more)
+    }
+
     pub fn kill(self) -> Result<Run> {
         self.heddle.kill()?;
         self.heddle.wait()

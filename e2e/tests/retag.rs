@@ -8,20 +8,11 @@ use anyhow::{Context, Result, ensure};
 use e2e::checksum::assert_equal;
 use e2e::heddle::heddle;
 use e2e::native::{applier_time, statement};
+use e2e::retagged;
 use e2e::server::{Kind, MYSQL_9_7, Server, servers_script};
 use e2e::workload::{Size, Workload};
 
-const SIZE: Size = Size {
-    tables: 8,
-    sessions: 4,
-    transactions: 150,
-    definitions_percent: 1,
-    xa: true,
-    replace: true,
-    temporary: true,
-    same_flavour: true,
-    unlogged: true,
-};
+const SIZE: Size = Size { transactions: 150, unlogged: true, ..retagged::SIZE };
 
 /// A folder with the source's files, and one with copies.
 struct Logs {

@@ -2,27 +2,16 @@
 
 #![allow(clippy::expect_used, clippy::indexing_slicing, clippy::panic, clippy::print_stderr, reason = "a test")]
 
-use std::path::Path;
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 use e2e::native::{statement, wait_caught_up};
-use e2e::retagged::{one_session, same};
+use e2e::retagged::{self, one_session, same};
 use e2e::served::{Ask, By, Served, attach};
 use e2e::server::{Kind, MARIADB_10_11, MYSQL_9_7, Server, free_port};
 use e2e::workload::{Size, Workload};
 
-const SIZE: Size = Size {
-    tables: 8,
-    sessions: 4,
-    transactions: 150,
-    definitions_percent: 1,
-    xa: true,
-    replace: true,
-    temporary: true,
-    same_flavour: true,
-    unlogged: false,
-};
+const SIZE: Size = Size { transactions: 150, ..retagged::SIZE };
 const GROUP: &[&str] = &["--group", "auto"];
 const GROUP_RETAGGED: &[&str] = &["--group", "400", "--retag", "writeset"];
 
@@ -38,12 +27,6 @@ fn transactions(server: &Server) -> Result<usize> {
         }
     }
     Ok(count)
-}
-
-fn restarted(served: Served, source: &Server, folder: &Path, more: &[&str]) -> Result<Served> {
-    let port = served.port;
-    served.kill()?;
-    Served::start(source.port, folder, port, more)
 }
 
 /// A backlog, and a replica that gets it in groups while it and Heddle are killed.
@@ -68,7 +51,7 @@ fn groups_reach_a_replica(source: (Kind, &[&str]), replica: (Kind, &[&str]), mor
         std::thread::sleep(Duration::from_millis(100 + (seed >> kill) % 600));
         if kill % 2 == 0 {
             // Now and then without groups, in the middle of them.
-            served = restarted(served, &source, &folder, if kill % 4 == 2 { &[] } else { more })?;
+            served = served.restarted(&source, &folder, if kill % 4 == 2 { &[] } else { more })?;
         } else {
             replica.kill()?;
             replica.restart(&[])?;

@@ -11,23 +11,12 @@ use e2e::checksum::{contents, differences};
 use e2e::heddle::heddle;
 use e2e::mirror;
 use e2e::native::{native_replica, position, statement, wait_caught_up};
-use e2e::retagged::{Differing, Files, RETAG, count_differing, inspected, log_files, one_session, restarted, same};
+use e2e::retagged::{Differing, Files, RETAG, SIZE, count_differing, inspected, log_files, one_session, same};
 use e2e::served::{Ask, By, Served, assert_same, attach};
 use e2e::server::{Kind, MYSQL_9_7, PASSWORD, Server, USER, free_port, servers_script};
 use e2e::until;
-use e2e::workload::{Size, Workload};
+use e2e::workload::Workload;
 
-const SIZE: Size = Size {
-    tables: 8,
-    sessions: 4,
-    transactions: 60,
-    definitions_percent: 1,
-    xa: true,
-    replace: true,
-    temporary: true,
-    same_flavour: true,
-    unlogged: false,
-};
 /// Of a GTID event: behind its header, flags, UUID, number and type.
 const LAST_COMMITTED: std::ops::Range<usize> = HEADER_LEN + 26..HEADER_LEN + 34;
 
@@ -79,7 +68,7 @@ fn replicas_get_new_tags(source: (Kind, &[&str]), replica: (Kind, &[&str]), kill
             let load = scope.spawn(|| workload.run(&source));
             for kill in 0..kills {
                 std::thread::sleep(Duration::from_millis(100 + (seed >> kill) % 400));
-                served = restarted(served, &source, &folder)?;
+                served = served.restarted(&source, &folder, RETAG)?;
             }
             load.join().expect("no panic").map(|()| served)
         })
@@ -98,7 +87,7 @@ fn replicas_get_new_tags(source: (Kind, &[&str]), replica: (Kind, &[&str]), kill
     eprintln!("{changed} new tags, AMIL {before} → {after}");
     ensure!(after > before * 1.5, "AMIL {before} → {after}");
     // Others are sent the same: later, and by another process.
-    served = restarted(served, &source, &folder)?;
+    served = served.restarted(&source, &folder, RETAG)?;
     ensure!(sent(&served, dir.path())? == first, "other bytes after a restart");
     mirror::assert_equal(&source, &folder)?;
     served.kill().map(drop)

@@ -10,23 +10,13 @@ use binlog::{Header, Kind as EventKind};
 use e2e::heddle::heddle;
 use e2e::mirror;
 use e2e::native::{position, statement};
-use e2e::retagged::{Files, RETAG, count_differing, inspected, log_files, one_session, restarted, same};
+use e2e::retagged::{self, Files, RETAG, count_differing, inspected, log_files, one_session, same};
 use e2e::served::{Ask, By, Served, attach};
 use e2e::server::{Kind, MARIADB_10_11, PASSWORD, Server, USER, free_port, servers_script};
 use e2e::workload::{Size, Workload};
 
-const SIZE: Size = Size {
-    tables: 8,
-    sessions: 4,
-    transactions: 60,
-    definitions_percent: 1,
-    // A native replica of MariaDB may wait for locks of a prepared branch that the source did not wait for, until it stops.
-    xa: false,
-    replace: true,
-    temporary: true,
-    same_flavour: true,
-    unlogged: false,
-};
+// A native replica of MariaDB may wait for locks of a prepared branch that the source did not wait for, until it stops.
+const SIZE: Size = Size { xa: false, ..retagged::SIZE };
 const SMALL_FILES: &str = "--max-binlog-size=262144";
 
 /// What a client by position is sent.
@@ -80,7 +70,7 @@ fn replica_gets_groups(way: &Way<'_>) -> Result<()> {
         let load = scope.spawn(|| workload.run(&source));
         for kill in 0..way.kills {
             std::thread::sleep(Duration::from_millis(100 + (seed >> kill) % 400));
-            served = restarted(served, &source, &folder)?;
+            served = served.restarted(&source, &folder, RETAG)?;
         }
         load.join().expect("no panic").map(|()| served)
     })?;
@@ -105,7 +95,7 @@ fn replica_gets_groups(way: &Way<'_>) -> Result<()> {
         ensure!(event.header.kind == EventKind::MARIADB_GTID, "{} is not the source's", event.place);
         Ok(())
     })?;
-    served = restarted(served, &source, &folder)?;
+    served = served.restarted(&source, &folder, RETAG)?;
     ensure!(sent(&served, way.source, dir.path())? == first, "other bytes after a restart");
     mirror::assert_equal(&source, &folder)?;
     served.kill().map(drop)
