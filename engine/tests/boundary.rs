@@ -76,6 +76,7 @@ fn verbs_are_what_statements_are() {
         Class::XaStart { .. } => Verb::XaStart,
         Class::Commit => Verb::Commit,
         Class::Rollback => Verb::Rollback,
+        Class::XaRollback => Verb::XaRollback,
         _ => Verb::Other,
     };
     let check = |sql: &[u8], mode| {
@@ -107,6 +108,7 @@ fn verbs_are_what_statements_are() {
         "XA BEGIN 'a'",
         "XA END X'78',X'',1",
         "XA COMMIT X'78',X'',1 ONE PHASE",
+        "XA ROLLBACK X'78',X'',1",
         "CREATE PROCEDURE p() START TRANSACTION",
         "CREATE TABLE t (a INT) START TRANSACTION",
         "SAVEPOINT `BEGIN`",

@@ -79,16 +79,20 @@ class Heddle:
 
     def sync(self):
         status = query_once(self.source.port, "SHOW MASTER STATUS" if self.flavour.is_mariadb else "SHOW BINARY LOG STATUS")[0]
-        wanted = (status[0], int(status[1]))
-        began = time.monotonic()
-        while time.monotonic() - began < QUICKLY_S:
+        wanted, before = (status[0], int(status[1])), None
+        began = moved = time.monotonic()
+        # A stop ends temporary tables: no stop while it goes on.
+        while time.monotonic() - moved < QUICKLY_S and time.monotonic() - began < 75:
             self.check()
             if self.ended:
                 return
             try:
                 rows = query_once(self.target.port, "SELECT source_file, source_position FROM heddle.progress")
-                if rows and (text_of(rows[0][0]), int(rows[0][1])) >= wanted:
+                now = (text_of(rows[0][0]), int(rows[0][1])) if rows else None
+                if now and now >= wanted:
                     return
+                if now != before:
+                    before, moved = now, time.monotonic()
             except pymysql.err.Error:
                 pass
             time.sleep(0.03)

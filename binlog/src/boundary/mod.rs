@@ -31,7 +31,7 @@ pub enum Open {
     No,
     /// The next statement, unless that is a BEGIN: a GTID has announced it, or the variables that it needs have come.
     Statement,
-    /// COMMIT, ROLLBACK, XID or XA PREPARE.
+    /// COMMIT, ROLLBACK, XID, XA PREPARE or XA ROLLBACK.
     Block,
 }
 
@@ -54,7 +54,7 @@ pub enum Opener {
 pub enum End {
     /// The text COMMIT.
     Commit,
-    /// The text ROLLBACK.
+    /// The text ROLLBACK, or XA ROLLBACK of a branch that was not prepared.
     Rollback,
     /// XID, XA PREPARE, or a compressed transaction, which has its end inside.
     Event,
@@ -176,7 +176,7 @@ impl Boundary {
         match (self.open, verb) {
             (Open::Block, Verb::Other | Verb::XaStart) => Step::Inside,
             (Open::Block, Verb::Commit) => self.ends(End::Commit),
-            (Open::Block, Verb::Rollback) => self.ends(End::Rollback),
+            (Open::Block, Verb::Rollback | Verb::XaRollback) => self.ends(End::Rollback),
             (Open::Block, Verb::Begin) if self.by_begin => self.begins(Open::Block, Opener::Begin),
             (Open::No, Verb::Begin) => self.begins(Open::Block, Opener::Begin),
             (Open::No, Verb::XaStart) => self.begins(Open::Block, Opener::XaStart),
@@ -184,7 +184,9 @@ impl Boundary {
                 self.open = Open::Block;
                 Step::Inside
             }
-            (Open::No | Open::Statement, Verb::Commit | Verb::Rollback | Verb::Other) => self.ends(End::Statement),
+            (Open::No | Open::Statement, Verb::Commit | Verb::Rollback | Verb::XaRollback | Verb::Other) => {
+                self.ends(End::Statement)
+            }
         }
     }
 

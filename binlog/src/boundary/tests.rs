@@ -129,6 +129,13 @@ fn xa() {
     }
     log.of_kind(Kind::GTID);
     assert_eq!(log.query("XA COMMIT X'78',X'',1"), ends(End::Statement));
+    log.of_kind(Kind::GTID);
+    assert_eq!(log.query("XA ROLLBACK X'78',X'',1"), ends(End::Statement));
+    // A branch that is rolled back without XA PREPARE, for the MyISAM in it.
+    log.of_kind(Kind::GTID);
+    log.query("XA START X'78',X'',1");
+    assert_eq!(log.query("XA END X'78',X'',1"), Step::Inside);
+    assert_eq!(log.query("XA ROLLBACK X'78',X'',1"), ends(End::Rollback));
     // MySQL 5.7 after a deadlock in a branch.
     log.of_kind(Kind::GTID);
     log.query("XA START X'78',X'',1");

@@ -17,6 +17,8 @@ pub enum Verb {
     XaStart,
     Commit,
     Rollback,
+    /// XA ROLLBACK: of the branch that is open (MySQL, with changes to tables without transactions in it), or of one that was prepared before.
+    XaRollback,
     Other,
 }
 
@@ -34,8 +36,12 @@ impl Verb {
             Some(b'R') => word(sql, b"ROLLBACK").map(|rest| (Verb::Rollback, rest)),
             Some(b'S') => return when(words(sql, b"START", b"TRANSACTION").is_some(), Verb::Begin),
             Some(b'X') => {
-                let starts = words(sql, b"XA", b"START").or_else(|| words(sql, b"XA", b"BEGIN"));
-                return when(starts.is_some(), Verb::XaStart);
+                let Some(rest) = word(sql, b"XA") else { return Verb::Other };
+                return if word(rest, b"ROLLBACK").is_some() {
+                    Verb::XaRollback
+                } else {
+                    when(word(rest, b"START").or_else(|| word(rest, b"BEGIN")).is_some(), Verb::XaStart)
+                };
             }
             _ => None,
         };
@@ -112,6 +118,7 @@ mod tests {
         check(Verb::Commit, &["COMMIT", "Commit", "COMMIT WORK", "COMMIT;"]);
         check(Verb::Rollback, &["ROLLBACK", "ROLLBACK WORK", "ROLLBACK /* a */"]);
         check(Verb::XaStart, &["XA START X'78',X'',1", "xa begin 'a'", "XA START X'78' JOIN"]);
+        check(Verb::XaRollback, &["XA ROLLBACK X'78',X'',1", "xa  rollback 'a'"]);
         let others = [
             "",
             "B",
@@ -125,7 +132,7 @@ mod tests {
             "START SLAVE",
             "XA END X'78'",
             "XA COMMIT X'78'",
-            "XA ROLLBACK X'78'",
+            "XA RECOVER",
             "INSERT INTO t VALUES ('BEGIN')",
             // The body of a routine is no BEGIN, though the text ends in one.
             "CREATE PROCEDURE p() START TRANSACTION",

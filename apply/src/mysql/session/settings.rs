@@ -39,10 +39,15 @@ pub fn after_rows() -> String {
     format!("SET SESSION sql_mode='{SQL_MODE}', time_zone=DEFAULT, lc_time_names=DEFAULT")
 }
 
+/// For SET. Statements are utf8mb4. `character_set_client=binary` says so as well, in a way that costs less: the server takes their text as it stands. It neither looks for
+/// characters of several bytes in it nor converts it (`thd->charset_is_system_charset`, sql_lex.cc), which is a third of what large `BINLOG` statements cost.
+/// Literals are utf8mb4 by `collation_connection`.
+pub const CHARACTER_SETS: &str = "NAMES utf8mb4, SESSION character_set_client=binary";
+
 /// The part of the settings that also holds inside a transaction, as one SET: for after a statement with a session state of its own.
 pub fn settings(info: &TargetInfo) -> String {
     let mut settings = format!(
-        "SET NAMES utf8mb4, SESSION sql_mode='{SQL_MODE}', \
+        "SET {CHARACTER_SETS}, sql_mode='{SQL_MODE}', \
          innodb_lock_wait_timeout={LOCK_WAIT_MAX_S}, wait_timeout=86400, completion_type='NO_CHAIN', sql_select_limit={all}, \
          sql_big_selects=1, max_join_size={all}, sql_safe_updates=0",
         all = u64::MAX,

@@ -8,7 +8,7 @@ use e2e::server::{Kind, MARIADB_10_11, MYSQL_9_7};
 use e2e::sysbench::{Load, Script};
 use std::path::PathBuf;
 
-const SECTIONS: [&str; 11] = [
+const SECTIONS: [&str; 12] = [
     "catch-up",
     "gtids",
     "settings",
@@ -20,6 +20,7 @@ const SECTIONS: [&str; 11] = [
     "tables",
     "growth",
     "receive",
+    "tuning",
 ];
 
 const KINDS: [Kind; 2] = [MYSQL_9_7, MARIADB_10_11];

@@ -47,7 +47,9 @@ const MARIADB: [Named; 7] = [
 
 const CLIENT: Named = ("mysqlbinlog \\| mysql", Contender::Client);
 
-const AS_IT_COMES: &str = "heddle, as it comes";
+pub const AS_IT_COMES: &str = "heddle, as it comes";
+
+pub const SERIAL: &str = "heddle, 1 worker";
 
 const KEPT: &str = "heddle, source's GTIDs kept";
 
@@ -65,7 +67,7 @@ const HEDDLE: [Named; 7] = [
         "heddle, source's GTIDs kept, relaxed order, 32 workers",
         Contender::Heddle(&["--gtids", "preserve", "--commit-order", "relaxed"]),
     ),
-    ("heddle, 1 worker", Contender::Heddle(&["--workers", "1"])),
+    (SERIAL, Contender::Heddle(&["--workers", "1"])),
     (KEPT, Contender::Heddle(&["--gtids", "preserve"])),
     (AS_IT_COMES, Contender::Heddle(&[])),
 ];
@@ -81,6 +83,21 @@ pub fn all(kind: Kind) -> Vec<Named> {
 /// Heddle as it comes.
 pub fn heddle() -> Vec<Named> {
     HEDDLE.into_iter().filter(|(name, _)| *name == AS_IT_COMES).collect()
+}
+
+/// Heddle by its own rule, and with fixed settings.
+pub fn fixed(_: Kind) -> Vec<Named> {
+    let mut list = heddle();
+    list.extend([
+        (SERIAL, Contender::Heddle(&["--workers", "1"])),
+        ("heddle, 2 workers", Contender::Heddle(&["--workers", "2"])),
+        ("heddle, 4 workers", Contender::Heddle(&["--workers", "4"])),
+        ("heddle, 8 workers", Contender::Heddle(&["--workers", "8"])),
+        ("heddle, 16 workers", Contender::Heddle(&["--workers", "16"])),
+        ("heddle, groups of 100", Contender::Heddle(&["--grouping", "100"])),
+        ("heddle, groups of 1,000", Contender::Heddle(&["--grouping", "1000"])),
+    ]);
+    list
 }
 
 /// Some native settings, and heddle as it comes.

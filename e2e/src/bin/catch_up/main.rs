@@ -1,7 +1,8 @@
 //! The benchmarks of docs/benchmarks.md: a source makes a workload, then native replicas and heddle apply it in turn, each on a fresh copy of the
 //! same start, all fully durable; contents are compared at the end. Sections that are not measured stay in the page as they are.
 //!
-//! Arguments: `--sections NAME,…` (catch-up, gtids, settings, workloads, slow-disk, cold, keep-up, shapes, tables, growth, receive; default all),
+//! Arguments: `--sections NAME,…` (catch-up, gtids, settings, workloads, slow-disk, cold, keep-up, shapes, tables, growth, receive, tuning; default
+//! all),
 //! `--transactions N` (default 20000, a short look), `--repeat N` (1; in turn, the median counts), `--sessions N` (16), `--servers NAME,…`,
 //! `--rates N,…` (keep-up: transactions per second; 1000,3000), `--only TEXT[|TEXT…]` (contenders whose name holds one of these),
 //! `--workloads TEXT[|TEXT…]` (likewise), `--output FILE`.
@@ -11,8 +12,10 @@
 mod arguments;
 mod contenders;
 mod keep_up;
+mod loads;
 mod receive;
 mod tables;
+mod tuning;
 
 use anyhow::Result;
 use e2e::bench::machine;
@@ -33,6 +36,7 @@ fn main() -> Result<()> {
             "keep-up" => keep_up::section(&arguments)?,
             "receive" => receive::section(&arguments)?,
             "tables" => tables::many_tables(&arguments)?,
+            "tuning" => tuning::section(&arguments)?,
             "growth" => tables::growth(&arguments)?,
             _ => tables::shapes(&arguments)?,
         };

@@ -2,6 +2,7 @@
 
 use super::arguments::Arguments;
 use super::contenders::{self, Named, is_ours};
+use super::loads;
 use anyhow::{Context, Result, ensure};
 use e2e::bench::contender::{Measured, measure};
 use e2e::bench::page::Page;
@@ -9,26 +10,25 @@ use e2e::bench::slow_disk;
 use e2e::bench::stage::{Stage, Workload};
 use e2e::bench::{median, version};
 use e2e::server::Kind;
-use e2e::sysbench::Script;
 use pages::picture::{Bar, amount, bars};
 use std::fmt::Write;
 
-struct Line {
-    name: &'static str,
+pub struct Line {
+    pub name: &'static str,
     /// Transactions per second.
-    rate: f64,
+    pub rate: f64,
     runs: Vec<Measured>,
 }
 
-struct Table {
-    version: String,
+pub struct Table {
+    pub version: String,
     transactions: u64,
-    lines: Vec<Line>,
+    pub lines: Vec<Line>,
 }
 
 impl Table {
     /// `options`: of the targets.
-    fn measure(arguments: &Arguments, stage: &Stage, list: &[Named], options: &[&str]) -> Result<Self> {
+    pub fn measure(arguments: &Arguments, stage: &Stage, list: &[Named], options: &[&str]) -> Result<Self> {
         let mut runs: Vec<Vec<Measured>> = list.iter().map(|_| Vec::new()).collect();
         // In turn: a slow minute of the machine is one for all of them.
         for _ in 0..arguments.repeat {
@@ -171,21 +171,8 @@ fn several(
     Ok(text)
 }
 
-const TPCC: Script<'static> = Script { name: "bench/workloads/tpcc_like.lua", options: &[] };
-
 pub fn workloads(arguments: &Arguments) -> Result<String> {
-    let list = [
-        arguments.workload(
-            "oltp_write_only (4 rows; deletes and inserts, secondary key)",
-            "oltp_write_only".into(),
-            8,
-            50_000,
-            2,
-        ),
-        arguments.workload("oltp_update_index", "oltp_update_index".into(), 8, 50_000, 2),
-        arguments.workload("oltp_insert", "oltp_insert".into(), 8, 50_000, 2),
-        arguments.workload("TPC-C-like (8 warehouses)", TPCC, 8, 10_000, 4),
-    ];
+    let list = loads::several(arguments);
     Ok(format!("## Other workloads\n{}", several(arguments, &list, contenders::few, &[])?))
 }
 
@@ -200,18 +187,13 @@ pub fn slow_disk(arguments: &Arguments) -> Result<String> {
     ))
 }
 
-const COLD_ROWS: u32 = 4_000_000;
-const COLD_POOL: &str = "--innodb-buffer-pool-size=64M";
-
 /// Rows that are mostly not in memory.
 pub fn cold(arguments: &Arguments) -> Result<String> {
-    const UNIFORM: Script<'static> = Script { name: "oltp_update_non_index", options: &["--rand-type=uniform"] };
-    let disks = ["rows anywhere, this machine's disk", "rows anywhere, each read 1 ms longer"];
-    let [here, slow] = disks.map(|title| arguments.workload(title, UNIFORM, 1, COLD_ROWS, 1));
+    let [here, slow] = loads::cold(arguments);
     let dir = tempfile::tempdir()?;
     let reads = slow_disk::reads(dir.path())?;
     let mut tables = String::new();
-    for (workload, options) in [(here, &[COLD_POOL][..]), (slow, &[COLD_POOL, &reads])] {
+    for (workload, options) in [(here, &[loads::COLD_POOL][..]), (slow, &[loads::COLD_POOL, &reads])] {
         if arguments.has(&workload) {
             tables += &several(arguments, &[workload], contenders::cold, options)?;
         }
@@ -219,32 +201,14 @@ pub fn cold(arguments: &Arguments) -> Result<String> {
     Ok(format!(
         "## Data larger than the buffer pool\n\nA table of {} rows (0.9 GB) that are updated one by one, evenly, on targets with 64 MiB for them: almost every row is read from the disk. \
          {} transactions. A preloaded library (`bench/workloads/slow_disk.c`) makes reads {} ms longer: it stands for a network disk.\n{tables}",
-        amount(f64::from(COLD_ROWS)),
+        amount(f64::from(loads::COLD_ROWS)),
         amount(arguments.transactions as f64),
         slow_disk::READ_MS,
     ))
 }
 
-macro_rules! shape {
-    ($name:literal) => {
-        Script { name: "bench/workloads/shapes.lua", options: &[concat!("--shape=", $name)] }
-    };
-}
-
 pub fn shapes(arguments: &Arguments) -> Result<String> {
-    let list = [
-        arguments.workload("one hot row", shape!("hot1"), 1, 1, 4),
-        arguments.workload("ten hot rows", shape!("hot10"), 1, 10, 4),
-        arguments.workload("Zipf 0.99 over 100,000 rows", shape!("zipf"), 1, 100_000, 4),
-        arguments.workload("one table of 400,000 rows", "oltp_update_non_index".into(), 1, 400_000, 4),
-        arguments.workload("no key at all, 200 rows", shape!("no_key"), 4, 200, 20),
-        arguments.workload("500 columns", shape!("wide"), 4, 500, 8),
-        arguments.workload("64 KiB blobs", shape!("blobs"), 4, 100, 20),
-        arguments.workload("statements", shape!("statements"), 4, 5_000, 2),
-        arguments.workload("statements and rows", shape!("mixed"), 4, 5_000, 2),
-        arguments.workload("XA branches", shape!("xa"), 1, 50_000, 4),
-        arguments.workload("definitions, among 1,000 tables", shape!("definitions"), 1_000, 10, 4),
-    ];
+    let list = loads::shapes(arguments);
     Ok(format!(
         "## Workloads that are hard on replicas\n\nEvery transaction updates one row. Without any key the server has to read the table for each row that is \
          changed, whoever applies it: give the table a primary key, or on MariaDB and MySQL at least an index.\n{}",
@@ -253,11 +217,7 @@ pub fn shapes(arguments: &Arguments) -> Result<String> {
 }
 
 pub fn many_tables(arguments: &Arguments) -> Result<String> {
-    let list = [
-        arguments.workload("10 tables", shape!("hot10"), 10, 10, 1),
-        arguments.workload("1,000 tables", shape!("hot10"), 1_000, 10, 1),
-        arguments.workload("10,000 tables", shape!("hot10"), 10_000, 10, 1),
-    ];
+    let list = loads::tables(arguments);
     Ok(format!(
         "## Many tables\n\nEvery transaction updates one of ten rows of one of the tables.\n{}",
         several(arguments, &list, contenders::few, &[])?

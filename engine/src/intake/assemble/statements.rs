@@ -54,7 +54,7 @@ impl Assembler {
             self.opens(event, at, Arc::new(RowSession::of(&query.vars)))?;
             return Ok(false);
         }
-        let class = classify(&query);
+        let mut class = classify(&query);
         let is_taken = self.is_taken(&class, at)?;
         let step = self.boundary.query(verb);
         self.begin_if_first(step, event, at);
@@ -71,9 +71,10 @@ impl Assembler {
         match (step, &class.class) {
             // COMMIT of a nontransactional change, or of an old server.
             (Step::Ends { by: End::Commit, .. }, _) => building.make_one_phase(),
-            // ROLLBACK when only such changes remain.
+            // ROLLBACK when only such changes remain, also as XA ROLLBACK of a branch that was not prepared.
             (Step::Ends { by: End::Rollback, .. }, _) => {
                 building.ends_rolled_back();
+                class = sql::Statement { class: Class::Rollback, xid: None, ..class };
                 self.push_statement(event, query, class, None);
             }
             // Rows of what was rolled back are not in the log unless ROLLBACK TO is there, too.

@@ -1,6 +1,6 @@
 //! Statements of a piece: what they begin and end, and why they run as barriers.
 
-use binlog::boundary::{Step, Verb};
+use binlog::boundary::{End, Step, Verb};
 use binlog::load_data::ExecuteLoadQuery;
 use binlog::{Event, Kind, Query, query};
 
@@ -50,7 +50,7 @@ impl Scan<'_> {
         if query.exec_time >= record.exec_seconds {
             (record.exec_seconds, record.exec_began) = (query.exec_time, began);
         }
-        if is_end {
+        if is_end || matches!(step, Step::Ends { by: End::Rollback, .. }) {
             record.no_branch();
             self.end(offset + length, false);
             return Ok(());

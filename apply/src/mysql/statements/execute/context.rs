@@ -12,6 +12,7 @@ use engine::transaction::{Context, StatementItem};
 
 use crate::mysql::server::info::TargetInfo;
 use crate::mysql::server::sql::{hex, identifier, quote};
+use crate::mysql::session::settings::CHARACTER_SETS;
 
 /// `sql_mode` bits that MySQL 8.0 and later no longer have (NO_AUTO_CREATE_USER and the compatibility modes of
 /// 5.7): it refuses a mode that names them. Bits of `sql/query_options.h`.
@@ -112,13 +113,18 @@ fn settings(item: &StatementItem, target: &TargetInfo) -> String {
         Flavour::MariaDb => mariadb_options(vars, target, &mut sets),
     }
     sets.extend(vars.sql_mode.map(|mode| format!("sql_mode={}", sql_mode(mode, vars, target))));
-    sets.extend(vars.charset.map(|(client, connection, server)| {
-        let [client, connection, server] = [client, connection, server].map(|number| known_collation(number, target));
-        let client = client_charset(client, target);
-        format!(
-            "character_set_client={client}, @@session.collation_connection={connection}, @@session.collation_server={server}"
-        )
-    }));
+    sets.push(match vars.charset {
+        Some((client, connection, server)) => {
+            let [client, connection, server] =
+                [client, connection, server].map(|number| known_collation(number, target));
+            let client = client_charset(client, target);
+            format!(
+                "character_set_client={client}, @@session.collation_connection={connection}, @@session.collation_server={server}"
+            )
+        }
+        // Views, routines and triggers keep it, and `binary` (CHARACTER_SETS) is not what they were made with.
+        None => "character_set_client=utf8mb4".to_owned(),
+    });
     format!("SET @@session.{}", sets.join(", @@session."))
 }
 
@@ -260,7 +266,7 @@ fn user_variable(variable: &binlog::user_var::UserVar, target: &TargetInfo) -> R
             // The collation is given by number, as the name is not in the event: CHAR is in the connection's.
             return Ok(format!(
                 "SET @@session.collation_connection={collation}; SET @{name}=CAST(_{charset} {hex} AS CHAR); \
-                 SET NAMES utf8mb4",
+                 SET {CHARACTER_SETS}",
                 collation = u16::try_from(value.collation)
                     .map_or(value.collation, |number| known_collation(number, target).into()),
                 hex = hex(&value.bytes)
