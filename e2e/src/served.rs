@@ -143,6 +143,12 @@ pub fn attach(replica: &Server, ask: Ask<'_>) -> Result<()> {
     replica.execute(statement(replica, "START"))
 }
 
+/// What `heddle status --json` says of a mirror that a process has.
+pub fn status_of_mirror(dir: &Path) -> Result<serde_json::Value> {
+    let run = Heddle::start(&["status", "--dir", &dir.display().to_string(), "--json"])?.wait()?.successful()?;
+    Ok(serde_json::from_str(&run.stdout)?)
+}
+
 /// What a replica says of itself: names as they were before 8.0.22, and values.
 pub fn status(replica: &Server) -> Result<Vec<(String, String)>> {
     let output = replica.client(&["--vertical", "-e", statement(replica, "STATUS")]).output()?;

@@ -16,6 +16,7 @@ use e2e::http_proxy::{HttpProxy, Mood};
 use e2e::mirror::{assert_equal, insert, wait_until_reached};
 use e2e::native::{configure_at, configure_port, position, statement, wait_position};
 use e2e::refusal::{TABLE, refused};
+use e2e::retagged::RETAG;
 use e2e::server::{Kind, MARIADB_10_11, MYSQL_9_7, Server, USER, free_port};
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
@@ -112,8 +113,9 @@ fn restored_and_attached(source: &Server, replica: &Server, place: &Place<'_>, h
     ensure!(replica.scalar("SELECT COUNT(*) FROM d.t")? == "5", "not the first half");
     let (dir, port) = (tempfile::tempdir()?, free_port()?);
     let (path, listen) = (dir.path().join("served").display().to_string(), format!("127.0.0.1:{port}"));
-    let served =
-        place.heddle(&["serve", "--from", place.url, "--dir", &path, "--listen", &listen, "--replica-user", USER])?;
+    let arguments = ["serve", "--from", place.url, "--dir", &path, "--listen", &listen, "--replica-user", USER];
+    // Nobody says what the tables are: the log itself makes them.
+    let served = place.heddle(&[&arguments[..], RETAG].concat())?;
     configure_at(source, replica, &half.0, half.1)?;
     configure_port(replica, port)?;
     replica.execute(statement(replica, "START"))?;
@@ -131,6 +133,8 @@ fn restored_and_attached(source: &Server, replica: &Server, place: &Place<'_>, h
     replica.execute(statement(replica, "STOP"))?;
     served.terminate()?;
     served.wait()?.successful()?;
+    let tags = std::fs::read_dir(&path)?.filter_map(|entry| entry.ok().map(|entry| entry.file_name()));
+    ensure!(tags.into_iter().any(|name| name.to_string_lossy().ends_with(".tags")), "no new tags");
     Ok(())
 }
 

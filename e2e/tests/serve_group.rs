@@ -2,12 +2,13 @@
 
 #![allow(clippy::expect_used, clippy::indexing_slicing, clippy::panic, clippy::print_stderr, reason = "a test")]
 
+use std::path::Path;
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 use e2e::native::{statement, wait_caught_up};
 use e2e::retagged::{self, one_session, same};
-use e2e::served::{Ask, By, Served, attach};
+use e2e::served::{Ask, By, Served, attach, status_of_mirror};
 use e2e::server::{Kind, MARIADB_10_11, MYSQL_9_7, Server, free_port};
 use e2e::workload::{Size, Workload};
 
@@ -64,6 +65,9 @@ fn groups_reach_a_replica(source: (Kind, &[&str]), replica: (Kind, &[&str]), mor
     // Where Heddle ran without groups meanwhile, the replica got as much as it took in.
     let most = if kills > 2 { all - all / 10 } else { all / 2 };
     ensure!(here < most, "{all} transactions became {here}\n{}", served.heddle.log());
+    if kills <= 2 {
+        groups_are_counted(&source, &replica, &folder)?;
+    }
     // One that has caught up gets each by itself.
     let before = transactions(&replica)?;
     for number in 0..20 {
@@ -76,6 +80,21 @@ fn groups_reach_a_replica(source: (Kind, &[&str]), replica: (Kind, &[&str]), mor
     source.execute("UPDATE one.t SET v = v + 1000 WHERE id = 2000000")?;
     same(&source, &replica)?;
     served.kill().map(drop)
+}
+
+/// What the replica is sent in groups when it comes again, as `heddle status` says it.
+fn groups_are_counted(source: &Server, replica: &Server, folder: &Path) -> Result<()> {
+    replica.execute(statement(replica, "STOP"))?;
+    let sql: String =
+        (0..300).map(|number| format!("INSERT INTO one.t VALUES ({}, {0});", 3_000_000 + number)).collect();
+    source.execute(&sql)?;
+    replica.execute(statement(replica, "START"))?;
+    wait_caught_up(source, replica)?;
+    let seen = status_of_mirror(folder)?;
+    let sent = &seen["replicas"][0]["groups"];
+    let (groups, transactions) = (sent["groups"].as_u64(), sent["transactions"].as_u64());
+    ensure!(transactions >= Some(250) && groups >= Some(1) && groups < Some(100), "{seen}");
+    Ok(())
 }
 
 #[test]

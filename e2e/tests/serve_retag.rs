@@ -12,7 +12,7 @@ use e2e::heddle::heddle;
 use e2e::mirror;
 use e2e::native::{native_replica, position, statement, wait_caught_up};
 use e2e::retagged::{Differing, Files, RETAG, SIZE, count_differing, inspected, log_files, one_session, same};
-use e2e::served::{Ask, By, Served, assert_same, attach};
+use e2e::served::{Ask, By, Served, assert_same, attach, status_of_mirror};
 use e2e::server::{Kind, MYSQL_9_7, PASSWORD, Server, USER, free_port, servers_script};
 use e2e::until;
 use e2e::workload::Workload;
@@ -86,6 +86,13 @@ fn replicas_get_new_tags(source: (Kind, &[&str]), replica: (Kind, &[&str]), kill
     let (before, after) = (inspected(&mirrored, "amil", dir.path())?, inspected(&first, "amil", dir.path())?);
     eprintln!("{changed} new tags, AMIL {before} → {after}");
     ensure!(after > before * 1.5, "AMIL {before} → {after}");
+    if kills == 0 {
+        let seen = status_of_mirror(&folder)?;
+        let retag = &seen["mirror"]["retag"];
+        let amil = |tags: &str| retag[tags]["amil"].as_f64().unwrap_or_default();
+        ensure!(retag["changed"].as_u64() == Some(changed as u64) && retag["behind_bytes"] == 0, "{changed}: {seen}");
+        ensure!(amil("retagged") > amil("source") * 1.5, "{seen}");
+    }
     // Others are sent the same: later, and by another process.
     served = served.restarted(&source, &folder, RETAG)?;
     ensure!(sent(&served, dir.path())? == first, "other bytes after a restart");

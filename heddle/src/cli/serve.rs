@@ -238,11 +238,16 @@ impl ServeArgs {
     }
 
     /// What makes the tags anew that replicas are sent, if they are to be.
-    fn retagger(&self, inventory: &Arc<Inventory>, monitor: &Arc<Monitor>) -> Result<Option<Retagger>> {
+    fn retagger(
+        &self,
+        unless_given: Schema,
+        inventory: &Arc<Inventory>,
+        monitor: &Arc<Monitor>,
+    ) -> Result<Option<Retagger>> {
         let Some(Retag::Writeset) = self.retag else { return Ok(None) };
         let schema = match &self.schema {
             Some(path) => Schema::Given(definitions(Some(path))?),
-            None => Schema::OfSource,
+            None => unless_given,
         };
         let options = Options { keep_session_order: self.keep_session_order, ..retag_options(self.history) };
         let started = Retagger::start(RetagSettings { options, schema }, inventory, monitor);
@@ -366,7 +371,7 @@ pub fn run(args: &ServeArgs) -> Result<ExitCode> {
         monitor.expects(&first.options);
     }
     let archiver = args.archiver(&inventory)?;
-    let retagger = args.retagger(&inventory, &monitor)?;
+    let retagger = args.retagger(Schema::OfSource, &inventory, &monitor)?;
     let (of_source, learning) = args.source_accounts(&monitor)?.unzip();
     let server = args.server(of_source, &inventory, &monitor, &acks)?;
     let clients = server.as_ref().map(Server::clients);
@@ -382,20 +387,13 @@ pub fn run(args: &ServeArgs) -> Result<ExitCode> {
     };
     let around = Around { inventory: &inventory, monitor: &monitor, orders: &orders, acks: &acks };
     let done = mirror::run(&upstreams, &args.dir, around, args.plan(), &ending.stop, ready);
-    let retagged = retagger.and_then(|retagger| {
-        if done.is_ok() {
-            retagger.wait_for_end(&inventory, &ending.stop);
-        }
-        retagger.finish()
-    });
+    let retagged = end_tags(retagger, done.is_ok(), &inventory, &ending);
     drop(server);
     drop(learning);
     drop(control);
     let archived = archiver.map(|archiver| archiver.finish(archive_patience(&ending, done.is_ok())));
     let done = done.map_err(anyhow::Error::new)?;
-    if let Some(failure) = retagged {
-        return Err(anyhow::Error::new(failure));
-    }
+    retagged?;
     say_done(args, &done);
     let Some(archived) = archived else { return Ok(ExitCode::from(EXIT_OK)) };
     let end = archived.end.as_deref().unwrap_or("nothing");
@@ -409,6 +407,15 @@ pub fn run(args: &ServeArgs) -> Result<ExitCode> {
         "heddle: not all of it is in the archive: {reason}\n  what to do: run the same command again, it goes on there"
     );
     Ok(ExitCode::from(EXIT_TRY_AGAIN))
+}
+
+/// All that came has its tags, if all went well.
+fn end_tags(retagger: Option<Retagger>, went_well: bool, inventory: &Inventory, ending: &Ending) -> Result<()> {
+    let Some(retagger) = retagger else { return Ok(()) };
+    if went_well {
+        retagger.wait_for_end(inventory, &ending.stop);
+    }
+    retagger.finish().map_or(Ok(()), |failure| Err(anyhow::Error::new(failure)))
 }
 
 /// After a signal the process has to end soon, and a failure is said soon: what is left is archived by the next run.
@@ -426,8 +433,8 @@ fn say_done(args: &ServeArgs, done: &mirror::Done) {
 fn from_archive(args: &ServeArgs, url: &str, ending: &Ending) -> Result<ExitCode> {
     ensure!(args.from.len() == 1, "--from {}: with an archive there is no other --from", wire::redacted(url));
     ensure!(
-        args.retag.is_none(),
-        "--retag is for the log of a server: an archive's files can be copied with heddle retag"
+        args.schema.is_none(),
+        "--schema: how a table was at the archive's end nobody knows; tags come from the tables that the log itself makes"
     );
     ensure!(!args.source_accounts, "--source-accounts: an archive has no accounts; use --accounts FILE");
     ensure!(args.archive.is_none(), "--archive is for the log of a server, and --from is an archive already");
@@ -438,11 +445,16 @@ fn from_archive(args: &ServeArgs, url: &str, ending: &Ending) -> Result<ExitCode
     let inventory = Arc::new(Inventory::new(&mirror::folder_of(&args.dir)));
     ensure!(args.ack == Ack::Off, "--ack {}: an archive does not wait for acknowledgements", args.ack);
     let acks = Arc::new(Acks::new(Ack::Off)?);
-    let server = args.server(None, &inventory, &Arc::new(Monitor::default()), &acks)?;
+    let monitor = Arc::new(Monitor::default());
+    let retagger = args.retagger(Schema::OfLog, &inventory, &monitor)?;
+    let server = args.server(None, &inventory, &monitor, &acks)?;
     let until = if args.until_end { Until::SourceEnd } else { Until::Stopped };
     let done = serve::archive::fill(&store, &args.dir, &inventory, until, &ending.stop);
+    let retagged = end_tags(retagger, done.is_ok(), &inventory, ending);
     drop(server);
-    say_done(args, &done.map_err(anyhow::Error::new)?);
+    let done = done.map_err(anyhow::Error::new)?;
+    retagged?;
+    say_done(args, &done);
     Ok(ExitCode::from(EXIT_OK))
 }
 

@@ -1,9 +1,10 @@
 //! Where a mirror and its replicas are, for people.
 
 use binlog::text::escape;
-use serve::seen::{Behind, LinkState, ReplicaSeen, Snapshot};
+use serve::retag::Parallelism;
+use serve::seen::{Behind, LinkState, ReplicaSeen, RetagSeen, Snapshot};
 
-use super::numbers::{bytes, counted, duration};
+use super::numbers::{bytes, counted, duration, thousands};
 
 /// What `heddle status` says.
 pub fn text(seen: &Snapshot) -> String {
@@ -43,6 +44,9 @@ pub fn text(seen: &Snapshot) -> String {
     if seen.process.is_some() {
         line("behind", seen.lag.as_ref().map_or_else(|| "not known".to_owned(), behind));
     }
+    if let Some(retag) = &mirror.retag {
+        line("new tags", new_tags(retag));
+    }
     let free = mirror.disk.free_bytes.map_or_else(String::new, |free| format!(", {} free", bytes(free)));
     line("disk", format!("{} used{free}", bytes(mirror.disk.used_bytes)));
     if let Some(listen) = &seen.listen {
@@ -81,11 +85,33 @@ fn behind(lag: &Behind) -> String {
     }
 }
 
+fn new_tags(retag: &RetagSeen) -> String {
+    let than = match retag.source.zip(retag.retagged) {
+        Some((Parallelism::MySql { amil, .. }, Parallelism::MySql { amil: now, .. })) => {
+            format!("; average interval {amil:.1} before, {now:.1} now")
+        }
+        Some((Parallelism::MariaDb { group_size }, Parallelism::MariaDb { group_size: now })) => {
+            format!("; {group_size:.1} transactions in a commit group before, {now:.1} now")
+        }
+        _ => String::new(),
+    };
+    let behind = retag.behind_bytes.map_or_else(String::new, |behind| format!(" ({} to go)", bytes(behind)));
+    let all = counted(retag.transactions, "transaction");
+    format!(
+        "up to {}{behind}: {all}, {} with another tag than the source's{than}",
+        retag.tagged,
+        thousands(retag.changed)
+    )
+}
+
 fn of_replica(replica: &ReplicaSeen) -> String {
     let host = replica.host.as_ref().map_or_else(String::new, |host| format!(" ({host})"));
     let sent = replica.sent.as_deref().unwrap_or("nothing yet");
+    let groups = replica.groups.map_or_else(String::new, |sent| {
+        format!("; {} in {}", counted(sent.transactions, "transaction"), counted(sent.groups, "group"))
+    });
     format!(
-        "server_id {}{host}, {}@{}, attached for {}: sent up to {sent}, behind the mirror: {}",
+        "server_id {}{host}, {}@{}, attached for {}: sent up to {sent}, behind the mirror: {}{groups}",
         replica.server_id,
         replica.account,
         replica.address,
@@ -114,7 +140,8 @@ mod tests {
             "behind          34 B, 10.0 s",
             "disk            3.0 kB used, 9.0 MB free",
             "replicas        2 at 0.0.0.0:3306 (2 connections)",
-            "server_id 7 (db7), repl@10.0.0.7:51234, attached for 99.0 s: sent up to binlog.000009:1000, behind the mirror: 200 B, 10.0 s",
+            "server_id 7 (db7), repl@10.0.0.7:51234, attached for 99.0 s: sent up to binlog.000009:1000, behind the mirror: 200 B, 10.0 s; 3,400 transactions in 12 groups",
+            "new tags        up to binlog.000009:1100 (100 B to go): 5,000 transactions, 4,200 with another tag than the source's; average interval 1.5 before, 40.5 now",
             "server_id 8, repl@10.0.0.8:51234, attached for 3.0 s: sent up to nothing yet, behind the mirror: not known",
         ] {
             assert!(text.contains(said), "{said}\n{text}");

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use engine::retag::{NewTag, Tag};
 use serde::Serialize;
-use serve::retag::{Parallel, Summary};
+use serve::retag::{Parallelism, Summary};
 
 use super::numbers::{counted, percent};
 
@@ -72,30 +72,6 @@ impl<'a> Line<'a> {
     }
 }
 
-/// How much may run side by side.
-#[derive(Debug, Clone, Copy, Serialize)]
-#[serde(untagged)]
-pub enum Parallelism {
-    MySql {
-        amil: f64,
-        pseudo_group_size: f64,
-    },
-    /// Transactions with the same commit id, on average.
-    MariaDb {
-        group_size: f64,
-    },
-}
-
-impl Parallelism {
-    fn of(tags: &Parallel, transactions: u64) -> Option<Self> {
-        if tags.groups > 0 {
-            return Some(Self::MariaDb { group_size: transactions as f64 / tags.groups as f64 });
-        }
-        let (amil, pseudo_group_size) = tags.intervals.amil().zip(tags.intervals.pseudo_group_size())?;
-        Some(Self::MySql { amil, pseudo_group_size })
-    }
-}
-
 #[derive(Debug, Serialize)]
 pub struct Report {
     pub files: u64,
@@ -116,11 +92,11 @@ impl Report {
     pub fn new(summary: &Summary, unknown_tables: BTreeMap<String, u64>) -> Self {
         Self {
             files: summary.files,
-            transactions: summary.transactions,
-            changed: summary.changed,
-            source: Parallelism::of(&summary.before, summary.transactions),
-            retagged: Parallelism::of(&summary.after, summary.transactions),
-            waits_for: summary.causes.iter().collect(),
+            transactions: summary.tags.transactions,
+            changed: summary.tags.changed,
+            source: summary.tags.source(),
+            retagged: summary.tags.retagged(),
+            waits_for: summary.tags.causes.iter().collect(),
             unknown_tables,
             history_forgotten: summary.forgotten,
         }

@@ -1,13 +1,15 @@
 //! Groups between reading and sending: each is noted before it is sent, and what a MySQL replica is to add to its GTIDs follows.
 
 use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use binlog::gtids::GtidSet;
 use binlog::{Checksum, Flavour, FormatDescription, Header};
 use wire::server::{Peer, PeerError};
 
 use super::context::DumpError;
-use crate::group::{First, Gather, Limits, Replica, Told, others, settle};
+use crate::group::{First, Formed, Gather, Limits, Replica, Told, others, settle};
 use crate::mirror::files::FolderError;
 
 /// So much of the log that waits makes it worth to form groups again.
@@ -35,6 +37,27 @@ pub struct Grouped {
     timestamp: u32,
     checksum: Checksum,
     server_id: u32,
+    sent: Arc<GroupsSent>,
+}
+
+/// What a replica was sent in groups, counted for who looks.
+#[derive(Debug, Default)]
+pub struct GroupsSent {
+    groups: AtomicU64,
+    transactions: AtomicU64,
+}
+
+impl GroupsSent {
+    /// Groups, and the transactions in them.
+    pub fn counts(&self) -> (u64, u64) {
+        (self.groups.load(Ordering::Relaxed), self.transactions.load(Ordering::Relaxed))
+    }
+
+    fn add(&self, formed: &[Formed]) {
+        let transactions: usize = formed.iter().map(|group| group.gtids.len()).sum();
+        self.groups.fetch_add(formed.len() as u64, Ordering::Relaxed);
+        self.transactions.fetch_add(transactions as u64, Ordering::Relaxed);
+    }
 }
 
 impl Grouped {
@@ -62,7 +85,13 @@ impl Grouped {
             timestamp: 0,
             checksum: Checksum::Off,
             server_id: 0,
+            sent: Arc::default(),
         }
+    }
+
+    /// What is counted; `None`: no groups are formed.
+    pub(crate) fn sent(&self) -> Option<Arc<GroupsSent>> {
+        self.limits.is_some().then(|| Arc::clone(&self.sent))
     }
 
     /// A file begins, or the stream in the middle of one, behind its format description. What was held must have been sent.
@@ -138,6 +167,7 @@ impl Grouped {
         if !formed.is_empty() {
             self.told.note(formed).map_err(not_noted)?;
             self.groups += formed.len();
+            self.sent.add(formed);
             if self.flavour == Flavour::MySql {
                 self.unsettled.add_set(&others(formed));
             }

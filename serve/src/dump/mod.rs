@@ -17,7 +17,7 @@ use wire::server::Peer;
 
 pub(crate) use self::context::fatal;
 pub use self::context::{Context, DumpError, Progress};
-pub use self::grouped::Grouped;
+pub use self::grouped::{Grouped, GroupsSent};
 pub use self::request::{By, MariaDbStart, Marked, OF_SOURCE, Request, Waiting};
 
 /// Sends until the replica leaves, or, when it does not want to wait, up to the end. The caller tells the replica of an error.

@@ -46,6 +46,7 @@ pub fn look(dir: &Path) -> Result<Snapshot, Failure> {
             durable: None,
             gtids: None,
             disk: disk(dir),
+            retag: None,
             syncs: engine::quality::Histogram::default(),
             folder: active,
         },

@@ -4,10 +4,12 @@
 
 mod error;
 mod later;
+mod measured;
 mod output;
 mod run;
 pub mod stream;
 pub(crate) mod value;
 
 pub use error::RetagError;
-pub use run::{Job, Parallel, Summary, retag};
+pub use measured::{Measured, Parallelism};
+pub use run::{Job, Summary, retag};

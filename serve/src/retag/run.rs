@@ -6,13 +6,13 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use binlog::patch::{Patch, PatchError};
 use binlog::{Event, LogPosition};
-use engine::quality::Intervals;
-use engine::retag::{NewTag, Options, Tag, Tagger, Totals};
+use engine::retag::{NewTag, Options, Tagger};
 use engine::survey::Definitions;
 use relay::{FilesReader, Located, LogReader, Read, Start};
 
 use super::error::RetagError;
 use super::later::later;
+use super::measured::Measured;
 use super::output::Output;
 use super::value::{self, Room};
 
@@ -29,25 +29,9 @@ pub struct Job {
 #[derive(Debug, Default)]
 pub struct Summary {
     pub files: u64,
-    /// With a tag.
-    pub transactions: u64,
-    /// With a new one.
-    pub changed: u64,
-    /// How parallel the source's tags are, and the new ones.
-    pub before: Parallel,
-    pub after: Parallel,
-    pub causes: Totals,
+    pub tags: Measured,
     /// How often keys were forgotten for want of memory.
     pub forgotten: u64,
-}
-
-/// How parallel tags are.
-#[derive(Debug, Default)]
-pub struct Parallel {
-    /// MySQL.
-    pub intervals: Intervals,
-    /// MariaDB: groups of transactions with the same commit id.
-    pub groups: u64,
 }
 
 /// Writes the copies; when it fails, none stays. `on_tag` sees each new tag and its file, in order; `read` counts bytes, those of the look at definitions
@@ -112,15 +96,14 @@ impl Copy {
             self.output.begin(&self.file)?;
             self.longer_by = 0;
             self.summary.files += 1;
-            self.summary.before.intervals.rotate();
-            self.summary.after.intervals.rotate();
+            self.summary.tags.begin_file();
         }
         self.held_bytes += located.event.bytes().len() as u64;
         self.held.push((located.position.offset, located.event.clone()));
         let end = located.end_position();
         let tag = self.tagger.event(&located.event, &located.format, &located.position, &end)?;
         if let Some(tag) = &tag {
-            self.note(tag);
+            self.summary.tags.add(tag);
             on_tag(&self.file, tag);
         }
         // What is larger than this keeps its tag: nothing has to wait for its end.
@@ -128,23 +111,6 @@ impl Copy {
             self.write_held(tag.as_ref())?;
         }
         Ok(())
-    }
-
-    fn note(&mut self, tag: &NewTag) {
-        let summary = &mut self.summary;
-        summary.transactions += 1;
-        summary.changed += u64::from(tag.is_changed());
-        match tag.tag {
-            Tag::LogicalClock { sequence_number, source, last_committed } => {
-                summary.before.intervals.add(source, sequence_number);
-                summary.after.intervals.add(last_committed, sequence_number);
-            }
-            Tag::CommitGroup { source, new } => {
-                summary.before.groups += u64::from(source.begins);
-                summary.after.groups += u64::from(new.begins);
-            }
-        }
-        summary.causes.add(tag.cause);
     }
 
     fn write_held(&mut self, tag: Option<&NewTag>) -> Result<(), RetagError> {
@@ -166,7 +132,7 @@ impl Copy {
 
     fn finish(mut self) -> Result<Summary, RetagError> {
         self.write_held(None)?;
-        if self.summary.transactions == 0 {
+        if self.summary.tags.transactions == 0 {
             return Err(RetagError::NoTags);
         }
         self.summary.forgotten = self.tagger.forgotten();

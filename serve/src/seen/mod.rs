@@ -16,10 +16,13 @@ use binlog::LogPosition;
 
 pub use self::monitor::{Link, Monitor};
 pub use self::receiving::Receiving;
-pub use self::snapshot::{Behind, Disk, LinkState, MirrorSeen, ReceivedSeen, ReplicaSeen, Snapshot, SourceSeen};
+pub use self::snapshot::{
+    Behind, Disk, GroupsSeen, LinkState, MirrorSeen, ReceivedSeen, ReplicaSeen, RetagSeen, Snapshot, SourceSeen,
+};
 use self::source_end::SourceEnd;
 use crate::inventory::Inventory;
 use crate::mirror;
+use crate::retag::Measured;
 use crate::sessions::Clients;
 
 /// Whether GTIDs are wanted, which may mean that the last file has to be read.
@@ -78,6 +81,7 @@ impl View {
                 seconds: one.seconds,
                 sent: one.sent.map(|sent| sent.to_string()),
                 behind: Behind { bytes: behind, seconds },
+                groups: one.groups,
             }
         });
         let name = |file: &Arc<crate::inventory::LogFile>| file.name.to_string();
@@ -110,12 +114,25 @@ impl View {
                     .flatten()
                     .map(|(_, gtids)| gtids.text()),
                 disk: mirror::disk(&self.dir),
+                retag: watched.tagged.map(|(to, measured)| self.retagged(&to, &measured)),
                 syncs: watched.syncs,
             },
             lag,
             listen: self.clients.as_ref().map(|clients| clients.address().to_string()),
             connections: self.clients.as_ref().map(Clients::count),
             replicas: replicas.collect(),
+        }
+    }
+
+    fn retagged(&self, to: &LogPosition, measured: &Measured) -> RetagSeen {
+        RetagSeen {
+            tagged: to.to_string(),
+            behind_bytes: behind(&self.inventory, to),
+            transactions: measured.transactions,
+            changed: measured.changed,
+            source: measured.source(),
+            retagged: measured.retagged(),
+            waits_for: measured.causes.iter().map(|(cause, count)| (cause.to_owned(), count)).collect(),
         }
     }
 }

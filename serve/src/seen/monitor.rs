@@ -9,6 +9,7 @@ use wire::ConnectOptions;
 
 use super::receiving::Receiving;
 use super::snapshot::LinkState;
+use crate::retag::Measured;
 
 /// How the source is reached.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -55,6 +56,8 @@ pub(super) struct Watched {
     pub(super) timestamp: u32,
     pub(super) bytes: u64,
     pub(super) syncs: Histogram,
+    /// With new tags: up to there replicas can have the log, and what the tags are.
+    pub(super) tagged: Option<(LogPosition, Measured)>,
 }
 
 impl Monitor {
@@ -108,6 +111,11 @@ impl Monitor {
 
     pub fn synced(&self, time: Duration) {
         self.lock().syncs.add(u64::try_from(time.as_micros()).unwrap_or(u64::MAX));
+    }
+
+    /// Tags were made up to there.
+    pub fn tagged(&self, to: LogPosition, measured: &Measured) {
+        self.lock().tagged = Some((to, measured.clone()));
     }
 
     pub(super) fn watched(&self) -> Watched {

@@ -1,9 +1,12 @@
 //! Where a server is at one moment, in plain data: what `heddle status --json` prints.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use engine::quality::Histogram;
 use serde::{Deserialize, Serialize};
+
+use crate::retag::Parallelism;
 
 /// See the module.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -65,6 +68,9 @@ pub struct MirrorSeen {
     /// Up to the durable end.
     pub gtids: Option<String>,
     pub disk: Disk,
+    /// With `--retag`; none before the first tags are made.
+    #[serde(default)]
+    pub retag: Option<RetagSeen>,
     /// Time of each sync, in microseconds.
     #[serde(skip)]
     pub syncs: Histogram,
@@ -86,6 +92,33 @@ pub struct Disk {
     pub used_bytes: u64,
     /// None: the system does not say.
     pub free_bytes: Option<u64>,
+}
+
+/// New tags, since this process began.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct RetagSeen {
+    /// Replicas can have everything before this.
+    pub tagged: String,
+    /// To the mirror's durable end.
+    pub behind_bytes: Option<u64>,
+    /// With a tag.
+    pub transactions: u64,
+    /// With another tag than the source's.
+    pub changed: u64,
+    /// By the source's tags.
+    pub source: Option<Parallelism>,
+    /// By the new ones.
+    pub retagged: Option<Parallelism>,
+    /// What the transactions wait for, by how many.
+    pub waits_for: BTreeMap<String, u64>,
+}
+
+/// Groups that a replica is sent, since it attached.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct GroupsSeen {
+    pub groups: u64,
+    /// That are in them.
+    pub transactions: u64,
 }
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
@@ -111,4 +144,7 @@ pub struct ReplicaSeen {
     pub sent: Option<String>,
     /// The mirror's durable end.
     pub behind: Behind,
+    /// With `--group`.
+    #[serde(default)]
+    pub groups: Option<GroupsSeen>,
 }

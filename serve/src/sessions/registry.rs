@@ -3,14 +3,15 @@
 use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
 use binlog::LogPosition;
 use wire::server::Closer;
 
-use crate::dump::Progress;
+use crate::dump::{GroupsSent, Progress};
 use crate::queries::{ReplicaLine, SessionLine, Sessions};
+use crate::seen::GroupsSeen;
 
 /// Of one address, before they have logged in: hundreds of replicas behind one address come again at the same moment after a restart.
 const LOGINS_MAX_OF_ADDRESS: usize = 256;
@@ -56,13 +57,23 @@ pub(super) struct Dump {
     pub(super) sent: Arc<Sent>,
 }
 
-/// Up to where a stream was sent.
+/// What a stream was sent.
 #[derive(Debug, Default)]
-pub(super) struct Sent(Mutex<Option<(Arc<str>, u64, u32)>>);
+pub(super) struct Sent {
+    up_to: Mutex<Option<(Arc<str>, u64, u32)>>,
+    groups: OnceLock<Arc<GroupsSent>>,
+}
+
+impl Sent {
+    /// Where its groups are counted.
+    pub(super) fn in_groups(&self, groups: Arc<GroupsSent>) {
+        self.groups.get_or_init(|| groups);
+    }
+}
 
 impl Progress for Sent {
     fn sent(&self, file: &Arc<str>, offset: u64, timestamp: u32) {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some((Arc::clone(file), offset, timestamp));
+        *self.up_to.lock().unwrap_or_else(PoisonError::into_inner) = Some((Arc::clone(file), offset, timestamp));
     }
 }
 
@@ -80,6 +91,7 @@ pub struct Attached {
     pub sent: Option<LogPosition>,
     /// Of the last event that was sent.
     pub timestamp: u32,
+    pub groups: Option<GroupsSeen>,
 }
 
 /// Whether a replica is a semi-synchronous one.
@@ -168,7 +180,7 @@ impl Registry {
         let some = |text: &str| (!text.is_empty()).then(|| text.to_owned());
         let of = |(number, entry): (&u32, &Entry)| {
             let dump = entry.dump.as_ref()?;
-            let sent = dump.sent.0.lock().unwrap_or_else(PoisonError::into_inner).clone();
+            let sent = dump.sent.up_to.lock().unwrap_or_else(PoisonError::into_inner).clone();
             let uuid = match &dump.who {
                 Identity::Uuid(uuid) => Some(uuid.clone()),
                 Identity::ServerId(_) | Identity::Nobody => None,
@@ -183,6 +195,10 @@ impl Registry {
                 seconds: dump.since.elapsed().as_secs_f64(),
                 timestamp: sent.as_ref().map_or(0, |(_, _, timestamp)| *timestamp),
                 sent: sent.map(|(file, offset, _)| LogPosition::new(file, offset)),
+                groups: dump.sent.groups.get().map(|sent| {
+                    let (groups, transactions) = sent.counts();
+                    GroupsSeen { groups, transactions }
+                }),
             })
         };
         self.state().entries.iter().filter_map(of).collect()

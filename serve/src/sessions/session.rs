@@ -8,7 +8,7 @@ use wire::server::{Command, DumpFrom, Peer, PeerError, PeerOptions, Registration
 use super::groups::{Replica, Wants};
 use super::registry::{Identity, Sends};
 use super::shared::Shared;
-use crate::dump::{self, Context, DumpError, Marked, Request};
+use crate::dump::{self, Context, DumpError, Grouped, Marked, Request};
 use crate::inventory::SourceFacts;
 use crate::queries::{self, Answer, ReplicaLine, Sessions, Variables, Who, World};
 use crate::semisync::replies::Replying;
@@ -158,6 +158,9 @@ impl Session<'_> {
         let grouped = self.shared.groups.of(&replica, &mut request, source)?;
         let sends = if replies { Sends::Replies } else { Sends::Nothing };
         let dump = self.shared.registry.begin_dump(self.number, who, from.server_id, sends);
+        if let Some(groups) = grouped.as_ref().and_then(Grouped::sent) {
+            dump.sent.in_groups(groups);
+        }
         tracing::info!(
             "the replica with server_id {} ({}@{}) attaches",
             from.server_id,

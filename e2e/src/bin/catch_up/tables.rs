@@ -30,9 +30,12 @@ impl Table {
     /// `options`: of the targets.
     pub fn measure(arguments: &Arguments, stage: &Stage, list: &[Named], options: &[&str]) -> Result<Self> {
         let mut runs: Vec<Vec<Measured>> = list.iter().map(|_| Vec::new()).collect();
-        // In turn: a slow minute of the machine is one for all of them.
-        for _ in 0..arguments.repeat {
-            for (&(name, contender), runs) in list.iter().zip(&mut runs) {
+        // In turn: a slow minute of the machine is one for all of them. Who comes first finds the machine busy with what the source has just done: each round begins with
+        // another.
+        for round in 0..arguments.repeat {
+            for turn in 0..list.len() {
+                let at = (round + turn) % list.len();
+                let (Some(&(name, contender)), Some(runs)) = (list.get(at), runs.get_mut(at)) else { continue };
                 runs.push(measure(stage, contender, options).with_context(|| name.to_owned())?);
             }
         }

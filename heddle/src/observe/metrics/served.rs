@@ -1,6 +1,7 @@
 //! Every metric of a mirror and of the replicas that are attached to it: name, unit, kind, meaning, and where the snapshot has it. A line of docs/metrics.md for each.
 
-use serve::seen::{LinkState, ReplicaSeen};
+use serve::retag::Parallelism;
+use serve::seen::{LinkState, ReplicaSeen, RetagSeen};
 
 use super::Kind::{Counter, Gauge};
 use super::{Definition, Kind, MirrorSeen, ReadMirror, Samples, Unit, by, define};
@@ -116,6 +117,75 @@ pub const ALL: &[Definition<ReadMirror>] = &[
         "For so long the replica is attached.",
         |seen, to| replicas(seen, to, |replica| Some(replica.seconds)),
     ),
+    each_replica(
+        "heddle_replica_groups",
+        Unit::None,
+        Counter,
+        "Groups of transactions that the replica was sent since it attached. Absent: it is sent none (`--group`).",
+        |seen, to| replicas(seen, to, |replica| replica.groups.map(|sent| sent.groups as f64)),
+    ),
+    each_replica(
+        "heddle_replica_grouped_transactions",
+        Unit::None,
+        Counter,
+        "Transactions in these groups. What it is sent in groups of one, caught up, is in neither.",
+        |seen, to| replicas(seen, to, |replica| replica.groups.map(|sent| sent.transactions as f64)),
+    ),
+    define(
+        "heddle_retag_transactions",
+        Unit::None,
+        Counter,
+        "Transactions whose tags were made anew, since this process began. Absent, as all of these: without `--retag`.",
+        |seen, to| retagged(seen, to, |retag| Some(retag.transactions as f64)),
+    ),
+    define(
+        "heddle_retag_changed",
+        Unit::None,
+        Counter,
+        "Those whose tag is another one than the source's.",
+        |seen, to| retagged(seen, to, |retag| Some(retag.changed as f64)),
+    ),
+    define(
+        "heddle_retag_behind",
+        Unit::Bytes,
+        Gauge,
+        "From where tags are made, which is where replicas can have the log, to the durable end of the mirror.",
+        |seen, to| retagged(seen, to, |retag| retag.behind_bytes.map(|bytes| bytes as f64)),
+    ),
+    by(
+        &["tags"],
+        define(
+            "heddle_retag_group_size",
+            Unit::None,
+            Gauge,
+            "How many transactions may run side by side, by the source's tags and by the new ones: the pseudo group size (MySQL), transactions with the same commit id (MariaDB).",
+            |seen, to| {
+                let Some(retag) = &seen.snapshot.mirror.retag else { return };
+                for (tags, parallelism) in [("source", retag.source), ("new", retag.retagged)] {
+                    match parallelism {
+                        Some(
+                            Parallelism::MySql { pseudo_group_size: size, .. }
+                            | Parallelism::MariaDb { group_size: size },
+                        ) => to.labelled([tags.to_owned()], size),
+                        None => {}
+                    }
+                }
+            },
+        ),
+    ),
+    by(
+        &["cause"],
+        define(
+            "heddle_retag_waits",
+            Unit::None,
+            Counter,
+            "What transactions wait for, by their new tags; the causes are those of `heddle retag --explain`.",
+            |seen, to| {
+                let waits = seen.snapshot.mirror.retag.iter().flat_map(|retag| &retag.waits_for);
+                waits.for_each(|(cause, count)| to.labelled([cause.clone()], *count as f64));
+            },
+        ),
+    ),
     define(
         "heddle_mirror_cpu",
         Unit::Seconds,
@@ -131,6 +201,10 @@ pub const ALL: &[Definition<ReadMirror>] = &[
         |seen, to| to.number(seen.usage.memory_bytes_max as f64),
     ),
 ];
+
+fn retagged(seen: &MirrorSeen<'_>, to: &mut Samples, value: impl Fn(&RetagSeen) -> Option<f64>) {
+    to.known(seen.snapshot.mirror.retag.as_ref().and_then(value));
+}
 
 /// A sample for each replica that has the value.
 fn replicas(seen: &MirrorSeen<'_>, to: &mut Samples, value: impl Fn(&ReplicaSeen) -> Option<f64>) {

@@ -15,6 +15,7 @@ use super::outcome::{Passed, Trouble};
 use super::settings::{POLL, Schema, Settings, Shared};
 use super::tags_file::is_complete;
 use crate::inventory::{Inventory, LogFile};
+use crate::retag::Measured;
 use crate::seen::{Link, Monitor};
 
 /// So long the first connection to the source is waited for, and a mirror that gets nothing.
@@ -26,7 +27,7 @@ const AGAIN_AFTER: Duration = Duration::from_secs(5);
 pub(super) struct Follower {
     pub settings: Settings,
     pub inventory: Arc<Inventory>,
-    monitor: Arc<Monitor>,
+    pub monitor: Arc<Monitor>,
     pub shared: Arc<Shared>,
     pub fs: Arc<dyn Fs>,
     /// `None`: one begins with the next file.
@@ -37,13 +38,27 @@ pub(super) struct Follower {
     /// A table was not known since the source was asked.
     pub has_unknown: bool,
     told: String,
+    /// Since this process began.
+    pub measured: Measured,
 }
 
 impl Follower {
     pub fn new(settings: Settings, inventory: Arc<Inventory>, monitor: Arc<Monitor>, shared: Arc<Shared>) -> Self {
         let asking = Asking::new(Arc::clone(&monitor));
         let (fs, dir, told) = (Arc::new(RealFs), PathBuf::new(), String::new());
-        Self { settings, inventory, monitor, shared, fs, tagger: None, dir, asking, has_unknown: false, told }
+        Self {
+            settings,
+            inventory,
+            monitor,
+            shared,
+            fs,
+            tagger: None,
+            dir,
+            asking,
+            has_unknown: false,
+            told,
+            measured: Measured::default(),
+        }
     }
 
     pub fn run(&mut self) {
@@ -98,11 +113,13 @@ impl Follower {
     fn new_tagger(&mut self, file: &Arc<LogFile>) -> Result<Tagger, Trouble> {
         let options = self.settings.options;
         let mut without = Tagger::new(options, Definitions::default(), &[]);
+        let schema = self.settings.schema.clone();
         // Nobody can be asked for a former source's.
-        if !self.inventory.is_present(file) || !self.is_connected() {
+        if matches!(schema, Schema::OfLog) || !self.inventory.is_present(file) || !self.is_connected() {
             return Ok(without);
         }
-        let (definitions, read, to) = match self.settings.schema.clone() {
+        let (definitions, read, to) = match schema {
+            Schema::OfLog => return Ok(without),
             Schema::Given(definitions) => (definitions, None, self.settled_end()),
             Schema::OfSource => match self.ask() {
                 Some(read) => (read.definitions.clone(), Some(read.clone()), Some(read.to)),

@@ -54,6 +54,7 @@ impl Follower {
         // Replicas can have at once what earlier runs have tagged.
         inventory.tagged_to(file, writer.end(), 0);
         self.begin(file)?;
+        self.measured.begin_file();
         let end = writer.end();
         let mut pass = Pass {
             file: Arc::clone(file),
@@ -90,6 +91,7 @@ impl Follower {
             let published = (pass.released, reader.offset());
             if pass.published != published {
                 inventory.tagged_to(file, published.0, published.1);
+                self.monitor.tagged(LogPosition::new(Arc::clone(&file.name), published.0), &self.measured);
                 pass.published = published;
             }
             if is_over {
@@ -143,6 +145,7 @@ impl Follower {
             Ok(tag) => {
                 if let Some(tag) = tag {
                     self.has_unknown |= tag.cause == Cause::Unknown;
+                    self.measured.add(&tag);
                     pass.tagged(&tag);
                 }
                 // What is larger keeps its tag: nobody has to wait for its end.

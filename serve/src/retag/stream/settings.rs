@@ -15,6 +15,8 @@ pub enum Schema {
     OfSource,
     /// As somebody says that they are now.
     Given(Definitions),
+    /// Nobody can say how old they are: only what the log itself defines counts.
+    OfLog,
 }
 
 #[derive(Debug, Clone)]
