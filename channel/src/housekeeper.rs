@@ -202,7 +202,10 @@ impl Housekeeper {
     }
 
     fn look_for_lock_waits(&self) -> Result<(), Failure> {
-        for (waiting, blocking) in self.target.lock_waits()? {
+        let began = Instant::now();
+        let waits = self.target.lock_waits();
+        self.chores.looked(began.elapsed());
+        for (waiting, blocking) in waits? {
             self.tell(News::LockWait { waiting, blocking });
         }
         Ok(())

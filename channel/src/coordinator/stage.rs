@@ -352,6 +352,9 @@ impl Coordinator {
         if self.scheduler.in_flight() < 2 || !self.scheduler.aborts_for_locks() || self.queues.chores.is_behind() {
             return;
         }
+        if !self.lock_suspicion.may_look(self.queues.chores.look_took()) {
+            return;
+        }
         let Some((group, time)) = self.workers.oldest() else { return };
         let commits = match self.scheduler.commits() {
             Commits::Each => group.transactions.len(),

@@ -3,7 +3,7 @@
 //! Not a queue but one flag for each kind of chore (and worker): a chore that is asked for again before it is done stays one. So the room
 //! that it takes is bounded however long the target does not answer, and the coordinator never waits.
 
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -30,6 +30,8 @@ struct List {
     interrupts: Box<[AtomicBool]>,
     lock_waits: AtomicBool,
     lock_holders: AtomicBool,
+    /// How long the last look for lock waits took, in microseconds.
+    look_us: AtomicU64,
     low_water: Mutex<Option<Mark>>,
 }
 
@@ -47,6 +49,7 @@ pub fn chores(workers: usize) -> (ChoreSender, ChoreReceiver) {
         interrupts: (0..workers).map(|_| AtomicBool::new(false)).collect(),
         lock_waits: AtomicBool::new(false),
         lock_holders: AtomicBool::new(false),
+        look_us: AtomicU64::new(0),
         low_water: Mutex::default(),
     });
     // One place is enough: who has not looked yet finds everything when it does.
@@ -72,6 +75,11 @@ impl ChoreSender {
     pub fn look_for_lock_waits(&self) {
         self.list.lock_waits.store(true, Ordering::Release);
         self.wake();
+    }
+
+    /// How long the last look took.
+    pub fn look_took(&self) -> Duration {
+        Duration::from_micros(self.list.look_us.load(Ordering::Relaxed))
     }
 
     /// Ask who holds what workers wait for, for observers.
@@ -109,6 +117,11 @@ impl ChoreReceiver {
 
     pub fn take_lock_waits(&self) -> bool {
         self.list.lock_waits.swap(false, Ordering::Acquire)
+    }
+
+    /// A look took so long.
+    pub fn looked(&self, took: Duration) {
+        self.list.look_us.store(u64::try_from(took.as_micros()).unwrap_or(u64::MAX), Ordering::Relaxed);
     }
 
     pub fn take_lock_holders(&self) -> bool {

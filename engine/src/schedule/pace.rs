@@ -8,6 +8,8 @@ use std::time::Duration;
 
 /// What a group may take from its dispatch to its commit.
 const HOLD_GOAL: Duration = Duration::from_secs(1);
+/// Below it groups grow.
+const HOLD_WANTED: Duration = Duration::from_millis(800);
 const ROWS_MIN: usize = 10;
 /// The first groups hold no more: how long a row takes is not known yet.
 const ROWS_FIRST: usize = 2_000;
@@ -48,9 +50,11 @@ impl Pace {
         if held > HOLD_GOAL {
             let fitting = rows as f64 * HOLD_GOAL.as_secs_f64() / held.as_secs_f64();
             self.rows = (fitting as usize).clamp(ROWS_MIN.min(self.ceiling), self.rows);
-        } else if held < HOLD_GOAL / 2 && rows >= self.rows / 2 {
-            // Only a group that was nearly full says that there is room for more.
-            self.rows = self.rows.saturating_mul(2).min(self.ceiling);
+        } else if held < HOLD_WANTED && rows >= self.rows / 2 {
+            // Only a group that was nearly full says that there is room for more. A larger one takes less than its share of the time: part of it is for each table, and for
+            // the commit.
+            let more = (HOLD_WANTED.as_secs_f64() / held.as_secs_f64()).min(2.0);
+            self.rows = ((self.rows as f64 * more) as usize).min(self.ceiling);
         }
         self.rows
     }
@@ -119,6 +123,12 @@ mod tests {
         assert_eq!(pace.committed(10_000, Duration::from_millis(80)), 10_000);
         assert_eq!(pace.committed(10_000, Duration::from_secs(20)), 500);
         assert_eq!(pace.committed(500, Duration::from_millis(900)), 500, "within the goal");
+        assert_eq!(
+            pace.committed(500, Duration::from_millis(640)),
+            625,
+            "not to twice as much, which might be too much"
+        );
+        assert_eq!(pace.committed(625, Duration::from_millis(1250)), 500);
         assert_eq!(pace.committed(5, Duration::from_millis(10)), 500, "a small group says nothing");
         assert_eq!(pace.committed(400, Duration::from_millis(100)), 1_000);
         assert_eq!(pace.committed(1_000, Duration::from_secs(3600)), 10, "never less");

@@ -35,6 +35,8 @@ pub struct Arguments {
     pub workloads: String,
     pub repeat: usize,
     pub rates: Vec<u32>,
+    /// For all targets, beside those of the section.
+    pub target_options: Vec<String>,
     pub output: PathBuf,
 }
 
@@ -49,6 +51,7 @@ pub fn arguments() -> Result<Arguments> {
         workloads: String::new(),
         repeat: 1,
         rates: RATES.to_vec(),
+        target_options: Vec::new(),
         output: e2e::repository().join("docs/benchmarks.md"),
     };
     each(|name, value| {
@@ -61,6 +64,7 @@ pub fn arguments() -> Result<Arguments> {
             "--workloads" => value.clone_into(&mut parsed.workloads),
             "--repeat" => parsed.repeat = value.parse()?,
             "--rates" => parsed.rates = list(value)?,
+            "--target-options" => parsed.target_options = value.split_whitespace().map(str::to_owned).collect(),
             "--output" => parsed.output = value.into(),
             _ => return Ok(false),
         }
@@ -100,13 +104,14 @@ impl Arguments {
             _ => String::new(),
         };
         format!(
-            "bench/catch-up --sections {section} --transactions {} --repeat {}{}{}{}{}",
+            "bench/catch-up --sections {section} --transactions {} --repeat {}{}{}{}{}{}",
             self.transactions,
             self.repeat,
             option("servers", &servers),
             option("rates", &rates),
             option("only", &self.only),
-            option("workloads", &self.workloads)
+            option("workloads", &self.workloads),
+            option("target-options", &self.target_options.join(" "))
         )
     }
 

@@ -29,6 +29,8 @@ pub struct Table {
 impl Table {
     /// `options`: of the targets.
     pub fn measure(arguments: &Arguments, stage: &Stage, list: &[Named], options: &[&str]) -> Result<Self> {
+        let options: Vec<&str> =
+            options.iter().copied().chain(arguments.target_options.iter().map(String::as_str)).collect();
         let mut runs: Vec<Vec<Measured>> = list.iter().map(|_| Vec::new()).collect();
         // In turn: a slow minute of the machine is one for all of them. Who comes first finds the machine busy with what the source has just done: each round begins with
         // another.
@@ -36,7 +38,7 @@ impl Table {
             for turn in 0..list.len() {
                 let at = (round + turn) % list.len();
                 let (Some(&(name, contender)), Some(runs)) = (list.get(at), runs.get_mut(at)) else { continue };
-                runs.push(measure(stage, contender, options).with_context(|| name.to_owned())?);
+                runs.push(measure(stage, contender, &options).with_context(|| name.to_owned())?);
             }
         }
         let line = |(&(name, _), runs): (&Named, Vec<Measured>)| {
