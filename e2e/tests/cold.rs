@@ -10,7 +10,7 @@ use rand::{Rng, SeedableRng};
 const ROWS: u32 = 1 << 16;
 const UPDATES: usize = 15_000;
 const POOL: &str = "--innodb-buffer-pool-size=8M";
-const MORE: &str = "16 workers instead of";
+const MORE: &str = "8 workers instead of";
 
 fn update_anywhere(source: &Server, random: &mut StdRng) -> Result<()> {
     let update = |_| format!("UPDATE d.t SET v = v + 1 WHERE id = {};\n", random.random_range(1..=ROWS));

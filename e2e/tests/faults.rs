@@ -523,7 +523,7 @@ e2e::tests! {
     mysql_checkpoint_outlives_its_connection: checkpoint_outlives_its_connection(MYSQL_9_7);
     mariadb_ended_between_statements: ended_between_statements(MARIADB_10_11);
     mysql_ended_between_statements: ended_between_statements(MYSQL_9_7);
-    mysql_interrupted_keeping_gtids: interrupted(MYSQL_9_7, &["--gtids", "preserve"]);
+    mysql_interrupted_keeping_gtids: interrupted(MYSQL_9_7, &["--gtids", "preserve", "--grouping", "20"]);
     mysql_interrupted_relaxed: interrupted(MYSQL_9_7, &["--commit-order", "relaxed", "--grouping", "off"]);
     mariadb_source_frozen: source_frozen(MARIADB_10_11);
     mysql_source_frozen: source_frozen(MYSQL_9_7);

@@ -25,7 +25,7 @@ const PAGES_MIN: u64 = 50;
 /// More workers have to be so much faster.
 const FASTER_BY: f64 = 1.15;
 /// Steps, from one number of workers to the next.
-const STEPS: [usize; 2] = [16, 32];
+const STEPS: [usize; 3] = [8, 16, 32];
 /// After a step that was none forward, not again before so many looks.
 const REST_LOOKS: u32 = 30;
 
@@ -110,13 +110,10 @@ mod tests {
 
     #[test]
     fn as_long_as_it_is_faster() {
-        assert_eq!(
-            looks(&mut Climb::new(3), 8, |workers| workers as u64 * 600, 5_000),
-            [3, 16, 16, 32, 32, 32, 32, 32]
-        );
+        assert_eq!(looks(&mut Climb::new(3), 8, |workers| workers as u64 * 600, 5_000), [3, 8, 8, 16, 16, 32, 32, 32]);
         // A disk that can not do more than 16 at a time.
         let most = |workers: usize| workers.min(16) as u64 * 600;
-        assert_eq!(looks(&mut Climb::new(3), 8, most, 5_000), [3, 16, 16, 32, 32, 16, 16, 16]);
+        assert_eq!(looks(&mut Climb::new(3), 8, most, 5_000), [3, 8, 8, 16, 16, 32, 32, 16]);
     }
 
     #[test]
@@ -124,8 +121,8 @@ mod tests {
         let mut climb = Climb::new(3);
         let slower = |workers: usize| 5_000 - workers as u64;
         let all = looks(&mut climb, 40, slower, 5_000);
-        assert_eq!(all.iter().take(5).copied().collect::<Vec<_>>(), [3, 16, 16, 3, 3]);
-        let again = all.iter().skip(4).position(|&workers| workers == 16).unwrap_or_default();
+        assert_eq!(all.iter().take(5).copied().collect::<Vec<_>>(), [3, 8, 8, 3, 3]);
+        let again = all.iter().skip(4).position(|&workers| workers == 8).unwrap_or_default();
         assert!(again >= REST_LOOKS as usize - 2, "{all:?}");
     }
 
@@ -143,9 +140,9 @@ mod tests {
     fn back_once_the_rows_are_in_memory() {
         let mut climb = Climb::new(3);
         let per_worker = |workers: usize| workers as u64 * 600;
-        assert_eq!(looks(&mut climb, 5, per_worker, 5_000), [3, 16, 16, 32, 32]);
+        assert_eq!(looks(&mut climb, 5, per_worker, 5_000), [3, 8, 8, 16, 16]);
         assert_eq!(looks(&mut climb, 4, per_worker, 0), [3, 3, 3, 3]);
-        assert_eq!(looks(&mut climb, 3, per_worker, 5_000), [16, 16, 32]);
+        assert_eq!(looks(&mut climb, 3, per_worker, 5_000), [8, 8, 16]);
     }
 
     #[test]

@@ -17,7 +17,7 @@ use channel::source::relay_sync::RelaySync;
 pub struct FeedArgs {
     /// Connections to the target that apply in parallel: 1 to 512, or auto
     ///
-    /// auto is one more than this machine has processors, from 2 to 4, and up to 32 while a MySQL target reads rows from its disk, as long as more are faster; with
+    /// auto is one more than this machine has processors, from 2 to 4, and up to 32 while the target reads rows from its disk, as long as more are faster; with
     /// grouping off 16, with grouping off and relaxed order 32.
     #[arg(long, value_name = "N", default_value = "auto", value_parser = parse_workers)]
     pub workers: Workers,

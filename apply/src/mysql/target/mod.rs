@@ -229,9 +229,9 @@ impl Target for MySqlTarget {
         Ok(Box::new(WorkerSession::open(Arc::clone(&self.shared), worker)?))
     }
 
-    /// MariaDB becomes slower with more workers, also while it reads from its disk: docs/benchmarks.md, "How many workers".
+    /// How many readers at a time are best depends on the server and on its disk: docs/benchmarks.md, "How many workers".
     fn reads_in_parallel(&self) -> bool {
-        self.flavour() == Flavour::MySql
+        true
     }
 
     fn pages_read(&self) -> Result<u64, Failure> {
