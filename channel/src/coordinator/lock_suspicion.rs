@@ -1,5 +1,5 @@
 //! When to ask the target who waits for whose lock: when the oldest group takes long. Soon at first, then less and less often, because the
-//! answer costs the target more than many a group: with the locks of a thousand tables MySQL works on it for a tenth of a second, and holds up who wants to lock meanwhile.
+//! answer costs the target more than many a group: the more locks there are, the more (docs/design-notes.md, "Many tables").
 
 use std::time::{Duration, Instant};
 
@@ -17,7 +17,7 @@ pub struct LockSuspicion {
     group: GroupId,
     /// When to look (again), counted from the group's dispatch.
     due: Duration,
-    /// The last time that somebody looked.
+    /// When it was due last.
     looked: Option<Instant>,
 }
 

@@ -349,10 +349,9 @@ impl Coordinator {
 
     /// Has the target asked for its lock information when a group with others behind it takes long.
     fn suspect_locks(&mut self) {
-        if self.scheduler.in_flight() < 2 || !self.scheduler.aborts_for_locks() || self.queues.chores.is_behind() {
-            return;
-        }
-        if !self.lock_suspicion.may_look(self.queues.chores.look_took()) {
+        let chores = &self.queues.chores;
+        let may_look = !chores.is_behind() && self.lock_suspicion.may_look(chores.look_took());
+        if self.scheduler.in_flight() < 2 || !self.scheduler.aborts_for_locks() || !may_look {
             return;
         }
         let Some((group, time)) = self.workers.oldest() else { return };

@@ -240,13 +240,13 @@ impl ServeArgs {
     /// What makes the tags anew that replicas are sent, if they are to be.
     fn retagger(
         &self,
-        unless_given: Schema,
+        unless_given: Option<Schema>,
         inventory: &Arc<Inventory>,
         monitor: &Arc<Monitor>,
     ) -> Result<Option<Retagger>> {
         let Some(Retag::Writeset) = self.retag else { return Ok(None) };
         let schema = match &self.schema {
-            Some(path) => Schema::Given(definitions(Some(path))?),
+            Some(path) => Some(Schema::Given(definitions(Some(path))?)),
             None => unless_given,
         };
         let options = Options { keep_session_order: self.keep_session_order, ..retag_options(self.history) };
@@ -371,7 +371,7 @@ pub fn run(args: &ServeArgs) -> Result<ExitCode> {
         monitor.expects(&first.options);
     }
     let archiver = args.archiver(&inventory)?;
-    let retagger = args.retagger(Schema::OfSource, &inventory, &monitor)?;
+    let retagger = args.retagger(Some(Schema::OfSource), &inventory, &monitor)?;
     let (of_source, learning) = args.source_accounts(&monitor)?.unzip();
     let server = args.server(of_source, &inventory, &monitor, &acks)?;
     let clients = server.as_ref().map(Server::clients);
@@ -446,7 +446,7 @@ fn from_archive(args: &ServeArgs, url: &str, ending: &Ending) -> Result<ExitCode
     ensure!(args.ack == Ack::Off, "--ack {}: an archive does not wait for acknowledgements", args.ack);
     let acks = Arc::new(Acks::new(Ack::Off)?);
     let monitor = Arc::new(Monitor::default());
-    let retagger = args.retagger(Schema::OfLog, &inventory, &monitor)?;
+    let retagger = args.retagger(None, &inventory, &monitor)?;
     let server = args.server(None, &inventory, &monitor, &acks)?;
     let until = if args.until_end { Until::SourceEnd } else { Until::Stopped };
     let done = serve::archive::fill(&store, &args.dir, &inventory, until, &ending.stop);

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use binlog::LogPosition;
@@ -55,25 +55,17 @@ pub(super) struct Dump {
     replies: Sends,
     pub(super) is_replaced: Arc<AtomicBool>,
     pub(super) sent: Arc<Sent>,
+    /// Where its groups are counted, if it is sent some.
+    groups: Option<Arc<GroupsSent>>,
 }
 
-/// What a stream was sent.
+/// Up to where a stream was sent.
 #[derive(Debug, Default)]
-pub(super) struct Sent {
-    up_to: Mutex<Option<(Arc<str>, u64, u32)>>,
-    groups: OnceLock<Arc<GroupsSent>>,
-}
-
-impl Sent {
-    /// Where its groups are counted.
-    pub(super) fn in_groups(&self, groups: Arc<GroupsSent>) {
-        self.groups.get_or_init(|| groups);
-    }
-}
+pub(super) struct Sent(Mutex<Option<(Arc<str>, u64, u32)>>);
 
 impl Progress for Sent {
     fn sent(&self, file: &Arc<str>, offset: u64, timestamp: u32) {
-        *self.up_to.lock().unwrap_or_else(PoisonError::into_inner) = Some((Arc::clone(file), offset, timestamp));
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some((Arc::clone(file), offset, timestamp));
     }
 }
 
@@ -152,9 +144,16 @@ impl Registry {
     }
 
     /// A stream begins; an older one of the same replica is told to end.
-    pub(super) fn begin_dump(&self, number: u32, who: Identity, server_id: u32, replies: Sends) -> Dump {
+    pub(super) fn begin_dump(
+        &self,
+        number: u32,
+        who: Identity,
+        server_id: u32,
+        replies: Sends,
+        groups: Option<Arc<GroupsSent>>,
+    ) -> Dump {
         let since = Instant::now();
-        let dump = Dump { who, server_id, since, replies, is_replaced: Arc::default(), sent: Arc::default() };
+        let dump = Dump { who, server_id, since, replies, is_replaced: Arc::default(), sent: Arc::default(), groups };
         let mut state = self.state();
         for (_, entry) in state.entries.iter().filter(|(other, _)| **other != number) {
             if let Some(older) = &entry.dump
@@ -180,7 +179,7 @@ impl Registry {
         let some = |text: &str| (!text.is_empty()).then(|| text.to_owned());
         let of = |(number, entry): (&u32, &Entry)| {
             let dump = entry.dump.as_ref()?;
-            let sent = dump.sent.up_to.lock().unwrap_or_else(PoisonError::into_inner).clone();
+            let sent = dump.sent.0.lock().unwrap_or_else(PoisonError::into_inner).clone();
             let uuid = match &dump.who {
                 Identity::Uuid(uuid) => Some(uuid.clone()),
                 Identity::ServerId(_) | Identity::Nobody => None,
@@ -195,7 +194,7 @@ impl Registry {
                 seconds: dump.since.elapsed().as_secs_f64(),
                 timestamp: sent.as_ref().map_or(0, |(_, _, timestamp)| *timestamp),
                 sent: sent.map(|(file, offset, _)| LogPosition::new(file, offset)),
-                groups: dump.sent.groups.get().map(|sent| {
+                groups: dump.groups.as_ref().map(|sent| {
                     let (groups, transactions) = sent.counts();
                     GroupsSeen { groups, transactions }
                 }),

@@ -157,10 +157,8 @@ impl Session<'_> {
         let replying = replies.then(|| Replying { acks: &self.shared.acks, mirror });
         let grouped = self.shared.groups.of(&replica, &mut request, source)?;
         let sends = if replies { Sends::Replies } else { Sends::Nothing };
-        let dump = self.shared.registry.begin_dump(self.number, who, from.server_id, sends);
-        if let Some(groups) = grouped.as_ref().and_then(Grouped::sent) {
-            dump.sent.in_groups(groups);
-        }
+        let groups = grouped.as_ref().and_then(Grouped::sent);
+        let dump = self.shared.registry.begin_dump(self.number, who, from.server_id, sends, groups);
         tracing::info!(
             "the replica with server_id {} ({}@{}) attaches",
             from.server_id,

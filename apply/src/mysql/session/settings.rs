@@ -39,9 +39,8 @@ pub fn after_rows() -> String {
     format!("SET SESSION sql_mode='{SQL_MODE}', time_zone=DEFAULT, lc_time_names=DEFAULT")
 }
 
-/// For SET. Statements are utf8mb4. `character_set_client=binary` says so as well, in a way that costs less: the server takes their text as it stands. It neither looks for
-/// characters of several bytes in it nor converts it (`thd->charset_is_system_charset`, sql_lex.cc), which is a third of what large `BINLOG` statements cost.
-/// Literals are utf8mb4 by `collation_connection`.
+/// For SET. Statements are utf8mb4, and literals are so by `collation_connection`. With `character_set_client=binary` the server does not convert their text, and takes
+/// each byte for a character while it looks for the end of a literal: a large `BINLOG` statement costs less so (measured: docs/design-notes.md, "Large values").
 pub const CHARACTER_SETS: &str = "NAMES utf8mb4, SESSION character_set_client=binary";
 
 /// The part of the settings that also holds inside a transaction, as one SET: for after a statement with a session state of its own.

@@ -21,14 +21,14 @@ pub struct Line {
 }
 
 pub struct Table {
-    pub version: String,
+    version: String,
     transactions: u64,
     pub lines: Vec<Line>,
 }
 
 impl Table {
     /// `options`: of the targets.
-    pub fn measure(arguments: &Arguments, stage: &Stage, list: &[Named], options: &[&str]) -> Result<Self> {
+    fn measure(arguments: &Arguments, stage: &Stage, list: &[Named], options: &[&str]) -> Result<Self> {
         let options: Vec<&str> =
             options.iter().copied().chain(arguments.target_options.iter().map(String::as_str)).collect();
         let mut runs: Vec<Vec<Measured>> = list.iter().map(|_| Vec::new()).collect();
@@ -138,6 +138,24 @@ fn on_updates(arguments: &Arguments, page: &Page, name: &str, list: fn(Kind) -> 
     Ok(text)
 }
 
+/// A workload, and options of the targets.
+pub type Case<'a> = (Workload, Vec<&'a str>);
+
+/// What stands behind the rates of a workload: titles of columns, and their cells.
+pub struct Behind {
+    pub titles: &'static str,
+    pub cells: fn(&Table) -> String,
+}
+
+const BESIDE_NATIVE: Behind = Behind { titles: "heddle × best native | heddle's memory", cells: beside_native };
+
+fn beside_native(table: &Table) -> String {
+    let ours = table.lines.iter().rfind(|line| is_ours(line.name));
+    let times = ours.map_or("–".to_owned(), |line| table.times_native(line.rate, 1));
+    let memory = ours.and_then(|line| line.runs.iter().filter_map(|run| run.heddle).map(|(_, memory)| memory).max());
+    format!("**{times}** | {} MiB", memory.unwrap_or(0) >> 20)
+}
+
 /// Several workloads, each with a few native settings and heddle as it comes.
 fn several(
     arguments: &Arguments,
@@ -145,31 +163,37 @@ fn several(
     contenders: fn(Kind) -> Vec<Named>,
     options: &[&str],
 ) -> Result<String> {
-    let workloads: Vec<&Workload> = workloads.iter().filter(|workload| arguments.has(workload)).collect();
-    ensure!(!workloads.is_empty(), "no workload of this section is named so");
+    let cases = workloads.iter().map(|&workload| (workload, options.to_vec())).collect();
+    of_cases(arguments, cases, contenders, &BESIDE_NATIVE)
+}
+
+/// A table for each server, with a row for each workload that takes part.
+pub fn of_cases(
+    arguments: &Arguments,
+    mut cases: Vec<Case<'_>>,
+    contenders: fn(Kind) -> Vec<Named>,
+    behind: &Behind,
+) -> Result<String> {
+    cases.retain(|(workload, _)| arguments.has(workload));
+    ensure!(!cases.is_empty(), "no workload of this section is named so");
     let mut text = String::new();
     for &kind in &arguments.kinds {
         let list = arguments.of(contenders(kind));
         let names: Vec<&str> = list.iter().map(|(name, _)| *name).collect();
-        let mut rows = String::new();
-        let mut version = String::new();
-        for &workload in &workloads {
+        let (mut rows, mut version) = (String::new(), String::new());
+        for (workload, options) in &cases {
             eprintln!("{kind}: {}", workload.title);
             let stage = Stage::new(kind, workload)?;
             let table = Table::measure(arguments, &stage, &list, options).with_context(|| workload.title)?;
             let rates: Vec<String> = table.lines.iter().map(|line| amount(line.rate)).collect();
-            let ours = table.lines.iter().rfind(|line| is_ours(line.name));
-            let times = ours.map_or("–".to_owned(), |line| table.times_native(line.rate, 1));
-            let memory =
-                ours.and_then(|line| line.runs.iter().filter_map(|run| run.heddle).map(|(_, memory)| memory).max());
-            let memory = memory.unwrap_or(0) >> 20;
-            writeln!(rows, "| {} | {} | **{times}** | {memory} MiB |", workload.title, rates.join(" | "))?;
+            writeln!(rows, "| {} | {} | {} |", workload.title, rates.join(" | "), (behind.cells)(&table))?;
             version = table.version;
         }
         write!(
             text,
-            "\n### {version}\n\n| transactions/s | {} | heddle × best native | heddle's memory |\n|---|{}---:|---:|\n{rows}",
+            "\n### {version}\n\n| transactions/s | {} | {} |\n|---|{}---:|---:|\n{rows}",
             names.join(" | "),
+            behind.titles,
             "---:|".repeat(names.len())
         )?;
     }

@@ -1,52 +1,27 @@
 //! Heddle's own choice of workers and group sizes, beside fixed ones, with each of the workloads.
 
 use super::arguments::Arguments;
-use super::tables::{Line, Table};
+use super::tables::{Behind, Case, Line, Table, of_cases};
 use super::{contenders, loads};
-use anyhow::{Context, Result, ensure};
+use anyhow::Result;
 use e2e::bench::slow_disk;
-use e2e::bench::stage::{Stage, Workload};
-use pages::picture::amount;
-use std::fmt::Write;
+use e2e::bench::stage::Workload;
 
-/// A workload, and options of the target.
-type Case<'a> = (Workload, Vec<&'a str>);
+const BESIDE_FIXED: Behind = Behind { titles: "× best fixed | × 1 worker", cells: beside_fixed };
 
 pub fn section(arguments: &Arguments) -> Result<String> {
     let dir = tempfile::tempdir()?;
     let (fsyncs, reads) = (slow_disk::option(dir.path())?, slow_disk::reads(dir.path())?);
-    let mut cases = cases(arguments, &fsyncs, &reads);
-    cases.retain(|(workload, _)| arguments.has(workload));
-    ensure!(!cases.is_empty(), "no workload of this section is named so");
-    let mut text = "## Its own choice of workers and groups\n\nTransactions a second with `--workers auto --grouping auto`, and with fixed settings.\n".to_owned();
-    for &kind in &arguments.kinds {
-        let list = arguments.of(contenders::fixed(kind));
-        let (mut rows, mut version) = (String::new(), String::new());
-        for (workload, options) in &cases {
-            eprintln!("{kind}: {}", workload.title);
-            let stage = Stage::new(kind, workload)?;
-            let table = Table::measure(arguments, &stage, &list, options).with_context(|| workload.title)?;
-            let rates: Vec<String> = table.lines.iter().map(|line| amount(line.rate)).collect();
-            let beside = |wanted: fn(&Line) -> bool| beside(&table.lines, wanted);
-            writeln!(
-                rows,
-                "| {} | {} | **{}** | {} |",
-                workload.title,
-                rates.join(" | "),
-                beside(|line| line.name != contenders::AS_IT_COMES),
-                beside(|line| line.name == contenders::SERIAL)
-            )?;
-            version = table.version;
-        }
-        let names: Vec<&str> = list.iter().map(|(name, _)| name.trim_start_matches("heddle, ")).collect();
-        write!(
-            text,
-            "\n### {version}\n\n| | {} | × best fixed | × 1 worker |\n|---|{}---:|---:|\n{rows}",
-            names.join(" | "),
-            "---:|".repeat(names.len())
-        )?;
-    }
-    Ok(text)
+    let cases = cases(arguments, &fsyncs, &reads);
+    Ok(format!(
+        "## Its own choice of workers and groups\n\nWith `--workers auto --grouping auto` (as it comes), and with fixed settings.\n{}",
+        of_cases(arguments, cases, contenders::fixed, &BESIDE_FIXED)?
+    ))
+}
+
+fn beside_fixed(table: &Table) -> String {
+    let best = beside(&table.lines, |line| line.name != contenders::AS_IT_COMES);
+    format!("**{best}** | {}", beside(&table.lines, |line| line.name == contenders::SERIAL))
 }
 
 fn cases<'a>(arguments: &Arguments, fsyncs: &'a str, reads: &'a str) -> Vec<Case<'a>> {

@@ -113,13 +113,12 @@ impl Follower {
     fn new_tagger(&mut self, file: &Arc<LogFile>) -> Result<Tagger, Trouble> {
         let options = self.settings.options;
         let mut without = Tagger::new(options, Definitions::default(), &[]);
-        let schema = self.settings.schema.clone();
+        let Some(schema) = self.settings.schema.clone() else { return Ok(without) };
         // Nobody can be asked for a former source's.
-        if matches!(schema, Schema::OfLog) || !self.inventory.is_present(file) || !self.is_connected() {
+        if !self.inventory.is_present(file) || !self.is_connected() {
             return Ok(without);
         }
         let (definitions, read, to) = match schema {
-            Schema::OfLog => return Ok(without),
             Schema::Given(definitions) => (definitions, None, self.settled_end()),
             Schema::OfSource => match self.ask() {
                 Some(read) => (read.definitions.clone(), Some(read.clone()), Some(read.to)),

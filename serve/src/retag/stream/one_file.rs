@@ -7,14 +7,14 @@ use std::vec::IntoIter;
 
 use binlog::{Checksum, Event, FIRST_OFFSET, HEADER_LEN, Header, Kind, LogPosition};
 use bytes::Bytes;
-use engine::retag::{Cause, NewTag, Totals};
+use engine::retag::{Cause, NewTag};
 
 use super::follow::Follower;
 use super::outcome::{Passed, Trouble};
 use super::settings::Schema;
 use super::tags_file::{Tag, TagsWriter};
 use crate::inventory::{FileStart, LogFile};
-use crate::retag::value;
+use crate::retag::{Measured, value};
 
 /// Of the log, between two syncs.
 const BATCH_BYTES: u64 = 8 << 20;
@@ -37,9 +37,7 @@ struct Pass {
     published: (u64, u64),
     /// The last GTID event: where it stands, and its checksum.
     gtid: (u64, u32),
-    transactions: u64,
-    changed: u64,
-    causes: Totals,
+    measured: Measured,
 }
 
 impl Follower {
@@ -65,9 +63,7 @@ impl Follower {
             released: end,
             published: (end, 0),
             gtid: (0, 0),
-            transactions: 0,
-            changed: 0,
-            causes: Totals::default(),
+            measured: Measured::default(),
         };
         let mut reader = file.reader(FIRST_OFFSET)?;
         loop {
@@ -179,7 +175,7 @@ impl Follower {
             tagger.take_definitions(read);
         }
         let changes = tagger.redefinitions();
-        let may_ask = self.has_unknown && matches!(self.settings.schema, Schema::OfSource);
+        let may_ask = self.has_unknown && matches!(self.settings.schema, Some(Schema::OfSource));
         if may_ask && self.asking.is_due(changes) {
             tagger.expect_definitions();
             self.has_unknown = !self.asking.begin(changes);
@@ -207,12 +203,10 @@ impl Pass {
     }
 
     fn tagged(&mut self, tag: &NewTag) {
-        self.transactions += 1;
-        self.causes.add(tag.cause);
+        self.measured.add(tag);
         if !tag.is_changed() {
             return;
         }
-        self.changed += 1;
         let (at, event) = self.gtid;
         // What replicas may have already stays as it is.
         if at == tag.gtid_at && at >= self.resumed && at >= self.released {
@@ -221,12 +215,13 @@ impl Pass {
     }
 
     fn say(&self) {
-        let causes: Vec<String> = self.causes.iter().map(|(cause, count)| format!("{cause} {count}")).collect();
+        let causes: Vec<String> =
+            self.measured.causes.iter().map(|(cause, count)| format!("{cause} {count}")).collect();
         tracing::info!(
             "retag: {}: {} of {} transactions have another tag than the source's; they wait for: {}",
             self.file.name,
-            self.changed,
-            self.transactions,
+            self.measured.changed,
+            self.measured.transactions,
             causes.join(", ")
         );
     }

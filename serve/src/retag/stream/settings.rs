@@ -15,14 +15,13 @@ pub enum Schema {
     OfSource,
     /// As somebody says that they are now.
     Given(Definitions),
-    /// Nobody can say how old they are: only what the log itself defines counts.
-    OfLog,
 }
 
 #[derive(Debug, Clone)]
 pub struct Settings {
     pub options: Options,
-    pub schema: Schema,
+    /// `None`: only the tables that the log itself makes are known.
+    pub schema: Option<Schema>,
 }
 
 #[derive(Debug, Default)]
