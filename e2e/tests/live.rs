@@ -11,6 +11,7 @@ use e2e::native::{configure, configure_by, gtids, native_replica, position, star
 use e2e::pair::Pair;
 use e2e::server::{Kind, MARIADB_10_11, MYSQL_9_7, Server};
 use e2e::sysbench::{self, Load};
+use e2e::until;
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 use std::collections::BTreeSet;
@@ -380,6 +381,8 @@ fn gaps_between_gtids(kind: Kind) -> Result<()> {
     let mut with_gaps = 0;
     for _ in 0..ROUNDS {
         let running = pair.begin(&[&KEEPING_GTIDS[..], &["--until-end"]].concat())?;
+        // How long it takes to begin says nothing on how it goes on.
+        until("something is applied", || Ok(!executed()?.is_empty()))?;
         pause(&mut random, 100, 900);
         running.kill()?;
         running.wait()?;

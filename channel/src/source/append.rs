@@ -141,7 +141,12 @@ impl<'a> Appending<'a> {
                 Ok(received) => received,
                 Err(TryRecvError::Empty) => break,
                 Err(TryRecvError::Disconnected) => {
-                    appended = Err(StreamEnd::Lost("the thread that reads the socket ended".to_owned()));
+                    // Asked to stop, it may end before this thread looks.
+                    appended = Err(if self.stop.load(Ordering::Acquire) {
+                        StreamEnd::Stopped
+                    } else {
+                        StreamEnd::Lost("the thread that reads the socket ended".to_owned())
+                    });
                     break;
                 }
             };
