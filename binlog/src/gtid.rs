@@ -4,6 +4,8 @@
 //! bit of the field before. The tagged one is a message of MySQL's serialization library: version, size, last
 //! non-ignorable field, then (field id, value) pairs with variable-length integers.
 
+use std::ops::Range;
+
 use crate::corrupt::{Corrupt, What};
 use crate::event::Event;
 use crate::format_description::FormatDescription;
@@ -13,6 +15,10 @@ use crate::varlen;
 
 /// Offset of `last_committed` in an untagged event, from the start of its body, in bytes.
 pub const LAST_COMMITTED_OFFSET: usize = 26;
+/// Length of the body of an untagged event of MySQL 5.6, which has no clock, in bytes.
+pub(crate) const BODY_5_6: usize = 1 + 16 + 8;
+/// Before the clock stands its type.
+pub(crate) const CLOCK_TYPE: u8 = 2;
 /// Offset of `sequence_number` likewise.
 pub const SEQUENCE_NUMBER_OFFSET: usize = 34;
 
@@ -75,7 +81,7 @@ fn untagged(event: &Event, anonymous: bool) -> Result<MySqlGtid, Corrupt> {
         ..MySqlGtid::default()
     };
     // MySQL 5.6 ends here; 5.7.1 to 5.7.4 had another clock.
-    if r.is_empty() || r.u8("logical timestamp type")? != 2 {
+    if r.is_empty() || r.u8("logical timestamp type")? != CLOCK_TYPE {
         return Ok(gtid);
     }
     gtid.last_committed = r.u64("last_committed")? as i64;
@@ -103,6 +109,34 @@ fn untagged(event: &Event, anonymous: bool) -> Result<MySqlGtid, Corrupt> {
         gtid.commit_group_ticket = Some(r.u64("commit_group_ticket")?);
     }
     Ok(gtid)
+}
+
+/// Where `last_committed` stands in the body of a GTID_TAGGED event. `None`: it has none.
+pub(crate) fn tagged_last_committed(body: &[u8]) -> Option<Range<usize>> {
+    let mut r = Reader::new(body, 0);
+    for field in ["serialization version", "message size", "last non-ignorable field"] {
+        varlen::read_u64(&mut r, field).ok()?;
+    }
+    loop {
+        match varlen::read_u64(&mut r, "field id").ok()? {
+            field::FLAGS | field::GNO => drop(varlen::read_u64(&mut r, "number").ok()?),
+            field::UUID => {
+                for _ in 0..16 {
+                    byte(&mut r, "uuid").ok()?;
+                }
+            }
+            field::TAG => {
+                let length = varlen::read_u64(&mut r, "tag length").ok()?;
+                r.bytes_u64(length, "tag").ok()?;
+            }
+            field::LAST_COMMITTED => {
+                let from = r.position();
+                varlen::read_i64(&mut r, "last_committed").ok()?;
+                return Some(from..r.position());
+            }
+            _ => return None,
+        }
+    }
 }
 
 /// Field ids of the message, in the order in which the server defines them.

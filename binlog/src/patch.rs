@@ -3,10 +3,11 @@
 //! GTID events do not survive decode and encode byte for byte across versions, so a relay patches their bytes.
 
 use crate::event::{CHECKSUM_LEN, Checksum};
-use crate::gtid::{LAST_COMMITTED_OFFSET, SEQUENCE_NUMBER_OFFSET};
+use crate::gtid::{self, LAST_COMMITTED_OFFSET, SEQUENCE_NUMBER_OFFSET};
 use crate::header::{HEADER_LEN, Header};
 use crate::kind::Kind;
 use crate::mariadb_gtid::MariaDbGtid;
+use crate::varlen;
 
 /// Of a MARIADB_GTID event: behind the number and the domain.
 const MARIADB_FLAGS_AT: usize = HEADER_LEN + 8 + 4;
@@ -15,13 +16,44 @@ const MARIADB_PADDING_MAX: usize = 19 - (8 + 4 + 1);
 /// Of a header.
 const LENGTH_AT: usize = 9;
 
+/// What of MySQL's logical clock a GTID event has room for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ClockRoom {
+    /// A `last_committed` up to this one.
+    UpTo(i64),
+    /// Nothing: MySQL 5.6 wrote it.
+    Nothing,
+}
+
+impl ClockRoom {
+    /// `body`: without header and checksum. `None`: it is no such event, or none that is understood.
+    pub fn of(kind: Kind, body: &[u8]) -> Option<Self> {
+        match kind {
+            Kind::GTID if body.len() == gtid::BODY_5_6 => Some(Self::Nothing),
+            Kind::GTID | Kind::ANONYMOUS_GTID => {
+                let has =
+                    body.get(gtid::BODY_5_6) == Some(&gtid::CLOCK_TYPE) && body.len() >= SEQUENCE_NUMBER_OFFSET + 8;
+                has.then_some(Self::UpTo(i64::MAX))
+            }
+            Kind::GTID_TAGGED => {
+                let bits = gtid::tagged_last_committed(body)?.len() as u32 * 7 - 1;
+                Some(Self::UpTo(1i64.checked_shl(bits).map_or(i64::MAX, |above| above.wrapping_sub(1))))
+            }
+            _ => None,
+        }
+    }
+}
+
 /// Why an event could not be patched; it was left alone.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum PatchError {
     /// The bytes are no event, or end before the field.
     #[error("the event is too short for the field")]
     TooShort,
-    /// Events of this type have no such field at a fixed place (tagged GTIDs: encode them anew).
+    /// The field is an integer of variable length, and the value needs more bytes.
+    #[error("the field has no room for {0}")]
+    TooLarge(i64),
+    /// Events of this type have no such field at a fixed place.
     #[error("an event of type {0} has no such field at a fixed place")]
     Kind(Kind),
 }
@@ -72,19 +104,33 @@ impl<'a> Patch<'a> {
     /// # Errors
     /// [`PatchError`] when the event has no such fields at a fixed place.
     pub fn logical_clock(&mut self, last_committed: i64, sequence_number: i64) -> Result<&mut Self, PatchError> {
-        self.last_committed(last_committed)?;
+        self.has_logical_clock()?;
+        self.set(HEADER_LEN + LAST_COMMITTED_OFFSET, &last_committed.to_le_bytes());
         self.set(HEADER_LEN + SEQUENCE_NUMBER_OFFSET, &sequence_number.to_le_bytes());
         Ok(self)
     }
 
-    /// `last_committed` alone.
+    /// `last_committed` alone, of a GTID_TAGGED event as well: there it keeps its length, as servers take any that is long enough.
     ///
     /// # Errors
-    /// As [`Patch::logical_clock`].
+    /// As [`Patch::logical_clock`], and [`PatchError::TooLarge`]: see [`ClockRoom`].
     pub fn last_committed(&mut self, last_committed: i64) -> Result<&mut Self, PatchError> {
+        if self.kind == Kind::GTID_TAGGED {
+            let end = self.event.len() - self.checksum.len();
+            let body = self.event.get_mut(HEADER_LEN..end).ok_or(PatchError::TooShort)?;
+            let at = gtid::tagged_last_committed(body).ok_or(PatchError::TooShort)?;
+            let field = body.get_mut(at).ok_or(PatchError::TooShort)?;
+            let fits = varlen::fill_i64(field, last_committed);
+            return if fits { Ok(self) } else { Err(PatchError::TooLarge(last_committed)) };
+        }
         self.has_logical_clock()?;
         self.set(HEADER_LEN + LAST_COMMITTED_OFFSET, &last_committed.to_le_bytes());
         Ok(self)
+    }
+
+    /// See [`ClockRoom::of`].
+    pub fn clock_room(&self) -> Option<ClockRoom> {
+        ClockRoom::of(self.kind, self.event.get(HEADER_LEN..self.event.len() - self.checksum.len())?)
     }
 
     pub fn is_mariadb(&self) -> bool {
@@ -170,13 +216,41 @@ pub fn with_commit_id(event: &[u8], checksum: Checksum, commit_id: u64) -> Resul
     if !is_padding {
         longer.extend_from_slice(rest);
     }
-    longer.resize(longer.len() + checksum.len(), 0);
-    let length = (longer.len() as u32).to_le_bytes();
-    if let Some(field) = longer.get_mut(LENGTH_AT..LENGTH_AT + length.len()) {
+    Ok(resized(longer, checksum))
+}
+
+/// A GTID event of MySQL 5.6 → the same as MySQL 5.7 writes it, with a logical clock: 17 bytes longer. Its position of the next event stays.
+///
+/// # Errors
+/// [`PatchError`] when it is no such event.
+pub fn with_logical_clock(
+    event: &[u8],
+    checksum: Checksum,
+    last_committed: i64,
+    sequence_number: i64,
+) -> Result<Vec<u8>, PatchError> {
+    let header = Header::parse(event).ok_or(PatchError::TooShort)?;
+    let end = event.len().checked_sub(checksum.len()).ok_or(PatchError::TooShort)?;
+    let body = event.get(HEADER_LEN..end).ok_or(PatchError::TooShort)?;
+    if ClockRoom::of(header.kind, body) != Some(ClockRoom::Nothing) {
+        return Err(PatchError::Kind(header.kind));
+    }
+    let mut longer = event.get(..end).unwrap_or_default().to_vec();
+    longer.push(gtid::CLOCK_TYPE);
+    longer.extend_from_slice(&last_committed.to_le_bytes());
+    longer.extend_from_slice(&sequence_number.to_le_bytes());
+    Ok(resized(longer, checksum))
+}
+
+/// A body that was changed → the event, with its length and its checksum.
+fn resized(mut event: Vec<u8>, checksum: Checksum) -> Vec<u8> {
+    event.resize(event.len() + checksum.len(), 0);
+    let length = (event.len() as u32).to_le_bytes();
+    if let Some(field) = event.get_mut(LENGTH_AT..LENGTH_AT + length.len()) {
         field.copy_from_slice(&length);
     }
-    fix_checksum(&mut longer, checksum);
-    Ok(longer)
+    fix_checksum(&mut event, checksum);
+    event
 }
 
 /// Computes the CRC32 of a whole event anew, when it has one. A format description's is computed without its in-use flag.

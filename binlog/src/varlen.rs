@@ -41,8 +41,35 @@ pub(crate) fn write_u64(out: &mut Vec<u8>, value: u64) {
     out.extend(marked.to_le_bytes().into_iter().take(extra + 1));
 }
 
+/// Into all of these bytes, however few it needs: readers take the length from the first one. False: it has no room.
+pub(crate) fn fill_i64(out: &mut [u8], value: i64) -> bool {
+    let raw = zigzag(value);
+    let Some((first, rest)) = out.split_first_mut() else { return false };
+    let extra = rest.len();
+    if extra >= 8 {
+        *first = 0xff;
+        let Ok(rest) = <&mut [u8; 8]>::try_from(rest) else { return false };
+        *rest = raw.to_le_bytes();
+        return true;
+    }
+    if raw >> (7 * (extra + 1)) != 0 {
+        return false;
+    }
+    let marked = (u128::from(raw) << (extra + 1)) | ((1u128 << extra) - 1);
+    let [low, others @ ..] = marked.to_le_bytes();
+    *first = low;
+    for (to, from) in rest.iter_mut().zip(others) {
+        *to = from;
+    }
+    true
+}
+
+fn zigzag(value: i64) -> u64 {
+    if value >= 0 { (value as u64) << 1 } else { ((-1 - value) as u64) << 1 | 1 }
+}
+
 pub(crate) fn write_i64(out: &mut Vec<u8>, value: i64) {
-    write_u64(out, if value >= 0 { (value as u64) << 1 } else { ((-1 - value) as u64) << 1 | 1 });
+    write_u64(out, zigzag(value));
 }
 
 #[cfg(test)]
@@ -75,5 +102,21 @@ mod tests {
             write_u64(&mut out, value);
             assert_eq!(out.len(), len, "{value}");
         }
+    }
+
+    #[test]
+    fn a_small_number_fills_many_bytes() {
+        for value in [0i64, 1, -1, 63, 64, -64, -65, 8191, 1 << 40, i64::MAX, i64::MIN] {
+            let mut shortest = Vec::new();
+            write_i64(&mut shortest, value);
+            for length in 1..=9 {
+                let mut out = vec![0xaa; length];
+                let fits = fill_i64(&mut out, value);
+                assert_eq!(fits, length >= shortest.len(), "{value} in {length}");
+                let mut r = Reader::new(&out, 0);
+                assert!(!fits || (read_i64(&mut r, "v"), r.remaining()) == (Ok(value), 0), "{value} in {length}");
+            }
+        }
+        assert!(!fill_i64(&mut [], 0) && !fill_i64(&mut [0; 10], 0));
     }
 }

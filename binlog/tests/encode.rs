@@ -15,7 +15,7 @@ use std::path::Path;
 
 use binlog::encode::{self, FormatSpec, Head, RowsSpec, StatusVarsBuilder, TableMapSpec};
 use binlog::heartbeat::Heartbeat;
-use binlog::patch::{Patch, PatchError};
+use binlog::patch::{ClockRoom, Patch, PatchError, with_logical_clock};
 use binlog::rows::{RowsEvent, RowsKind};
 use binlog::{
     Bitmap, Checksum, Column, ColumnKind, Event, Flavour, FormatDescription, Framer, Header, KeyPart, Kind, MySqlGtid,
@@ -169,6 +169,70 @@ fn patched_is_built() {
     let mut patch = Patch::new(&mut xid, Checksum::Crc32).unwrap();
     assert_eq!(patch.logical_clock(1, 2).err(), Some(PatchError::Kind(Kind::XID)));
     assert_eq!(Patch::new(&mut [0; 20], Checksum::Crc32).err(), Some(PatchError::TooShort));
+}
+
+/// The length stays: servers take a number that is written longer than it need be.
+#[test]
+fn a_gtid_with_a_tag_is_patched_where_there_is_room() {
+    for checksum in [Checksum::Off, Checksum::Crc32] {
+        let spec = FormatSpec::new("9.7.0", Flavour::MySql, checksum);
+        let gtid = |last_committed| MySqlGtid {
+            uuid: [200; 16],
+            tag: "app".to_owned(),
+            gno: 70_000,
+            last_committed,
+            sequence_number: 70_001,
+            immediate_commit_timestamp_us: Some(5),
+            original_commit_timestamp_us: Some(5),
+            ..MySqlGtid::default()
+        };
+        for (old, new, fits) in
+            [(70_000, 3, true), (70_000, 69_000, true), (70_000, 1 << 20, false), (0, 63, true), (0, 64, false)]
+        {
+            let bytes = encode::mysql_gtid(&Head { checksum, ..head() }, &gtid(old));
+            let mut event = bytes.clone();
+            let mut patch = Patch::new(&mut event, checksum).unwrap();
+            let Some(ClockRoom::UpTo(most)) = patch.clock_room() else { panic!("no clock") };
+            assert_eq!(new <= most, fits, "{old} {new} {most}");
+            match patch.last_committed(new) {
+                Ok(patch) => patch.finish(),
+                Err(error) => assert_eq!(error, PatchError::TooLarge(new)),
+            }
+            let event = Event::parse(event.into(), checksum).unwrap();
+            let read = MySqlGtid::decode(&event, &spec.describe()).unwrap();
+            assert_eq!(read.last_committed, if fits { new } else { old });
+            assert_eq!(MySqlGtid { last_committed: old, ..read }, gtid(old));
+            assert_eq!(event.bytes().len(), bytes.len());
+            assert!(Patch::new(&mut bytes.clone(), checksum).unwrap().logical_clock(1, 2).is_err());
+        }
+    }
+}
+
+/// As MySQL 5.7 writes the same.
+#[test]
+fn a_gtid_of_mysql_5_6_gets_a_clock() {
+    for checksum in [Checksum::Off, Checksum::Crc32] {
+        let spec = FormatSpec::new("5.7.22-log", Flavour::MySql, checksum);
+        let gtid = MySqlGtid { uuid: [7; 16], gno: 9, flags: 1, ..MySqlGtid::default() };
+        let mut old = encode::mysql_gtid(&Head { checksum, ..head() }, &gtid);
+        let sum = checksum.len();
+        old.truncate(19 + 25);
+        old.resize(19 + 25 + sum, 0);
+        let length = old.len() as u32;
+        old[9..13].copy_from_slice(&length.to_le_bytes());
+        binlog::patch::fix_checksum(&mut old, checksum);
+        let log_pos = old[13..17].to_vec();
+        assert_eq!(Patch::new(&mut old, checksum).unwrap().clock_room(), Some(ClockRoom::Nothing));
+        assert!(Patch::new(&mut old, checksum).unwrap().last_committed(1).is_err());
+
+        let new = with_logical_clock(&old, checksum, 4, 6).unwrap();
+        assert_eq!((new.len(), &new[13..17]), (old.len() + 17, &log_pos[..]));
+        let event = Event::parse(new.clone().into(), checksum).unwrap();
+        let read = MySqlGtid::decode(&event, &spec.describe()).unwrap();
+        assert_eq!(read, MySqlGtid { last_committed: 4, sequence_number: 6, ..gtid });
+        assert!(with_logical_clock(&new, checksum, 4, 6).is_err(), "it has one");
+        assert!(with_logical_clock(&old[..20], checksum, 4, 6).is_err());
+    }
 }
 
 #[test]

@@ -104,13 +104,17 @@ fn find<'a>(value: &'a serde_json::Value, name: &str) -> Option<&'a serde_json::
 /// One session on a table of its own, and rows that are changed again and again.
 pub fn one_session(source: &Server, transactions: usize) -> Result<()> {
     source.execute("CREATE DATABASE one; CREATE TABLE one.t (id INT PRIMARY KEY, v INT, UNIQUE (v)) ENGINE=InnoDB")?;
-    let sql: String = (0..transactions)
+    source.execute(&changes(transactions))
+}
+
+/// Of that table.
+pub fn changes(transactions: usize) -> String {
+    (0..transactions)
         .map(|number| match number % 10 {
             9 => format!("UPDATE one.t SET v = v + 100000 WHERE id = {};", number / 2),
             _ => format!("INSERT INTO one.t VALUES ({number}, {number});"),
         })
-        .collect();
-    source.execute(&sql)
+        .collect()
 }
 
 /// Tables and GTIDs; of another version only the rows are said in the same words.

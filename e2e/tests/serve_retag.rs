@@ -6,12 +6,13 @@ use std::path::Path;
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
-use binlog::{Checksum, Event, HEADER_LEN, Kind as EventKind};
+use binlog::encode::FormatSpec;
+use binlog::{Checksum, Event, Flavour, HEADER_LEN, Kind as EventKind, MySqlGtid};
 use e2e::checksum::{contents, differences};
 use e2e::heddle::heddle;
 use e2e::mirror;
-use e2e::native::{native_replica, position, statement, wait_caught_up};
-use e2e::retagged::{Differing, Files, RETAG, SIZE, count_differing, inspected, log_files, one_session, same};
+use e2e::native::{gtids, native_replica, position, statement, wait_caught_up};
+use e2e::retagged::{Differing, Files, RETAG, SIZE, changes, count_differing, inspected, log_files, one_session, same};
 use e2e::served::{Ask, By, Served, assert_same, attach, status_of_mirror};
 use e2e::server::{Kind, MYSQL_9_7, PASSWORD, Server, USER, free_port, servers_script};
 use e2e::until;
@@ -42,6 +43,9 @@ fn files(dir: &Path) -> Result<Files> {
 /// The source's events, but for lower tags in GTID events; how many have one.
 fn differs_in_tags(mirror: &Files, sent: &Files, sum: Checksum) -> Result<usize> {
     count_differing(mirror, sent, |Differing { header, theirs, ours, place }| {
+        if header.kind == EventKind::GTID_TAGGED {
+            return differs_in_its_tag(theirs, ours, sum).context(place);
+        }
         ensure!(matches!(header.kind, EventKind::GTID | EventKind::ANONYMOUS_GTID), "{place} is not the source's");
         Event::parse(ours.to_vec().into(), sum).with_context(|| place.clone())?;
         let tag = |event: &[u8]| i64::from_le_bytes(event[LAST_COMMITTED].try_into().expect("8 bytes"));
@@ -51,6 +55,18 @@ fn differs_in_tags(mirror: &Files, sent: &Files, sum: Checksum) -> Result<usize>
         ensure!(rest(ours) == rest(theirs), "{place}: more than its tag is another one");
         Ok(())
     })
+}
+
+/// A GTID with a tag of its own.
+fn differs_in_its_tag(theirs: &[u8], ours: &[u8], sum: Checksum) -> Result<()> {
+    let format = FormatSpec::new("9.7.0", Flavour::MySql, sum).describe();
+    let decode = |event: &[u8]| -> Result<MySqlGtid> {
+        Ok(MySqlGtid::decode(&Event::parse(event.to_vec().into(), sum)?, &format)?)
+    };
+    let (theirs, ours) = (decode(theirs)?, decode(ours)?);
+    ensure!(ours.last_committed <= theirs.last_committed.max(1), "{ours:?} is above {theirs:?}");
+    ensure!(ours == MySqlGtid { last_committed: ours.last_committed, ..theirs.clone() }, "{ours:?} is not {theirs:?}");
+    Ok(())
 }
 
 /// A source whose own tags allow nothing, replicas of a version, Heddle between them and killed meanwhile.
@@ -108,6 +124,69 @@ const EIGHT: &[&str] = &["--replica-parallel-workers=8"];
 #[test]
 fn a_replica_gets_new_tags() -> Result<()> {
     replicas_get_new_tags((MYSQL_9_7, &[NO_HISTORY, SMALL_FILES]), (MYSQL_9_7, EIGHT), 0)
+}
+
+#[test]
+fn gtids_with_tags_get_new_tags() -> Result<()> {
+    let (source, replica) = Server::start_two((MYSQL_9_7, &[NO_HISTORY, SMALL_FILES]), (MYSQL_9_7, EIGHT))?;
+    let dir = tempfile::tempdir()?;
+    let (folder, port) = (dir.path().join("mirror"), free_port()?);
+    one_session(&source, 0)?;
+    let plain = changes(1_000).replace("one.t", "one.u");
+    source.execute("CREATE TABLE one.u LIKE one.t")?;
+    std::thread::scope(|scope| {
+        let tagged = scope.spawn(|| source.execute(&format!("SET gtid_next = 'AUTOMATIC:app'; {}", changes(2_000))));
+        source.execute(&plain)?;
+        tagged.join().expect("no panic")
+    })?;
+    let served = Served::start(source.port, &folder, port, RETAG)?;
+    attach(&replica, Ask::new(port, By::Gtid))?;
+    same(&source, &replica).with_context(|| served.heddle.log())?;
+    ensure!(gtids(&replica)?.contains(":app:"), "{}", gtids(&replica)?);
+    let (theirs, ours) = (files(&folder)?, sent(&served, dir.path())?);
+    let changed = differs_in_tags(&theirs, &ours, Checksum::Crc32)?;
+    ensure!(changed > 2_500, "{changed}\n{}", served.heddle.log());
+    let (before, after) = (inspected(&theirs, "amil", dir.path())?, inspected(&ours, "amil", dir.path())?);
+    eprintln!("{changed} new tags, AMIL {before} → {after}");
+    ensure!(after > before * 3.0, "AMIL {before} → {after}");
+    served.kill().map(drop)
+}
+
+/// MySQL 5.6 gives no tags, and its events have no room for some. By GTID replicas get longer ones; by position its own.
+#[test]
+#[ignore = "scripts/nightly retag"]
+fn replicas_of_mysql_5_6_get_tags() -> Result<()> {
+    let old =
+        |workers: &'static str| [workers, "--slave-parallel-type=LOGICAL_CLOCK", "--slave-preserve-commit-order=ON"];
+    for (kind, options) in
+        [("mysql-5.7.22", old("--slave-parallel-workers=8")), ("mysql-8.0.15", old("--slave-parallel-workers=16"))]
+    {
+        let (source, replica) =
+            Server::start_two(("mysql-5.6.14".parse()?, &[SMALL_FILES]), (kind.parse()?, &options))?;
+        let dir = tempfile::tempdir()?;
+        let (folder, port) = (dir.path().join("mirror"), free_port()?);
+        let mut served = Served::start(source.port, &folder, port, RETAG)?;
+        attach(&replica, Ask::new(port, By::Gtid))?;
+        // Heartbeats come between the transactions: they fit the lengths that the replica adds up.
+        replica.execute("STOP SLAVE; CHANGE MASTER TO MASTER_HEARTBEAT_PERIOD = 0.1; START SLAVE")?;
+        let seed = e2e::seed(rand::random_range(0..1 << 31), "serve_retag replicas_of_mysql_5_6 -- --ignored");
+        Workload::new(seed, SIZE, source.kind).run(&source)?;
+        std::thread::sleep(Duration::from_millis(500));
+        one_session(&source, 2_000)?;
+        same(&source, &replica).with_context(|| served.heddle.log())?;
+        served = served.restarted(&source, &folder, RETAG)?;
+        std::thread::sleep(Duration::from_millis(500));
+        source.execute("INSERT INTO one.t VALUES (1000000, 1000000)")?;
+        same(&source, &replica).with_context(|| served.heddle.log())?;
+        let seen = status_of_mirror(&folder)?;
+        eprintln!("{kind}: {}", seen["mirror"]["retag"]);
+        let (file, offset) = position(&source)?;
+        attach(&replica, Ask::new(port, By::Position(&file, offset)))?;
+        source.execute("INSERT INTO one.t VALUES (1000001, 1000001)")?;
+        same(&source, &replica).with_context(|| served.heddle.log())?;
+        served.kill()?;
+    }
+    Ok(())
 }
 
 #[test]

@@ -13,11 +13,19 @@ pub(super) struct LogicalClock {
     /// Where the numbers without a gap begin: ours, and the file's.
     began: Option<(Seq, i64)>,
     last_number: i64,
+    /// Of a file without numbers.
+    counted: i64,
 }
 
 impl LogicalClock {
     pub fn new_file(&mut self) {
         *self = Self::default();
+    }
+
+    /// The next transaction of a file that has no tags: as a source would tag it that commits one by one.
+    pub fn counted(&mut self) -> Tags {
+        self.counted += 1;
+        Tags { last_committed: self.counted - 1, sequence_number: self.counted, ..Tags::default() }
     }
 
     /// The new `last_committed` of a transaction with these tags, and why it is that.

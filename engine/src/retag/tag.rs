@@ -20,7 +20,7 @@ pub struct NewTag {
 impl NewTag {
     pub fn is_changed(&self) -> bool {
         match self.tag {
-            Tag::LogicalClock { source, last_committed, .. } => source != last_committed,
+            Tag::LogicalClock { source, last_committed, .. } => source != Some(last_committed),
             Tag::CommitGroup { source, new } => (source.commit_id, source.waited) != (new.commit_id, new.waited),
         }
     }
@@ -29,8 +29,8 @@ impl NewTag {
 /// Both.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Tag {
-    /// MySQL: the `last_committed` of the source, and the new one.
-    LogicalClock { sequence_number: i64, source: i64, last_committed: i64 },
+    /// MySQL: the `last_committed` of the source, and the new one. `None`: MySQL 5.6 gives none, and no number.
+    LogicalClock { sequence_number: i64, source: Option<i64>, last_committed: i64 },
     /// MariaDB.
     CommitGroup { source: Marks, new: Marks },
 }

@@ -5,6 +5,7 @@
 
 use std::sync::Arc;
 
+use binlog::patch::ClockRoom;
 use binlog::{Event, Flavour, FormatDescription, Kind, LogPosition};
 
 use crate::Seq;
@@ -28,6 +29,23 @@ pub enum TaggerError {
     Assemble(#[from] AssembleError),
 }
 
+/// A GTID event that can be tagged.
+#[derive(Clone, Copy)]
+struct GtidEvent {
+    /// Where it stands in its file.
+    at: u64,
+    /// MySQL.
+    room: Option<ClockRoom>,
+}
+
+impl GtidEvent {
+    /// `None`: it is another event, or has no place for a tag.
+    fn of(event: &Event, at: u64) -> Option<Self> {
+        let room = ClockRoom::of(event.kind(), event.body());
+        (room.is_some() || event.kind() == Kind::MARIADB_GTID).then_some(Self { at, room })
+    }
+}
+
 pub struct Tagger {
     intake: Intake,
     tables: KnownTables,
@@ -37,8 +55,8 @@ pub struct Tagger {
     explain: bool,
     seq: Seq,
     file: Option<Arc<str>>,
-    /// Of the transaction under way: where its GTID event stands, if that can be tagged in place.
-    gtid_at: Option<u64>,
+    /// Of the transaction under way.
+    gtid: Option<GtidEvent>,
     awaited: Awaited,
     redefinitions: u64,
 }
@@ -55,7 +73,7 @@ impl Tagger {
             explain: options.explain,
             seq: 0,
             file: None,
-            gtid_at: None,
+            gtid: None,
             awaited: Awaited::default(),
             redefinitions: 0,
         }
@@ -86,7 +104,7 @@ impl Tagger {
         self.intake.is_between_transactions()
     }
 
-    /// The next event, which stands from `start` to `end`. Returns the tag of the transaction that it completes, if it has one that can be changed in place.
+    /// The next event, which stands from `start` to `end`. Returns the tag of the transaction that it completes, if it has one that can be changed.
     ///
     /// # Errors
     /// Events that make no transaction.
@@ -110,8 +128,9 @@ impl Tagger {
             self.intake.invalidate();
         }
         match event.kind() {
-            Kind::GTID | Kind::ANONYMOUS_GTID | Kind::MARIADB_GTID => self.gtid_at = Some(start.offset),
-            Kind::GTID_TAGGED => self.gtid_at = None,
+            Kind::GTID | Kind::ANONYMOUS_GTID | Kind::GTID_TAGGED | Kind::MARIADB_GTID => {
+                self.gtid = GtidEvent::of(event, start.offset);
+            }
             _ => {}
         }
         let Some(mut transaction) = self.intake.event(event, format, start, end)? else { return Ok(None) };
@@ -134,21 +153,30 @@ impl Tagger {
         self.seq += 1;
         transaction.seq = self.seq;
         let waited = self.waits.next(transaction, keys);
-        let gtid_at = self.gtid_at.take();
-        let tags = &transaction.tags;
-        if tags.sequence_number == 0 {
-            return None;
-        }
-        let (last_committed, cause) = self.clock.next(transaction.seq, tags, waited);
-        let (source, sequence_number) = (tags.last_committed, tags.sequence_number);
-        Some((gtid_at?, Tag::LogicalClock { sequence_number, source, last_committed }, cause))
+        let GtidEvent { at, room } = self.gtid.take()?;
+        let (tags, source, most) = match room? {
+            ClockRoom::Nothing => (self.clock.counted(), None, i64::MAX),
+            ClockRoom::UpTo(most) => {
+                let tags = transaction.tags;
+                if tags.sequence_number == 0 {
+                    return None;
+                }
+                (tags, Some(tags.last_committed), most)
+            }
+        };
+        let (last_committed, cause) = match self.clock.next(transaction.seq, &tags, waited) {
+            // Only where the source says 0 may the new one be higher.
+            (higher, _) if higher > most => (tags.last_committed, Cause::Source),
+            next => next,
+        };
+        Some((at, Tag::LogicalClock { sequence_number: tags.sequence_number, source, last_committed }, cause))
     }
 
     fn commit_group(&mut self, transaction: &mut Transaction, keys: Keys) -> Option<(u64, Tag, Cause)> {
-        let gtid_at = self.gtid_at.take()?;
-        let at = LogPosition::new(Arc::clone(self.file.as_ref()?), gtid_at);
+        let gtid = self.gtid.take()?;
+        let at = LogPosition::new(Arc::clone(self.file.as_ref()?), gtid.at);
         let (tag, cause) = self.groups.next(transaction, keys, &at);
-        Some((gtid_at, tag, cause))
+        Some((gtid.at, tag, cause))
     }
 
     fn tag(&self, transaction: &Transaction, gtid_at: u64, tag: Tag, cause: Cause) -> NewTag {

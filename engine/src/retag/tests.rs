@@ -1,7 +1,7 @@
 use std::collections::BTreeSet;
 
-use binlog::MySqlGtid;
 use binlog::encode;
+use binlog::{HEADER_LEN, MySqlGtid};
 use proptest::prelude::*;
 
 use super::*;
@@ -58,7 +58,7 @@ fn tags_of(log: &Log, tagger: &mut Tagger) -> Vec<NewTag> {
 /// The source's `last_committed`, and the new one.
 fn clock(tag: &NewTag) -> (i64, i64) {
     let Tag::LogicalClock { source, last_committed, .. } = tag.tag else { panic!("{tag:?}") };
-    (source, last_committed)
+    (source.expect("tagged"), last_committed)
 }
 
 /// (new `last_committed`, why)
@@ -87,6 +87,57 @@ fn only_common_keys_are_waited_for() {
         tags[1].gtid_at,
         log.events.iter().filter(|event| event.0.kind().name() == "GTID").nth(1).unwrap().1.offset
     );
+}
+
+/// MySQL 5.6 gives no tags: they are counted, as by a source that commits one by one.
+#[test]
+fn a_log_without_tags_gets_some() {
+    let mut log = Log::mysql();
+    for (gno, id) in (10..).zip([1, 2, 3, 2]) {
+        let gtid = MySqlGtid { uuid: [7; 16], gno, ..MySqlGtid::default() };
+        let mut bytes = encode::mysql_gtid(&log.head, &gtid);
+        let sum = log.head.checksum;
+        bytes.truncate(HEADER_LEN + 25);
+        bytes.resize(HEADER_LEN + 25 + sum.len(), 0);
+        let length = bytes.len() as u32;
+        bytes[9..13].copy_from_slice(&length.to_le_bytes());
+        binlog::patch::fix_checksum(&mut bytes, sum);
+        change(log.push(bytes), row(id));
+    }
+    let tags = tags_of(&log, &mut new());
+    let expected = [(1, 0), (2, 1), (3, 1), (4, 2)];
+    let made = expected.map(|(sequence_number, last_committed)| Tag::LogicalClock {
+        sequence_number,
+        source: None,
+        last_committed,
+    });
+    assert_eq!(tags.iter().map(|tag| tag.tag).collect::<Vec<_>>(), made);
+    assert!(tags.iter().all(NewTag::is_changed));
+}
+
+/// GTIDs with tags of their own are written with integers as short as can be.
+#[test]
+fn a_new_tag_has_to_fit() {
+    let mut log = Log::mysql();
+    for number in 1..=80 {
+        // A source says 0 of what ran before anything of the file had committed.
+        let last_committed = if number == 80 { 0 } else { number - 1 };
+        let gtid = MySqlGtid {
+            uuid: [7; 16],
+            tag: "app".to_owned(),
+            gno: number as u64,
+            last_committed,
+            sequence_number: number,
+            ..MySqlGtid::default()
+        };
+        let bytes = encode::mysql_gtid(&log.head, &gtid);
+        let id = if number >= 79 { 78 } else { number as i32 };
+        change(log.push(bytes), row(id));
+    }
+    let tags = tags_of(&log, &mut new());
+    let last: Vec<_> = tags.iter().skip(76).map(|tag| (clock(tag), tag.cause.as_str())).collect();
+    let expected = [((76, 1), "file_begins"), ((77, 1), "file_begins"), ((78, 78), "key"), ((0, 0), "source")];
+    assert_eq!(last, expected);
 }
 
 #[test]

@@ -28,7 +28,7 @@ pub struct Line<'a> {
 #[derive(Debug, Serialize)]
 #[serde(untagged)]
 pub enum TagLine {
-    MySql { sequence_number: i64, source_last_committed: i64, last_committed: i64 },
+    MySql { sequence_number: i64, source_last_committed: Option<i64>, last_committed: i64 },
     MariaDb { source_commit_id: Option<u64>, commit_id: Option<u64>, waited: bool },
 }
 
@@ -60,7 +60,8 @@ impl<'a> Line<'a> {
         let what = self.what.map(|what| format!(" {what}")).unwrap_or_default();
         let tag = match self.tag {
             TagLine::MySql { sequence_number, source_last_committed, last_committed } => {
-                format!("sequence_number={sequence_number} last_committed={source_last_committed} -> {last_committed}")
+                let source = source_last_committed.map_or_else(|| "-".to_owned(), |source| source.to_string());
+                format!("sequence_number={sequence_number} last_committed={source} -> {last_committed}")
             }
             TagLine::MariaDb { source_commit_id, commit_id, waited } => {
                 let id = |id: Option<u64>| id.map_or_else(|| "-".to_owned(), |id| format!("{id:x}"));

@@ -1,7 +1,7 @@
 //! The seam between reading and sending: an event as it stands in the file becomes the event that replicas get. They are the same, but for the tag of a
 //! transaction that was made anew: `last_committed` (MySQL), commit id and `FL_WAITED` (MariaDB).
 //!
-//! A MariaDB event without a commit id has no room for one. It becomes longer where the replica counts its place by GTID; its position of the next event stays the source's. Such a
+//! A MariaDB event without a commit id has no room for one, nor has one of MySQL 5.6 for `last_committed`. It becomes longer where the replica counts its place by GTID; its position of the next event stays the source's. Such a
 //! replica adds up the lengths of what it receives, and takes heartbeats of before that sum for damage: so it is known by how much they are longer.
 
 use std::path::PathBuf;
@@ -43,7 +43,7 @@ impl PassedOn {
 
     /// Whether an event of this kind may be another one for replicas.
     pub fn changes(kind: Kind) -> bool {
-        matches!(kind, Kind::GTID | Kind::ANONYMOUS_GTID | Kind::MARIADB_GTID)
+        matches!(kind, Kind::GTID | Kind::ANONYMOUS_GTID | Kind::GTID_TAGGED | Kind::MARIADB_GTID)
     }
 
     /// What stands at `at`.

@@ -124,7 +124,8 @@ impl Sender<'_> {
         if let Some(grouped) = &mut self.grouped {
             grouped.begin_file(&start.format, offset.max(start.after_format), self.server_id)?;
         }
-        let room = if matches!(self.filter, Filter::MariaDb(_)) { Room::MayGrow } else { Room::AsItIs };
+        let by_gtid = matches!(self.filter, Filter::MariaDb(_) | Filter::MySql(_));
+        let room = if by_gtid { Room::MayGrow } else { Room::AsItIs };
         self.passed_on = PassedOn::of(self.context.inventory, file, self.checksum, room);
         let mut reader = file.reader(if offset > FIRST_OFFSET { offset } else { start.after_format })?;
         loop {

@@ -51,7 +51,8 @@ impl Measured {
         self.causes.add(tag.cause);
         match tag.tag {
             Tag::LogicalClock { sequence_number, source, last_committed } => {
-                self.source.intervals.add(source, sequence_number);
+                // Without tags one runs after the other.
+                self.source.intervals.add(source.unwrap_or(sequence_number - 1), sequence_number);
                 self.new.intervals.add(last_committed, sequence_number);
             }
             Tag::CommitGroup { source, new } => {

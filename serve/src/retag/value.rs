@@ -1,16 +1,22 @@
-//! A new tag as one number: MySQL's `last_committed`, or MariaDB's commit id and `FL_WAITED`; and an event that gets it.
+//! A new tag as one number: MySQL's `last_committed` (5.6: and the sequence number), or MariaDB's commit id and `FL_WAITED`; and an event that gets it.
 
-use binlog::patch::{self, Patch, PatchError};
+use binlog::patch::{self, ClockRoom, Patch, PatchError};
 use binlog::{Checksum, MariaDbGtid};
 use engine::retag::{Marks, Tag};
 
 /// Above all commit ids that are made.
 const WAITED: i64 = 1 << 62;
+/// Of a `last_committed` that stands beside a sequence number: a file has fewer transactions.
+const CLOCK_BITS: u32 = 31;
 
 /// Never below 0.
 pub fn of(tag: Tag) -> i64 {
     match tag {
-        Tag::LogicalClock { last_committed, .. } => last_committed,
+        Tag::LogicalClock { source: Some(_), last_committed, .. } => last_committed,
+        // The source gives no number, so it stands here, too.
+        Tag::LogicalClock { source: None, sequence_number, last_committed } => {
+            sequence_number << CLOCK_BITS | last_committed
+        }
         Tag::CommitGroup { new, .. } => of_marks(new),
     }
 }
@@ -26,7 +32,7 @@ fn marks(value: i64) -> (Option<u64>, bool) {
     ((id != 0).then_some(id), value & WAITED != 0)
 }
 
-/// Whether an event may become longer: MariaDB's have no room for a commit id that they do not have.
+/// Whether an event may become longer: MariaDB's have no room for a commit id that they do not have, MySQL 5.6's none for a logical clock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Room {
     AsItIs,
@@ -39,6 +45,13 @@ pub enum Room {
 /// [`PatchError`] when it is no such event.
 pub fn give(event: &mut Vec<u8>, value: i64, checksum: Checksum, room: Room) -> Result<(), PatchError> {
     let mut patch = Patch::new(event, checksum)?;
+    if patch.clock_room() == Some(ClockRoom::Nothing) {
+        if room == Room::MayGrow {
+            let last_committed = value & ((1 << CLOCK_BITS) - 1);
+            *event = patch::with_logical_clock(event, checksum, last_committed, value >> CLOCK_BITS)?;
+        }
+        return Ok(());
+    }
     if !patch.is_mariadb() {
         patch.last_committed(value)?.finish();
         return Ok(());
@@ -56,7 +69,7 @@ pub fn give(event: &mut Vec<u8>, value: i64, checksum: Checksum, room: Room) -> 
 #[cfg(test)]
 mod tests {
     use binlog::encode::{self, Head};
-    use binlog::{Event, Flavour};
+    use binlog::{Event, Flavour, HEADER_LEN, MySqlGtid};
     use bytes::Bytes;
 
     use super::*;
@@ -114,6 +127,22 @@ mod tests {
             }
         }
     }
+    /// MySQL 5.6's GTID events have no clock: both numbers come of one.
+    #[test]
+    fn a_clock_is_one_number() {
+        let tag = Tag::LogicalClock { sequence_number: 2_000_000_000, source: None, last_committed: 1_999_999_999 };
+        let gtid = encode::mysql_gtid(&Head::new(1_700_000_000, 1, Checksum::Off), &MySqlGtid::default());
+        let mut bare = gtid[..HEADER_LEN + 25].to_vec();
+        bare[9..13].copy_from_slice(&(HEADER_LEN as u32 + 25).to_le_bytes());
+        let mut event = bare.clone();
+        give(&mut event, of(tag), Checksum::Off, Room::AsItIs).unwrap();
+        assert_eq!(event, bare, "by position it has to stay as long as it is");
+        give(&mut event, of(tag), Checksum::Off, Room::MayGrow).unwrap();
+        let format = encode::FormatSpec::new("5.6.14-log", Flavour::MySql, Checksum::Off).describe();
+        let read = MySqlGtid::decode(&Event::parse(event.into(), Checksum::Off).unwrap(), &format).unwrap();
+        assert_eq!((read.sequence_number, read.last_committed), (2_000_000_000, 1_999_999_999));
+    }
+
     /// No server writes such; a forged log may have them.
     #[test]
     fn an_event_never_becomes_shorter() {

@@ -122,7 +122,7 @@ impl Follower {
     fn event(&mut self, pass: &mut Pass, at: u64, bytes: &[u8]) -> bool {
         let end = at + bytes.len() as u64;
         let kind = Header::parse(bytes).map(|header| header.kind);
-        if matches!(kind, Some(Kind::GTID | Kind::ANONYMOUS_GTID | Kind::MARIADB_GTID)) {
+        if matches!(kind, Some(Kind::GTID | Kind::ANONYMOUS_GTID | Kind::GTID_TAGGED | Kind::MARIADB_GTID)) {
             pass.gtid = (at, crc32fast::hash(bytes));
             if !pass.is_as_known() {
                 return false;
