@@ -7,7 +7,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result, bail, ensure};
+use binlog::gtids::GtidSet;
 use e2e::checksum::assert_equal;
 use e2e::native::{gtids, position, statement, wait_caught_up, wait_position};
 use e2e::served::{Ask, By, Served, assert_same, attach, change};
@@ -15,7 +16,7 @@ use e2e::server::{Kind, MARIADB_10_11, MYSQL_9_7, PASSWORD, Server, USER, free_p
 use e2e::workload::{Size, Workload};
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
-use wire::{BinlogStream, DumpOptions, DumpRequest};
+use wire::{BinlogStream, Connection, DumpOptions, DumpRequest};
 
 const SIZE: Size = Size {
     tables: 4,
@@ -83,6 +84,9 @@ fn replicas_attach(kind: Kind) -> Result<()> {
         assert_same(&source, &replica)?;
     }
     what_it_says(&source, &served)?;
+    if !kind.is_mariadb() {
+        begins_as_the_source(&source, &served)?;
+    }
     served = moves(&source, &replica, served, dir.path(), seed)?;
     chain(&source, &replica, &served, dir.path(), seed)?;
     by_position(&source, &replica, &served, seed)?;
@@ -102,6 +106,27 @@ fn replicas_attach(kind: Kind) -> Result<()> {
     let served = Served::start(source.port, &dir.path().join("one"), port, &more)?;
     accounts(&source, &served)?;
     served.kill().map(drop)
+}
+
+/// MySQL by GTID: packet for packet what the source sends, from the made-up events on. By the format description an applier with workers knows that a stream has begun anew.
+fn begins_as_the_source(source: &Server, served: &Served) -> Result<()> {
+    let uuid = source.scalar("SELECT @@server_uuid")?;
+    for has in [String::new(), format!("{uuid}:1"), format!("{uuid}:1-20"), format!("{uuid}:2-20")] {
+        let set: GtidSet = has.parse()?;
+        let first = |mut connection: Connection, server_id| -> Result<Vec<Vec<u8>>> {
+            // Beside its own, heartbeats stand for what is left out.
+            connection.execute("SET @master_heartbeat_period = 60000000000")?;
+            let request = DumpRequest::MySqlGtid { gtid_set_binary: set.to_binary(), server_id };
+            let mut stream: BinlogStream = connection.binlog_dump_with(&request, &DumpOptions::default())?;
+            (0..50).map(|_| Ok(stream.next()?.bytes.to_vec())).collect()
+        };
+        let (ours, theirs) = (first(served.connected()?, 98)?, first(source.connect()?, 99)?);
+        let differs = ours.iter().zip(&theirs).position(|(ours, theirs)| ours != theirs);
+        if let Some(at) = differs {
+            bail!("with {has:?} packet {at} is\n{}, not\n{}", hex::encode(&ours[at]), hex::encode(&theirs[at]));
+        }
+    }
+    Ok(())
 }
 
 /// Two domains, and a server id of before a fail-over.
@@ -416,7 +441,7 @@ fn refusals(source: &Server, replica: &Server, served: &Served) -> Result<()> {
         refused(served, &from(&format!("{domain}-{server}-99999999")), "which is not in the master's binlog")?;
         refused(served, &from(&format!("{domain}-4711-1")), "diverged")?;
     } else {
-        let mut set: binlog::gtids::GtidSet = gtids(source)?.parse()?;
+        let mut set: GtidSet = gtids(source)?.parse()?;
         let uuid = source.scalar("SELECT @@server_uuid")?;
         let uuid = binlog::gtids::mysql::parse_uuid(&uuid).context("a UUID")?;
         set.add(&uuid, "", 99_999_999);

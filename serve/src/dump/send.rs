@@ -13,7 +13,7 @@ use super::grouped::Grouped;
 use super::made_up::{self, Cleared};
 use super::old_replica::{self, GTIDS, Known, Passed};
 use super::passed_on::PassedOn;
-use super::request::{Marked, Request, Vendor, Waiting};
+use super::request::{By, Marked, Request, Vendor, Waiting};
 use super::start::{Filter, Start};
 use crate::inventory::{Extent, FileStart, LogFile, LogReader, ReadError};
 use crate::retag::value::Room;
@@ -124,7 +124,7 @@ impl Sender<'_> {
         if let Some(grouped) = &mut self.grouped {
             grouped.begin_file(&start.format, offset.max(start.after_format), self.server_id)?;
         }
-        let by_gtid = matches!(self.filter, Filter::MariaDb(_) | Filter::MySql(_));
+        let by_gtid = !matches!(self.request.by, By::Position(_));
         let room = if by_gtid { Room::MayGrow } else { Room::AsItIs };
         self.passed_on = PassedOn::of(self.context.inventory, file, self.checksum, room);
         let mut reader = file.reader(if offset > FIRST_OFFSET { offset } else { start.after_format })?;
@@ -175,7 +175,9 @@ impl Sender<'_> {
         }
         let cleared = match &self.filter {
             _ if offset > FIRST_OFFSET => Cleared::CreatedAndPosition,
-            Filter::MySql(_) if has_first => Cleared::CreatedAndPosition,
+            // Its position stays: an applier with workers knows by it that the stream has begun anew, and lets go of a transaction that was cut off
+            // (`exec_relay_log_event`, sql/rpl_replica.cc). Without it the rest of the stream goes to a worker that is inside of it.
+            Filter::MySql(_) if has_first => Cleared::Created,
             Filter::MariaDb(filter) if !filter.has_all_places() => Cleared::Created,
             _ => Cleared::Nothing,
         };
