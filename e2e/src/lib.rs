@@ -17,6 +17,7 @@ pub mod heddle;
 pub mod hostile;
 pub mod http_proxy;
 pub mod keys;
+pub mod lagging;
 pub mod logged;
 pub mod made_table;
 pub mod matrix;

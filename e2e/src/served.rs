@@ -1,10 +1,11 @@
 //! A running `heddle serve --listen`, and replicas that are pointed at it, in the words of their version.
 
 use std::path::Path;
+use std::process::Command;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use anyhow::{Result, bail, ensure};
+use anyhow::{Context, Result, bail, ensure};
 use wire::{ConnectOptions, Connection, SslMode};
 
 use crate::checksum::assert_equal;
@@ -191,5 +192,20 @@ pub fn assert_same(source: &Server, replica: &Server) -> Result<()> {
         parts
     };
     ensure!(sorted(&has) == sorted(&gtids(source)?), "{has} on the replica, {} on the source", gtids(source)?);
+    Ok(())
+}
+
+/// A certificate of this machine's, signed by itself: cert.pem and key.pem.
+pub fn certificate(dir: &Path) -> Result<()> {
+    let made = Command::new("openssl")
+        .args(["req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "30", "-subj", "/CN=localhost"])
+        .args(["-addext", "subjectAltName=DNS:localhost,IP:127.0.0.1"])
+        .arg("-keyout")
+        .arg(dir.join("key.pem"))
+        .arg("-out")
+        .arg(dir.join("cert.pem"))
+        .output()
+        .context("openssl makes the certificate")?;
+    ensure!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
     Ok(())
 }

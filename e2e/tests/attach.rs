@@ -4,7 +4,7 @@
 #![allow(clippy::expect_used, clippy::indexing_slicing, clippy::panic, clippy::print_stderr, reason = "a test")]
 
 use std::fmt::Write as _;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -13,7 +13,7 @@ use e2e::checksum::assert_equal;
 use e2e::made_table::MadeTable;
 use e2e::native::{position, statement, wait_caught_up, wait_position};
 use e2e::recorder::Recorder;
-use e2e::served::{Ask, By, Served, attach, connect, receives};
+use e2e::served::{Ask, By, Served, attach, certificate, connect, receives};
 use e2e::server::{Kind, PASSWORD, Server, free_port};
 use e2e::workload::{Size, Workload};
 use wire::{BinlogStream, Connection, DumpOptions, DumpRequest};
@@ -35,21 +35,6 @@ const ALL: &str = "mysql-5.6.14 mysql-5.7.22 mysql-8.0.15 mysql-9.7 mariadb-10.1
 fn kinds() -> Result<Vec<Kind>> {
     let names = std::env::var("HEDDLE_ATTACH_KINDS").unwrap_or_else(|_| ALL.to_owned());
     names.split_whitespace().map(str::parse).collect()
-}
-
-/// A certificate of this machine's, signed by itself.
-fn certificate(dir: &Path) -> Result<()> {
-    let made = std::process::Command::new("openssl")
-        .args(["req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "30", "-subj", "/CN=localhost"])
-        .args(["-addext", "subjectAltName=DNS:localhost,IP:127.0.0.1"])
-        .arg("-keyout")
-        .arg(dir.join("key.pem"))
-        .arg("-out")
-        .arg(dir.join("cert.pem"))
-        .output()
-        .context("openssl makes the certificate")?;
-    ensure!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
-    Ok(())
 }
 
 /// The password is "secret" everywhere.

@@ -6,8 +6,8 @@
 #![allow(clippy::expect_used, clippy::indexing_slicing, clippy::panic, clippy::print_stderr, reason = "a test")]
 
 use anyhow::{Context, Result, bail, ensure};
-use e2e::checksum::{assert_equal, contents, differences};
 use e2e::heddle::{Heddle, Run, heddle};
+use e2e::lagging::{BEHIND, By, Lagging, MEANWHILE, NO_GTIDS, Role, gtids, outcome, same};
 use e2e::native::{configure_by, start_native, statement, stop_applier, wait_caught_up, wait_position};
 use e2e::server::{Kind, MARIADB_10_11, MYSQL_9_7, Server};
 use e2e::sysbench::{self, Load};
@@ -17,177 +17,12 @@ use rand::{Rng, SeedableRng};
 use std::thread;
 use std::time::Duration;
 
-const BEHIND: Load = Load { tables: 4, rows: 500, threads: 4, events: 2500, seconds: 0 };
-/// All the while.
-const MEANWHILE: Load = Load { tables: 4, rows: 500, threads: 2, events: 0, seconds: 8 };
-
-/// How the replica follows its source.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum By {
-    Gtid,
-    /// File and position, GTIDs on all the same.
-    File,
-    /// MySQL with gtid_mode=OFF.
-    FileOnly,
-}
-
-const NO_GTIDS: [&str; 2] = ["--gtid-mode=OFF", "--enforce-gtid-consistency=OFF"];
-
-struct Lagging {
-    source: Server,
-    replica: Server,
-    relay: String,
-    by: By,
-}
-
-impl Lagging {
-    /// Both servers, with native replication running and sysbench's tables on both.
-    fn start(kind: Kind, by: By, options: &[&str]) -> Result<Lagging> {
-        let lagging = Lagging::empty(kind, by, options)?;
-        lagging.fill()?;
-        Ok(lagging)
-    }
-
-    fn fill(&self) -> Result<()> {
-        sysbench::prepare(&self.source, "oltp_write_only", BEHIND)?;
-        self.caught_up()
-    }
-
-    /// The same without any tables.
-    fn empty(kind: Kind, by: By, options: &[&str]) -> Result<Lagging> {
-        let mut common = vec!["--sync-binlog=1", "--innodb-flush-log-at-trx-commit=1"];
-        if by == By::FileOnly {
-            common.extend(NO_GTIDS);
-        }
-        let replica_options: Vec<&str> = common.iter().chain(options).copied().collect();
-        let (source, replica) = Server::start_two((kind, &common), (kind, &replica_options))?;
-        let relay = replica.dir().join("heddle-relay").display().to_string();
-        let lagging = Lagging { source, replica, relay, by };
-        configure_by(&lagging.source, &lagging.replica, by == By::Gtid)?;
-        start_native(&lagging.replica)?;
-        Ok(lagging)
-    }
-
-    fn caught_up(&self) -> Result<()> {
-        match self.by {
-            By::FileOnly => wait_position(&self.source, &self.replica),
-            By::Gtid | By::File => wait_caught_up(&self.source, &self.replica),
-        }
-    }
-
-    /// Puts the replica behind; its applier is stopped.
-    fn fall_behind(&self, definitions: u32) -> Result<()> {
-        stop_applier(&self.replica)?;
-        thread::scope(|scope| {
-            let defining = scope.spawn(move || define(&self.source, definitions));
-            sysbench::run(&self.source, "oltp_write_only", BEHIND)?;
-            defining.join().map_err(|_| anyhow::anyhow!("the thread with definitions ended"))?
-        })
-    }
-
-    fn arguments<'a>(&'a self, url: &'a str, more: &[&'a str]) -> Vec<&'a str> {
-        let mut arguments = vec!["rescue", url, "--json", "--relay-dir", &self.relay];
-        arguments.extend(more);
-        arguments
-    }
-
-    fn rescue(&self, more: &[&str]) -> Result<Run> {
-        heddle(&self.arguments(&self.replica.url(), more))
-    }
-
-    fn begin(&self, more: &[&str]) -> Result<Heddle> {
-        Heddle::start(&self.arguments(&self.replica.url(), more))
-    }
-
-    /// Native replication goes on by itself and ends with what the source has; nothing of heddle is left.
-    fn as_before(&self, settings: &str) -> Result<()> {
-        self.caught_up().context("native replication after the hand-back")?;
-        same(&self.source, &self.replica)?;
-        let left =
-            self.replica.scalar("SELECT COUNT(*) FROM information_schema.schemata WHERE schema_name='heddle'")?;
-        ensure!(left == "0", "heddle's bookkeeping is still there");
-        let now = self.settings()?;
-        ensure!(now == settings, "native replication's settings were\n{settings}\nand are\n{now}");
-        let (theirs, ours) = (gtids(&self.source, false)?, gtids(&self.replica, true)?);
-        ensure!(theirs == ours, "the source has the GTIDs {theirs}, the replica {ours}");
-        Ok(())
-    }
-
-    /// What an administrator has set, as the server's client shows it.
-    fn settings(&self) -> Result<String> {
-        let output = self.replica.client(&["--vertical", "-e", statement(&self.replica, "STATUS")]).output()?;
-        let text = String::from_utf8_lossy(&output.stdout).into_owned();
-        let kept = [
-            "_Host:",
-            "_User:",
-            "_Port:",
-            "Retry",
-            "SSL",
-            "Delay:",
-            "Auto_Position",
-            "Using_Gtid",
-            "heartbeat_period",
-            "Bind",
-        ];
-        let mut lines: Vec<String> =
-            text.lines().filter(|line| kept.iter().any(|kept| line.contains(kept))).map(str::to_owned).collect();
-        lines.retain(|line| !line.contains("Remaining"));
-        if !self.replica.kind.is_mariadb() {
-            let heartbeat = "SELECT HEARTBEAT_INTERVAL FROM performance_schema.replication_connection_configuration";
-            lines.push(self.replica.scalar(heartbeat)?);
-            lines.push(self.replica.scalar("SELECT @@global.super_read_only, @@global.read_only")?);
-        }
-        Ok(lines.join("\n"))
-    }
-}
-
-fn same(source: &Server, replica: &Server) -> Result<()> {
-    if [MYSQL_9_7, MARIADB_10_11].contains(&source.kind) {
-        return assert_equal(source, replica);
-    }
-    // Definitions are asked for in SQL that older servers lack.
-    let differing = differences(&contents(source)?, &contents(replica)?);
-    ensure!(differing.is_empty(), "source and replica differ: {differing:?}");
-    Ok(())
-}
-
-/// What a server has, by its own account. MariaDB: the last of each domain.
-fn gtids(server: &Server, as_replica: bool) -> Result<String> {
-    let variable = match (server.kind.is_mariadb(), as_replica) {
-        (true, true) => "@@gtid_slave_pos",
-        (true, false) => "@@gtid_binlog_pos",
-        (false, _) => "@@gtid_executed",
-    };
-    let text = server.scalar(&format!("SELECT {variable}"))?.replace(['\n', ' '], "").replace("\\n", "");
-    // MariaDB names the domains in any order.
-    let mut all: Vec<&str> = text.split(',').collect();
-    all.sort_unstable();
-    Ok(all.join(","))
-}
-
-/// Definitions beside the rows: none may be lost or run twice.
-fn define(server: &Server, rounds: u32) -> Result<()> {
-    server.execute("CREATE DATABASE IF NOT EXISTS defs")?;
-    for i in 0..rounds {
-        server.execute(&format!(
-            "CREATE TABLE defs.t{i} (id INT PRIMARY KEY, a INT); INSERT INTO defs.t{i} VALUES (1, {i}); ALTER TABLE defs.t{i} ADD COLUMN b INT DEFAULT {i}; \
-             INSERT INTO defs.t{i} VALUES (2, 2, 2); ALTER TABLE defs.t{i} DROP COLUMN a; UPDATE defs.t{i} SET b = b + 1; \
-             DROP TABLE IF EXISTS defs.r{i}; RENAME TABLE defs.t{i} TO defs.r{i};"
-        ))?;
-    }
-    Ok(())
-}
-
 fn seeded(name: &str) -> StdRng {
     StdRng::seed_from_u64(e2e::seed(20_161_107, &format!("rescue {name}")))
 }
 
 fn interruptions() -> usize {
     std::env::var("HEDDLE_RESCUE_INTERRUPTIONS").ok().and_then(|text| text.parse().ok()).unwrap_or(5)
-}
-
-fn outcome(run: &Run) -> Result<String> {
-    Ok(run.summary()?.get("outcome").and_then(serde_json::Value::as_str).unwrap_or_default().to_owned())
 }
 
 /// Why it lags, what to set (`set`: for its one worker), and how long it takes, or why that is not known.
@@ -217,9 +52,12 @@ fn rescued(kind: Kind, by: By, options: &[&str]) -> Result<()> {
     let lagging = Lagging::start(kind, by, options)?;
     let settings = lagging.settings()?;
     lagging.fall_behind(6)?;
-    let before = gtids(&lagging.replica, true)?;
+    let before = gtids(&lagging.replica, Role::Replica)?;
     let look = lagging.rescue(&["--dry-run"])?.successful()?;
-    ensure!(outcome(&look)? == "looked" && gtids(&lagging.replica, true)? == before, "--dry-run did something: {look}");
+    ensure!(
+        outcome(&look)? == "looked" && gtids(&lagging.replica, Role::Replica)? == before,
+        "--dry-run did something: {look}"
+    );
     // MariaDB, and MySQL before 8.0.27, have one worker unless somebody sets more.
     let one_worker = kind != MYSQL_9_7 && !options.iter().any(|option| option.contains("parallel"));
     says_why(&look, one_worker.then_some("SET GLOBAL slave_parallel_"))?;
@@ -330,12 +168,15 @@ fn aborted(kind: Kind, by: By) -> Result<()> {
     let look = lagging.rescue(&["--dry-run"])?;
     let phase = look.summary()?.get("continued").cloned().unwrap_or_default();
     if phase == "applying" {
-        let before = gtids(&lagging.replica, true)?;
+        let before = gtids(&lagging.replica, Role::Replica)?;
         lagging.replica.kill()?;
         lagging.replica.restart(&[])?;
         start_native(&lagging.replica)?;
         thread::sleep(Duration::from_millis(1500));
-        ensure!(gtids(&lagging.replica, true)? == before, "the native applier has applied something while it was held");
+        ensure!(
+            gtids(&lagging.replica, Role::Replica)? == before,
+            "the native applier has applied something while it was held"
+        );
     }
     let run = lagging.rescue(&["--abort"])?.successful()?;
     let outcome = outcome(&run)?;
@@ -382,7 +223,7 @@ fn with_replica_below(kind: Kind, by: By) -> Result<()> {
             ensure!(left == "0", "heddle's bookkeeping is still there");
         }
         if !kind.is_mariadb() && by != By::FileOnly {
-            let wanted = gtids(source, false)?;
+            let wanted = gtids(source, Role::Source)?;
             ensure!(below.scalar(&format!("SELECT GTID_SUBSET('{wanted}', @@gtid_executed)"))? == "1", "{wanted}");
         }
     }
@@ -606,12 +447,12 @@ fn torn(kind: Kind) -> Result<()> {
     let log = &logs[logs.len() - 3];
     let whole = std::fs::read(log)?;
     std::fs::write(log, &whole[..whole.len() - 10])?;
-    let applied = gtids(&lagging.replica, true)?;
+    let applied = gtids(&lagging.replica, Role::Replica)?;
     let run = lagging.rescue(&[])?;
     ensure!(run.status.code() == Some(3) && outcome(&run)? == "unfinished", "{run}");
     let name = log.file_name().unwrap_or_default().to_string_lossy().into_owned();
     ensure!(run.stderr.contains(&format!("{name} ends in the middle of an event")), "{name} is not named: {run}");
-    ensure!(gtids(&lagging.replica, true)? == applied, "something was applied: {run}");
+    ensure!(gtids(&lagging.replica, Role::Replica)? == applied, "something was applied: {run}");
     std::fs::write(log, &whole)?;
     let run = lagging.rescue(&[])?.successful()?;
     ensure!(outcome(&run)? == "handed_back", "{run}");

@@ -6,16 +6,18 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, anyhow, bail};
 use clap::Args;
+use wire::server::TlsFiles;
 use wire::{ConnectOptions, Connection, Secret};
 
 use super::connect::{self, End};
 use super::feed::{FeedArgs, Workers, workers_that_group};
 use super::headings::EXPERT;
+use super::serve::REPLICA_PASSWORD;
 use super::signals::Ending;
 use crate::replica::status::ReplicaStatus;
 use crate::report::out::complain;
 use crate::rescue::report::{Outcome, Report};
-use crate::rescue::request::{LogBin, Request, SourceOptions};
+use crate::rescue::request::{LogBin, Request, SourceOptions, ViaServe};
 use crate::rescue::run;
 use apply::mysql::server::sql::quote;
 
@@ -30,9 +32,11 @@ use apply::mysql::server::sql::quote;
   heddle rescue mysql://admin@replica:3306
   heddle rescue mysql://admin@replica:3306 --source mysql://repl@10.0.0.7:3306
   heddle rescue mysql://admin@replica:3306 --abort
+  heddle rescue mysql://admin@replica:3306 --via serve --listen 10.0.0.9:3307
 
 Passwords: HEDDLE_TARGET_PASSWORD for the replica, HEDDLE_SOURCE_PASSWORD for the source (else the replica's is tried), option files, or a
-prompt. Exit codes: 0 native replication runs (or: nothing was to be done) · 1 nothing was changed, the message says why · 3 the
+prompt. With --via serve the replica logs in to heddle as it does to its source: heddle takes the account's password from
+HEDDLE_REPLICA_PASSWORD, else from the source's own accounts. Exit codes: 0 native replication runs (or: nothing was to be done) · 1 nothing was changed, the message says why · 3 the
 replica does not replicate by itself: run the same command again, or with --abort")]
 pub struct RescueArgs {
     /// The replica: mysql://user@host:port[?…], an account that may steer replication
@@ -73,8 +77,47 @@ pub struct RescueArgs {
     /// comes next
     #[arg(long, help_heading = EXPERT, value_name = "DIR")]
     replica_relay_logs: Option<PathBuf>,
+    /// How: heddle applies (the default), or `serve`: the replica's own applier does, from a stream of groups that heddle serves it. For accounts that may not apply row events
+    #[arg(long, value_name = "HOW", value_enum, requires = "listen")]
+    via: Option<Via>,
+    /// With --via serve: where heddle listens for the replica
+    #[arg(long, value_name = "HOST:PORT", requires = "via")]
+    listen: Option<String>,
+    /// With --via serve: the name and port by which the replica reaches heddle, if they are not those of --listen
+    #[arg(long, value_name = "HOST:PORT", requires = "via")]
+    advertise: Option<String>,
+    /// With --via serve: this server's certificate (PEM), if the replica connects with TLS
+    #[arg(long, value_name = "FILE", requires = "tls_key", requires = "via")]
+    tls_cert: Option<PathBuf>,
+    /// Its key (PEM)
+    #[arg(long, value_name = "FILE", requires = "tls_cert")]
+    tls_key: Option<PathBuf>,
     #[command(flatten)]
     feed: FeedArgs,
+}
+
+/// Who applies.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub enum Via {
+    Serve,
+}
+
+impl RescueArgs {
+    fn via(&self) -> Result<Option<ViaServe>> {
+        let (Some(Via::Serve), Some(listen)) = (self.via, &self.listen) else { return Ok(None) };
+        let named = self.advertise.as_ref().unwrap_or(listen);
+        let (host, port) = named
+            .rsplit_once(':')
+            .and_then(|(host, port)| Some((host.trim_matches(['[', ']']), port.parse().ok()?)))
+            .filter(|(host, port)| !host.is_empty() && *port > 0)
+            .with_context(|| format!("{named}: expected HOST:PORT"))?;
+        if matches!(host, "0.0.0.0" | "::") {
+            bail!("--listen {listen}: the replica needs a name for this machine: give it as --advertise HOST:PORT");
+        }
+        let tls = self.tls_cert.clone().zip(self.tls_key.clone()).map(|(cert, key)| TlsFiles { cert, key, ca: None });
+        let password = std::env::var(REPLICA_PASSWORD).ok().map(Secret::new);
+        Ok(Some(ViaServe { listen: listen.clone(), host: host.to_owned(), port, tls, password }))
+    }
 }
 
 fn parse_lag(text: &str) -> Result<Duration, String> {
@@ -123,6 +166,7 @@ pub fn run(args: &RescueArgs) -> Result<ExitCode> {
         http: args.feed.http()?,
         connect_retry: args.feed.connect_retry(),
         talk: !args.json,
+        via: args.via()?,
     };
     ending.watch()?;
     finish(&run::run(&request, &ending.stop), args.json)

@@ -180,7 +180,7 @@ pub enum Retag {
 /// So long a command waits until another source is followed.
 const REPOINT_WITHIN: Duration = Duration::from_secs(90);
 
-const REPLICA_PASSWORD: &str = "HEDDLE_REPLICA_PASSWORD";
+pub const REPLICA_PASSWORD: &str = "HEDDLE_REPLICA_PASSWORD";
 
 impl ServeArgs {
     fn plan(&self) -> Plan {
@@ -192,6 +192,7 @@ impl ServeArgs {
             patience: Duration::from_secs(self.failover_seconds),
             complete: if self.compress_sealed { Complete::Compressed } else { Complete::Kept },
             server_id: self.server_id,
+            first: None,
         }
     }
 

@@ -54,6 +54,25 @@ impl Native {
         self.statement("START", "")
     }
 
+    pub fn stop_receiver(&self) -> String {
+        self.statement("STOP", " IO_THREAD")
+    }
+
+    /// Both threads being stopped: another source, or another way to it. By GTID; what was received and not applied goes. Both servers set the heartbeat's period back to its default when the
+    /// source changes (`change_receive_options`, sql/rpl_replica.cc), so it is given again.
+    pub fn repoint(&self, host: &str, port: u16, positioning: Positioning, heartbeat: Option<&str>) -> String {
+        let mut settings = vec![self.setting("HOST", quote(host)), self.setting("PORT", port)];
+        settings.extend(match (self.flavour, positioning) {
+            (Flavour::MySql, _) => Some(self.setting("AUTO_POSITION", 1)),
+            (Flavour::MariaDb, Positioning::CurrentPos) => Some(self.setting("USE_GTID", "current_pos")),
+            (Flavour::MariaDb, _) => Some(self.setting("USE_GTID", "slave_pos")),
+        });
+        settings.extend(
+            heartbeat.filter(|period| !period.is_empty()).map(|period| self.setting("HEARTBEAT_PERIOD", period)),
+        );
+        self.change(&settings)
+    }
+
     pub fn start_receiver(&self) -> String {
         self.statement("START", " IO_THREAD")
     }
@@ -131,6 +150,29 @@ impl Native {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn another_source() {
+        let native = |flavour, version| Native { flavour, version, channel: String::new() };
+        let check = |native: Native, positioning, expected: &str| {
+            assert_eq!(native.repoint("10.0.0.7", 3307, positioning, Some("3.500")), expected);
+        };
+        check(
+            native(Flavour::MySql, (9, 7, 0)),
+            Positioning::Gtid,
+            "CHANGE REPLICATION SOURCE TO SOURCE_HOST='10.0.0.7', SOURCE_PORT=3307, SOURCE_AUTO_POSITION=1, SOURCE_HEARTBEAT_PERIOD=3.500 FOR CHANNEL ''",
+        );
+        check(
+            native(Flavour::MySql, (8, 0, 15)),
+            Positioning::Gtid,
+            "CHANGE MASTER TO MASTER_HOST='10.0.0.7', MASTER_PORT=3307, MASTER_AUTO_POSITION=1, MASTER_HEARTBEAT_PERIOD=3.500 FOR CHANNEL ''",
+        );
+        check(
+            native(Flavour::MariaDb, (10, 11, 14)),
+            Positioning::CurrentPos,
+            "CHANGE MASTER TO MASTER_HOST='10.0.0.7', MASTER_PORT=3307, MASTER_USE_GTID=current_pos, MASTER_HEARTBEAT_PERIOD=3.500",
+        );
+    }
 
     #[test]
     fn statements_in_every_version() {

@@ -2,7 +2,7 @@
 //!
 //! `look` what there is (asked through `replica`) · `judge` can it be done ·
 //! `state` how far a rescue has come, on the replica · `takeover`, `handback` the two ends · `survey` (with `estimate`), `apply` what comes before and in
-//! between · `relay_logs` what the source has purged · `goal` when to stop · `request` what is asked for · `run` one after the other · `report` what is said at the end.
+//! between · `relay_logs` what the source has purged · `via_serve` the other way: the replica's own applier, from a stream of groups · `goal` when to stop · `request` what is asked for · `run` one after the other · `report` what is said at the end.
 
 mod apply;
 mod estimate;
@@ -17,3 +17,4 @@ pub mod run;
 pub mod state;
 mod survey;
 pub mod takeover;
+mod via_serve;

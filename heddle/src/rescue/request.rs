@@ -4,7 +4,8 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use anyhow::Result;
-use wire::{ConnectOptions, Connection};
+use wire::server::TlsFiles;
+use wire::{ConnectOptions, Connection, Secret};
 
 use crate::observe::http::address::Listen;
 use crate::replica::status::ReplicaStatus;
@@ -42,6 +43,20 @@ pub struct Request {
     pub http: Option<Listen>,
     /// People read what happens.
     pub talk: bool,
+    /// The replica's own applier catches up, from a stream of groups.
+    pub via: Option<ViaServe>,
+}
+
+/// How a replica reaches that stream.
+pub struct ViaServe {
+    /// Where Heddle listens: HOST:PORT.
+    pub listen: String,
+    /// Its name as the replica has it.
+    pub host: String,
+    pub port: u16,
+    pub tls: Option<TlsFiles>,
+    /// Of the replica's own account; `None`: as the source has it.
+    pub password: Option<Secret>,
 }
 
 impl Request {

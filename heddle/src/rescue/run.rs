@@ -55,7 +55,11 @@ pub fn run(request: &Request, signalled: &Arc<AtomicBool>) -> Report {
     let mut report = match Rescue::open(request, signalled) {
         Err(error) => Report { error: Some(chain(&error)), ..Report::default() },
         Ok(mut rescue) => {
-            if let Err(error) = rescue.run() {
+            let done = match &request.via {
+                Some(via) => rescue.run_via_serve(via),
+                None => rescue.run(),
+            };
+            if let Err(error) = done {
                 rescue.report.error = Some(chain(&error));
             }
             rescue.report
@@ -160,7 +164,7 @@ impl<'a> Rescue<'a> {
     }
 
     /// After something that took long: the replica may have been restarted.
-    fn refresh(&mut self) -> Result<()> {
+    pub(super) fn refresh(&mut self) -> Result<()> {
         if self.control.ping().is_err() {
             self.control = connect(&self.request.replica)?;
             self.prepare()?;
@@ -308,7 +312,7 @@ impl<'a> Rescue<'a> {
 
 impl Rescue<'_> {
     /// What made the native applier lag and is still so. The rescue is over: what cannot be asked is not worth an error.
-    fn will_it_lag_again(&mut self, status: &crate::replica::status::ReplicaStatus) {
+    pub(super) fn will_it_lag_again(&mut self, status: &crate::replica::status::ReplicaStatus) {
         let server = match Server::read(&mut self.control) {
             Ok(server) => server,
             Err(error) => return tracing::debug!("looking at the replica: {}", chain(&error)),

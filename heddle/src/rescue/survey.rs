@@ -228,7 +228,7 @@ impl Rescue<'_> {
         Ok(())
     }
 
-    fn tell(&self, status: &ReplicaStatus) {
+    pub(super) fn tell(&self, status: &ReplicaStatus) {
         self.say(&format!("verdict   {}", self.report.verdict));
         let by = match status.positioning {
             Positioning::File => "file and position",

@@ -29,4 +29,4 @@ mod told;
 pub use self::forming::{Formed, Limits};
 pub use self::gather::{First, Gather, NotTheSame, Replica};
 pub use self::settle::settle;
-pub use self::told::{Told, of_another, others};
+pub use self::told::{Told, of_another, others, unsaid};

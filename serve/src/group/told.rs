@@ -111,6 +111,17 @@ impl Told {
     }
 }
 
+/// MySQL: of the groups that this replica was sent and has, the GTIDs that it does not say. Nothing is forgotten.
+pub fn unsaid(fs: &dyn Fs, mirror: &Path, name: &str, said: &GtidSet) -> Result<GtidSet, FolderError> {
+    let mut all = GtidSet::default();
+    for unsaid in
+        read(fs, &mirror.join(FOLDER).join(name))?.unwrap_or_default().iter().filter_map(|entry| entry.unsaid(said))
+    {
+        all.add_set(&unsaid);
+    }
+    Ok(all)
+}
+
 /// MySQL: the replica of whose groups this one has some without their other GTIDs. A copy of that replica has another `server_uuid`.
 pub fn of_another(fs: &dyn Fs, mirror: &Path, own: &str, said: &GtidSet) -> Result<Option<String>, FolderError> {
     let dir = mirror.join(FOLDER);
@@ -230,6 +241,8 @@ mod tests {
         assert!(told.unsaid(&said("1-5")).unwrap().is_empty());
         told.note(&[formed(&[6, 7, 8]), formed(&[9, 10])]).unwrap();
         told.note(&[formed(&[11, 12, 13])]).unwrap();
+        assert_eq!(unsaid(&RealFs, dir.path(), UUID, &said("1-5:8:10:13")).unwrap(), said("6-7:9:11-12"));
+        assert!(unsaid(&RealFs, dir.path(), "another", &said("1-5:8")).unwrap().is_empty());
         // The last one did not arrive; of the first it has said all, by other means.
         assert_eq!(open().unsaid(&said("1-5:8:10:13")).unwrap(), said("6-7:9:11-12"));
         assert_eq!(open().unsaid(&said("1-8:10")).unwrap(), said("9"));

@@ -79,6 +79,7 @@ pub fn run(
     ready()?;
     let mut mirror = Mirror {
         upstreams: upstreams.to_vec(),
+        first: plan.first.clone(),
         plan,
         stop,
         fs,
@@ -93,7 +94,6 @@ pub fn run(
         acks,
         folder,
         last,
-        first: None,
         settled_at: None,
         end: None,
         compared: None,
@@ -105,7 +105,7 @@ pub fn run(
         timestamp: 0,
         newest: Vec::new(),
     };
-    if plan.complete == Complete::Compressed {
+    if mirror.plan.complete == Complete::Compressed {
         let packer = Packer::start(Arc::clone(&mirror.fs), mirror.forms.clone());
         mirror.packer = Some(packer.map_err(|error| refused(format!("a thread that compresses: {error}")))?);
     }

@@ -1,5 +1,6 @@
 //! What a mirror is to do, with whom, and what it has done.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use binlog::LogPosition;
@@ -20,7 +21,7 @@ pub enum Until {
 }
 
 /// What a mirror does.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub struct Plan {
     pub until: Until,
     pub keep: Keep,
@@ -30,6 +31,8 @@ pub struct Plan {
     /// This replica's number towards the source, if one was given.
     pub server_id: Option<u32>,
     pub complete: Complete,
+    /// Of the source's files the first one that an empty folder gets. `None`: the oldest.
+    pub first: Option<Arc<str>>,
 }
 
 /// What becomes of a file that is complete.

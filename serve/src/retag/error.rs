@@ -13,7 +13,7 @@ pub enum RetagError {
     #[error("--out {} has files: give a new or an empty folder", path.display())]
     NotEmpty { path: PathBuf },
     #[error(
-        "no transaction of these files can be tagged anew: there is none, or MySQL 5.6 wrote them, which does not tag, or their GTIDs have a tag of their own and no room"
+        "no transaction of these files can be tagged anew: there is none, or none has a GTID event (MySQL 5.6 without gtid_mode=ON writes none)"
     )]
     NoTags,
     #[error(transparent)]
