@@ -94,9 +94,11 @@ impl Grouped {
         self.limits.is_some().then(|| Arc::clone(&self.sent))
     }
 
-    /// A file begins, or the stream in the middle of one, behind its format description. What was held must have been sent.
+    /// A file begins, or the stream in the middle of one, behind its format description. What was held must have been sent. What the replica does not say of earlier groups is sent at once: the
+    /// end of all that is here may be far away.
     pub(super) fn begin_file(
         &mut self,
+        peer: &mut Peer,
         format: &FormatDescription,
         offset: u64,
         server_id: u32,
@@ -104,14 +106,14 @@ impl Grouped {
         (self.position, self.checksum, self.server_id) = (offset, format.checksum, server_id);
         self.log_pos = u32::try_from(offset).unwrap_or(0);
         match &mut self.gather {
-            Some(gather) => Ok(gather.begin_file(format.clone())?),
+            Some(gather) => gather.begin_file(format.clone())?,
             None => {
                 let first = std::mem::replace(&mut self.first, First::Any);
                 let limits = self.limits.unwrap_or(Limits { transactions: 1, bytes: 0 });
                 self.gather = Some(Gather::new(self.flavour, format.clone(), limits, first));
-                Ok(())
             }
         }
+        self.settle(peer)
     }
 
     /// So many bytes of the log can be sent.

@@ -122,7 +122,7 @@ impl Sender<'_> {
         let Some(start) = self.start_of(file, extent)? else { return Ok(Ended::Stream) };
         self.format(&start, offset, has_first)?;
         if let Some(grouped) = &mut self.grouped {
-            grouped.begin_file(&start.format, offset.max(start.after_format), self.server_id)?;
+            grouped.begin_file(self.peer, &start.format, offset.max(start.after_format), self.server_id)?;
         }
         let by_gtid = !matches!(self.request.by, By::Position(_));
         let room = if by_gtid { Room::MayGrow } else { Room::AsItIs };

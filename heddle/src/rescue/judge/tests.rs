@@ -191,3 +191,35 @@ fn reasons_to_refuse() {
     check(as_it_is, &strict, Some("gtid_strict_mode"));
     check(as_it_is, &|server| server.replicas = 1, None);
 }
+
+#[test]
+fn through_a_stream() {
+    let check = |alter: &dyn Fn(&mut Server), change: (&str, &str), setting: (&str, &str), expected: &[&str]| {
+        let (mut server, status) = (server(), status(change));
+        alter(&mut server);
+        let settings = std::iter::once((setting.0.to_owned(), setting.1.to_owned())).collect();
+        let mut findings = Findings::default();
+        via_serve(&server, std::slice::from_ref(&status), &status, &settings, None, &mut findings);
+        // The recorded replica connects with TLS.
+        let mut refused = findings.refused.iter().filter(|one| !one.contains("--tls-cert"));
+        for expected in expected {
+            assert!(refused.next().is_some_and(|one| one.contains(expected)), "{expected}: {findings:?}");
+        }
+        assert_eq!(refused.next(), None, "{expected:?}");
+    };
+    let nothing = |_: &mut Server| {};
+    let no = ("", "");
+    check(&nothing, no, no, &[]);
+    check(&nothing, ("Auto_Position: 1", "Auto_Position: 0"), no, &["by file and position"]);
+    check(&nothing, ("SQL_Delay: 0", "SQL_Delay: 60"), no, &["stay 60 s behind"]);
+    check(&nothing, ("Until_Condition: None", "Until_Condition: SQL_BEFORE_GTIDS"), no, &["start it without UNTIL"]);
+    check(&nothing, ("Last_SQL_Errno: 0", "Last_SQL_Errno: 1062"), no, &["error 1062"]);
+    // Its own applier keeps to its filters.
+    check(&nothing, ("Replicate_Do_DB:", "Replicate_Do_DB: shop"), no, &[]);
+    check(&nothing, no, ("require_row_format", "YES"), &["REQUIRE_ROW_FORMAT"]);
+    check(&nothing, no, ("require_row_format", "NO"), &[]);
+    check(&nothing, no, ("privilege_checks_user", "'a'@'%'"), &["PRIVILEGE_CHECKS_USER"]);
+    check(&nothing, no, ("source_connection_auto_failover", "1"), &["SOURCE_CONNECTION_AUTO_FAILOVER"]);
+    check(&|server| server.version = (5, 7, 44), no, no, &["MySQL 8.0 at least"]);
+    check(&|server| server.gtid_mode = "ON_PERMISSIVE".to_owned(), no, no, &["ON_PERMISSIVE"]);
+}

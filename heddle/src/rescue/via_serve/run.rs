@@ -52,6 +52,12 @@ impl Rescue<'_> {
         let noted = folder.read()?;
         if let Some(note) = &noted {
             self.is_of(note, &folder)?;
+            let heddle = At { host: via.host.clone(), port: via.port };
+            ensure!(
+                note.heddle == heddle,
+                "the replica points to heddle at {}: listen there (--listen, --advertise), not at {heddle}",
+                note.heddle
+            );
         }
         let note = match noted {
             Some(note) => {
@@ -94,9 +100,7 @@ impl Rescue<'_> {
                 user: note.saved.config.get("source_user").map_or("", String::as_str),
             };
             let mut stream = Stream::start(serving, via)?;
-            if !self.catch_up(&note, &source, &mut stream)? {
-                return Ok(());
-            }
+            self.catch_up(&note, &source, &mut stream)?;
             self.point_back(&note, &folder, &mut stream)?;
         }
         self.over(&note, &folder, began)
@@ -273,18 +277,16 @@ impl Rescue<'_> {
         self.control.execute(&statement).with_context(|| statement.clone()).map(drop)
     }
 
-    /// Until it is near enough. False: somebody wants it to end before.
-    fn catch_up(&mut self, note: &Note, source: &ConnectOptions, stream: &mut Stream) -> Result<bool> {
+    /// Until it is near enough.
+    fn catch_up(&mut self, note: &Note, source: &ConnectOptions, stream: &mut Stream) -> Result<()> {
         self.point_to_heddle(note)?;
         if self.request.abort {
-            return Ok(true);
+            return Ok(());
         }
         let mut watch = Watch { options: source, source: None, lag: Lag::default() };
         let (mut unreached_since, mut told) = (Instant::now(), Instant::now());
         loop {
-            if self.request_ends() {
-                return Ok(false);
-            }
+            ensure!(!self.request_ends(), "ended by a signal");
             stream.check()?;
             watch.ask(self.server.flavour());
             let (status, has) = self.look_again()?;
@@ -304,7 +306,7 @@ impl Rescue<'_> {
                 self.control.execute(self.native.start()).context("starting native replication")?;
             }
             if watch.lag.now(&has).is_some_and(|lag| lag <= self.request.lag) {
-                return Ok(true);
+                return Ok(());
             }
             if told.elapsed() >= TOLD_EVERY {
                 told = Instant::now();
