@@ -6,9 +6,9 @@ use std::path::Path;
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
-use e2e::native::{statement, wait_caught_up};
+use e2e::native::{gtids, statement, wait_caught_up, wait_stopped};
 use e2e::retagged::{self, one_session, same};
-use e2e::served::{Ask, By, Served, attach, status_of_mirror};
+use e2e::served::{Ask, By, Served, attach, change, status_of_mirror};
 use e2e::server::{Kind, MARIADB_10_11, MYSQL_9_7, Server, free_port};
 use e2e::workload::{Size, Workload};
 
@@ -105,6 +105,49 @@ fn mysql_in_groups() -> Result<()> {
 #[test]
 fn mariadb_in_groups() -> Result<()> {
     groups_reach_a_replica((MARIADB_10_11, &[]), (MARIADB_10_11, &["--slave-parallel-threads=4"]), GROUP, 2)
+}
+
+/// A MySQL replica that checks what its source sends, with a channel from another source beside: groups need one privilege more than the plain log.
+#[test]
+fn mysql_replica_that_checks_privileges() -> Result<()> {
+    let (source, replica) = Server::start_two((MYSQL_9_7, &[]), (MYSQL_9_7, &["--replica-parallel-workers=8"]))?;
+    let other = Server::start(MYSQL_9_7, &[])?;
+    let dir = tempfile::tempdir()?;
+    one_session(&source, 3_000)?;
+    other.execute("CREATE DATABASE other; CREATE TABLE other.t (id INT PRIMARY KEY)")?;
+    source.execute("FLUSH BINARY LOGS")?;
+    let served = Served::start(source.port, &dir.path().join("mirror"), free_port()?, GROUP)?;
+    replica.execute(
+        "SET sql_log_bin = 0; CREATE USER applier@localhost; GRANT REPLICATION_APPLIER ON *.* TO applier@localhost; \
+         GRANT CREATE, INSERT, UPDATE, DELETE ON *.* TO applier@localhost",
+    )?;
+    let rules = ", PRIVILEGE_CHECKS_USER = 'applier'@'localhost', REQUIRE_ROW_FORMAT = 1";
+    replica.execute(&format!("{}{rules}", change(&replica, Ask::new(served.port, By::Gtid))))?;
+    replica.execute(&format!("{} FOR CHANNEL 'other'", change(&replica, Ask::new(other.port, By::Gtid))))?;
+    replica.execute("START REPLICA")?;
+    // The applier has to say so, not to go on without the GTIDs.
+    wait_stopped(&replica)?;
+    let error = replica.scalar(
+        "SELECT GROUP_CONCAT(LAST_ERROR_MESSAGE) FROM performance_schema.replication_applier_status_by_worker",
+    )?;
+    ensure!(error.contains("SYSTEM_VARIABLES_ADMIN"), "{error}");
+    replica.execute("SET sql_log_bin = 0; GRANT SYSTEM_VARIABLES_ADMIN ON *.* TO applier@localhost")?;
+    replica.execute("START REPLICA FOR CHANNEL ''")?;
+    for number in 0..200 {
+        other.execute(&format!("INSERT INTO other.t VALUES ({number})"))?;
+    }
+    wait_caught_up(&source, &replica)?;
+    wait_caught_up(&other, &replica)?;
+    let [of_source, of_other] = [gtids(&source)?, gtids(&other)?];
+    let lacking =
+        "SELECT CONCAT(GTID_SUBTRACT(@@global.gtid_executed, 'ALL'), GTID_SUBTRACT('ALL', @@global.gtid_executed))";
+    ensure!(replica.scalar(&lacking.replace("ALL", &format!("{of_source},{of_other}")))?.is_empty());
+    let sum = "SELECT CONCAT(COUNT(*), ' ', SUM(v)) FROM one.t";
+    ensure!(source.scalar(sum)? == replica.scalar(sum)?);
+    ensure!(replica.scalar("SELECT COUNT(*) FROM other.t")? == "200");
+    let (all, here) = (transactions(&source)?, transactions(&replica)?);
+    ensure!(here < all / 2, "{all} transactions became {here}\n{}", served.heddle.log());
+    served.kill().map(drop)
 }
 
 /// Every version that groups are for, in each of its parallel modes.

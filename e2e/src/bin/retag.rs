@@ -1,10 +1,11 @@
 //! A native replica catches up from the source, then from `heddle serve`, side by side, each from the same state. Replicas are durable. With `--retag` also what making the tags costs: a
 //! mirror of the same log with and without them.
 //!
-//! retag-bench [--stream retag|group] [--source mysql-8.0.15] [--replica mysql-8.0.15] [--sessions 1] [--transactions 200000] [--rounds 3] [--workers 8,16,32] [--disk slow] [--mode conservative] [--hot 0] [--load updates|parents]
+//! retag-bench [--stream retag|group] [--source mysql-8.0.15] [--replica mysql-8.0.15] [--sessions 1] [--transactions 200000] [--rounds 3] [--workers 8,16,32] [--disk slow] [--mode conservative] [--hot 0] [--load updates|parents|SCRIPT]
 //!
 //! `--stream`: what `heddle serve` does, `--retag writeset` or `--group auto`. `--disk slow`: each fsync of the replica takes 2 ms longer. `--mode`: slave_parallel_mode of a MariaDB replica. `--hot 30`: so many of a
-//! hundred transactions are on four rows. `--load parents`: the tables are parents of foreign keys, for which a source's own write sets do not hold. Prints rows for docs/benchmarks.md: medians.
+//! hundred transactions are on four rows. `--load parents`: the tables are parents of foreign keys, for which a source's own write sets do not hold; `--load oltp_write_only`: a script of
+//! sysbench, or a file. Prints rows for docs/benchmarks.md: medians.
 
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a benchmark")]
 
@@ -19,6 +20,7 @@ use e2e::heddle::heddle;
 use e2e::native::{statement, wait_caught_up};
 use e2e::served::{Ask, By, Served, attach};
 use e2e::server::{Kind, Server, USER, free_port};
+use e2e::sysbench;
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 
@@ -28,11 +30,13 @@ const ROWS: u32 = 50_000;
 const AT_ONCE: usize = 10_000;
 
 /// What is changed.
-#[derive(Clone, Copy, PartialEq)]
+#[derive(Clone, PartialEq)]
 enum Load {
     Updates,
     /// A source that tags by write sets takes their order of commit.
     Parents,
+    /// Of sysbench.
+    Script(String),
 }
 
 #[derive(Clone, Copy, PartialEq)]
@@ -94,6 +98,7 @@ fn arguments() -> Result<Arguments> {
             "--hot" => parsed.hot = value.parse()?,
             "--load" if value == "updates" => parsed.load = Load::Updates,
             "--load" if value == "parents" => parsed.load = Load::Parents,
+            "--load" => parsed.load = Load::Script(value),
             "--disk" if value == "slow" => parsed.is_slow = true,
             _ => bail!("{name} {value}: see bench/retag --help"),
         }
@@ -101,7 +106,10 @@ fn arguments() -> Result<Arguments> {
     Ok(parsed)
 }
 
-fn fill(source: &Server, load: Load) -> Result<()> {
+fn fill(source: &Server, arguments: &Arguments) -> Result<()> {
+    if let Load::Script(name) = &arguments.load {
+        return sysbench::prepare(source, name, sysbench_load(arguments));
+    }
     source.execute("CREATE DATABASE shop")?;
     for table in 1..=TABLES {
         source.execute(&format!(
@@ -113,13 +121,26 @@ fn fill(source: &Server, load: Load) -> Result<()> {
             write!(sql, "INSERT INTO shop.t{table} VALUES {};", rows.join(","))?;
         }
         source.execute(&sql)?;
-        if load == Load::Parents {
+        if arguments.load == Load::Parents {
             source.execute(&format!(
                 "CREATE TABLE shop.c{table} (id INT PRIMARY KEY, t INT NOT NULL, FOREIGN KEY (t) REFERENCES shop.t{table} (id))"
             ))?;
         }
     }
     Ok(())
+}
+
+fn sysbench_load(arguments: &Arguments) -> sysbench::Load {
+    let (threads, events) = (arguments.sessions as u32, arguments.transactions as u64);
+    sysbench::Load { tables: TABLES, rows: ROWS, threads, events, seconds: 0 }
+}
+
+/// What the replica is behind by.
+fn load(source: &Server, arguments: &Arguments) -> Result<()> {
+    match &arguments.load {
+        Load::Script(name) => sysbench::run(source, name, sysbench_load(arguments)),
+        Load::Updates | Load::Parents => update(source, arguments),
+    }
 }
 
 /// Single rows, each in a transaction.
@@ -183,7 +204,7 @@ fn main() -> Result<()> {
     let is_retag = arguments.stream == Stream::Retag;
     let hasty = &["--sync-binlog=0", "--innodb-flush-log-at-trx-commit=2"];
     let (source, first) = Server::start_two((arguments.source, hasty), (arguments.replica, &[]))?;
-    fill(&source, arguments.load)?;
+    fill(&source, &arguments)?;
     attach(&first, Ask::new(source.port, By::Gtid))?;
     wait_caught_up(&source, &first)?;
     first.execute(statement(&first, "STOP"))?;
@@ -191,7 +212,7 @@ fn main() -> Result<()> {
     // What makes the tables is not what is measured.
     source.execute("FLUSH BINARY LOGS")?;
     let began = Instant::now();
-    update(&source, &arguments)?;
+    load(&source, &arguments)?;
     source.execute("FLUSH BINARY LOGS")?;
     eprintln!("{} transactions in {:?}", arguments.transactions, began.elapsed());
     let dir = tempfile::tempdir_in(std::env::var("HEDDLE_E2E_DIR").context("HEDDLE_E2E_DIR")?)?;

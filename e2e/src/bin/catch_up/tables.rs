@@ -43,7 +43,8 @@ impl Table {
         }
         let line = |(&(name, _), runs): (&Named, Vec<Measured>)| {
             let rate = stage.transactions as f64 / median(runs.iter().map(|run| run.seconds));
-            eprintln!("{}: {name}: {} trx/s", stage.source.kind, amount(rate));
+            let each: Vec<String> = runs.iter().map(|run| amount(stage.transactions as f64 / run.seconds)).collect();
+            eprintln!("{}: {name}: {} trx/s ({})", stage.source.kind, amount(rate), each.join(" "));
             Line { name, rate, runs }
         };
         let lines = list.iter().zip(runs).map(line).collect();
