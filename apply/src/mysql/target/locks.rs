@@ -2,7 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::time::Instant;
 
 use engine::failure::Failure;
@@ -51,7 +51,14 @@ pub struct LockWaits {
     waiting: Mutex<HashSet<usize>>,
     /// Whether the session that asked had a transaction then.
     marked: AtomicBool,
+    /// So many times it was old since it was surely new.
+    old: AtomicU32,
+    /// The look before was as it should be.
+    was_right: AtomicBool,
 }
+
+/// One other reader now and then, such as a monitoring tool, makes the information old once. Who reads it all the time does so for good.
+const OLD_MAX: u32 = 3;
 
 /// How lock information is asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -65,7 +72,7 @@ impl LockWaits {
     /// Pairs (waiting worker, blocking worker). `connections`: their ids by worker.
     ///
     /// Who reads InnoDB's tables in `information_schema` all the time keeps them as they are, for everybody. So every second time they are read in a transaction:
-    /// where they do not show it, or show it without one, they are old, and everybody who is in a statement may be waiting.
+    /// where they do not show it, or show it without one, they are old. Where they stay so, everybody who is in a statement may be waiting.
     pub fn read(
         &self,
         info: &TargetInfo,
@@ -92,13 +99,33 @@ impl LockWaits {
                 _ => shows_mark = true,
             }
         }
-        if shows_mark != is_marked {
+        let is_old = shows_mark != is_marked;
+        if is_old {
             waits.for_rows.clear();
+        }
+        if self.is_never_new(is_old) {
             waits.behind_unknown.append(&mut in_statement);
         }
         let is_waiting = |&(_, id): &(usize, &u64)| waits.for_rows.contains_key(id);
         *locked(&self.waiting) = connections.iter().enumerate().filter(is_waiting).map(|(worker, _)| worker).collect();
         Ok(waits.between_workers(&connections))
+    }
+
+    /// Who else of us reads InnoDB's tables keeps them as they are, too: they are left alone for a while.
+    pub fn read_beside(&self) {
+        *locked(&self.read) = Some(Instant::now());
+    }
+
+    /// Whether the information stays as it is. What never changes is right every second time: only two right answers in a row, one with our transaction and one
+    /// without, say that it is new.
+    fn is_never_new(&self, is_old: bool) -> bool {
+        let was_right = self.was_right.swap(!is_old, Ordering::Relaxed);
+        if is_old {
+            self.old.fetch_add(1, Ordering::Relaxed);
+        } else if was_right {
+            self.old.store(0, Ordering::Relaxed);
+        }
+        self.old.load(Ordering::Relaxed) >= OLD_MAX
     }
 
     /// Whether the worker waited for a lock when that was last asked.
@@ -149,6 +176,20 @@ impl Waits {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Everybody who is in a statement is taken for waiting then, and those groups begin again: on a disk that is slow to read that costs more than it saves.
+    #[test]
+    fn old_once_is_not_old_for_good() {
+        let waits = LockWaits::default();
+        let looks = |list: &[bool]| -> Vec<bool> { list.iter().map(|&is_old| waits.is_never_new(is_old)).collect() };
+        assert_eq!(looks(&[true, false, false, true, true, false, false]), [false; 7]);
+        // As it is where the answer never changes.
+        assert_eq!(
+            looks(&[true, false, true, false, true, false, true]),
+            [false, false, false, false, true, true, true]
+        );
+        assert_eq!(looks(&[false, false, true]), [true, false, false]);
+    }
 
     #[test]
     fn chains_go_through_clients_of_the_target() {

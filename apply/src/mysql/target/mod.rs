@@ -270,7 +270,9 @@ impl Target for MySqlTarget {
 
     fn lock_holders(&self) -> Result<Vec<LockHolder>, Failure> {
         let own = self.shared.channel.connection_ids();
-        lock_holders::read(self.info(), &own, |sql| self.with_control(|control| control.rows(sql)))
+        let read = lock_holders::read(self.info(), &own, |sql| self.with_control(|control| control.rows(sql)));
+        self.lock_waits.read_beside();
+        read
     }
 
     fn interrupt(&self, worker: usize) -> Result<(), Failure> {
