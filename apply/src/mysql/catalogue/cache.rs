@@ -9,12 +9,11 @@ use crate::mysql::rows::by_name::Name;
 /// Columns of all that is held, some 100 bytes each: of 50,000 ordinary tables, or of 1,000 as wide as they can be.
 const COLUMNS_MAX: usize = 500_000;
 
-/// So many tables are read one by one; then, with each, those that follow it by name.
+/// So many tables are read one by one; then, with each, those that follow it by name, each time twice as many: what a server takes for a part of a schema grows
+/// with the schema (0.14 s for 256 of 10,000 tables, 0.8 s for all, MySQL 9.7).
 const SINGLE_MAX: usize = 8;
 const NEIGHBOURS: usize = 256;
-/// After so many more, as many as have so many columns together: what a server takes for a part of a schema grows with the schema. By
-/// then the parts have taken as long as the whole of a large one does.
-const FEW_MAX: usize = SINGLE_MAX + 24;
+/// Until they have so many columns together.
 const AT_ONCE_COLUMNS: usize = 50_000;
 /// When all was forgotten so often, what is read ahead is not what is needed.
 const FORGOTTEN_MAX: usize = 2;
@@ -62,10 +61,10 @@ impl DefinitionCache {
         let columns_each = (self.columns / self.definitions.len().max(1)).max(1);
         if self.misses <= SINGLE_MAX || self.forgotten >= FORGOTTEN_MAX {
             1
-        } else if self.misses <= FEW_MAX {
-            NEIGHBOURS
         } else {
-            (AT_ONCE_COLUMNS / columns_each).clamp(NEIGHBOURS, AT_ONCE_COLUMNS / 4)
+            let most = (AT_ONCE_COLUMNS / columns_each).clamp(NEIGHBOURS, AT_ONCE_COLUMNS / 4);
+            let doublings = (self.misses - SINGLE_MAX - 1).min(10) as u32;
+            (NEIGHBOURS << doublings).min(most)
         }
     }
 }
@@ -105,8 +104,9 @@ mod tests {
     fn as_many_at_once_as_will_be_used() {
         assert_eq!(held(SINGLE_MAX - 1, 4).1, 1);
         assert_eq!(held(SINGLE_MAX, 4).1, NEIGHBOURS);
-        assert_eq!(held(FEW_MAX, 4).1, AT_ONCE_COLUMNS / 4);
-        assert_eq!(held(FEW_MAX, 900).1, NEIGHBOURS);
+        assert_eq!(held(SINGLE_MAX + 1, 4).1, 2 * NEIGHBOURS);
+        assert_eq!(held(SINGLE_MAX + 9, 4).1, AT_ONCE_COLUMNS / 4);
+        assert_eq!(held(SINGLE_MAX + 9, 900).1, NEIGHBOURS);
         // More than can be held.
         assert_eq!(held(2_500, 500).1, 1);
     }
