@@ -163,11 +163,14 @@ fn wrong_starts(kind: Kind) -> Result<()> {
     target.execute(&format!("SET sql_log_bin = 0; {TABLE}"))?;
     Situation::new(&pair).is_refused(&["--start", &middle], "no table of the target has a row")?;
     files.is_refused(&["--start", &middle], "no table of the target has a row")?;
-    // A copy, and nobody says from where. Rows of other tables are no copy.
+    // A copy, and nobody says from where, behind many tables without rows. Rows of other tables are no copy.
+    let empty: String = (0..210).map(|at| format!("CREATE TABLE a_many.t{at} (id INT PRIMARY KEY);")).collect();
+    target.execute(&format!("SET sql_log_bin = 0; CREATE DATABASE a_many; {empty}"))?;
     target.execute("SET sql_log_bin = 0; CREATE DATABASE other; CREATE TABLE other.t (id INT PRIMARY KEY); INSERT INTO other.t VALUES (1)")?;
     target.execute("SET sql_log_bin = 0; INSERT INTO d.t VALUES (1, 'y'), (2, 'b')")?;
     Situation::new(&pair).is_refused(&[], "the target has rows already (d.t)")?;
     files.is_refused(&[], "the target has rows already")?;
+    target.execute("SET sql_log_bin = 0; DROP DATABASE a_many")?;
 
     // The copy is not of that place: the row is not what the source changed.
     target.execute("SET sql_log_bin = 0; DELETE FROM d.t WHERE id = 1")?;
