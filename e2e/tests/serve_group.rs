@@ -6,10 +6,11 @@ use std::path::Path;
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
-use e2e::native::{gtids, statement, wait_caught_up, wait_stopped};
+use e2e::native::{gtids, position, statement, wait_caught_up, wait_stopped};
 use e2e::retagged::{self, one_session, same};
 use e2e::served::{Ask, By, Served, attach, change, status_of_mirror};
 use e2e::server::{Kind, MARIADB_10_11, MYSQL_9_7, Server, free_port};
+use e2e::until;
 use e2e::workload::{Size, Workload};
 
 const SIZE: Size = Size { transactions: 150, ..retagged::SIZE };
@@ -88,6 +89,9 @@ fn groups_are_counted(source: &Server, replica: &Server, folder: &Path) -> Resul
     let sql: String =
         (0..300).map(|number| format!("INSERT INTO one.t VALUES ({}, {0});", 3_000_000 + number)).collect();
     source.execute(&sql)?;
+    // What comes after the replica has attached it is sent one by one.
+    let (file, offset) = position(source)?;
+    until("the mirror has all", || Ok(status_of_mirror(folder)?["mirror"]["durable"] == format!("{file}:{offset}")))?;
     replica.execute(statement(replica, "START"))?;
     wait_caught_up(source, replica)?;
     let seen = status_of_mirror(folder)?;

@@ -4,6 +4,7 @@ mod cache;
 mod definition;
 mod history;
 pub(super) mod mismatch;
+mod open_tables;
 mod periods;
 mod relations;
 
@@ -21,6 +22,7 @@ use wire::Connection;
 
 use self::cache::DefinitionCache;
 use self::definition::Definition;
+use self::open_tables::OpenTables;
 use self::relations::{Relation, Relations};
 use super::rows::ambiguous_rows;
 use super::rows::blackholes::Blackhole;
@@ -45,6 +47,7 @@ pub struct MySqlCatalogue {
     changed: HashSet<Name>,
     /// Where what writing rows has to know is put; `None`: nothing has to be known.
     quirks: Option<Arc<TableQuirks>>,
+    open_tables: OpenTables,
     /// Transactions get the source's GTIDs.
     keeps_gtids: bool,
     /// See [`super::server::info::TargetInfo::knows_generated_keys`].
@@ -59,6 +62,7 @@ pub fn of_channel(channel: &Arc<ChannelContext>) -> Result<MySqlCatalogue, Failu
         move || until_reached(own.reconnect_for(), || own.connector.connect()).map_err(|failure| failure.message);
     let mut catalogue = MySqlCatalogue::new(connection, Box::new(reconnect));
     catalogue.quirks = Some(Arc::clone(&channel.quirks));
+    catalogue.open_tables = catalogue.read_open_tables();
     catalogue.knows_generated_keys = channel.info().knows_generated_keys();
     catalogue.keeps_gtids = channel.info().flavour == Flavour::MariaDb && channel.gtids.are_preserved();
     Ok(catalogue)
@@ -108,9 +112,22 @@ impl MySqlCatalogue {
             relations: None,
             changed: HashSet::new(),
             quirks: None,
+            open_tables: OpenTables::default(),
             keeps_gtids: false,
             knows_generated_keys: false,
         }
+    }
+
+    /// A server that does not know the settings has no instances.
+    fn read_open_tables(&mut self) -> OpenTables {
+        if self.connection.server().flavour == Flavour::MariaDb {
+            return OpenTables::default();
+        }
+        let rows = self.rows(open_tables::SQL).unwrap_or_default();
+        let number = |at: usize| rows.first().and_then(|row| row.required(at).ok());
+        number(0)
+            .zip(number(1))
+            .map_or_else(OpenTables::default, |(tables, instances)| OpenTables::new(tables, instances))
     }
 
     fn id(&mut self, name: &Name) -> TableId {
@@ -420,6 +437,9 @@ impl Catalogue for MySqlCatalogue {
         }
         let table = Arc::new(table);
         self.tables.insert(id, Arc::clone(&table));
+        if let Some(message) = self.open_tables.too_many(self.tables.len()) {
+            tracing::info!("{message}");
+        }
         Ok(table)
     }
 
