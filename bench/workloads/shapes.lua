@@ -8,10 +8,11 @@
 --   mixed         three of four logged as statements, the others as rows (binlog_format=MIXED with statements that are not safe)
 --   xa            each transaction is a branch, prepared and committed by its session
 --   definitions   a hundredth of the transactions makes a table, or drops it
+--   creates, alters, truncates, grants   nothing but these: tables that are made and dropped, a column that is added and dropped, TRUNCATE, GRANT and REVOKE
 -- --tables is the number of tables, --table_size the number of rows of each.
 
 sysbench.cmdline.options = {
-   shape = {"hot1, hot10, zipf, no_key, wide, blobs, statements, mixed, xa or definitions", "hot1"},
+   shape = {"hot1, hot10, zipf, no_key, wide, blobs, statements, mixed, xa, definitions, creates, alters, truncates or grants", "hot1"},
    tables = {"Number of tables", 1},
    table_size = {"Rows of each table", 1000},
 }
@@ -47,6 +48,29 @@ local shapes = {
    definitions = {definition = "id INT PRIMARY KEY, n INT NOT NULL", row = function(id) return ("(%d, 0)"):format(id) end, every = 100},
 }
 
+local made = 0
+
+-- Each makes something of this session's, and takes it back with the next call.
+local streams = {
+   creates = function(is_made)
+      local name = ("made_%d_%d"):format(sysbench.tid, math.floor(made / 2))
+      return is_made and ("CREATE TABLE %s (id INT PRIMARY KEY) ENGINE=InnoDB"):format(name) or "DROP TABLE " .. name
+   end,
+   alters = function(is_made)
+      return ("ALTER TABLE shape%d %s"):format(sysbench.tid % sysbench.opt.tables + 1, is_made and "ADD COLUMN more INT" or "DROP COLUMN more")
+   end,
+   truncates = function()
+      return ("TRUNCATE TABLE shape%d"):format(sysbench.tid % sysbench.opt.tables + 1)
+   end,
+   grants = function(is_made)
+      return (is_made and "GRANT SELECT ON made.t%d TO reader" or "REVOKE SELECT ON made.t%d FROM reader"):format(sysbench.tid)
+   end,
+}
+for name, statement in pairs(streams) do
+   shapes[name] = {definition = "id INT PRIMARY KEY, n INT NOT NULL", row = function(id) return ("(%d, 0)"):format(id) end, every = 1, statement = statement}
+end
+shapes.definitions.statement = streams.creates
+
 local function shape()
    local found = shapes[sysbench.opt.shape]
    assert(found, "unknown shape " .. sysbench.opt.shape)
@@ -63,6 +87,11 @@ function prepare()
          con:bulk_insert_next(kind.row(id))
       end
       con:bulk_insert_done()
+   end
+   if sysbench.opt.shape == "grants" then
+      con:query("CREATE USER reader")
+      con:query("CREATE DATABASE made")
+      for number = 0, 63 do con:query(("CREATE TABLE made.t%d (id INT PRIMARY KEY)"):format(number)) end
    end
    con:disconnect()
 end
@@ -101,19 +130,17 @@ function thread_done()
    con:disconnect()
 end
 
-local made, events = 0, 0
+local events = 0
 
--- Makes a table of this session's, and drops it with the next call.
-local function define()
-   local name = ("made_%d_%d"):format(sysbench.tid, math.floor(made / 2))
-   con:query(made % 2 == 0 and ("CREATE TABLE %s (id INT PRIMARY KEY) ENGINE=InnoDB"):format(name) or "DROP TABLE " .. name)
+local function define(kind)
+   con:query(kind.statement(made % 2 == 0))
    made = made + 1
 end
 
 function event()
    local kind, rows = shape()
    events = events + 1
-   if kind.every and events % kind.every == 0 then return define() end
+   if kind.every and events % kind.every == 0 then return define(kind) end
    local number = sysbench.rand.uniform(1, sysbench.opt.tables)
    local id = kind.exponent and ranked(rows) or sysbench.rand.uniform(1, rows)
    local more = kind.unsafe and events % 4 == 0 and kind.unsafe or kind.set or ""

@@ -261,7 +261,7 @@ impl Target for MySqlTarget {
                 }
                 control.execute("START TRANSACTION WITH CONSISTENT SNAPSHOT")?;
                 let rows = control.rows(sql);
-                control.execute("COMMIT")?;
+                control.execute("ROLLBACK")?;
                 rows
             })
         };

@@ -47,6 +47,10 @@ pub fn shapes(arguments: &Arguments) -> Vec<Workload> {
         arguments.workload("statements and rows", shape!("mixed"), 4, 5_000, 2),
         arguments.workload("XA branches", shape!("xa"), 1, 50_000, 4),
         arguments.workload("definitions, among 1,000 tables", shape!("definitions"), 1_000, 10, 4),
+        arguments.workload("CREATE and DROP TABLE", shape!("creates"), 16, 10, 20),
+        arguments.workload("ALTER TABLE", shape!("alters"), 16, 10, 20),
+        arguments.workload("TRUNCATE", shape!("truncates"), 16, 10, 20),
+        arguments.workload("GRANT and REVOKE", shape!("grants"), 16, 10, 20),
     ]
 }
 
