@@ -116,6 +116,7 @@ fn interrupted(kind: Kind, options: &[&str]) -> Result<()> {
             // One before may have brought it so far that there is nothing to do any more.
             until("it points to heddle", || Ok(stand.points_to_heddle()? || running.has_ended()?))?;
             if running.has_ended()? {
+                running.wait()?.successful()?;
                 break;
             }
             // Then it catches up, is pointed back, and seen to run.
