@@ -6,6 +6,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
+use e2e::invariants::{self, Reader, commits_in_order};
 use e2e::native::{gtids, position, statement, wait_caught_up, wait_stopped};
 use e2e::retagged::{self, one_session, same};
 use e2e::served::{Ask, By, Served, attach, change, status_of_mirror};
@@ -38,7 +39,9 @@ fn groups_reach_a_replica(source: (Kind, &[&str]), replica: (Kind, &[&str]), mor
     let (source, replica) = Server::start_two(source, replica)?;
     let dir = tempfile::tempdir()?;
     let (folder, port) = (dir.path().join("mirror"), free_port()?);
-    Workload::new(seed, SIZE, source.kind).run(&source)?;
+    let mut workload = Workload::new(seed, SIZE, source.kind);
+    invariants::add(&mut workload, SIZE.transactions);
+    workload.run(&source)?;
     one_session(&source, 3_000)?;
     if source.kind == MYSQL_9_7 {
         let sql: String =
@@ -48,6 +51,7 @@ fn groups_reach_a_replica(source: (Kind, &[&str]), replica: (Kind, &[&str]), mor
     // What is made up at the end of the log is counted in a file that has nothing else.
     source.execute("FLUSH BINARY LOGS")?;
     let mut served = Served::start(source.port, &folder, port, more)?;
+    let reader = Reader::start(&replica, &workload.schema, commits_in_order(&replica)?);
     attach(&replica, Ask::new(port, By::Gtid))?;
     for kill in 0..kills {
         std::thread::sleep(Duration::from_millis(100 + (seed >> kill) % 600));
@@ -61,8 +65,9 @@ fn groups_reach_a_replica(source: (Kind, &[&str]), replica: (Kind, &[&str]), mor
         }
     }
     same(&source, &replica).with_context(|| served.heddle.log())?;
+    let snapshots = reader.end()?;
     let (all, here) = (transactions(&source)?, transactions(&replica)?);
-    eprintln!("{all} transactions became {here}");
+    eprintln!("{all} transactions became {here}, {snapshots} snapshots beside");
     // Where Heddle ran without groups meanwhile, the replica got as much as it took in.
     let most = if kills > 2 { all - all / 10 } else { all / 2 };
     ensure!(here < most, "{all} transactions became {here}\n{}", served.heddle.log());

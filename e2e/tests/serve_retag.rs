@@ -10,6 +10,7 @@ use binlog::encode::FormatSpec;
 use binlog::{Checksum, Event, Flavour, HEADER_LEN, Kind as EventKind, MySqlGtid};
 use e2e::checksum::{contents, differences};
 use e2e::heddle::heddle;
+use e2e::invariants::{self, Reader, commits_in_order};
 use e2e::mirror;
 use e2e::native::{gtids, native_replica, position, statement, wait_caught_up};
 use e2e::retagged::{Differing, Files, RETAG, SIZE, changes, count_differing, inspected, log_files, one_session, same};
@@ -78,7 +79,9 @@ fn replicas_get_new_tags(source: (Kind, &[&str]), replica: (Kind, &[&str]), kill
     let (folder, port) = (dir.path().join("mirror"), free_port()?);
     let mut served = Served::start(source.port, &folder, port, RETAG)?;
     attach(&replica, Ask::new(port, By::Gtid))?;
-    let workload = Workload::new(seed, SIZE, source.kind);
+    let mut workload = Workload::new(seed, SIZE, source.kind);
+    invariants::add(&mut workload, SIZE.transactions);
+    let reader = Reader::start(&replica, &workload.schema, commits_in_order(&replica)?);
     let during = |mut served: Served| {
         std::thread::scope(|scope| -> Result<Served> {
             let load = scope.spawn(|| workload.run(&source));
@@ -95,6 +98,7 @@ fn replicas_get_new_tags(source: (Kind, &[&str]), replica: (Kind, &[&str]), kill
     replica.execute(statement(&replica, "START"))?;
     one_session(&source, 600)?;
     same(&source, &replica).with_context(|| served.heddle.log())?;
+    eprintln!("{} snapshots beside", reader.end()?);
     let first = sent(&served, dir.path())?;
     let mirrored = files(&folder)?;
     let changed = differs_in_tags(&mirrored, &first, Checksum::Crc32)?;

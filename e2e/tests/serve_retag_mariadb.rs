@@ -8,6 +8,7 @@ use std::time::Duration;
 use anyhow::{Context, Result, ensure};
 use binlog::{Header, Kind as EventKind};
 use e2e::heddle::heddle;
+use e2e::invariants::{self, Reader};
 use e2e::mirror;
 use e2e::native::{position, statement};
 use e2e::retagged::{self, Files, RETAG, count_differing, inspected, log_files, one_session, same};
@@ -64,7 +65,9 @@ fn replica_gets_groups(way: &Way<'_>) -> Result<()> {
     let (folder, port) = (dir.path().join("mirror"), free_port()?);
     let served = Served::start(source.port, &folder, port, RETAG)?;
     attach(&replica, Ask::new(port, By::Gtid))?;
-    let workload = Workload::new(seed, SIZE, source.kind);
+    let mut workload = Workload::new(seed, SIZE, source.kind);
+    invariants::add(&mut workload, SIZE.transactions);
+    let reader = Reader::start(&replica, &workload.schema, true);
     let mut served = std::thread::scope(|scope| -> Result<Served> {
         let mut served = served;
         let load = scope.spawn(|| workload.run(&source));
@@ -85,6 +88,7 @@ fn replica_gets_groups(way: &Way<'_>) -> Result<()> {
     std::thread::sleep(Duration::from_millis(2_500));
     source.execute("INSERT INTO one.t VALUES (5000000, 5000000)")?;
     same(&source, &replica).with_context(|| served.heddle.log())?;
+    eprintln!("{} snapshots beside", reader.end()?);
     let (before, now) = (log_files(&folder, "binlog")?, log_files(&replica.data(), "relay")?);
     let (before, now) = (inspected(&before, GROUP_SIZE, dir.path())?, inspected(&now, GROUP_SIZE, dir.path())?);
     eprintln!("commit groups of {before} → {now}");

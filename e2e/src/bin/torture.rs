@@ -8,11 +8,12 @@ use e2e::crash::Crashes;
 use e2e::random;
 use e2e::server::Kind;
 use e2e::store_crash::StoreCrashes;
-use e2e::{keys, matrix};
+use e2e::{keys, matrix, retagged_runs};
 
 const USAGE: &str = "torture crash SERVER heddle|target|target-restart|source|all KILLS SEED [-- HEDDLE OPTION…]
 torture store SERVER KILLS SEED [-- HEDDLE OPTION…]
 torture random SOURCE TARGET RUNS SEED
+torture replicas SOURCE REPLICA RUNS SEED
 torture keys SERVER SEED
 torture matrix [PART OF A PAIR'S NAME [OUTPUT]]";
 
@@ -47,6 +48,12 @@ fn main() -> Result<()> {
             println!(
                 "ok: {runs} workloads from {source} to {target}, {unsound} of them not repeated by its own replicas either"
             );
+        }
+        ["replicas", source, replica, runs, seed] => {
+            let (source, replica): (Kind, Kind) = (source.parse()?, replica.parse()?);
+            let runs = runs.parse().context("RUNS")?;
+            retagged_runs::run(source, replica, runs, seed.parse().context("SEED")?)?;
+            println!("ok: {runs} workloads from {source} to {replica}, by tags made anew and in groups");
         }
         ["keys", kind, seed] => {
             keys::run(kind.parse()?, seed.parse().context("SEED")?)?;
