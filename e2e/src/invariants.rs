@@ -61,16 +61,23 @@ pub fn add(workload: &mut Workload, transactions: usize) {
     workload.sessions.extend([session(&transfer), session(&step), session(&follow)]);
 }
 
-/// Whether a replica commits in its source's order: MariaDB's always do.
-pub fn commits_in_order(replica: &Server) -> Result<bool> {
+/// In which order a replica commits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Order {
+    OfTheSource,
+    Any,
+}
+
+/// As a replica is set now: MariaDB's always commit in their source's order.
+pub fn order_of(replica: &Server) -> Result<Order> {
     if replica.kind.is_mariadb() {
-        return Ok(true);
+        return Ok(Order::OfTheSource);
     }
     let rows = replica.rows(
         "SHOW VARIABLES WHERE Variable_name IN ('replica_preserve_commit_order', 'slave_preserve_commit_order')",
     )?;
     let on = rows.iter().any(|row| row.get(1).is_some_and(|value| value == "ON" || value == "1"));
-    Ok(on)
+    Ok(if on { Order::OfTheSource } else { Order::Any })
 }
 
 /// Reads a replica until it is asked what it saw.
@@ -81,11 +88,11 @@ pub struct Reader {
 }
 
 impl Reader {
-    /// Of what [`add`] made in the schema. `in_order`: the replica commits in its source's order.
-    pub fn start(replica: &Server, schema: &str, in_order: bool) -> Reader {
+    /// Of what [`add`] made in the schema.
+    pub fn start(replica: &Server, schema: &str, order: Order) -> Reader {
         let stop = Arc::new(AtomicBool::new(false));
         let (port, schema, told) = (replica.port, schema.to_owned(), Arc::clone(&stop));
-        Reader { stop, thread: thread::spawn(move || read(port, &schema, in_order, &told)) }
+        Reader { stop, thread: thread::spawn(move || read(port, &schema, order, &told)) }
     }
 
     /// How many snapshots it saw; an error for the first in which something did not hold, and where it saw none.
@@ -98,13 +105,13 @@ impl Reader {
 }
 
 /// Once more after it is told to end, so that it has seen the last one.
-fn read(port: u16, schema: &str, in_order: bool, stop: &AtomicBool) -> Result<u64> {
+fn read(port: u16, schema: &str, order: Order, stop: &AtomicBool) -> Result<u64> {
     let (mut connection, mut seen) = (None, 0);
     loop {
         let last = stop.load(Ordering::Relaxed);
         match snapshot(&mut connection, port, schema) {
             Ok(Some(values)) => {
-                holds(&values, in_order).with_context(|| format!("snapshot {seen} of {schema}"))?;
+                holds(&values, order).with_context(|| format!("snapshot {seen} of {schema}"))?;
                 seen += 1;
             }
             Ok(None) => {}
@@ -139,9 +146,9 @@ fn snapshot(connection: &mut Option<Connection>, port: u16, schema: &str) -> Res
     }
 }
 
-fn holds(&[sum, values, ahead, behind]: &[i64; 4], in_order: bool) -> Result<()> {
+fn holds(&[sum, values, ahead, behind]: &[i64; 4], order: Order) -> Result<()> {
     ensure!(sum == ACCOUNTS as i64 * BALANCE, "the accounts have {sum}");
     ensure!(values == 1, "{values} rows have the one value");
-    ensure!(!in_order || ahead == behind || ahead == behind + 1, "{behind} was committed before {ahead}");
+    ensure!(order == Order::Any || ahead == behind || ahead == behind + 1, "{behind} was committed before {ahead}");
     Ok(())
 }

@@ -7,7 +7,7 @@ use rand::rngs::StdRng;
 use rand::seq::IndexedRandom;
 use rand::{Rng, SeedableRng};
 
-use crate::invariants::{self, Reader};
+use crate::invariants::{self, Reader, order_of};
 use crate::native::statement;
 use crate::retagged::{self, same};
 use crate::served::{Ask, By, Served, attach};
@@ -97,7 +97,7 @@ fn one(chain: &Chain, seed: u64) -> Result<()> {
     let mut random = StdRng::seed_from_u64(seed);
     let mariadb = source.kind.is_mariadb();
     replica.execute(statement(replica, "STOP"))?;
-    let (settings, in_order) = settings(replica.kind, &mut random);
+    let settings = settings(replica.kind, &mut random);
     replica.execute(&settings)?;
     // A native replica of MariaDB may wait for locks of a prepared branch that the source did not wait for, until it stops.
     let xa = !mariadb && source.kind.logs_prepared() && random.random_bool(0.5);
@@ -109,7 +109,7 @@ fn one(chain: &Chain, seed: u64) -> Result<()> {
     if !behind {
         replica.execute(statement(replica, "START"))?;
     }
-    let reader = Reader::start(replica, &workload.schema, in_order);
+    let reader = Reader::start(replica, &workload.schema, order_of(replica)?);
     workload.run(source)?;
     if behind {
         replica.execute(statement(replica, "START"))?;
@@ -122,18 +122,14 @@ fn one(chain: &Chain, seed: u64) -> Result<()> {
     Ok(())
 }
 
-/// The replica's applier for one workload; whether it commits in its source's order.
-fn settings(kind: Kind, random: &mut StdRng) -> (String, bool) {
+/// The replica's applier for one workload.
+fn settings(kind: Kind, random: &mut StdRng) -> String {
     let workers = WORKERS.choose(random).copied().unwrap_or(4);
     if kind.is_mariadb() {
         let mode = MODES.choose(random).copied().unwrap_or("conservative");
-        let sql = format!("SET GLOBAL slave_parallel_threads = {workers}, GLOBAL slave_parallel_mode = '{mode}'");
-        return (sql, true);
+        return format!("SET GLOBAL slave_parallel_threads = {workers}, GLOBAL slave_parallel_mode = '{mode}'");
     }
-    // What one worker applies is in order anyway.
-    let in_order = random.random_bool(0.5);
+    let order = if random.random_bool(0.5) { "ON" } else { "OFF" };
     let name = if is_old_mysql(kind) { "slave" } else { "replica" };
-    let order = if in_order { "ON" } else { "OFF" };
-    let sql = format!("SET GLOBAL {name}_parallel_workers = {workers}, GLOBAL {name}_preserve_commit_order = {order}");
-    (sql, in_order)
+    format!("SET GLOBAL {name}_parallel_workers = {workers}, GLOBAL {name}_preserve_commit_order = {order}")
 }

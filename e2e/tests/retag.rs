@@ -8,7 +8,7 @@ use anyhow::{Context, Result, ensure};
 use binlog::{HEADER_LEN, Header, Kind as EventKind};
 use e2e::checksum::assert_equal;
 use e2e::heddle::heddle;
-use e2e::invariants::{self, Reader};
+use e2e::invariants::{self, Order, Reader, order_of};
 use e2e::native::{applier_time, statement, wait_caught_up};
 use e2e::retagged;
 use e2e::server::{Kind, MYSQL_9_7, Server, servers_script};
@@ -105,7 +105,7 @@ fn a_native_replica_applies_the_copies() -> Result<()> {
         let order =
             if seed % 2 == 0 { "--replica-preserve-commit-order=ON" } else { "--replica-preserve-commit-order=OFF" };
         let replica = with_relay_log(MYSQL_9_7, &logs.copies(), &["--replica-parallel-workers=16", order])?;
-        let reader = Reader::start(&replica, &workload.schema, order.ends_with("ON"));
+        let reader = Reader::start(&replica, &workload.schema, order_of(&replica)?);
         let time = applier_time(&source, &replica).with_context(|| format!("seed {seed}: {}", replica.error_log()))?;
         let snapshots = reader.end().with_context(|| format!("seed {seed}"))?;
         eprintln!("{order}: {time:?}, {snapshots} snapshots");
@@ -130,7 +130,7 @@ fn wrong_tags_are_seen() -> Result<()> {
     ensure!(planted > 1_000, "{planted} tags are wrong ones");
     let options = ["--replica-parallel-workers=16", "--replica-preserve-commit-order=OFF"];
     let replica = with_relay_log(MYSQL_9_7, &logs.copies(), &options)?;
-    let reader = Reader::start(&replica, &workload.schema, false);
+    let reader = Reader::start(&replica, &workload.schema, Order::Any);
     replica.execute(statement(&replica, "START APPLIER"))?;
     let applied = wait_caught_up(&source, &replica);
     let seen = [

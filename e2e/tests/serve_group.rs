@@ -6,7 +6,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
-use e2e::invariants::{self, Reader, commits_in_order};
+use e2e::invariants::{self, Reader, order_of};
 use e2e::native::{gtids, position, statement, wait_caught_up, wait_stopped};
 use e2e::retagged::{self, one_session, same};
 use e2e::served::{Ask, By, Served, attach, change, status_of_mirror};
@@ -51,7 +51,7 @@ fn groups_reach_a_replica(source: (Kind, &[&str]), replica: (Kind, &[&str]), mor
     // What is made up at the end of the log is counted in a file that has nothing else.
     source.execute("FLUSH BINARY LOGS")?;
     let mut served = Served::start(source.port, &folder, port, more)?;
-    let reader = Reader::start(&replica, &workload.schema, commits_in_order(&replica)?);
+    let reader = Reader::start(&replica, &workload.schema, order_of(&replica)?);
     attach(&replica, Ask::new(port, By::Gtid))?;
     for kill in 0..kills {
         std::thread::sleep(Duration::from_millis(100 + (seed >> kill) % 600));

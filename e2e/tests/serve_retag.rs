@@ -10,7 +10,7 @@ use binlog::encode::FormatSpec;
 use binlog::{Checksum, Event, Flavour, HEADER_LEN, Kind as EventKind, MySqlGtid};
 use e2e::checksum::{contents, differences};
 use e2e::heddle::heddle;
-use e2e::invariants::{self, Reader, commits_in_order};
+use e2e::invariants::{self, Reader, order_of};
 use e2e::mirror;
 use e2e::native::{gtids, native_replica, position, statement, wait_caught_up};
 use e2e::retagged::{Differing, Files, RETAG, SIZE, changes, count_differing, inspected, log_files, one_session, same};
@@ -81,7 +81,7 @@ fn replicas_get_new_tags(source: (Kind, &[&str]), replica: (Kind, &[&str]), kill
     attach(&replica, Ask::new(port, By::Gtid))?;
     let mut workload = Workload::new(seed, SIZE, source.kind);
     invariants::add(&mut workload, SIZE.transactions);
-    let reader = Reader::start(&replica, &workload.schema, commits_in_order(&replica)?);
+    let reader = Reader::start(&replica, &workload.schema, order_of(&replica)?);
     let during = |mut served: Served| {
         std::thread::scope(|scope| -> Result<Served> {
             let load = scope.spawn(|| workload.run(&source));

@@ -8,7 +8,7 @@ use std::time::Duration;
 use anyhow::{Context, Result, ensure};
 use binlog::{Header, Kind as EventKind};
 use e2e::heddle::heddle;
-use e2e::invariants::{self, Reader};
+use e2e::invariants::{self, Order, Reader};
 use e2e::mirror;
 use e2e::native::{position, statement};
 use e2e::retagged::{self, Files, RETAG, count_differing, inspected, log_files, one_session, same};
@@ -67,7 +67,7 @@ fn replica_gets_groups(way: &Way<'_>) -> Result<()> {
     attach(&replica, Ask::new(port, By::Gtid))?;
     let mut workload = Workload::new(seed, SIZE, source.kind);
     invariants::add(&mut workload, SIZE.transactions);
-    let reader = Reader::start(&replica, &workload.schema, true);
+    let reader = Reader::start(&replica, &workload.schema, Order::OfTheSource);
     let mut served = std::thread::scope(|scope| -> Result<Served> {
         let mut served = served;
         let load = scope.spawn(|| workload.run(&source));
