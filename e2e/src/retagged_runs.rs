@@ -111,10 +111,15 @@ fn one(chain: &Chain, seed: u64) -> Result<()> {
     }
     let reader = Reader::start(replica, &workload.schema, order_of(replica)?);
     workload.run(source)?;
+    // A session that ends drops its temporary tables, which is logged.
+    source.wait_until(&format!(
+        "SELECT COUNT(*) = 0 FROM information_schema.PROCESSLIST WHERE DB = '{}'",
+        workload.schema
+    ))?;
     if behind {
         replica.execute(statement(replica, "START"))?;
     }
-    same(source, replica).with_context(|| settings.clone())?;
+    same(source, replica).with_context(|| format!("{settings}: {}", replica.error_log()))?;
     let snapshots = reader.end().with_context(|| settings.clone())?;
     eprintln!("{seed}: {} {}; {settings}; {snapshots} snapshots", chain.way, if behind { "behind" } else { "beside" });
     source.execute(&format!("DROP DATABASE IF EXISTS {0}; DROP DATABASE IF EXISTS {0}d", workload.schema))?;

@@ -106,14 +106,14 @@ impl Group {
         Some(Formed { gtids: self.members.iter().filter_map(|member| member.opener.gtid()).collect() })
     }
 
-    /// What the group waits for: the latest transaction before it that one of its members waits for.
+    /// What the group waits for. A member that waits for a transaction waits for all up to that one: if it is a member itself, for all before the group.
     fn tag(&self, first: &Member, last: &Member, clock: &mut Clock) -> (i64, i64) {
         let (Opener::MySql(first), Opener::MySql(last)) = (&first.opener, &last.opener) else { return (0, 0) };
         let before = self.members.iter().filter_map(|member| match &member.opener {
-            Opener::MySql(gtid) => Some(gtid.last_committed).filter(|waits_for| *waits_for < first.sequence_number),
+            Opener::MySql(gtid) => Some(gtid.last_committed.min(first.sequence_number - 1)),
             Opener::MariaDb(_) => None,
         });
-        clock.tag(before.max().unwrap_or(0), first.sequence_number, last.sequence_number)
+        clock.tag(before.max().unwrap_or(0).max(0), first.sequence_number, last.sequence_number)
     }
 }
 

@@ -37,10 +37,14 @@ fn rows(kind: Kind, number: u64, flags: u16, rest: &[u8]) -> Vec<u8> {
 }
 
 fn gtid(number: u64) -> Vec<u8> {
+    waiting(number, number as i64 - 1)
+}
+
+fn waiting(number: u64, last_committed: i64) -> Vec<u8> {
     let gtid = MySqlGtid {
         uuid: UUID,
         gno: number,
-        last_committed: number as i64 - 1,
+        last_committed,
         sequence_number: number as i64,
         immediate_commit_timestamp_us: Some(1),
         transaction_length: Some(300),
@@ -122,6 +126,27 @@ fn transactions_become_one_with_the_last_gtid() {
     take(&mut gather, &[update(14)], CaughtUp);
     let next = MySqlGtid::decode(&events(&mut gather)[0], &format(Flavour::MySql)).unwrap();
     assert_eq!((next.gno, next.last_committed, next.sequence_number), (14, 11, 12));
+}
+
+/// A tag says: all up to there. So who waits for a transaction of its own group waits for all before the group as well.
+#[test]
+fn a_group_waits_for_all_that_its_members_wait_for() {
+    let waits_for = |of_members: [i64; 3]| {
+        let mut gather = gather(Flavour::MySql, First::Any);
+        let members = (11..).zip(of_members).map(|(number, last_committed)| {
+            let mut events = update(number);
+            events[0] = waiting(number, last_committed);
+            events
+        });
+        take(&mut gather, &members.collect::<Vec<_>>(), Behind);
+        gather.flush().unwrap();
+        MySqlGtid::decode(&events(&mut gather)[0], &format(Flavour::MySql)).unwrap().last_committed
+    };
+    assert_eq!(waits_for([5, 5, 5]), 5);
+    assert_eq!(waits_for([5, 8, 2]), 8);
+    // The last one waits for 12, with that for 10.
+    assert_eq!(waits_for([5, 5, 12]), 10);
+    assert_eq!(waits_for([5, 11, 2]), 10);
 }
 
 fn uuid() -> String {
