@@ -92,7 +92,7 @@ impl Group {
     }
 
     /// It is a barrier (DDL, XA, huge, statements), or several transactions, a barrier first, that run in their order
-    /// ([`Transaction::takes_others`]): no other group runs beside it.
+    /// ([`Transaction::takes_others`], [`Transaction::is_definition`]): no other group runs beside it.
     pub fn is_barrier(&self) -> bool {
         self.transactions.iter().any(|t| t.barrier.is_some())
     }

@@ -35,6 +35,23 @@ impl Redefined {
         statements.fold(Self::Nothing, Self::and)
     }
 
+    /// Whether rows of a transaction may be of tables that are others now.
+    pub fn may_concern(&self, transaction: &Transaction) -> bool {
+        let items = match (self, &transaction.body) {
+            (Self::Nothing, _) => return false,
+            // Which tables it has is not known.
+            (_, Body::Spilled { .. }) => return true,
+            (_, Body::Items(items)) => items,
+        };
+        items.iter().any(|item| match (item, self) {
+            (Item::Statement(_), _) | (_, Self::Nothing) => false,
+            (Item::Rows(_), Self::Everything | Self::Tables { relations: true, .. }) => true,
+            (Item::Rows(rows), Self::Tables { names, .. }) => {
+                names.iter().any(|name| may_name(name, &rows.map.schema, &rows.map.table))
+            }
+        })
+    }
+
     fn by_statement(statement: &StatementItem) -> Self {
         let kind = match &statement.class.class {
             Class::Dml { .. }
@@ -145,6 +162,27 @@ mod tests {
         log.begin().query("UPDATE t SET v = 1").query("SAVEPOINT s").query("ROLLBACK TO s").xid();
         log.gtid().query("XA COMMIT X'78',X'',1");
         assert!(log.assemble().unwrap().iter().all(|one| Redefined::by(one) == Redefined::Nothing));
+    }
+
+    #[test]
+    fn rows_that_a_definition_concerns() {
+        let (one, other) = (TestTable::new(1, "t", "id:int", &[&[0]]), TestTable::new(2, "other", "id:int", &[&[0]]));
+        let mut log = Log::mysql();
+        log.transaction(&[(&one, insert(vec![int(1)])), (&other, insert(vec![int(1)]))]);
+        log.transaction(&[(&other, insert(vec![int(2)]))]);
+        log.gtid().query("DROP TABLE t");
+        let transactions = log.assemble().unwrap();
+        let schema = &one.def.schema;
+        for (statement, concerns) in [
+            (format!("ALTER TABLE {schema}.T ADD COLUMN x INT"), [true, false, false]),
+            (format!("CREATE TABLE {schema}.c (id INT REFERENCES t (id))"), [true, true, false]),
+            ("CREATE DATABASE x".to_owned(), [true, true, false]),
+            ("CREATE VIEW v AS SELECT 1".to_owned(), [false, false, false]),
+        ] {
+            let redefined = redefined(&[&statement]);
+            let found: Vec<bool> = transactions.iter().map(|transaction| redefined.may_concern(transaction)).collect();
+            assert_eq!(found, concerns, "{statement}");
+        }
     }
 
     #[test]

@@ -10,7 +10,7 @@ use crate::Seq;
 use crate::failure::Culprit;
 use crate::row_session::RowSession;
 use crate::schema::{Table, TableId};
-use crate::sql::{self, Class, DmlKind, Xid};
+use crate::sql::{self, Class, DdlKind, DmlKind, Xid};
 use crate::tags::ServerSet;
 use binlog::LogPosition;
 use binlog::gtids::Gtid;
@@ -108,6 +108,20 @@ impl Transaction {
         self.barrier == Some(BarrierCause::Statement) && self.rolls_back && self.only_changes
     }
 
+    /// A barrier of one statement that defines tables or changes accounts: others like it may follow it on the same connection. Each commits by itself.
+    pub fn is_definition(&self) -> bool {
+        let [Item::Statement(statement)] = self.items() else { return false };
+        let Class::Ddl { kind } = statement.class.class else { return false };
+        let defines = match kind {
+            DdlKind::CreateTable { temporary, select, start_transaction, .. } => {
+                !(temporary || select || start_transaction)
+            }
+            DdlKind::DropTable { temporary, .. } => !temporary,
+            _ => kind.is_account() || statement.class.is_of_its_tables(),
+        };
+        defines && self.barrier.is_some() && self.branch.is_none() && statement.query.error_code == 0
+    }
+
     /// Only row changes, whose write set says all that they touch.
     pub fn is_rows(&self) -> bool {
         self.barrier.is_none()
@@ -199,6 +213,20 @@ pub struct StatementItem {
     pub class: sql::Statement,
     /// The content that `LOAD DATA` refers to, for an EXECUTE_LOAD_QUERY event.
     pub file: Option<LoadFile>,
+}
+
+impl StatementItem {
+    /// A definition whose effect is seen in the definitions of the tables that it names, and in no other's. Tables that refer to a table show its name and those of its columns.
+    pub fn shows_in_its_tables_only(&self) -> bool {
+        let renames = match self.class.class {
+            Class::Ddl { kind: DdlKind::RenameTable } => true,
+            Class::Ddl { kind: DdlKind::AlterTable } => {
+                sql::mentions(&self.query.sql, b"rename") || sql::mentions(&self.query.sql, b"change")
+            }
+            _ => false,
+        };
+        self.class.is_of_its_tables() && !renames
+    }
 }
 
 /// The data of a LOAD DATA statement, and where its file name stands in the statement's text.

@@ -13,6 +13,11 @@ pub fn has_no_effect(transaction: &Transaction, catalogue: &mut dyn Catalogue) -
     created_unless_there(transaction).is_some_and(|table| catalogue.has_table(&table.schema, &table.name))
 }
 
+/// Whether [`has_no_effect`] asks the catalogue.
+pub fn depends_on_the_target(transaction: &Transaction) -> bool {
+    created_unless_there(transaction).is_some()
+}
+
 /// Keeps its number and its GTID.
 pub fn leave_empty(transaction: &mut Transaction) {
     transaction.body = Body::Items(Vec::new());

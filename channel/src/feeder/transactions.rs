@@ -1,6 +1,5 @@
 //! What becomes of each transaction that was read: skipped, refused, or placed by the policy and handed over.
 
-use engine::Seq;
 use engine::branches::{First, Lookahead, Rest};
 use engine::failure::{Failure, FailureKind};
 use engine::policy::Policy;
@@ -12,6 +11,7 @@ use super::event_intake::{EventIntake, ReadTransaction};
 use super::extent::Extent;
 use super::no_effect::leave_empty;
 use super::output::{Gone, Output};
+use super::pending::Pending;
 use super::prepared::Prepared;
 use crate::flow::budget::transaction_bytes_max;
 use crate::flow::event_memory::EventMemory;
@@ -28,6 +28,8 @@ pub struct Feeder {
     /// Transactions that were read ahead, where XA branches whose end is in the log need not be prepared.
     lookahead: Option<Lookahead<Place>>,
     shared: Shared,
+    /// Definitions that were handed over: the target's may still be those before them.
+    redefined: Pending,
     /// A transaction has been handed over in this run.
     has_begun: bool,
     /// Left to the feeder's own thread, before anything else is read.
@@ -74,6 +76,7 @@ impl Feeder {
             prepared,
             lookahead: None,
             shared,
+            redefined: Pending::default(),
             has_begun: false,
             postponed: None,
             large: None,
@@ -208,6 +211,7 @@ impl Feeder {
         if self.extent.is_applied(transaction) || self.prepared.is_open(xid) {
             return Ok(());
         }
+        self.await_definitions()?;
         let Self { lookahead: Some(lookahead), intake, .. } = self else { return Ok(()) };
         lookahead.defer(at, |end| {
             intake.key(end)?;
@@ -219,6 +223,7 @@ impl Feeder {
     fn may_wait(&self, transaction: &Transaction) -> bool {
         transaction.barrier.is_some()
             || self.looks_ahead()
+            || self.redefined.concerns(transaction)
             || !self.intake.knows(transaction)
             || !self.output.has_room(transaction_bytes_max(transaction))
     }
@@ -242,6 +247,9 @@ impl Feeder {
             return Ok(());
         }
         self.extent.accept(&mut transaction)?;
+        if self.redefined.concerns(&transaction) {
+            self.await_definitions()?;
+        }
         if self.extent.is_skipped(&transaction) {
             leave_out(&mut transaction)?;
         } else if self.has_begun && self.intake.has_no_effect(&transaction) {
@@ -269,21 +277,23 @@ impl Feeder {
         let mut placement = self.policy.place(&transaction);
         placement.committed = is_executed;
         self.shared.measures.placed(&transaction, &placement);
-        let redefined = Redefined::by(&transaction);
+        self.redefined.add(seq, Redefined::by(&transaction));
         self.output.add(transaction, placement, seq)?;
-        if redefined != Redefined::Nothing {
-            self.after_schema_change(seq, &redefined)?;
-        }
         Ok(())
     }
 
-    /// Only when the DDL is applied, the target's schema is the one of the next event.
-    fn after_schema_change(&mut self, seq: Seq, redefined: &Redefined) -> Result<(), Gone> {
+    /// Only when a DDL is applied, the target's schema is the one of what follows.
+    fn await_definitions(&mut self) -> Result<(), Gone> {
+        if self.redefined.is_empty() {
+            return Ok(());
+        }
         self.hand_over()?;
-        if !self.shared.signals.wait_until_committed(seq) {
+        if !self.shared.signals.wait_until_committed(self.redefined.last()) {
             return Err(Gone);
         }
-        self.intake.invalidate(redefined);
+        for redefined in self.redefined.take() {
+            self.intake.invalidate(&redefined);
+        }
         Ok(())
     }
 }

@@ -20,14 +20,19 @@ use crate::progress::Mark;
 use crate::row_session::RowSession;
 use crate::transaction::Transaction;
 
+/// What of definitions is not recorded when a crash comes has to be looked at one by one.
+const DEFINITIONS_MAX: Seq = 64;
 /// Transactions between two statements that go with them.
 const BETWEEN_STATEMENTS_MAX: Seq = 50;
 
 impl Scheduler {
     /// How far a group that starts at `first` goes; `None`: it waits in the queue to become larger.
     pub(super) fn group_end(&self, first: Seq) -> Option<Seq> {
-        if self.queued_at(first).is_some_and(|queued| queued.placement.barrier.is_some()) {
-            return Some(self.statements_end(first));
+        if let Some(Queued { transaction, placement }) = self.queued_at(first)
+            && placement.barrier.is_some()
+        {
+            let is_definition = transaction.is_definition();
+            return Some(if is_definition { self.definitions_end(first) } else { self.statements_end(first) });
         }
         let limits = self.limits(first);
         let mut taken = Taken::default();
@@ -60,6 +65,19 @@ impl Scheduler {
         };
         self.config.origins == Origins::Any
             || self.queued_at(first).is_some_and(|queued| origin(&queued.transaction) == origin(transaction))
+    }
+
+    /// How far a group goes that begins with a definition: definitions that follow it go with it, one after the other, each with its own commit.
+    fn definitions_end(&self, first: Seq) -> Seq {
+        let most = match (self.config.order, self.config.commits) {
+            (CommitOrder::Preserve, Commits::Together) => DEFINITIONS_MAX.min(self.limits(first).statements_max as Seq),
+            _ => 1,
+        };
+        let follows = |seq: &Seq| {
+            self.phase.stop_after.is_none_or(|stop| *seq <= stop)
+                && self.queued_at(*seq).is_some_and(|queued| queued.transaction.is_definition())
+        };
+        (first + 1..first + most).take_while(follows).last().unwrap_or(first)
     }
 
     /// How far a group goes that begins with a barrier. Statements that may share a transaction follow it in their order. What is

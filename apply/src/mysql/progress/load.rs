@@ -3,7 +3,7 @@
 use engine::failure::{Failure, FailureKind};
 use wire::{Connection, Row};
 
-use super::intent::Intent;
+use super::intent::Intents;
 use super::statements::{MARK_COLUMNS, read_mark};
 use super::stops;
 use super::tables::SCHEMA;
@@ -15,7 +15,7 @@ pub struct Found {
     pub opened: Opened,
     /// Number of the last lease that was taken.
     pub epoch: u64,
-    pub intent: Option<Intent>,
+    pub intents: Intents,
 }
 
 /// `None`: the target has never heard of the channel.
@@ -33,7 +33,7 @@ pub fn read(connection: &mut Connection, channel: &str) -> Result<Option<Found>,
     let number = |row: &Row, at: usize| row.required::<u64>(at).map_err(|error| bad(error.to_string()));
     let mark = read_mark(&row).map_err(bad)?;
     let text = row.text(6).map_err(failed)?;
-    let intent = text.map(Intent::required).transpose()?;
+    let intents = text.map(Intents::required).transpose()?.unwrap_or_default();
     let mut opened = Opened { intent: text.map(str::to_owned), skips, ..Opened::default() };
     for range in &ranges {
         let (first, last) = (number(range, 0)?, number(range, 1)?);
@@ -45,5 +45,5 @@ pub fn read(connection: &mut Connection, channel: &str) -> Result<Option<Found>,
         opened.mark = Some(mark);
         opened.source = row.text(7).map_err(failed)?.map(str::to_owned);
     }
-    Ok(Some(Found { opened, epoch: number(&row, 5)?, intent }))
+    Ok(Some(Found { opened, epoch: number(&row, 5)?, intents }))
 }

@@ -49,14 +49,23 @@ impl Statements {
 
     /// Moves the low water from `before` to the mark. SYSDATE, since row events set the session's NOW to the source's time.
     pub fn advance(&self, before: Seq, mark: &Mark) -> String {
+        // With relaxed order this may come while a later statement is under way.
+        let done = format!("IF(SUBSTRING_INDEX(SUBSTRING(intent,5),' ',1)+0<={},NULL,intent)", mark.seq);
+        self.advance_with(before, mark, &done)
+    }
+
+    /// The same, and what comes next is under way. Empty: nothing is.
+    pub fn advance_and_intend(&self, before: Seq, mark: &Mark, intent: &str) -> String {
+        self.advance_with(before, mark, &or_null(intent))
+    }
+
+    fn advance_with(&self, before: Seq, mark: &Mark, intent: &str) -> String {
         format!(
             "UPDATE {SCHEMA}.progress SET {FENCE_COLUMN}=IF({FENCE_COLUMN}={epoch} AND seq={before},{epoch},NULL),{values},\
              applied_at=SYSDATE(6),intent={intent} WHERE channel={channel}",
             epoch = self.epoch,
             values = values(mark),
             channel = self.channel(),
-            // With relaxed order this may come while a later statement is under way.
-            intent = format_args!("IF(SUBSTRING_INDEX(SUBSTRING(intent,5),' ',1)+0<={},NULL,intent)", mark.seq),
         )
     }
 
@@ -79,7 +88,7 @@ impl Statements {
             "UPDATE {SCHEMA}.progress SET {FENCE_COLUMN}=IF({FENCE_COLUMN}={epoch}{expected},{epoch},NULL),\
              intent={intent},applied_at=applied_at WHERE channel={channel}",
             epoch = self.epoch,
-            intent = if intent.is_empty() { "NULL".to_owned() } else { quote(intent) },
+            intent = or_null(intent),
             channel = self.channel(),
         )
     }
@@ -126,6 +135,10 @@ impl Statements {
             channel = self.channel(),
         )
     }
+}
+
+fn or_null(intent: &str) -> String {
+    if intent.is_empty() { "NULL".to_owned() } else { quote(intent) }
 }
 
 fn values(mark: &Mark) -> String {

@@ -250,7 +250,12 @@ impl ChannelConnection {
         self.use_own_settings();
         let channel = self.channel.lease.channel();
         deferred_branches::record(&mut self.script, &mut *self.rows, channel, range.branches)?;
-        self.script.statement(self.progress().record(range));
+        self.commit_with(range, self.progress().record(range))
+    }
+
+    /// Commits what is open with a statement that records the progress.
+    pub fn commit_with(&mut self, range: Range<'_>, record: String) -> Result<(), Failure> {
+        self.script.statement(record);
         self.script.statement("COMMIT");
         let results = self.script.send(&mut self.wire)?;
         self.is_open = false;

@@ -271,6 +271,7 @@ impl<'a> Steps<'a> {
             item: self.next,
             range: self.range,
             done_before: self.done_before.as_ref(),
+            unfinished: self.context.unfinished,
         }
     }
 

@@ -6,8 +6,9 @@
 use engine::failure::{Failure, FailureKind};
 use engine::transaction::Transaction;
 
+use super::unfinished::Unfinished;
 use crate::Range;
-use crate::mysql::progress::intent::Intent;
+use crate::mysql::progress::intent::{Intent, Intents};
 use crate::mysql::session::connection::ChannelConnection;
 
 /// What to do once, and how to tell whether it was done.
@@ -17,6 +18,7 @@ pub struct Once<'a> {
     pub item: usize,
     pub range: Range<'a>,
     pub done_before: Option<&'a Intent>,
+    pub unfinished: &'a Unfinished,
 }
 
 impl Once<'_> {
@@ -51,22 +53,24 @@ impl Once<'_> {
             _ => {}
         }
         let intent = Intent { seq: self.transaction.seq, item: self.item, fingerprint: now };
-        self.record(connection, &intent.to_text())?;
+        self.record(connection, Some(intent))?;
         if let Err(failure) = run(connection) {
             // A lost connection says nothing: the intent is read again with the next one.
             if failure.kind != FailureKind::ConnectionLost {
                 // The server says that it was not executed: what an operator changes now must not be taken for its effect.
                 connection.rollback()?;
-                self.record(connection, "")?;
+                self.record(connection, None)?;
             }
             return Err(failure);
         }
         connection.after_own_commit()
     }
 
-    fn record(&self, connection: &mut ChannelConnection, intent: &str) -> Result<(), Failure> {
+    fn record(&self, connection: &mut ChannelConnection, intent: Option<Intent>) -> Result<(), Failure> {
         let before = (!self.range.is_committed_range()).then_some(self.range.before);
-        let statement = connection.progress().intend(before, intent);
+        let later = self.unfinished.later_than(self.transaction.seq);
+        let intents = Intents::new(intent.into_iter().collect()).with_later(&later);
+        let statement = connection.progress().intend(before, &intents.to_text());
         connection.execute_unlogged(&statement).map(|_| ())
     }
 }

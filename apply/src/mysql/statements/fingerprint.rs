@@ -14,19 +14,37 @@ use binlog::Flavour;
 use engine::failure::Failure;
 use engine::sql::{Class, DdlKind, ObjectName, Statement};
 use twox_hash::XxHash64;
-use wire::Connection;
+use wire::{Connection, Row};
 
 use crate::mysql::server::errors::failed;
 use crate::mysql::server::info::TargetInfo;
 use crate::mysql::server::sql::{identifier, quote};
 
-pub fn take(connection: &mut Connection, info: &TargetInfo, statement: &Statement) -> Result<u64, Failure> {
-    let mut hasher = XxHash64::with_seed(0);
-    for sql in queries(statement, info) {
-        add(connection, &mut hasher, &sql)?;
-    }
-    Ok(hasher.finish())
+pub struct Fingerprint {
+    pub hash: u64,
+    /// Nothing of the tables' definitions stands elsewhere: in other tables, or on another server.
+    pub is_by_itself: bool,
 }
+
+pub fn take(connection: &mut Connection, info: &TargetInfo, statement: &Statement) -> Result<Fingerprint, Failure> {
+    let mut hasher = XxHash64::with_seed(0);
+    let mut is_by_itself = true;
+    for sql in queries(statement, info) {
+        let rows = add(connection, &mut hasher, &sql)?;
+        if sql.starts_with(TABLE_STATE) {
+            is_by_itself &= rows.iter().all(|row| {
+                let engine = row.text(1).ok().flatten().unwrap_or_default();
+                ENGINES_BY_THEMSELVES.iter().any(|known| known.eq_ignore_ascii_case(engine))
+            });
+        }
+    }
+    Ok(Fingerprint { hash: hasher.finish(), is_by_itself })
+}
+
+const TABLE_STATE: &str = "SELECT TABLE_TYPE, ENGINE, ";
+/// Those of others name further tables (MERGE), or servers (FEDERATED, SPIDER, CONNECT).
+const ENGINES_BY_THEMSELVES: [&str; 8] =
+    ["InnoDB", "MyISAM", "Aria", "MEMORY", "ARCHIVE", "CSV", "BLACKHOLE", "ROCKSDB"];
 
 fn queries(statement: &Statement, info: &TargetInfo) -> Vec<String> {
     let mut queries = Vec::new();
@@ -85,7 +103,7 @@ fn table_queries(table: &ObjectName) -> [String; 2] {
     [
         format!("SHOW CREATE TABLE {}.{}", identifier(schema), identifier(name)),
         format!(
-            "SELECT TABLE_TYPE, ENGINE, IF(ENGINE='InnoDB',NULL,CREATE_TIME), CREATE_OPTIONS, TABLE_COMMENT \
+            "{TABLE_STATE}IF(ENGINE='InnoDB',NULL,CREATE_TIME), CREATE_OPTIONS, TABLE_COMMENT \
              FROM information_schema.TABLES WHERE TABLE_SCHEMA={} AND TABLE_NAME={}",
             quote(schema),
             quote(name)
@@ -183,10 +201,10 @@ fn schema_queries(schema: &str, kind: DdlKind) -> Vec<String> {
 }
 
 /// What is not there is part of the state, too.
-fn add(connection: &mut Connection, hasher: &mut XxHash64, sql: &str) -> Result<(), Failure> {
+fn add(connection: &mut Connection, hasher: &mut XxHash64, sql: &str) -> Result<Vec<Row>, Failure> {
     match connection.rows(sql) {
         Ok(rows) => {
-            for row in rows {
+            for row in &rows {
                 for column in 0..row.len() {
                     match row.get(column) {
                         Some(bytes) => {
@@ -198,13 +216,13 @@ fn add(connection: &mut Connection, hasher: &mut XxHash64, sql: &str) -> Result<
                     }
                 }
             }
-            Ok(())
+            Ok(rows)
         }
         Err(error) if error.is_connection_lost() => Err(failed(error)),
         // The number is part of the state; its text may name what changes from try to try.
         Err(error) => {
             hasher.write_u16(error.code().unwrap_or(0));
-            Ok(())
+            Ok(Vec::new())
         }
     }
 }

@@ -2,6 +2,7 @@
 
 mod accounts;
 pub(in crate::mysql) mod barrier;
+pub(in crate::mysql) mod definitions;
 mod exactly_once;
 pub(in crate::mysql) mod execute;
 mod fingerprint;

@@ -12,7 +12,7 @@ use super::exactly_once::Once;
 use super::execute::routine_creator;
 use super::execute::text::{CreateTable, text};
 use super::execute::{execute_text, execute_under, reset_after};
-use super::fingerprint;
+use super::fingerprint::{self, Fingerprint};
 use crate::mysql::progress::executed;
 use crate::mysql::server::errors::code;
 use crate::mysql::server::info::TargetInfo;
@@ -22,7 +22,7 @@ use crate::mysql::session::gtids::set_next;
 use crate::mysql::xa::connections::Branches;
 use crate::mysql::xa::{end, prepare};
 
-type SharedBranches<'a> = &'a Mutex<Branches>;
+pub(super) type SharedBranches<'a> = &'a Mutex<Branches>;
 
 pub fn run(
     connection: &mut ChannelConnection,
@@ -53,11 +53,18 @@ fn is_xa(class: &Class) -> bool {
 }
 
 fn take_fingerprint(connection: &mut ChannelConnection, statement: &StatementItem) -> Result<u64, Failure> {
+    fingerprint_of(connection, statement).map(|taken| taken.hash)
+}
+
+pub(super) fn fingerprint_of(
+    connection: &mut ChannelConnection,
+    statement: &StatementItem,
+) -> Result<Fingerprint, Failure> {
     let channel = std::sync::Arc::clone(connection.channel_context());
     fingerprint::take(&mut connection.wire, channel.info(), &statement.class)
 }
 
-fn execute_once(
+pub(super) fn execute_once(
     connection: &mut ChannelConnection,
     branches: SharedBranches<'_>,
     transaction: &Transaction,
@@ -96,7 +103,7 @@ fn use_up_gtid(connection: &mut ChannelConnection, transaction: &Transaction) ->
 }
 
 /// Completes what a crash may have cut: it is there in part, or whole.
-fn complete(
+pub(super) fn complete(
     connection: &mut ChannelConnection,
     branches: SharedBranches<'_>,
     transaction: &Transaction,

@@ -218,11 +218,10 @@ fn finish_earlier_run(shared: &Shared, control: &mut Connection, found: &mut Fou
             found.opened.keeps_branches = !preserves_gtids && prepare::keeps_prepared(channel.info());
         }
     }
-    let intent = found.intent.take();
-    if let Some(intent) = intent.as_ref().filter(|intent| intent.is_partly()) {
+    if let Some(intent) = found.intents.partly() {
         return Err(nontransactional::left_by_an_earlier_run(intent.seq, found.opened.mark.as_ref()));
     }
-    shared.unfinished.set_intent(intent);
+    shared.unfinished.set_intents(std::mem::take(&mut found.intents));
     Ok(())
 }
 

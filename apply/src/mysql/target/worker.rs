@@ -16,14 +16,14 @@ use super::shared::Shared;
 use crate::lock::locked;
 use crate::mysql::catalogue::mismatch;
 use crate::mysql::progress::executed;
-use crate::mysql::progress::intent::Intent;
+use crate::mysql::progress::intent::Intents;
 use crate::mysql::progress::tables::SCHEMA;
 use crate::mysql::server::errors::code;
 use crate::mysql::server::sql::quote;
 use crate::mysql::session::connection::ChannelConnection;
 use crate::mysql::session::one_statement::{self, Room};
 use crate::mysql::statements::barrier::{self, BarrierContext};
-use crate::mysql::statements::pipeline;
+use crate::mysql::statements::{definitions, pipeline};
 use crate::spilled::SpilledTransactions;
 use crate::{Commit, Range, RecordedAs, Session, Single};
 
@@ -42,12 +42,33 @@ impl WorkerSession {
         Ok(Self { shared, connection, stepwise: false, sent: GtidSet::default() })
     }
 
+    fn run_definitions(
+        &mut self,
+        singles: &[Single<'_>],
+        spilled: &dyn SpilledTransactions,
+        committed_to: &mut Seq,
+    ) -> Result<(), Failure> {
+        let shared = &*self.shared;
+        let source_starts = singles.first().map_or(0, |single| single.transaction.source_starts);
+        shared.statements.run(&shared.channel, source_starts, |connection| {
+            shared.sharing.forget();
+            let context = BarrierContext { unfinished: &shared.unfinished, branches: &shared.branches, spilled };
+            let done = definitions::run(connection, context, singles, committed_to);
+            if let Err(failure) = &done
+                && failure.kind != FailureKind::ConnectionLost
+            {
+                connection.rollback()?;
+            }
+            done
+        })
+    }
+
     /// What the target says was under way: this process may not know how far it has come.
     fn read_intent(&mut self) -> Result<(), Failure> {
         let channel = quote(self.connection.channel());
         let text = self.connection.scalar(format!("SELECT intent FROM {SCHEMA}.progress WHERE channel={channel}"))?;
-        let intent = text.as_deref().map(Intent::required).transpose()?;
-        self.shared.unfinished.set_intent(intent);
+        let intents = text.as_deref().map(Intents::required).transpose()?;
+        self.shared.unfinished.set_intents(intents.unwrap_or_default());
         Ok(())
     }
 
@@ -176,8 +197,14 @@ impl Session for WorkerSession {
         let starts = |single: Option<&Single<'_>>| single.map_or(0, |single| single.transaction.source_starts);
         let source_starts = starts(singles.first());
         let shared = Arc::clone(&self.shared);
+        let is_definition = singles.first().is_some_and(|single| single.transaction.is_definition());
+        if is_definition && !self.connection.gtids().are_preserved() && source_starts == starts(singles.last()) {
+            self.run_definitions(singles, spilled, committed_to)?;
+            return Ok(Commit::Durable);
+        }
         // Which of them share a target transaction is known only when it commits, and its GTID comes first.
         if self.connection.gtids().are_preserved()
+            || is_definition
             || source_starts != starts(singles.last())
             || !pipeline::may_all_share(&shared.sharing, &mut self.connection, singles)?
         {

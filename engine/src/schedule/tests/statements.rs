@@ -48,12 +48,24 @@ fn with_what_little_is_between_them() {
     };
     check("rrssrsrr", &["rr", "ssrs", "rr"]);
     check("sdssds", &["s", "d", "ss", "d", "s"]);
-    check("ddss", &["d", "d", "ss"]);
+    check("dss", &["d", "ss"]);
     let many = "r".repeat(51);
     check(&format!("ss{many}s"), &["ss", &many, "s"]);
     let few = "r".repeat(50);
     let one = format!("s{few}s");
     check(&one, &[&one]);
+}
+
+#[test]
+fn definitions_go_together_in_preserved_order() {
+    assert_eq!(groups("ddssddrd", CommitOrder::Preserve, Grouping::Auto), ["dd", "ss", "dd", "r", "d"]);
+    assert_eq!(groups("ddss", CommitOrder::Relaxed, Grouping::Auto), ["d", "d", "ss"]);
+    assert_eq!(groups("dd", CommitOrder::Preserve, Grouping::Off), ["d", "d"]);
+    let many = "d".repeat(100);
+    assert_eq!(
+        groups(&many, CommitOrder::Preserve, Grouping::Auto).iter().map(String::len).collect::<Vec<_>>(),
+        [64, 36]
+    );
 }
 
 #[test]
