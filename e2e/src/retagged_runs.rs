@@ -8,7 +8,8 @@ use rand::seq::IndexedRandom;
 use rand::{Rng, SeedableRng};
 
 use crate::invariants::{self, Reader, order_of};
-use crate::native::statement;
+use crate::native::{gtids, statement, wait_caught_up};
+use crate::patience::until;
 use crate::retagged::{self, same};
 use crate::served::{Ask, By, Served, attach};
 use crate::server::{Kind, Server, free_port};
@@ -111,20 +112,25 @@ fn one(chain: &Chain, seed: u64) -> Result<()> {
     }
     let reader = Reader::start(replica, &workload.schema, order_of(replica)?);
     workload.run(source)?;
-    // A session that ends drops its temporary tables, which is logged.
-    source.wait_until(&format!(
-        "SELECT COUNT(*) = 0 FROM information_schema.PROCESSLIST WHERE DB = '{}'",
-        workload.schema
-    ))?;
     if behind {
         replica.execute(statement(replica, "START"))?;
     }
-    same(source, replica).with_context(|| format!("{settings}: {}", replica.error_log()))?;
+    settled(source, replica)
+        .and_then(|()| same(source, replica))
+        .with_context(|| format!("{settings}: {}", replica.error_log()))?;
     let snapshots = reader.end().with_context(|| settings.clone())?;
     eprintln!("{seed}: {} {}; {settings}; {snapshots} snapshots", chain.way, if behind { "behind" } else { "beside" });
     source.execute(&format!("DROP DATABASE IF EXISTS {0}; DROP DATABASE IF EXISTS {0}d", workload.schema))?;
     ensure!(source.rows("SHOW DATABASES LIKE 'r%'")?.is_empty(), "a schema of the workload is left");
     Ok(())
+}
+
+/// A session of the source that has ended drops its temporary tables, and that is logged, after its client is gone.
+fn settled(source: &Server, replica: &Server) -> Result<()> {
+    until("the replica has what the source has", || {
+        wait_caught_up(source, replica)?;
+        Ok(gtids(source)? == gtids(replica)?)
+    })
 }
 
 /// The replica's applier for one workload.

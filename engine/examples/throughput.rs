@@ -27,8 +27,11 @@ use engine::intake::{Assembler, Keying};
 use engine::keys::{DataType, classify};
 use engine::policy::{Placement, Policy, WriteSetPolicy};
 use engine::progress::Mark;
+use engine::retag::{Options, Tagger};
 use engine::schedule::{CommitOrder, Config, Grouping, Limits, Output, Scheduler};
 use engine::schema::{self, Catalogue, CatalogueError, KeyPart, Table, TableId, UniqueKey};
+use engine::sql::SqlMode;
+use engine::survey::Definitions;
 use engine::transaction::Transaction;
 
 /// sysbench's table: id, k, c CHAR(120), pad CHAR(60).
@@ -196,6 +199,52 @@ fn main() {
         println!("\n{name}");
         run(count, ids, order, grouping);
     }
+    println!("\ntags made anew");
+    make_tags(count, ids);
+}
+
+/// What `heddle retag` and `heddle serve --retag` do with each event: assemble, key, look up who touched these keys last.
+fn make_tags(count: u64, ids: u64) {
+    let mut definitions = Definitions::default();
+    let sql = b"CREATE TABLE sbtest1 (id INT PRIMARY KEY, k INT NOT NULL, c CHAR(120) NOT NULL, pad CHAR(60) NOT NULL)";
+    assert!(definitions.execute(sql, "sbtest", SqlMode::from_bits(0)));
+    let options =
+        Options { keys_max: 1 << 20, keep_session_order: false, explain: false, transaction_bytes_max: 16 << 20 };
+    let mut tagger = Tagger::new(options, definitions, &[]);
+    let mut stages = Stages::default();
+    let (mut random, mut made, mut at) = (88_172_645_463_325_252_u64, 0, 4);
+    let file: Arc<str> = "binlog.000001".into();
+    while made < count {
+        let (format, bytes) = log(WINDOW as u64, ids, &mut random);
+        let events = stages.time("frame, with checksums", || frame(bytes, at));
+        made += stages.time("tag", || {
+            let mut changed = 0;
+            for (offset, event) in &events {
+                let start = LogPosition { file: Arc::clone(&file), offset: *offset };
+                let end = LogPosition { file: Arc::clone(&file), offset: offset + event.bytes().len() as u64 };
+                let tag = tagger.event(event, &format, &start, &end).unwrap();
+                changed += u64::from(tag.is_some_and(|tag| tag.is_changed()));
+            }
+            assert!(changed > WINDOW as u64 / 2, "{changed} of {WINDOW} tags are new ones");
+            WINDOW as u64
+        });
+        at = events.last().map_or(at, |(offset, event)| offset + event.bytes().len() as u64);
+        stages.time("free", || drop(events));
+    }
+    stages.show(made);
+    let all = stages.sum(&["frame, with checksums", "tag", "free"]);
+    println!("{:<34} {:>8.2} M/s", "all", made as f64 / all.as_secs_f64() / 1e6);
+}
+
+/// Each event, and where it stands.
+fn frame(mut bytes: Bytes, from: u64) -> Vec<(u64, Event)> {
+    let (mut events, mut at) = (Vec::with_capacity(5 * WINDOW), from);
+    while !bytes.is_empty() {
+        let length = u32::from_le_bytes(bytes[9..13].try_into().unwrap()) as usize;
+        events.push((at, Event::parse(bytes.split_to(length), Checksum::Crc32).unwrap()));
+        at += length as u64;
+    }
+    events
 }
 
 fn run(count: u64, ids: u64, order: CommitOrder, grouping: Grouping) {
@@ -208,18 +257,8 @@ fn run(count: u64, ids: u64, order: CommitOrder, grouping: Grouping) {
     let mut random = 88_172_645_463_325_252_u64;
     let mut seq = 0;
     while seq < count {
-        let (format, mut bytes) = log(WINDOW as u64, ids, &mut random);
-        let events = stages.time("frame, with checksums (not ours)", || {
-            let mut events = Vec::with_capacity(5 * WINDOW);
-            let mut at = 4_u64;
-            while !bytes.is_empty() {
-                let length = u32::from_le_bytes(bytes[9..13].try_into().unwrap()) as usize;
-                let event = Event::parse(bytes.split_to(length), Checksum::Crc32).unwrap();
-                events.push((at, event));
-                at += length as u64;
-            }
-            events
-        });
+        let (format, bytes) = log(WINDOW as u64, ids, &mut random);
+        let events = stages.time("frame, with checksums (not ours)", || frame(bytes, 4));
         let mut transactions = stages.time("assemble", || {
             let mut transactions = Vec::with_capacity(WINDOW);
             let file: Arc<str> = "binlog.000001".into();

@@ -73,7 +73,9 @@ impl<'a> Run<'a> {
         self.record(UnderWay::Are(steps.iter().filter_map(|step| step.intent.clone()).collect(), last))?;
         let unfinished = self.context.unfinished;
         // The record has another one of them now.
-        steps.iter().filter(|step| !step.was_begun).for_each(|step| drop(unfinished.take_intent(step.seq())));
+        for step in steps.iter().filter(|step| !step.was_begun) {
+            unfinished.take_intent(step.seq());
+        }
         for (at, step) in steps.iter().enumerate() {
             if self.since.elapsed() > RECORD_AFTER {
                 self.record(UnderWay::Stays)?;
