@@ -20,8 +20,8 @@ use crate::progress::Mark;
 use crate::row_session::RowSession;
 use crate::transaction::Transaction;
 
-/// What of definitions is not recorded when a crash comes has to be looked at one by one.
-const DEFINITIONS_MAX: Seq = 64;
+/// A group under way is finished before a channel stops.
+const DEFINITIONS_MAX: Seq = 32;
 /// Transactions between two statements that go with them.
 const BETWEEN_STATEMENTS_MAX: Seq = 50;
 

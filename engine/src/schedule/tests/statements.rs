@@ -61,10 +61,10 @@ fn definitions_go_together_in_preserved_order() {
     assert_eq!(groups("ddssddrd", CommitOrder::Preserve, Grouping::Auto), ["dd", "ss", "dd", "r", "d"]);
     assert_eq!(groups("ddss", CommitOrder::Relaxed, Grouping::Auto), ["d", "d", "ss"]);
     assert_eq!(groups("dd", CommitOrder::Preserve, Grouping::Off), ["d", "d"]);
-    let many = "d".repeat(100);
+    let many = "d".repeat(50);
     assert_eq!(
         groups(&many, CommitOrder::Preserve, Grouping::Auto).iter().map(String::len).collect::<Vec<_>>(),
-        [64, 36]
+        [32, 18]
     );
 }
 
