@@ -42,24 +42,26 @@ impl WorkerSession {
         Ok(Self { shared, connection, stepwise: false, sent: GtidSet::default() })
     }
 
-    fn run_definitions(
+    /// On the connection that all workers share for statements. After a failure nothing is open there.
+    fn on_statements(
         &mut self,
-        singles: &[Single<'_>],
+        source_starts: u32,
         spilled: &dyn SpilledTransactions,
-        committed_to: &mut Seq,
+        run: impl FnOnce(&mut ChannelConnection, BarrierContext<'_>) -> Result<(), Failure>,
+        explain: impl FnOnce(&mut ChannelConnection, Result<(), Failure>) -> Result<(), Failure>,
     ) -> Result<(), Failure> {
         let shared = &*self.shared;
-        let source_starts = singles.first().map_or(0, |single| single.transaction.source_starts);
         shared.statements.run(&shared.channel, source_starts, |connection| {
+            // They may make or change a table.
             shared.sharing.forget();
             let context = BarrierContext { unfinished: &shared.unfinished, branches: &shared.branches, spilled };
-            let done = definitions::run(connection, context, singles, committed_to);
+            let done = run(connection, context);
             if let Err(failure) = &done
                 && failure.kind != FailureKind::ConnectionLost
             {
                 connection.rollback()?;
             }
-            done
+            explain(connection, done)
         })
     }
 
@@ -169,23 +171,18 @@ impl Session for WorkerSession {
         spilled: &dyn SpilledTransactions,
         range: Range<'_>,
     ) -> Result<(), Failure> {
-        let shared = &*self.shared;
-        shared.statements.run(&shared.channel, transaction.source_starts, |connection| {
-            // It may make or change a table.
-            shared.sharing.forget();
-            let context = BarrierContext { unfinished: &shared.unfinished, branches: &shared.branches, spilled };
-            let done = barrier::run(connection, context, transaction, range);
-            if let Err(failure) = &done
-                && failure.kind != FailureKind::ConnectionLost
-            {
-                connection.rollback()?;
-            }
-            let rows = transaction.items().iter().filter_map(|item| match item {
-                Item::Rows(rows) => Some(&**whole_event(rows).map),
-                Item::Statement(_) => None,
-            });
-            explained(connection, done, rows)
-        })
+        self.on_statements(
+            transaction.source_starts,
+            spilled,
+            |connection, context| barrier::run(connection, context, transaction, range),
+            |connection, done| {
+                let rows = transaction.items().iter().filter_map(|item| match item {
+                    Item::Rows(rows) => Some(&**whole_event(rows).map),
+                    Item::Statement(_) => None,
+                });
+                explained(connection, done, rows)
+            },
+        )
     }
 
     fn run_in_order(
@@ -199,7 +196,12 @@ impl Session for WorkerSession {
         let shared = Arc::clone(&self.shared);
         let is_definition = singles.first().is_some_and(|single| single.transaction.is_definition());
         if is_definition && !self.connection.gtids().are_preserved() && source_starts == starts(singles.last()) {
-            self.run_definitions(singles, spilled, committed_to)?;
+            self.on_statements(
+                source_starts,
+                spilled,
+                |connection, context| definitions::run(connection, context, singles, committed_to),
+                |_, done| done,
+            )?;
             return Ok(Commit::Durable);
         }
         // Which of them share a target transaction is known only when it commits, and its GTID comes first.
