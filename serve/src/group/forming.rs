@@ -39,6 +39,14 @@ impl Opener {
             Self::MariaDb(gtid) => Some(Gtid::of_mariadb(gtid)),
         }
     }
+
+    /// As its source says; MySQL's says it by its tags.
+    fn may_run_beside(&self) -> bool {
+        match self {
+            Self::MySql(_) => true,
+            Self::MariaDb(gtid) => gtid.flags & MariaDbGtid::FL_ALLOW_PARALLEL != 0,
+        }
+    }
 }
 
 impl Group {
@@ -101,7 +109,7 @@ impl Group {
             }
         }
         at.put(&last.end, &mut behind);
-        out.extend_from_slice(&opener(last, tag, behind.len() as u64, at));
+        out.extend_from_slice(&self.opener(last, tag, behind.len() as u64, at));
         out.append(&mut behind);
         Some(Formed { gtids: self.members.iter().filter_map(|member| member.opener.gtid()).collect() })
     }
@@ -114,6 +122,28 @@ impl Group {
             Opener::MariaDb(_) => None,
         });
         clock.tag(before.max().unwrap_or(0).max(0), first.sequence_number, last.sequence_number)
+    }
+
+    /// The GTID event of the last one, for all.
+    fn opener(&self, last: &Member, tag: (i64, i64), of_rest: u64, at: At) -> Vec<u8> {
+        match &last.opener {
+            Opener::MySql(gtid) => {
+                let gtid = MySqlGtid { last_committed: tag.0, sequence_number: tag.1, ..gtid.clone() };
+                mysql_opener(&last.header, gtid, of_rest, at)
+            }
+            Opener::MariaDb(gtid) => {
+                // Nothing is known of who else committed or waited with all of them.
+                let mut flags = gtid.flags & !(MariaDbGtid::FL_GROUP_COMMIT_ID | MariaDbGtid::FL_WAITED);
+                // What the source says of one of them (`skip_parallel_replication`) holds for all.
+                if !self.members.iter().all(|member| member.opener.may_run_beside()) {
+                    flags &= !MariaDbGtid::FL_ALLOW_PARALLEL;
+                }
+                let gtid = MariaDbGtid { flags, commit_id: None, ..gtid.clone() };
+                let mut event = encode::mariadb_gtid(&head(&last.header, at.checksum), &gtid);
+                at.place(&mut event);
+                event
+            }
+        }
     }
 }
 
@@ -136,24 +166,6 @@ pub(super) fn write_tagged(raw: &Bytes, clock: &mut Clock, format: &FormatDescri
     }
     out.extend_from_slice(&event);
     out.extend_from_slice(rest);
-}
-
-/// The GTID event of the last one, for all.
-fn opener(last: &Member, tag: (i64, i64), of_rest: u64, at: At) -> Vec<u8> {
-    match &last.opener {
-        Opener::MySql(gtid) => {
-            let gtid = MySqlGtid { last_committed: tag.0, sequence_number: tag.1, ..gtid.clone() };
-            mysql_opener(&last.header, gtid, of_rest, at)
-        }
-        Opener::MariaDb(gtid) => {
-            // Nothing is known of who else committed or waited with all of them.
-            let flags = gtid.flags & !(MariaDbGtid::FL_GROUP_COMMIT_ID | MariaDbGtid::FL_WAITED);
-            let gtid = MariaDbGtid { flags, commit_id: None, ..gtid.clone() };
-            let mut event = encode::mariadb_gtid(&head(&last.header, at.checksum), &gtid);
-            at.place(&mut event);
-            event
-        }
-    }
 }
 
 /// `of_rest`: bytes of the transaction behind this event, which says how many there are in all.

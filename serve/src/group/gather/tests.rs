@@ -215,11 +215,15 @@ fn statements_stay_apart_where_a_server_can_not_take_them_as_one() {
 }
 
 fn of_mariadb(number: u64, kind: Kind) -> Vec<Vec<u8>> {
+    flagged(number, kind, MariaDbGtid::FL_ALLOW_PARALLEL | MariaDbGtid::FL_WAITED)
+}
+
+fn flagged(number: u64, kind: Kind, flags: u8) -> Vec<Vec<u8>> {
     let gtid = MariaDbGtid {
         domain_id: 0,
         server_id: 1,
         seq_no: number,
-        flags: MariaDbGtid::FL_TRANSACTIONAL | MariaDbGtid::FL_ALLOW_PARALLEL | MariaDbGtid::FL_WAITED,
+        flags: MariaDbGtid::FL_TRANSACTIONAL | flags,
         commit_id: Some(5),
         ..MariaDbGtid::default()
     };
@@ -244,6 +248,16 @@ fn a_mariadb_statement_keeps_its_kind() {
     let gtid = MariaDbGtid::decode(&sent[0], &format(Flavour::MariaDb)).unwrap();
     assert_eq!((gtid.seq_no, gtid.commit_id), (4, None));
     assert_eq!(gtid.flags, MariaDbGtid::FL_TRANSACTIONAL | MariaDbGtid::FL_ALLOW_PARALLEL);
+}
+
+#[test]
+fn one_that_may_not_run_beside_others_speaks_for_its_group() {
+    let mut gather = gather(Flavour::MariaDb, First::Any);
+    let kind = Kind::WRITE_ROWS_V1;
+    take(&mut gather, &[of_mariadb(1, kind), flagged(2, kind, 0), of_mariadb(3, kind), of_mariadb(4, kind)], Behind);
+    let sent = events(&mut gather);
+    let gtid = MariaDbGtid::decode(&sent[0], &format(Flavour::MariaDb)).unwrap();
+    assert_eq!((gtid.seq_no, gtid.flags), (4, MariaDbGtid::FL_TRANSACTIONAL));
 }
 
 /// A replica that was cut off counts the events that it has.

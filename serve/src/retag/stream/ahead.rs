@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use binlog::{Event, FIRST_OFFSET, LogPosition};
+use binlog::{Event, FIRST_OFFSET, Kind, LogPosition};
 use bytes::Bytes;
 use engine::intake::Assembler;
 use engine::redefined::Redefined;
@@ -27,10 +27,17 @@ pub(super) fn ahead(
         let Some(start) = file.start(end)? else { break };
         let mut reader = file.reader(FIRST_OFFSET)?;
         let mut at = LogPosition::new(Arc::clone(&file.name), FIRST_OFFSET);
-        while let Some(bytes) = reader.next(end)? {
+        while let Some(peeked) = reader.peek(end)? {
             if !go_on() {
                 return Ok(Vec::new());
             }
+            // Most of a log, and none of it defines a table.
+            if peeked.header.kind.is_rows() || peeked.header.kind == Kind::TABLE_MAP {
+                at.offset += u64::from(peeked.header.event_len);
+                reader.skip()?;
+                continue;
+            }
+            let Some(bytes) = reader.next(end)? else { break };
             let behind = LogPosition::new(Arc::clone(&file.name), at.offset + bytes.len() as u64);
             let made = Event::parse(Bytes::copy_from_slice(bytes), start.format.checksum)
                 .ok()
