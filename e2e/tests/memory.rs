@@ -227,14 +227,17 @@ fn real(kind: Kind, options: &[&str]) -> Result<()> {
     pair.source.execute(&format!("BEGIN; {doubled} COMMIT"))?;
     pair.source.execute(&"INSERT INTO d.t (v) VALUES (REPEAT('y', 1000000));".repeat(100))?;
     pair.source.execute(&"INSERT INTO d.t (v) VALUES (REPEAT('z', 11000000));".repeat(4))?;
-    into_server(&pair, kind, SMALL)?;
+    into_server(&pair, kind, SMALL, &[])?;
     // As large as MySQL's default max_allowed_packet lets them be, with the default --memory.
     pair.source.execute(&"INSERT INTO d.t (v) VALUES (REPEAT('m', 67000000));".repeat(2))?;
+    pair.source.execute("UPDATE d.t SET v = REPEAT('n', 67000000) WHERE LENGTH(v) > 60000000 LIMIT 1")?;
     pair.source.execute("DELETE FROM d.t WHERE LENGTH(v) > 60000000")?;
-    into_server(&pair, kind, DEFAULT)?;
+    into_server(&pair, kind, DEFAULT, &[])?;
     let text = "t".repeat(60_000_000);
     pair.source.execute(&format!("SET SESSION binlog_format = 'STATEMENT'; INSERT INTO d.t (v) VALUES ('{text}')"))?;
-    into_server(&pair, kind, DEFAULT)?;
+    into_server(&pair, kind, DEFAULT, &[])?;
+    pair.source.execute(&"INSERT INTO d.t (v) VALUES (REPEAT('w', 3145728));".repeat(96))?;
+    into_server(&pair, kind, DEFAULT, &["--workers", "32"])?;
     pair.assert_equal()?;
     hostile(&pair)
 }
@@ -266,7 +269,7 @@ fn hostile(pair: &Pair) -> Result<()> {
     Ok(())
 }
 
-fn into_server(pair: &Pair, kind: Kind, memory: u64) -> Result<()> {
+fn into_server(pair: &Pair, kind: Kind, memory: u64, more: &[&str]) -> Result<()> {
     let relay = pair.source.dir().join("relay").display().to_string();
     let (from, to) = (pair.source.url(), pair.target.url());
     let mut line = vec!["replicate", "--from", &from, "--to", &to, "--json", "--until-end"];
@@ -275,6 +278,7 @@ fn into_server(pair: &Pair, kind: Kind, memory: u64) -> Result<()> {
         line.extend(["--memory", &given]);
     }
     line.extend(["--relay-dir", &relay]);
+    line.extend(more);
     let (run, peak) = measured(&line)?;
     ensure!(run.status.success(), "{run}");
     check(&format!("{kind:?}"), peak, memory, &run)

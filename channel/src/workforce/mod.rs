@@ -27,8 +27,8 @@ use crate::worker::{self, Applier, Mode, WorkerTask};
 /// at most one of each to release, to grant and to abort. The next attempt, or group, comes after its report on the one before, so that at most the
 /// three last orders of that one are still there: 3 + 4.
 const ORDERS_MAX: usize = 8;
-/// Between two looks at how fast the target is. Groups commit several times a second.
-const LOOK_EVERY: Duration = Duration::from_secs(1);
+/// Between two looks at how fast the target reads.
+const LOOK_EVERY: Duration = Duration::from_millis(500);
 
 /// Makes workers.
 pub struct Maker {
