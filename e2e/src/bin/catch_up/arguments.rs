@@ -37,6 +37,8 @@ pub struct Arguments {
     pub rates: Vec<u32>,
     /// For all targets, beside those of the section.
     pub target_options: Vec<String>,
+    /// For all runs of heddle, likewise.
+    pub heddle_options: Vec<String>,
     pub output: PathBuf,
 }
 
@@ -52,6 +54,7 @@ pub fn arguments() -> Result<Arguments> {
         repeat: 1,
         rates: RATES.to_vec(),
         target_options: Vec::new(),
+        heddle_options: Vec::new(),
         output: e2e::repository().join("docs/benchmarks.md"),
     };
     each(|name, value| {
@@ -64,7 +67,8 @@ pub fn arguments() -> Result<Arguments> {
             "--workloads" => value.clone_into(&mut parsed.workloads),
             "--repeat" => parsed.repeat = value.parse()?,
             "--rates" => parsed.rates = list(value)?,
-            "--target-options" => parsed.target_options = value.split_whitespace().map(str::to_owned).collect(),
+            "--target-options" => parsed.target_options = words(value),
+            "--heddle-options" => parsed.heddle_options = words(value),
             "--output" => parsed.output = value.into(),
             _ => return Ok(false),
         }
@@ -75,6 +79,10 @@ pub fn arguments() -> Result<Arguments> {
         ensure!(SECTIONS.contains(&section.as_str()), "unknown section {section}; known: {}", SECTIONS.join(", "));
     }
     Ok(parsed)
+}
+
+fn words(value: &str) -> Vec<String> {
+    value.split_whitespace().map(str::to_owned).collect()
 }
 
 impl Arguments {
@@ -104,14 +112,15 @@ impl Arguments {
             _ => String::new(),
         };
         format!(
-            "bench/catch-up --sections {section} --transactions {} --repeat {}{}{}{}{}{}",
+            "bench/catch-up --sections {section} --transactions {} --repeat {}{}{}{}{}{}{}",
             self.transactions,
             self.repeat,
             option("servers", &servers),
             option("rates", &rates),
             option("only", &self.only),
             option("workloads", &self.workloads),
-            option("target-options", &self.target_options.join(" "))
+            option("target-options", &self.target_options.join(" ")),
+            option("heddle-options", &self.heddle_options.join(" "))
         )
     }
 

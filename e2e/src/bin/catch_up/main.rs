@@ -5,7 +5,7 @@
 //! all),
 //! `--transactions N` (default 20000, a short look), `--repeat N` (1; in turn, the median counts), `--sessions N` (16), `--servers NAME,…`,
 //! `--rates N,…` (keep-up: transactions per second; 1000,3000), `--only TEXT[|TEXT…]` (contenders whose name holds one of these),
-//! `--workloads TEXT[|TEXT…]` (likewise), `--target-options 'OPTION…'` (for all targets), `--output FILE`.
+//! `--workloads TEXT[|TEXT…]` (likewise), `--target-options 'OPTION…'` (for all targets), `--heddle-options 'OPTION…'` (for all runs of Heddle), `--output FILE`.
 
 #![allow(clippy::print_stderr, clippy::print_stdout, reason = "says what it does")]
 

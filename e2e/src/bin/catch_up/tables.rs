@@ -4,7 +4,7 @@ use super::arguments::Arguments;
 use super::contenders::{self, Named, is_ours};
 use super::loads;
 use anyhow::{Context, Result, ensure};
-use e2e::bench::contender::{Measured, measure};
+use e2e::bench::contender::{Contender, Measured, measure};
 use e2e::bench::page::Page;
 use e2e::bench::slow_disk;
 use e2e::bench::stage::{Stage, Workload};
@@ -38,6 +38,15 @@ impl Table {
             for turn in 0..list.len() {
                 let at = (round + turn) % list.len();
                 let (Some(&(name, contender)), Some(runs)) = (list.get(at), runs.get_mut(at)) else { continue };
+                let with_ours: Vec<&str>;
+                let contender = match contender {
+                    Contender::Heddle(own) => {
+                        let ours = arguments.heddle_options.iter().map(String::as_str);
+                        with_ours = own.iter().copied().chain(ours).collect();
+                        Contender::Heddle(&with_ours)
+                    }
+                    other => other,
+                };
                 runs.push(measure(stage, contender, &options).with_context(|| name.to_owned())?);
             }
         }
