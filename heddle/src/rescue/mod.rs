@@ -9,6 +9,7 @@ mod estimate;
 pub mod goal;
 pub mod handback;
 pub mod judge;
+mod lock;
 pub mod look;
 mod relay_logs;
 pub mod report;

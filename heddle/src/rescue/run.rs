@@ -11,6 +11,7 @@ use wire::{ConnectOptions, Connection};
 
 use super::handback::{self, Applied, Noting};
 use super::judge;
+use super::lock;
 use super::look::{self, Server};
 use super::relay_logs;
 use super::report::{Outcome, Report};
@@ -21,7 +22,6 @@ use crate::replica::statements::Native;
 use crate::report::out::chain;
 use apply::Target;
 use apply::mysql::progress::SCHEMA;
-use apply::mysql::server::sql::quote;
 use apply::mysql::{Logged, MySqlTarget};
 
 /// The name of our channel for native replication's.
@@ -148,12 +148,7 @@ impl<'a> Rescue<'a> {
         if self.server.log_bin && !self.logged {
             self.control.execute("SET SESSION sql_log_bin=0").context("SET SESSION sql_log_bin=0")?;
         }
-        let lock = quote(&format!("heddle.rescue.{}", self.progress).chars().take(64).collect::<String>());
-        // A predecessor that was killed has a moment to disappear from the server.
-        if self.control.scalar(format!("SELECT GET_LOCK({lock}, 5)"))?.as_deref() != Some("1") {
-            bail!("another heddle is rescuing this replica (it holds the lock {lock})");
-        }
-        Ok(())
+        lock::take(&mut self.control, &self.progress)
     }
 
     pub(super) fn target(&self) -> Result<MySqlTarget> {

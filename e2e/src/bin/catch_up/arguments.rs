@@ -35,11 +35,15 @@ pub struct Arguments {
     pub workloads: String,
     pub repeat: usize,
     pub rates: Vec<u32>,
-    /// For all targets, beside those of the section.
-    pub target_options: Vec<String>,
-    /// For all runs of heddle, likewise.
-    pub heddle_options: Vec<String>,
+    pub more: More,
     pub output: PathBuf,
+}
+
+/// Options for all that take part, beside those of the section.
+#[derive(Default)]
+pub struct More {
+    pub target: Vec<String>,
+    pub heddle: Vec<String>,
 }
 
 /// What was typed; what was not is as it usually is.
@@ -53,8 +57,7 @@ pub fn arguments() -> Result<Arguments> {
         workloads: String::new(),
         repeat: 1,
         rates: RATES.to_vec(),
-        target_options: Vec::new(),
-        heddle_options: Vec::new(),
+        more: More::default(),
         output: e2e::repository().join("docs/benchmarks.md"),
     };
     each(|name, value| {
@@ -67,8 +70,8 @@ pub fn arguments() -> Result<Arguments> {
             "--workloads" => value.clone_into(&mut parsed.workloads),
             "--repeat" => parsed.repeat = value.parse()?,
             "--rates" => parsed.rates = list(value)?,
-            "--target-options" => parsed.target_options = words(value),
-            "--heddle-options" => parsed.heddle_options = words(value),
+            "--target-options" => parsed.more.target = words(value),
+            "--heddle-options" => parsed.more.heddle = words(value),
             "--output" => parsed.output = value.into(),
             _ => return Ok(false),
         }
@@ -119,8 +122,8 @@ impl Arguments {
             option("rates", &rates),
             option("only", &self.only),
             option("workloads", &self.workloads),
-            option("target-options", &self.target_options.join(" ")),
-            option("heddle-options", &self.heddle_options.join(" "))
+            option("target-options", &self.more.target.join(" ")),
+            option("heddle-options", &self.more.heddle.join(" "))
         )
     }
 

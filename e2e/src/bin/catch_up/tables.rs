@@ -30,7 +30,7 @@ impl Table {
     /// `options`: of the targets.
     fn measure(arguments: &Arguments, stage: &Stage, list: &[Named], options: &[&str]) -> Result<Self> {
         let options: Vec<&str> =
-            options.iter().copied().chain(arguments.target_options.iter().map(String::as_str)).collect();
+            options.iter().copied().chain(arguments.more.target.iter().map(String::as_str)).collect();
         let mut runs: Vec<Vec<Measured>> = list.iter().map(|_| Vec::new()).collect();
         // In turn: a slow minute of the machine is one for all of them. Who comes first finds the machine busy with what the source has just done: each round begins with
         // another.
@@ -41,7 +41,7 @@ impl Table {
                 let with_ours: Vec<&str>;
                 let contender = match contender {
                     Contender::Heddle(own) => {
-                        let ours = arguments.heddle_options.iter().map(String::as_str);
+                        let ours = arguments.more.heddle.iter().map(String::as_str);
                         with_ours = own.iter().copied().chain(ours).collect();
                         Contender::Heddle(&with_ours)
                     }
