@@ -3,6 +3,7 @@
 use std::time::{Duration, Instant};
 
 use anyhow::{Result, bail};
+use apply::mysql::server::info::command_of;
 use apply::mysql::server::sql::quote;
 use wire::Connection;
 
@@ -18,8 +19,7 @@ pub(super) fn take(control: &mut Connection, progress: &str) -> Result<()> {
     let mut is_told = false;
     while control.scalar(format!("SELECT GET_LOCK({lock}, {MOMENT_S})"))?.as_deref() != Some("1") {
         let Some(holder) = control.scalar(format!("SELECT IS_USED_LOCK({lock})"))? else { continue };
-        let command =
-            control.scalar(format!("SELECT COMMAND FROM information_schema.PROCESSLIST WHERE ID={holder}"))?;
+        let command = command_of(control, &holder)?;
         if command.as_deref() != Some("Query") || begun.elapsed() > LAST_STATEMENT {
             bail!("another heddle is rescuing this replica (connection {holder} holds the lock {lock})");
         }

@@ -232,6 +232,11 @@ impl TargetInfo {
     }
 }
 
+/// What a session does, as in `SHOW PROCESSLIST`: `Query`, `Sleep` and the like. `None`: it is gone, or this account can not see it.
+pub fn command_of(connection: &mut Connection, id: &str) -> Result<Option<String>, wire::Error> {
+    connection.scalar(format!("SELECT COMMAND FROM information_schema.PROCESSLIST WHERE ID={id}"))
+}
+
 /// Tells running servers apart: two addresses with the same answer are one server.
 pub fn machine(connection: &mut Connection) -> Result<String, wire::Error> {
     let sql = if connection.server().is_mariadb() {

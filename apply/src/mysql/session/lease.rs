@@ -13,6 +13,7 @@ use crate::WORKERS_MAX;
 use crate::mysql::progress::statements::Statements;
 use crate::mysql::progress::tables::SCHEMA;
 use crate::mysql::server::errors::{FENCE_COLUMN, failed};
+use crate::mysql::server::info::command_of;
 use crate::mysql::server::sql::quote;
 
 /// The number of the connection that runs statements for all workers; beyond any worker's.
@@ -171,9 +172,7 @@ fn take_lock(connection: &mut Connection, channel: &str, number: usize) -> Resul
             return Ok(());
         }
         let Some(id) = connection.scalar(format!("SELECT IS_USED_LOCK({name})")).map_err(failed)? else { continue };
-        let command = connection
-            .scalar(format!("SELECT COMMAND FROM information_schema.PROCESSLIST WHERE ID={id}"))
-            .map_err(failed)?;
+        let command = command_of(connection, &id).map_err(failed)?;
         if is_worker || command.as_deref() == Some("Sleep") {
             kill(connection, &id);
         }
