@@ -5,10 +5,9 @@ use std::hint::black_box;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use bytes::Bytes;
-use engine::compact::plan;
 use engine::schedule::Grouping;
 use engine::transaction::{Item, Row, RowsItem, Transaction, WriteSet};
-use heddle_micro::{assemble, events, key, log, place, run, schedule, single_row};
+use heddle_micro::{assemble, compact, events, key, log, place, run, schedule, single_row};
 
 const TRANSACTIONS: u64 = 20_000;
 
@@ -69,8 +68,7 @@ fn main() {
         counted("key", count, || key(&mut transactions));
         let placed = counted("place", count, || place(transactions));
         let groups = counted("schedule, grouped", count, || schedule(placed, Grouping::Auto));
-        let independent = |group: &_| plan(group, true).independent.len();
-        counted("compact", count, || black_box(groups.iter().map(|group| independent(group)).sum::<usize>()));
+        counted("compact", count, || black_box(compact(&groups)));
         counted("assemble, key, place, schedule", count, || black_box(run(&events)));
     }
 }

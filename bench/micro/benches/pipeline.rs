@@ -5,9 +5,8 @@ use std::hint::black_box;
 
 use bytes::Bytes;
 use criterion::{BatchSize, Criterion, Throughput, criterion_group, criterion_main};
-use engine::compact::plan;
 use engine::schedule::Grouping;
-use heddle_micro::{assemble, check, events, key, log, place, run, schedule, single_row};
+use heddle_micro::{assemble, check, compact, events, key, log, place, run, schedule, single_row};
 
 const TRANSACTIONS: u64 = 20_000;
 
@@ -42,9 +41,7 @@ fn measure(criterion: &mut Criterion, name: &str, log: Vec<u8>) {
         group.bench_function(name, |bench| bench.iter_batched(|| place(keyed()), schedule, BatchSize::LargeInput));
     }
     let groups = schedule(place(keyed()), Grouping::Auto);
-    group.bench_function("compact", |bench| {
-        bench.iter(|| groups.iter().map(|group| plan(group, true).independent.len()).sum::<usize>());
-    });
+    group.bench_function("compact", |bench| bench.iter(|| compact(&groups)));
     group.bench_function("assemble, key, place, schedule", |bench| bench.iter(|| run(&events)));
     group.finish();
 }

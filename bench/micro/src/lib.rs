@@ -6,6 +6,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use binlog::{Event, FormatDescription, Framer, Step, TableMap};
+use engine::compact::plan;
 use engine::intake::Assembler;
 use engine::group::Group;
 use engine::intake::Keying;
@@ -171,6 +172,11 @@ pub fn run(events: &[Located]) -> usize {
     scheduler.end();
     assert!(dispatch(&mut scheduler, |group| rows += group.rows()));
     rows
+}
+
+/// How many rows of all groups can be changed in any order.
+pub fn compact(groups: &[Arc<Group>]) -> usize {
+    groups.iter().map(|group| plan(group, true).independent.len()).sum()
 }
 
 /// Transactions that wait when groups are formed.

@@ -103,13 +103,13 @@ impl Climb {
 mod tests {
     use super::*;
 
-    /// Looks so often at a target that reads so many pages a second with so many workers, and commits all of its rows every fourth time; returns all numbers.
-    fn looks(climb: &mut Climb, count: usize, pages: impl Fn(usize) -> u64, rows_per_page: u64) -> Vec<usize> {
+    /// Looks so often at a target that reads so many pages a second with so many workers, one for each row, and commits every fourth time; returns all numbers.
+    fn looks(climb: &mut Climb, count: usize, pages: impl Fn(usize) -> u64) -> Vec<usize> {
         let (mut workers, mut rows) = (climb.workers(), 0);
         let mut all = Vec::new();
         for look in 1..=count {
             let pages_read = pages(workers) / 2;
-            rows += pages_read * rows_per_page;
+            rows += pages_read;
             let committed = if look % 4 == 0 { std::mem::take(&mut rows) } else { 0 };
             workers = climb.look(Seen { rows: committed, seconds: 0.5, pages_read });
             all.push(workers);
@@ -119,17 +119,17 @@ mod tests {
 
     #[test]
     fn as_long_as_it_is_faster() {
-        assert_eq!(looks(&mut Climb::new(3), 7, |workers| workers as u64 * 600, 1), [8, 8, 16, 16, 32, 32, 32]);
+        assert_eq!(looks(&mut Climb::new(3), 7, |workers| workers as u64 * 600), [8, 8, 16, 16, 32, 32, 32]);
         // A disk that can not do more than 16 at a time.
         let most = |workers: usize| workers.min(16) as u64 * 600;
-        assert_eq!(looks(&mut Climb::new(3), 7, most, 1), [8, 8, 16, 16, 32, 32, 16]);
+        assert_eq!(looks(&mut Climb::new(3), 7, most), [8, 8, 16, 16, 32, 32, 16]);
     }
 
     #[test]
     fn a_step_that_was_none_forward_is_tried_again_later() {
         let mut climb = Climb::new(3);
         let slower = |workers: usize| 5_000 - workers as u64;
-        let all = looks(&mut climb, 80, slower, 1);
+        let all = looks(&mut climb, 80, slower);
         assert_eq!(all.iter().take(4).copied().collect::<Vec<_>>(), [8, 8, 3, 3]);
         let again = all.iter().skip(3).position(|&workers| workers == 8).unwrap_or_default();
         assert!(again >= REST_LOOKS as usize - 2, "{all:?}");
@@ -137,11 +137,12 @@ mod tests {
 
     #[test]
     fn only_where_the_disk_is_waited_for() {
-        assert_eq!(looks(&mut Climb::new(3), 9, |_| 0, 1), [3; 9]);
-        let mut climb = Climb::new(3);
-        // A page now and then.
-        for _ in 0..9 {
-            assert_eq!(climb.look(Seen { rows: 60_000, seconds: 0.5, pages_read: 900 }), 3);
+        // None, and a page now and then.
+        for pages_read in [0, 900] {
+            let mut climb = Climb::new(3);
+            for _ in 0..9 {
+                assert_eq!(climb.look(Seen { rows: 60_000, seconds: 0.5, pages_read }), 3);
+            }
         }
     }
 
@@ -149,18 +150,18 @@ mod tests {
     fn back_once_the_rows_are_in_memory() {
         let mut climb = Climb::new(3);
         let per_worker = |workers: usize| workers as u64 * 600;
-        assert_eq!(looks(&mut climb, 4, per_worker, 1), [8, 8, 16, 16]);
+        assert_eq!(looks(&mut climb, 4, per_worker), [8, 8, 16, 16]);
         // It only wrote meanwhile.
-        assert_eq!(looks(&mut climb, 2, |_| 0, 1), [16, 16]);
-        assert_eq!(looks(&mut climb, 1, per_worker, 1), [32]);
-        assert_eq!(looks(&mut climb, 6, |_| 0, 1), [32, 32, 32, 32, 3, 3]);
-        assert_eq!(looks(&mut climb, 3, per_worker, 1), [8, 8, 16]);
+        assert_eq!(looks(&mut climb, 2, |_| 0), [16, 16]);
+        assert_eq!(looks(&mut climb, 1, per_worker), [32]);
+        assert_eq!(looks(&mut climb, 6, |_| 0), [32, 32, 32, 32, 3, 3]);
+        assert_eq!(looks(&mut climb, 3, per_worker), [8, 8, 16]);
     }
 
     #[test]
     fn never_fewer_than_at_first() {
         let per_worker = |workers: usize| workers as u64 * 600;
-        assert_eq!(looks(&mut Climb::new(20), 4, per_worker, 1), [32; 4]);
-        assert_eq!(looks(&mut Climb::new(40), 4, per_worker, 1), [40; 4]);
+        assert_eq!(looks(&mut Climb::new(20), 4, per_worker), [32; 4]);
+        assert_eq!(looks(&mut Climb::new(40), 4, per_worker), [40; 4]);
     }
 }

@@ -26,22 +26,22 @@ pub(super) fn ahead(
         let end = if *file.name == *to.file { extent.end.min(to.offset) } else { extent.end };
         let Some(start) = file.start(end)? else { break };
         let mut reader = file.reader(FIRST_OFFSET)?;
-        let mut at = LogPosition::new(Arc::clone(&file.name), FIRST_OFFSET);
-        while let Some(peeked) = reader.peek(end)? {
+        let place = |offset| LogPosition::new(Arc::clone(&file.name), offset);
+        while let Some(kind) = reader.peek(end)?.map(|peeked| peeked.header.kind) {
             if !go_on() {
                 return Ok(Vec::new());
             }
             // Most of a log, and none of it defines a table.
-            if peeked.header.kind.is_rows() || peeked.header.kind == Kind::TABLE_MAP {
-                at.offset += u64::from(peeked.header.event_len);
+            if kind.is_rows() || kind == Kind::TABLE_MAP {
                 reader.skip()?;
                 continue;
             }
+            let at = reader.offset();
             let Some(bytes) = reader.next(end)? else { break };
-            let behind = LogPosition::new(Arc::clone(&file.name), at.offset + bytes.len() as u64);
+            let (from, behind) = (place(at), place(at + bytes.len() as u64));
             let made = Event::parse(Bytes::copy_from_slice(bytes), start.format.checksum)
                 .ok()
-                .and_then(|event| assembler.event(&event, &start.format, &at, &behind).ok());
+                .and_then(|event| assembler.event(&event, &start.format, &from, &behind).ok());
             // What can not be read may be anything.
             let Some(made) = made else { return Ok(vec![Redefined::Everything]) };
             match made.as_ref().map(Redefined::by) {
@@ -49,7 +49,6 @@ pub(super) fn ahead(
                 Some(Redefined::Everything) => return Ok(vec![Redefined::Everything]),
                 Some(Redefined::Tables { names: more, .. }) => names.extend(more),
             }
-            at = behind;
         }
         next = inventory.next_after(&file);
     }
