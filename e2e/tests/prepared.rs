@@ -4,9 +4,11 @@
 
 use std::fmt::Write;
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use anyhow::{Result, ensure};
+use e2e::heddle::{Heddle, heddle};
+use e2e::native::{configure, gtids, start_native, statement, wait_caught_up};
 use e2e::pair::Pair;
 use e2e::server::{Kind, MARIADB_10_11, MYSQL_9_7, Server};
 use rand::rngs::StdRng;
@@ -146,17 +148,27 @@ fn prepared_outlives_all(kind: Kind) -> Result<()> {
     Ok(())
 }
 
-/// A backlog of branches of several sessions, between each other, which need not be prepared on the target while their ends are in sight; heddle is
-/// killed, or stopped, again and again.
-fn behind(server: &str) -> Result<()> {
-    const SESSIONS: u64 = 8;
-    const BRANCHES: u64 = 500;
-    let seed = e2e::seed(20_261_125, "prepared behind");
-    let pair = Pair::start(server.parse()?)?;
+const SESSIONS: u64 = 8;
+const BRANCHES: u64 = 500;
+
+fn begin(pair: &Pair, options: &[&str]) -> Result<Heddle> {
+    pair.begin_into(&pair.target.plain_url(), &[&["--until-end"], options].concat())
+}
+
+fn to_the_end(pair: &Pair, options: &[&str]) -> Result<()> {
+    begin(pair, options)?.wait()?.successful()?;
+    pair.assert_equal()
+}
+
+/// A source and a target, and branches of several sessions, between each other, which the target has not applied.
+fn backlog(server: &str, target: &[&str], options: &[&str], seed: u64) -> Result<Pair> {
+    let mut pair = Pair::start_with(server.parse()?, &[], target)?;
+    // Without TLS: MySQL 8.0.15 has none that is new enough.
+    pair.from = pair.source.plain_url();
     pair.source.execute("CREATE DATABASE d; CREATE TABLE d.t (id INT PRIMARY KEY, v INT)")?;
     let rows: Vec<String> = (0..300).map(|id| format!("({id}, 0)")).collect();
     pair.source.execute(&format!("INSERT INTO d.t VALUES {}", rows.join(",")))?;
-    pair.to_the_end(&[])?;
+    to_the_end(&pair, options)?;
     let session = |number: u64| {
         let mut random = StdRng::seed_from_u64(seed + number);
         let mut sql = String::new();
@@ -187,29 +199,132 @@ fn behind(server: &str) -> Result<()> {
         );
         pair.source.run_script(sql.as_bytes())?;
     }
+    Ok(pair)
+}
+
+/// Branches that are neither prepared on the target nor ended there, although their transactions are recorded; and what the target has
+/// applied and does not say it has executed.
+fn unsettled(pair: &Pair) -> Result<(usize, String)> {
+    let mut open = pair.target.rows("SELECT xid FROM heddle.kept_branches")?.len();
+    let is_there =
+        "SELECT COUNT(*) FROM information_schema.TABLES WHERE TABLE_SCHEMA='heddle' AND TABLE_NAME='open_branches'";
+    if pair.target.scalar(is_there)? == "1" {
+        let rows = "SELECT xid FROM heddle.open_branches b JOIN heddle.progress p ON p.channel=b.channel \
+                    WHERE b.seq<=p.seq AND b.ends_at>p.seq AND b.ends_at<18446744073709551615";
+        open += pair.target.rows(rows)?.len();
+    }
+    if pair.target.kind.is_mariadb() || open == 0 && pair.target.scalar("SELECT COUNT(*) FROM heddle.progress")? == "0"
+    {
+        return Ok((open, String::new()));
+    }
+    let missing = "SELECT GTID_SUBTRACT((SELECT gtids FROM heddle.progress), @@global.gtid_executed)";
+    Ok((open, pair.target.scalar(missing)?))
+}
+
+/// Branches need not be prepared on the target while their ends are in sight; heddle is killed, or stopped, again and again.
+fn behind(server: &str, target: &[&str], options: &[&str]) -> Result<()> {
+    let seed = e2e::seed(20_261_125, "prepared behind");
+    let pair = backlog(server, target, options, seed)?;
     let mut random = StdRng::seed_from_u64(seed);
+    let keeps_gtids = options.contains(&"preserve");
     for round in 0..12 {
-        let running = pair.begin(&["--until-end"])?;
+        let running = begin(&pair, options)?;
         thread::sleep(Duration::from_millis(random.random_range(150..600)));
         if round % 2 == 0 {
             running.kill()?;
             running.wait()?;
+            if keeps_gtids && round % 4 == 0 {
+                heddle(&["settle", &pair.target.plain_url()])?.successful()?;
+                let left = unsettled(&pair)?;
+                ensure!(left == (0, String::new()), "after settle: {left:?}");
+            }
         } else {
             running.terminate()?;
             running.wait()?;
-            let kept = pair.target.rows("SELECT xid FROM heddle.kept_branches")?;
-            ensure!(kept.is_empty(), "kept: {kept:?}");
+            let (open, missing) = unsettled(&pair)?;
+            ensure!(open == 0 && (missing.is_empty() || !keeps_gtids), "after a stop: {open} open, {missing}");
         }
     }
-    pair.to_the_end(&[])?;
+    to_the_end(&pair, options)?;
     let (here, there) = (pair.target.rows("XA RECOVER")?, pair.source.rows("XA RECOVER")?);
     ensure!(here.len() == 3 && there.len() == 3, "{here:?}, {there:?}");
     let prepared = pair.target.rows("SHOW GLOBAL STATUS LIKE 'Com_xa_prepare'")?;
     let count: u64 = prepared.first().and_then(|row| row.last()?.parse().ok()).unwrap_or(u64::MAX);
     ensure!(count < SESSIONS * BRANCHES / 2, "{count} branches were prepared on the target");
     pair.source.run_script(b"XA COMMIT 'left 1'; XA ROLLBACK 'left 0'; XA COMMIT 'left 2';")?;
-    pair.to_the_end(&[])?;
-    nothing_is_left(&pair.target)
+    to_the_end(&pair, options)?;
+    nothing_is_left(&pair.target)?;
+    if keeps_gtids && !pair.target.kind.is_mariadb() {
+        let (wanted, got) = (gtids(&pair.source)?, gtids(&pair.target)?);
+        ensure!(wanted == got, "the source has executed {wanted}, the target {got}");
+    }
+    Ok(())
+}
+
+/// Heddle ends in the middle of branches, and does not come back: the target goes on as a native replica of the source, by GTID. Then it is the
+/// source's source, and ends what is still prepared on both.
+fn taken_over(server: &str, is_killed: bool) -> Result<()> {
+    let seed = e2e::seed(20_261_128, "prepared taken over");
+    let pair = backlog(server, &[], PRESERVE, seed)?;
+    let mut random = StdRng::seed_from_u64(seed);
+    let Pair { source, target, .. } = &pair;
+    let mut rounds = 0;
+    loop {
+        rounds += 1;
+        ensure!(rounds < 20, "it never ended between the two transactions of a branch");
+        let running = begin(&pair, PRESERVE)?;
+        let begun = Instant::now();
+        let applied = || target.scalar("SELECT seq FROM heddle.progress");
+        let before = applied()?;
+        while applied()? == before {
+            thread::sleep(Duration::from_millis(5));
+            ensure!(begun.elapsed() < Duration::from_secs(60), "nothing more is applied: {}", running.log());
+        }
+        thread::sleep(Duration::from_millis(random.random_range(0..100)));
+        if is_killed {
+            running.kill()?;
+            running.wait()?;
+            if unsettled(&pair)?.0 > 0 {
+                break;
+            }
+        } else {
+            running.terminate()?;
+            if running.wait()?.stderr.contains("whose end was not reached are prepared") {
+                break;
+            }
+        }
+    }
+    if is_killed {
+        let settled = heddle(&["settle", &target.plain_url()])?.successful()?;
+        ensure!(settled.stdout.contains("prepared XA branches"), "{settled}");
+    }
+    let left = unsettled(&pair)?;
+    ensure!(left == (0, String::new()), "{left:?}");
+    ensure!(!target.rows("XA RECOVER")?.is_empty(), "nothing is prepared");
+    configure(source, target)?;
+    if target.kind.is_mariadb() {
+        target.execute("SET GLOBAL gtid_slave_pos=(SELECT gtids FROM heddle.progress)")?;
+    }
+    start_native(target)?;
+    wait_caught_up(source, target)?;
+    pair.assert_equal()?;
+    target.execute(statement(target, "STOP"))?;
+    let (here, there) = (target.rows("XA RECOVER")?, source.rows("XA RECOVER")?);
+    ensure!(here.len() == 3 && there.len() == 3, "{here:?}, {there:?}");
+    let has = source.kind.is_mariadb().then(|| source.scalar("SELECT @@gtid_binlog_pos")).transpose()?;
+    configure(target, source)?;
+    if let Some(has) = &has {
+        source.execute(&format!("SET GLOBAL gtid_slave_pos='{has}'"))?;
+    }
+    start_native(source)?;
+    target.run_script(
+        b"XA COMMIT 'left 1'; XA ROLLBACK 'left 0'; XA COMMIT 'left 2'; INSERT INTO d.t VALUES (-99, 0);",
+    )?;
+    wait_caught_up(target, source)?;
+    pair.assert_equal()?;
+    nothing_is_left(source)?;
+    nothing_is_left(target)?;
+    heddle(&["channel", "forget", "default", "--to", &target.plain_url(), "--yes"])?.successful().map(drop)
 }
 
 e2e::tests! {
@@ -230,12 +345,26 @@ e2e::tests! {
     mysql_5_7_interleaved: interleaved("mysql-5.7.22", &[]);
     #[ignore = "another server; run by the nightly script"]
     mysql_5_7_interleaved_preserve: interleaved("mysql-5.7.22", PRESERVE);
-    mariadb_behind: behind("mariadb-10.11");
-    mysql_behind: behind("mysql-9.7");
+    mariadb_behind: behind("mariadb-10.11", &[], &[]);
+    mariadb_behind_preserve: behind("mariadb-10.11", &[], PRESERVE);
+    mysql_behind: behind("mysql-9.7", &[], &[]);
+    mysql_behind_preserve: behind("mysql-9.7", &[], PRESERVE);
     #[ignore = "another server; run by the nightly script"]
-    mysql_5_7_behind: behind("mysql-5.7.22");
+    mysql_5_7_behind: behind("mysql-5.7.22", &[], &[]);
     #[ignore = "another server; run by the nightly script"]
-    mariadb_11_8_behind: behind("mariadb-11.8");
+    mysql_8_0_behind_preserve: behind("mysql-8.0.15", &[], PRESERVE);
+    #[ignore = "another server; run by the nightly script"]
+    mariadb_11_8_behind: behind("mariadb-11.8", &[], &[]);
+    #[ignore = "another server; run by the nightly script"]
+    mariadb_11_8_behind_preserve: behind("mariadb-11.8", &[], PRESERVE);
+    #[ignore = "run by the nightly script"]
+    mysql_behind_preserve_unlogged: behind("mysql-9.7", &["--skip-log-bin", "--skip-log-replica-updates"], PRESERVE);
+    mariadb_killed_and_taken_over: taken_over("mariadb-10.11", true);
+    mysql_killed_and_taken_over: taken_over("mysql-9.7", true);
+    #[ignore = "run by the nightly script"]
+    mariadb_stopped_and_taken_over: taken_over("mariadb-10.11", false);
+    #[ignore = "run by the nightly script"]
+    mysql_stopped_and_taken_over: taken_over("mysql-9.7", false);
     mariadb_empty_branches: empty_branches_survive_kills(&["--gtids", "preserve"]);
     mariadb_empty_branches_relaxed: empty_branches_survive_kills(&["--gtids", "preserve", "--commit-order", "relaxed"]);
     mariadb_prepared_outlives_all: prepared_outlives_all(MARIADB_10_11);

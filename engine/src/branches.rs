@@ -13,8 +13,11 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
+use crate::Seq;
 use crate::sql::{Class, Xid};
-use crate::transaction::{BarrierCause, Body, Branch, DeferredBranch, Item, RowsItem, Transaction, WriteSet};
+use crate::transaction::{
+    BarrierCause, Body, Branch, DeferredBranch, EndedBranch, Item, RowsItem, Transaction, WriteSet,
+};
 
 /// How far an end is looked for.
 const TRANSACTIONS_MAX: usize = 500;
@@ -24,21 +27,24 @@ const BRANCH_BYTES_MAX: u64 = 64 << 10;
 
 /// What becomes of branches by consecutive transactions that are applied together.
 #[derive(Debug, Default)]
-pub struct Net {
-    pub deferred: Vec<Arc<DeferredBranch>>,
-    pub ended: Vec<Xid>,
+pub struct Net<'a> {
+    /// Those that are still open, each with the transaction that prepared it on the source.
+    pub open: Vec<(&'a Transaction, &'a DeferredBranch)>,
+    /// Those that were open before.
+    pub ended: Vec<&'a EndedBranch>,
 }
 
-impl Net {
+impl<'a> Net<'a> {
     /// Ends of branches that were deferred before go first: the same name may be used again.
-    pub fn of<'a>(transactions: impl IntoIterator<Item = &'a Transaction>) -> Self {
+    pub fn of(transactions: impl IntoIterator<Item = &'a Transaction>) -> Self {
         let mut net = Self::default();
-        for branch in transactions.into_iter().filter_map(|transaction| transaction.branch.as_deref()) {
-            match branch {
-                Branch::Deferred(deferred) => net.deferred.push(Arc::clone(deferred)),
-                Branch::Ended(xid) => match net.deferred.iter().position(|deferred| deferred.xid == *xid) {
-                    Some(at) => drop(net.deferred.remove(at)),
-                    None => net.ended.push(xid.clone()),
+        for transaction in transactions {
+            match transaction.branch.as_deref() {
+                None => {}
+                Some(Branch::Deferred(branch)) => net.open.push((transaction, branch)),
+                Some(Branch::Ended(ended)) => match net.open.iter().position(|(_, branch)| branch.xid == ended.xid) {
+                    Some(at) => drop(net.open.remove(at)),
+                    None => net.ended.push(ended),
                 },
             }
         }
@@ -130,7 +136,7 @@ impl<T> Lookahead<T> {
     /// key it).
     pub fn defer<E>(&mut self, at: usize, may: impl FnOnce(&mut Transaction) -> Result<bool, E>) -> Result<(), E> {
         let Some((first, xid)) = self.branch() else { return Ok(()) };
-        let (server_id, bytes, xid) = (first.server_id, first.bytes, xid.clone());
+        let (server_id, bytes, xid, gtid) = (first.server_id, first.bytes, xid.clone(), first.gtid.clone());
         let rows = |item: &Item| if let Item::Rows(rows) = item { Some(rows.clone()) } else { None };
         let rows: Vec<RowsItem> = first.items().iter().filter_map(rows).collect();
         let Some((last, _)) = self.queue.get_mut(at) else { return Ok(()) };
@@ -145,7 +151,7 @@ impl<T> Lookahead<T> {
             last.barrier = Some(BarrierCause::Xa);
             return agreed.map(drop);
         }
-        last.branch = Some(Box::new(Branch::Ended(xid.clone())));
+        last.branch = Some(Box::new(Branch::Ended(EndedBranch { xid: xid.clone(), prepared_by: gtid })));
         if commits {
             last.bytes += bytes;
             self.bytes += bytes;
@@ -155,7 +161,8 @@ impl<T> Lookahead<T> {
         if let Some((first, _)) = self.queue.front_mut() {
             first.body = Body::Items(Vec::new());
             first.barrier = None;
-            first.branch = Some(Box::new(Branch::Deferred(Arc::new(DeferredBranch { xid, server_id, rows }))));
+            let branch = DeferredBranch { xid, server_id, rows, ends_after: at as Seq };
+            first.branch = Some(Box::new(Branch::Deferred(Arc::new(branch))));
         }
         Ok(())
     }
@@ -194,6 +201,8 @@ fn end(transaction: &Transaction) -> Option<(bool, &Xid)> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::group::{Deferred, Group, GroupId};
+    use crate::progress::Mark;
     use crate::testing::{Log, RowChange, TestTable, insert, int};
 
     fn table() -> TestTable {
@@ -303,6 +312,45 @@ mod tests {
     }
 
     #[test]
+    fn an_end_says_who_prepared_the_branch() {
+        let t = table();
+        let mut log = Log::mysql();
+        log.branch("x", &[(&t, row(1))]).transaction(&[(&t, row(2))]).branch("y", &[(&t, row(3))]);
+        log.gtid().query("XA COMMIT 'x'").gtid().query("XA ROLLBACK 'y'");
+        let transactions = pass(&log, true, true);
+        let ends_after = |at: usize| match transactions[at].branch.as_deref() {
+            Some(Branch::Deferred(branch)) => branch.ends_after,
+            _ => 0,
+        };
+        assert_eq!([ends_after(0), ends_after(2)], [3, 2]);
+        let prepared_by = |at: usize| match transactions[at].branch.as_deref() {
+            Some(Branch::Ended(ended)) => ended.prepared_by.clone(),
+            _ => None,
+        };
+        assert!(transactions[0].gtid.is_some());
+        assert_eq!([prepared_by(3), prepared_by(4)], [transactions[0].gtid.clone(), transactions[2].gtid.clone()]);
+    }
+
+    #[test]
+    fn a_group_is_named_by_the_last_that_does_more_than_defer() {
+        let t = table();
+        let mut log = Log::mysql();
+        log.branch("x", &[(&t, row(1))]).transaction(&[(&t, row(2))]).branch("y", &[(&t, row(3))]);
+        log.gtid().query("XA COMMIT 'x'").gtid().query("XA ROLLBACK 'y'");
+        let transactions: Vec<Arc<Transaction>> = pass(&log, true, true).into_iter().map(Arc::new).collect();
+        let named_by = |range: std::ops::Range<usize>| {
+            let transactions = transactions[range].to_vec();
+            let deferred = vec![Deferred::Nothing; transactions.len()];
+            let (before, mark) = (Mark::default(), Mark::default());
+            let group = Group { id: GroupId(1), transactions, deferred, before, mark, has_branches: true };
+            group.named_by().and_then(|named_by| named_by.gtid.clone())
+        };
+        let gtid = |at: usize| transactions[at].gtid.clone();
+        let named = [named_by(0..3), named_by(0..1), named_by(2..3), named_by(0..5)];
+        assert_eq!(named, [gtid(1), gtid(0), gtid(2), gtid(4)]);
+    }
+
+    #[test]
     fn net_of_a_group() {
         let t = table();
         let mut log = Log::mysql();
@@ -312,7 +360,7 @@ mod tests {
         let transactions = pass(&log, true, true);
         let net = |range: std::ops::Range<usize>| {
             let net = Net::of(&transactions[range]);
-            (net.deferred.len(), net.ended.len())
+            (net.open.len(), net.ended.len())
         };
         assert_eq!([net(0..2), net(0..3), net(1..2), net(1..5), net(2..3)], [(0, 0), (1, 0), (0, 1), (1, 1), (1, 0)]);
     }

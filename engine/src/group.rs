@@ -37,6 +37,13 @@ impl Group {
         self.transactions.last().map_or(0, |t| t.seq)
     }
 
+    /// The transaction whose GTID a target transaction of all of them has: the last, but for those that only defer an XA branch. These are executed
+    /// where the branch is prepared, or ends.
+    pub fn named_by(&self) -> Option<&Transaction> {
+        let named_by = self.transactions.iter().rfind(|transaction| !transaction.defers_branch());
+        named_by.or(self.transactions.last()).map(|transaction| &**transaction)
+    }
+
     /// The group without its transactions up to `seq`, which are committed; nothing of it has to wait.
     pub fn after(&self, seq: Seq) -> Self {
         let mut marker = Marker::new(self.before.clone());

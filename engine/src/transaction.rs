@@ -122,6 +122,11 @@ impl Transaction {
         defines && self.barrier.is_some() && self.branch.is_none() && statement.query.error_code == 0
     }
 
+    /// On the source it prepared a branch, and it changes nothing here.
+    pub fn defers_branch(&self) -> bool {
+        matches!(self.branch.as_deref(), Some(Branch::Deferred(_)))
+    }
+
     /// Only row changes, whose write set says all that they touch.
     pub fn is_rows(&self) -> bool {
         self.barrier.is_none()
@@ -150,7 +155,7 @@ pub enum Branch {
     /// On the source it prepared the branch.
     Deferred(Arc<DeferredBranch>),
     /// It ends the branch; its rows are the branch's, if it commits.
-    Ended(Xid),
+    Ended(EndedBranch),
 }
 
 /// What there is to prepare if the end does not come.
@@ -159,6 +164,15 @@ pub struct DeferredBranch {
     pub xid: Xid,
     pub server_id: u32,
     pub rows: Vec<RowsItem>,
+    /// By how much the number of the transaction that ends it is greater.
+    pub ends_after: Seq,
+}
+
+#[derive(Clone, Debug)]
+pub struct EndedBranch {
+    pub xid: Xid,
+    /// The GTID of the transaction that prepared it on the source.
+    pub prepared_by: Option<Gtid>,
 }
 
 /// One change of a transaction, in the order of the source.

@@ -129,15 +129,21 @@ impl Extent {
 
     /// Whether the target has executed it, recorded by its GTID alone. A barrier finds out by itself what became of it.
     pub fn is_executed(&mut self, transaction: &Transaction) -> bool {
-        let Some(Gtid::MySql { uuid, tag, gno }) = &transaction.gtid else { return false };
-        let tag = tag.as_deref().unwrap_or_default();
-        if !self.executed.contains(uuid, tag, *gno) {
+        if !self.will_be_executed(transaction) {
             return false;
         }
+        let Some(Gtid::MySql { uuid, tag, gno }) = &transaction.gtid else { return false };
+        let tag = tag.as_deref().unwrap_or_default();
         let mut this = GtidSet::default();
         this.add(uuid, tag, *gno);
         self.executed.subtract(&this);
         transaction.barrier.is_none()
+    }
+
+    /// Whether [`Extent::is_executed`] will say so of it. It has not come by.
+    pub fn will_be_executed(&self, transaction: &Transaction) -> bool {
+        let Some(Gtid::MySql { uuid, tag, gno }) = &transaction.gtid else { return false };
+        self.executed.contains(uuid, tag.as_deref().unwrap_or_default(), *gno)
     }
 
     /// Whether an earlier run has committed it, above its low water.

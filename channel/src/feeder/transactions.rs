@@ -208,7 +208,9 @@ impl Feeder {
     /// The next transaction prepares a branch that the one at `at` ends: its rows are applied with that one, if a key finds them all.
     fn defer_branch(&mut self, at: usize) -> Result<(), Ended> {
         let Some((transaction, xid)) = self.lookahead.as_ref().and_then(Lookahead::branch) else { return Ok(()) };
-        if self.extent.is_applied(transaction) || self.prepared.is_open(xid) {
+        // What the target has executed ahead of the channel it has prepared.
+        let is_there = self.extent.is_applied(transaction) || self.extent.will_be_executed(transaction);
+        if is_there || self.prepared.is_open(xid) {
             return Ok(());
         }
         self.await_definitions()?;

@@ -69,15 +69,15 @@ impl Applier {
 
     /// Sends the group off if it is one statement, without waiting for the answer. False: nothing was sent.
     pub fn send(&mut self, group: &Group) -> Result<bool, Failure> {
-        let Some(last) = group.transactions.last() else { return Ok(false) };
+        let Some(named_by) = group.named_by() else { return Ok(false) };
         let Plan { independent, deferred } = self.plan(group);
         let range = self.range(group);
-        self.session.send(last, &[independent, deferred].concat(), range)
+        self.session.send(named_by, &[independent, deferred].concat(), range)
     }
 
-    pub fn commit(&mut self, group: &Group, last: &Transaction, batches: &[Batch<'_>]) -> Result<Commit, Failure> {
+    pub fn commit(&mut self, group: &Group, named_by: &Transaction, batches: &[Batch<'_>]) -> Result<Commit, Failure> {
         let range = self.range(group);
-        self.session.commit(last, batches, range)
+        self.session.commit(named_by, batches, range)
     }
 
     /// A connection that is lost has rolled back. The next use of the session finds out that it is lost.

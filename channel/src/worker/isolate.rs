@@ -35,9 +35,9 @@ fn piece_commits(applier: &mut Applier, of: &Group) -> Result<bool, Failure> {
 }
 
 fn piece(applier: &mut Applier, piece: &Group) -> Result<(), Failure> {
-    let Some(last) = piece.transactions.last() else { return Ok(()) };
+    let Some(named_by) = piece.named_by() else { return Ok(()) };
     let plan = plan(piece, false);
-    match applier.commit(piece, last, &plan.independent)? {
+    match applier.commit(piece, named_by, &plan.independent)? {
         Commit::Durable => Ok(()),
         Commit::Ordered => applier.session.wait_durable(),
     }

@@ -193,7 +193,7 @@ impl WorkerTask {
         let [first, ..] = group.transactions.as_slice() else {
             return Err(Failure::new(FailureKind::Refused, "an empty group"));
         };
-        let last = group.transactions.last().unwrap_or(first);
+        let named_by = group.named_by().unwrap_or(first);
         if group.is_barrier() {
             return self.applier.in_order(group, first, run.attempt, committed_to).map(Some);
         }
@@ -210,17 +210,17 @@ impl WorkerTask {
             if self.orders.is_aborted(group.id, run.attempt) {
                 return Err(in_the_way());
             }
-            self.applier.session.apply(last, &independent)?;
+            self.applier.session.apply(named_by, &independent)?;
         }
         if !at_once && (run.granted || deferred.is_empty()) {
-            self.apply_deferred(last, &mut deferred)?;
+            self.apply_deferred(named_by, &mut deferred)?;
             self.announce(group, run);
         }
-        if !run.granted && !self.until_granted(group, run, last, &mut deferred)? {
+        if !run.granted && !self.until_granted(group, run, named_by, &mut deferred)? {
             return Ok(None);
         }
         let since = Instant::now();
-        let committed = self.applier.commit(group, last, &deferred);
+        let committed = self.applier.commit(group, named_by, &deferred);
         self.committed(since, &committed);
         committed.map(Some)
     }
@@ -230,7 +230,7 @@ impl WorkerTask {
         &mut self,
         group: &Group,
         run: Run,
-        last: &Transaction,
+        named_by: &Transaction,
         deferred: &mut Vec<Batch<'_>>,
     ) -> Result<bool, Failure> {
         loop {
@@ -242,7 +242,7 @@ impl WorkerTask {
             match granted {
                 Some(Granted::Yes) => return Ok(true),
                 Some(Granted::DeferredRows) => {
-                    self.apply_deferred(last, deferred)?;
+                    self.apply_deferred(named_by, deferred)?;
                     self.announce(group, run);
                 }
                 Some(Granted::Aborted) => return Err(in_the_way()),
@@ -257,9 +257,9 @@ impl WorkerTask {
         }
     }
 
-    fn apply_deferred(&mut self, last: &Transaction, deferred: &mut Vec<Batch<'_>>) -> Result<(), Failure> {
+    fn apply_deferred(&mut self, named_by: &Transaction, deferred: &mut Vec<Batch<'_>>) -> Result<(), Failure> {
         if !deferred.is_empty() {
-            self.applier.session.apply(last, deferred)?;
+            self.applier.session.apply(named_by, deferred)?;
             deferred.clear();
         }
         Ok(())

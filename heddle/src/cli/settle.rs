@@ -1,10 +1,10 @@
-//! `heddle settle`: completes the target's GTIDs where a heddle with `--gtids preserve` ended between a commit and the addition of its other GTIDs.
+//! `heddle settle`: completes the target's GTIDs and XA branches where a heddle with `--gtids preserve` ended before it could.
 
 use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::Result;
-use apply::mysql::progress::by_hand::Held;
+use apply::mysql::progress::by_hand::{self, Held};
 use apply::mysql::progress::status;
 use clap::Args;
 use serde::Serialize;
@@ -15,9 +15,9 @@ use super::exit::{EXIT_FAILED, EXIT_OK, Usage};
 use crate::report;
 use crate::report::out::say;
 
-/// Complete the target's gtid_executed after a heddle with --gtids preserve was killed and does not come back
+/// Complete the target's gtid_executed and XA branches after a heddle with --gtids preserve was killed and does not come back
 ///
-/// Where a run starts again it does the same by itself. Exit code 0: the target's GTIDs are complete; 1: a channel runs, or could not be looked at.
+/// Where a run starts again it does the same by itself. Exit code 0: they are complete; 1: a channel runs, or could not be looked at.
 #[derive(Debug, Args)]
 pub struct SettleArgs {
     /// mysql://user@host:port[?…]
@@ -41,6 +41,9 @@ struct Settled {
     /// Which GTIDs were added to the target's gtid_purged. Empty: none was missing. Missing: nothing is known.
     #[serde(skip_serializing_if = "Option::is_none")]
     added: Option<String>,
+    /// XA branches that were prepared, as XA RECOVER names them in SQL.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    prepared: Option<Vec<String>>,
     /// Why it could not be looked at.
     #[serde(skip_serializing_if = "Option::is_none")]
     error: Option<String>,
@@ -69,8 +72,10 @@ pub fn run(args: &SettleArgs) -> Result<ExitCode> {
 
 fn settle(options: &ConnectOptions, channel: String) -> Settled {
     match Held::take(options, &channel).and_then(|mut held| held.settle()) {
-        Ok(added) => Settled { channel, added: Some(added.unwrap_or_default()), error: None },
-        Err(failure) => Settled { channel, added: None, error: Some(failure.to_string()) },
+        Ok(by_hand::Settled { added, prepared }) => {
+            Settled { channel, added: Some(added), prepared: Some(prepared), error: None }
+        }
+        Err(failure) => Settled { channel, added: None, prepared: None, error: Some(failure.to_string()) },
     }
 }
 
@@ -78,11 +83,14 @@ fn tell(settled: &[Settled]) {
     if settled.is_empty() {
         say!("no channel has ever run into this target");
     }
-    for Settled { channel, added, error } in settled {
+    for Settled { channel, added, prepared, error } in settled {
         match (added.as_deref(), error) {
             (_, Some(error)) => say!("channel {channel}: not settled: {error}"),
             (Some("") | None, None) => say!("channel {channel}: no GTID is missing"),
             (Some(added), None) => say!("channel {channel}: added to gtid_purged: {added}"),
+        }
+        if let Some(prepared) = prepared.as_deref().filter(|prepared| !prepared.is_empty()) {
+            say!("channel {channel}: prepared XA branches, which somebody has to end: {}", prepared.join(", "));
         }
     }
 }

@@ -1,22 +1,40 @@
 //! What an operator does to a channel that does not run: forget it, have it leave one transaction out, complete the target's GTIDs. It holds the channel's lock meanwhile, so no heddle can
 //! start. It never changes the user's own tables.
 
+use std::sync::{Arc, Mutex};
+
 use engine::failure::{Culprit, Failure, FailureKind};
 use wire::{ConnectOptions, Connection};
 
+use super::branches::open_branches::{self, OpenBranch};
 use super::stops;
-use super::tables::{KEPT_GTIDS, SCHEMA, TABLES};
+use super::tables::{KEPT_GTIDS, OPEN_BRANCHES, SCHEMA, TABLES};
 use crate::mysql::server::errors::{failed, if_there};
+use crate::mysql::server::info::TargetInfo;
 use crate::mysql::server::sql::quote;
+use crate::mysql::session::channel::ChannelContext;
+use crate::mysql::session::connect::Connector;
 use crate::mysql::session::grouped_gtids;
-use crate::mysql::session::gtids::OWN_DOMAIN;
+use crate::mysql::session::gtids::{Gtids, OWN_DOMAIN};
 use crate::mysql::session::lease::{end_left_over_connections, lease_lock_name};
+use crate::mysql::session::settings::Logged;
+use crate::mysql::xa::{deferred, prepare};
 use crate::status::LastError;
 
 /// A channel that stands still for as long as this lives.
 pub struct Held {
     connection: Connection,
+    options: ConnectOptions,
     channel: String,
+}
+
+/// What [`Held::settle`] has done.
+#[derive(Debug, Default)]
+pub struct Settled {
+    /// GTIDs that were added to the target's `gtid_purged`, as a set's text.
+    pub added: String,
+    /// XA branches that were prepared, as the servers write their names.
+    pub prepared: Vec<String>,
 }
 
 impl Held {
@@ -40,17 +58,38 @@ impl Held {
             // The target has the source's GTIDs and no others.
             connection.execute("SET SESSION sql_log_bin=0").map_err(failed)?;
         }
-        Ok(Self { connection, channel: channel.to_owned() })
+        Ok(Self { connection, options: options.clone(), channel: channel.to_owned() })
     }
 
-    /// Adds the GTIDs that are applied and that the target does not say it has executed. Returns them; `None`: the channel leaves none.
-    pub fn settle(&mut self) -> Result<Option<String>, Failure> {
-        let Self { connection, channel } = self;
-        if connection.server().is_mariadb() || !grouped_gtids::is_kept(connection, channel)? {
-            return Ok(None);
+    /// Of a channel that keeps the source's GTIDs in groups: adds those that are applied and that the target does not say it has executed, and
+    /// prepares the XA branches that are open.
+    pub fn settle(&mut self) -> Result<Settled, Failure> {
+        let mut settled = Settled::default();
+        let Self { connection, options, channel } = self;
+        let is_kept = !connection.server().is_mariadb() && grouped_gtids::is_kept(connection, channel)?;
+        let has_branches = open_branches::read(connection, channel)?.iter().any(|branch| !branch.is_prepared());
+        if !is_kept && !has_branches {
+            return Ok(settled);
         }
         end_left_over_connections(connection, channel)?;
-        grouped_gtids::add_missing(connection, channel).map(Some)
+        if is_kept {
+            settled.added = grouped_gtids::add_missing(connection, channel)?;
+        }
+        // Read again: nothing can commit any more.
+        let open = open_branches::read(connection, channel)?;
+        settled.prepared = open.into_iter().filter(|branch| !branch.is_prepared()).map(|branch| branch.name).collect();
+        if !settled.prepared.is_empty() {
+            let info = TargetInfo::read(connection)?;
+            let context = ChannelContext::new(
+                Connector::new(options.clone(), info, Logged::Yes),
+                channel,
+                Gtids::PreserveGrouped,
+            );
+            let epoch = connection.scalar(context.lease.question()).map_err(failed)?;
+            context.lease.taken(epoch.and_then(|epoch| epoch.parse().ok()).unwrap_or_default());
+            deferred::prepare_all(&Arc::new(context), &Mutex::default(), connection)?;
+        }
+        Ok(settled)
     }
 
     /// Why it stopped last, if it ever did.
@@ -80,18 +119,36 @@ impl Held {
                 .remedy("run the channel until they have ended; or end them by hand (XA RECOVER, XA ROLLBACK), and delete their rows there"));
             }
         }
+        if let Some(branch) = self.open_branch()? {
+            return Err(Failure::new(
+                FailureKind::Refused,
+                format!("channel {name} has XA branches that were not ended ({SCHEMA}.{OPEN_BRANCHES}), such as {branch}"),
+            )
+            .remedy("run the channel until they have ended; or heddle settle, and end them by hand (XA RECOVER, XA ROLLBACK)"));
+        }
         let known = self
             .connection
             .rows(format!("SELECT TABLE_NAME FROM information_schema.TABLES WHERE TABLE_SCHEMA='{SCHEMA}'"))
             .map_err(failed)?;
         let known: Vec<&str> = known.iter().filter_map(|row| row.text(0).ok().flatten()).collect();
         let mut statements = vec!["BEGIN".to_owned()];
-        let there = TABLES.iter().chain([&KEPT_GTIDS]).filter(|table| known.contains(table));
+        let there = TABLES.iter().chain([&KEPT_GTIDS, &OPEN_BRANCHES]).filter(|table| known.contains(table));
         statements.extend(there.map(|table| format!("DELETE FROM {SCHEMA}.{table} WHERE channel={name}")));
         statements.push("COMMIT".to_owned());
         for statement in statements {
             self.connection.execute(statement).map_err(failed)?;
         }
         Ok(())
+    }
+
+    /// The name of a branch that is not prepared where it should be, or still is.
+    fn open_branch(&mut self) -> Result<Option<String>, Failure> {
+        let open = open_branches::read(&mut self.connection, &self.channel)?;
+        if open.is_empty() {
+            return Ok(None);
+        }
+        let prepared = prepare::prepared(&mut self.connection)?;
+        let is_open = |branch: &OpenBranch| !branch.is_prepared() || prepared.contains(&branch.xid);
+        Ok(open.into_iter().find(is_open).map(|branch| branch.name))
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! `progress` the low water, one row a channel · `islands` committed ranges above it · `leases` who has the channel · `branches` marks of XA
 //! branches · `kept_branches` rows of deferred XA branches · `stops` why a channel stopped last · `skips` transactions that an operator had left out ·
-//! `kept_gtids` which channels group transactions under the source's GTIDs (`session/grouped_gtids.rs` makes it) · `retries` what a running channel tries again.
+//! `open_branches` the same where the source's GTIDs are kept in groups (`branches` makes it) · `kept_gtids` which channels group transactions under the source's GTIDs (`session/grouped_gtids.rs` makes it) · `retries` what a running channel tries again.
 
 use crate::mysql::server::errors::FENCE_COLUMN;
 
@@ -12,6 +12,8 @@ pub const TABLES: [&str; 8] =
     ["progress", "islands", "leases", "branches", "kept_branches", "stops", "skips", "retries"];
 /// Made where a channel groups under the source's GTIDs, and not elsewhere. It has a column `channel`, too.
 pub const KEPT_GTIDS: &str = "kept_gtids";
+/// Likewise.
+pub const OPEN_BRANCHES: &str = "open_branches";
 
 /// Statements that make the bookkeeping tables. They name columns, so that a later version can add some.
 pub fn create() -> Vec<String> {
@@ -51,14 +53,14 @@ pub fn create() -> Vec<String> {
              ) ENGINE=InnoDB"
         ),
         create_branches(),
-        create_deferred_branches(),
+        create_kept_branches(),
         stops,
         skips,
         retries,
     ]
 }
 
-const CHANNEL_COLUMN: &str = "channel VARCHAR(64) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NOT NULL";
+pub const CHANNEL_COLUMN: &str = "channel VARCHAR(64) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NOT NULL";
 const TEXT: &str = "LONGTEXT CHARACTER SET utf8mb4 NOT NULL";
 /// What names a transaction: its number in the channel, its GTID if it has one, FILE:POS where it begins.
 const NAMES: &str = "gtid VARCHAR(300) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NOT NULL, \
@@ -113,8 +115,8 @@ pub fn create_branches() -> String {
     )
 }
 
-/// Rows of XA branches that are not prepared yet, see [`super::deferred_branches`].
-pub fn create_deferred_branches() -> String {
+/// Rows of XA branches that are not prepared yet, see [`super::branches::kept_branches`].
+pub fn create_kept_branches() -> String {
     format!(
         "CREATE TABLE IF NOT EXISTS {SCHEMA}.kept_branches (\
          channel VARCHAR(64) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NOT NULL, \
@@ -127,7 +129,7 @@ pub fn create_deferred_branches() -> String {
 }
 
 /// Asks whether the table is there: channels of the first versions do not have it. 1 or 0.
-pub fn has_deferred_branches() -> String {
+pub fn has_kept_branches() -> String {
     format!(
         "SELECT COUNT(*) FROM information_schema.TABLES WHERE TABLE_SCHEMA='{SCHEMA}' AND TABLE_NAME='kept_branches'"
     )

@@ -4,6 +4,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 
+use wire::Connection;
+
 use super::connect::Connector;
 use super::gtids::{GtidRules, Gtids};
 use super::lease::Lease;
@@ -43,6 +45,8 @@ pub struct ChannelContext {
     skips_account_statements: AtomicBool,
     has_left_out_account_statement: AtomicBool,
     reconnect_for: OnceLock<Duration>,
+    /// A connection whose statements are not logged, for what the target's own replicas must not get. Opened where it is needed.
+    pub unlogged: Mutex<Option<Connection>>,
 }
 
 impl ChannelContext {
@@ -58,6 +62,7 @@ impl ChannelContext {
             skips_account_statements: AtomicBool::new(false),
             has_left_out_account_statement: AtomicBool::new(false),
             reconnect_for: OnceLock::new(),
+            unlogged: Mutex::default(),
             connector,
         }
     }

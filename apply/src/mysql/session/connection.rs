@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use binlog::Flavour;
 use binlog::gtids::Gtid;
+use engine::branches::Net;
 use engine::compact::{Batch, whole_event};
 use engine::failure::{Failure, FailureKind};
 use engine::row_session::RowSession;
@@ -19,7 +20,7 @@ use super::lease::STATEMENTS;
 use super::settings;
 use crate::Range;
 use crate::mysql::progress::as_row::ProgressRows;
-use crate::mysql::progress::deferred_branches;
+use crate::mysql::progress::branches::{kept_branches, open_branches};
 use crate::mysql::progress::statements::Statements;
 use crate::mysql::rows;
 use crate::mysql::rows::sequences::Completed;
@@ -51,6 +52,8 @@ pub struct ChannelConnection {
     pub has_left_a_part: bool,
     /// The domain and server that the connection gives its next GTIDs (MariaDB), if that is known.
     pub(super) gtid_origin: Option<(u32, u32)>,
+    /// The transaction that is open is not logged, and gets no GTID.
+    is_unlogged: bool,
 }
 
 impl ChannelConnection {
@@ -71,6 +74,7 @@ impl ChannelConnection {
             had_row_session: false,
             has_left_a_part: false,
             gtid_origin: None,
+            is_unlogged: false,
         };
         connection.introduce()?;
         Ok(connection)
@@ -85,7 +89,7 @@ impl ChannelConnection {
     pub fn reconnect(&mut self) -> Result<(), Failure> {
         self.forget();
         self.wire = connect(&self.channel, self.number)?;
-        (self.row_session, self.had_row_session) = (None, false);
+        self.is_new();
         self.introduce()
     }
 
@@ -103,6 +107,11 @@ impl ChannelConnection {
         self.script.clear();
         self.is_open = false;
         self.gtid_origin = None;
+    }
+
+    /// Its session on the server is as a new one's.
+    fn is_new(&mut self) {
+        (self.row_session, self.had_row_session, self.is_unlogged) = (None, false, false);
     }
 
     pub fn number(&self) -> usize {
@@ -163,7 +172,11 @@ impl ChannelConnection {
             return Ok(());
         }
         self.rows.set_server_id(named_by.server_id);
-        if let Some(statement) = self.channel.gtids.statement(named_by.gtid.as_ref())? {
+        if self.channel.gtids.are_added() && named_by.defers_branch() {
+            // Nothing else is in it. Its GTID is executed where the branch is prepared, or ends.
+            self.is_unlogged = true;
+            self.script.statement("SET SESSION sql_log_bin=0");
+        } else if let Some(statement) = self.channel.gtids.statement(named_by.gtid.as_ref())? {
             self.gtid_origin = None;
             self.script.statement(statement);
         }
@@ -248,9 +261,19 @@ impl ChannelConnection {
     /// Records the progress, commits, and reads the answers of all that was not sent yet.
     pub fn record_and_commit(&mut self, range: Range<'_>) -> Result<(), Failure> {
         self.use_own_settings();
-        let channel = self.channel.lease.channel();
-        deferred_branches::record(&mut self.script, &mut *self.rows, channel, range.branches)?;
+        if !range.branches.is_empty() {
+            self.record_branches(range)?;
+        }
         self.commit_with(range, self.progress().record(range))
+    }
+
+    /// Keeps the rows of XA branches that are open behind the range.
+    fn record_branches(&mut self, range: Range<'_>) -> Result<(), Failure> {
+        let net = Net::of(range.branches.iter().map(|transaction| &**transaction));
+        if self.channel.gtids.are_grouped() {
+            return open_branches::keep(&self.channel, &net, &mut *self.rows, range.before);
+        }
+        kept_branches::record(&mut self.script, &mut *self.rows, self.channel.lease.channel(), &net)
     }
 
     /// Commits what is open with a statement that records the progress.
@@ -259,10 +282,8 @@ impl ChannelConnection {
         self.script.statement("COMMIT");
         let results = self.script.send(&mut self.wire)?;
         self.is_open = false;
-        if self.channel.gtids.use_gtid_next() {
-            // By itself: if somebody ends it, what is committed must not look as if it were not.
-            self.execute_despite_interruption(AUTOMATIC)?;
-        }
+        // By itself: if somebody ends it, what is committed must not look as if it were not.
+        self.log_again()?;
         let recorded = results.len().checked_sub(2).and_then(|at| results.get(at));
         match recorded.map(|result| result.ok.affected) {
             Some(1) => Ok(()),
@@ -292,6 +313,15 @@ impl ChannelConnection {
         if self.had_row_session {
             self.execute_despite_interruption(&settings::after_rows())?;
             self.had_row_session = false;
+        }
+        self.log_again()
+    }
+
+    /// What comes next is logged, under a GTID of the target's own if nothing else is said.
+    fn log_again(&mut self) -> Result<(), Failure> {
+        if self.is_unlogged {
+            self.execute_despite_interruption("SET SESSION sql_log_bin=1")?;
+            self.is_unlogged = false;
         }
         if self.channel.gtids.use_gtid_next() {
             self.execute_despite_interruption(AUTOMATIC)?;

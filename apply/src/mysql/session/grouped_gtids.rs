@@ -7,6 +7,7 @@
 use engine::failure::{Failure, FailureKind};
 use wire::Connection;
 
+use crate::mysql::progress::branches::open_branches;
 use crate::mysql::progress::tables::{KEPT_GTIDS, SCHEMA};
 use crate::mysql::server::errors::{code, failed, if_there};
 use crate::mysql::server::sql::quote;
@@ -60,14 +61,18 @@ pub fn is_kept(connection: &mut Connection, channel: &str) -> Result<bool, Failu
     Ok(if_there(count)?.flatten().as_deref() == Some("1"))
 }
 
-/// What is applied and not in the target's set of executed GTIDs.
+/// What is applied and not in the target's set of executed GTIDs. Without transactions whose XA branches are open: these are not prepared.
 pub fn missing(connection: &mut Connection, channel: &str) -> Result<String, Failure> {
-    let text = connection.scalar(format!(
-        "SELECT GTID_SUBTRACT(GTID_SUBTRACT(p.gtids,k.since),@@global.gtid_executed) FROM {SCHEMA}.progress p \
+    let row = connection.row(format!(
+        "SELECT p.seq,GTID_SUBTRACT(p.gtids,k.since) FROM {SCHEMA}.progress p \
          JOIN {SCHEMA}.{KEPT_GTIDS} k ON k.channel=p.channel WHERE p.channel={}",
         quote(channel)
     ));
-    Ok(without_breaks(if_there(text)?.flatten()))
+    let Some(row) = if_there(row)?.flatten() else { return Ok(String::new()) };
+    let applied = without_breaks(row.text(1).map_err(failed)?.map(str::to_owned));
+    let open = open_branches::gtids(connection, channel, row.required(0).map_err(failed)?)?;
+    let applied = connection.scalar(format!("SELECT GTID_SUBTRACT({},{})", quote(&applied), quote(&open)));
+    without_executed(connection, &without_breaks(applied.map_err(failed)?))
 }
 
 /// Of the transactions before the channel's start, those that the target does not say it has executed. It may have their rows: nobody knows.

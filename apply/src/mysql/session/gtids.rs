@@ -5,7 +5,7 @@ use std::sync::Arc;
 use binlog::Flavour;
 use binlog::gtids::{Gtid, GtidSet};
 use engine::failure::{Failure, FailureKind};
-use engine::transaction::Transaction;
+use engine::transaction::{Branch, Transaction};
 
 use crate::mysql::server::info::TargetInfo;
 
@@ -72,13 +72,27 @@ impl GtidRules {
         self.are_grouped() && self.flavour == Flavour::MySql
     }
 
-    /// Those of transactions that commit as one, under the GTID of the last: empty where nothing has to be added.
-    pub fn to_be_added(&self, transactions: &[Arc<Transaction>]) -> Result<GtidSet, Failure> {
+    /// Those of transactions that commit as one, under the GTID of `named_by`: empty where nothing has to be added. One that only defers an XA
+    /// branch comes with the end of the branch.
+    pub fn to_be_added(&self, transactions: &[Arc<Transaction>], named_by: &Transaction) -> Result<GtidSet, Failure> {
         let mut others = GtidSet::default();
-        let Some((_, all_but_last)) = transactions.split_last().filter(|_| self.are_added()) else { return Ok(others) };
-        for transaction in all_but_last {
-            if let Some(Gtid::MySql { uuid, tag, gno }) = self.preserved(transaction.gtid.as_ref())? {
+        if !self.are_added() {
+            return Ok(others);
+        }
+        let mut add = |gtid: Option<&Gtid>| {
+            if let Some(Gtid::MySql { uuid, tag, gno }) = self.preserved(gtid)? {
                 others.add(uuid, tag.as_deref().unwrap_or_default(), *gno);
+            }
+            Ok(())
+        };
+        for transaction in transactions {
+            match transaction.branch.as_deref() {
+                Some(Branch::Deferred(_)) => continue,
+                Some(Branch::Ended(ended)) => add(ended.prepared_by.as_ref())?,
+                None => {}
+            }
+            if transaction.seq != named_by.seq {
+                add(transaction.gtid.as_ref())?;
             }
         }
         Ok(others)

@@ -26,6 +26,8 @@ pub const SOURCE_LOST: usize = 5000;
 pub const PAUSED: usize = 5001;
 /// The number of the connection that lives while the target takes no changes.
 pub const CLOSED: usize = 5002;
+/// The number of the connection that keeps the rows of open XA branches.
+pub const BRANCHES: usize = 5003;
 
 /// How long one try to get a connection's lock waits, in seconds: connections that were closed disappear meanwhile.
 const TAKE_OVER_S: u32 = 2;

@@ -28,7 +28,7 @@ use crate::mysql::server::errors::code;
 use crate::mysql::server::sql::xid_text;
 use crate::mysql::session::connection::ChannelConnection;
 use crate::mysql::xa::connections::Branches;
-use crate::mysql::xa::{end, prepare};
+use crate::mysql::xa::{deferred, end, prepare};
 use crate::spilled::SpilledTransactions;
 
 /// What barriers use beside their connection.
@@ -138,6 +138,12 @@ fn run_items(
     items: &[Item],
     range: Range<'_>,
 ) -> Result<(), Failure> {
+    if let [Item::Statement(statement)] = items
+        && let Some(branch) = deferred::ended_by(connection, &statement.class)?
+    {
+        return deferred::end(connection, context.branches, &branch, &statement.class, transaction, range)
+            .map_err(|failure| at_transaction(failure, transaction));
+    }
     nontransactional::check_tables(connection, items).map_err(|failure| at_transaction(failure, transaction))?;
     if connection.gtids().are_logged() {
         executed::check_not_mixed(transaction, items)?;
@@ -301,7 +307,8 @@ impl<'a> Steps<'a> {
                 connection,
                 |connection| Ok(u64::from(prepare::is_prepared(&mut connection.wire, xid)?)),
                 |connection| {
-                    let origin = prepare::Origin { gtid: place.gtid.as_ref(), server_id: place.server_id };
+                    let logged_as = place.gtid.as_ref().map_or(prepare::LoggedAs::Own, prepare::LoggedAs::Source);
+                    let origin = prepare::Origin { logged_as, server_id: place.server_id };
                     prepare::prepare(connection, branches, origin, xid, &|branch| {
                         fill(branch)?;
                         mark.iter().for_each(|mark| branch.script.statement(mark));

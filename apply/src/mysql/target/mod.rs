@@ -29,6 +29,7 @@ use self::shared::Shared;
 use self::shown::Shown;
 use self::worker::WorkerSession;
 use super::catalogue;
+use super::progress::branches::open_branches;
 use super::progress::{executed, load, retries, stops};
 use super::rows;
 use super::server::errors::failed;
@@ -406,6 +407,7 @@ impl Target for MySqlTarget {
             ),
             _ => {}
         }
+        open_branches::close(&self.shared.channel);
         let lock = quote(&lease_lock_name(self.shared.channel.lease.channel()));
         if let Err(error) = control.execute(format!("DO RELEASE_LOCK({lock})")) {
             tracing::debug!("releasing the channel's lock: {error}");

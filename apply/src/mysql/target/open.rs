@@ -8,11 +8,12 @@ use super::shared::Shared;
 use crate::Opened;
 use crate::checks::Checks;
 use crate::mysql::progress::as_row::ProgressTable;
+use crate::mysql::progress::branches::open_branches;
 use crate::mysql::progress::executed;
 use crate::mysql::progress::load::{self, Found};
 use crate::mysql::progress::stops;
 use crate::mysql::progress::tables::{self, SCHEMA};
-use crate::mysql::server::errors::{FENCE_COLUMN, failed};
+use crate::mysql::server::errors::{FENCE_COLUMN, failed, if_there};
 use crate::mysql::server::sql::quote;
 use crate::mysql::server::unsafe_settings;
 use crate::mysql::session::channel::ChannelContext;
@@ -34,6 +35,7 @@ pub fn take_over(shared: &Shared, control: &mut Connection) -> Result<Opened, Fa
     } else {
         make_tables(channel, control)?;
     }
+    make_table_of_branches(channel, control)?;
     take_lease(channel, control)?;
     end_left_over_connections(control, channel.lease.channel())?;
     // Nothing of an earlier run can commit any more.
@@ -140,9 +142,9 @@ fn make_tables(channel: &ChannelContext, control: &mut Connection) -> Result<(),
         log_under_own_gtids(channel, control)?;
         control.execute(tables::add_workers()).map_err(failed)?;
     }
-    if control.scalar(tables::has_deferred_branches()).map_err(failed)?.as_deref() == Some("0") {
+    if control.scalar(tables::has_kept_branches()).map_err(failed)?.as_deref() == Some("0") {
         log_under_own_gtids(channel, control)?;
-        control.execute(tables::create_deferred_branches()).map_err(failed)?;
+        control.execute(tables::create_kept_branches()).map_err(failed)?;
     }
     if channel.gtids.are_added() && control.scalar(grouped_gtids::is_there()).map_err(failed)?.as_deref() == Some("0") {
         control.execute(grouped_gtids::create_table()).map_err(failed)?;
@@ -154,6 +156,16 @@ fn make_tables(channel: &ChannelContext, control: &mut Connection) -> Result<(),
         }
     }
     Ok(())
+}
+
+/// The target's own replicas have no part in it.
+fn make_table_of_branches(channel: &ChannelContext, control: &mut Connection) -> Result<(), Failure> {
+    if !channel.gtids.are_grouped()
+        || control.scalar(open_branches::is_there()).map_err(failed)?.as_deref() != Some("0")
+    {
+        return Ok(());
+    }
+    unlogged(control, failed, |control| control.execute(open_branches::create_table()).map_err(failed).map(|_| ()))
 }
 
 /// The progress is changed in the source's transactions, so the target's own replicas need its tables. They are made under GTIDs of the target's
@@ -206,6 +218,12 @@ fn finish_earlier_run(shared: &Shared, control: &mut Connection, found: &mut Fou
     if preserves_gtids && channel.info().gtid_mode {
         found.opened.executed = executed::of_others(control)?;
     }
+    let name = channel.lease.channel();
+    let of_no_use = if_there(control.scalar(open_branches::count_of_no_use(name)))?.flatten();
+    if of_no_use.is_some_and(|count| count != "0") {
+        let remove = open_branches::remove_of_no_use(name);
+        unlogged(control, failed, |control| control.execute(remove).map(|_| ()).map_err(failed))?;
+    }
     if let Some(connection) = deferred::prepare_all(&shared.channel, &shared.branches, control)? {
         shared.statements.set(connection);
     }
@@ -215,7 +233,9 @@ fn finish_earlier_run(shared: &Shared, control: &mut Connection, found: &mut Fou
         Err(_) => {}
         Ok(prepared) => {
             found.opened.prepared = prepared;
-            found.opened.keeps_branches = !preserves_gtids && prepare::keeps_prepared(channel.info());
+            // One for one, a branch is prepared under its GTID.
+            let may_be_open = !preserves_gtids || channel.gtids.are_grouped();
+            found.opened.keeps_branches = may_be_open && prepare::keeps_prepared(channel.info());
         }
     }
     if let Some(intent) = found.intents.partly() {

@@ -83,7 +83,7 @@ impl WorkerSession {
         if self.send(named_by, batches, range)? {
             return self.answer();
         }
-        let others = self.connection.gtids().to_be_added(range.transactions)?;
+        let others = self.connection.gtids().to_be_added(range.transactions, named_by)?;
         self.stepwise = true;
         self.connection.write_and_commit(named_by, batches, range)?;
         self.stepwise = false;
@@ -146,7 +146,7 @@ impl Session for WorkerSession {
         if self.stepwise || self.connection.is_open() || !range.branches.is_empty() {
             return Ok(false);
         }
-        self.sent = self.connection.gtids().to_be_added(range.transactions)?;
+        self.sent = self.connection.gtids().to_be_added(range.transactions, named_by)?;
         let room = Room::usual(&self.connection);
         let sent = one_statement::send_group(&mut self.connection, named_by, batches, range, room);
         self.stepwise = !matches!(sent, Ok(false));

@@ -48,7 +48,7 @@ pub fn end(
         }
     }
     branches.settle(by, xid)?;
-    end_by_another(by, statement, xid, set.as_deref())
+    end_by_another(by, verb(statement), xid, set.as_deref())
 }
 
 /// On the connection that has prepared it. `set`: what gives its end the source's GTID.
@@ -74,18 +74,28 @@ pub fn end_left_over(
          logged; replicas of the target that have it prepared, too, do not hear of it",
         xid_text(xid)
     );
+    end_unlogged(by, branches, xid, verb(statement))
+}
+
+/// The target does not log it. `verb`: `COMMIT` or `ROLLBACK`.
+pub fn end_unlogged(
+    by: &mut ChannelConnection,
+    branches: &Mutex<Branches>,
+    xid: &Xid,
+    verb: &str,
+) -> Result<(), Failure> {
     let mut branches = locked(branches);
     if let Some(branch) = branches.take(xid) {
         branches.leave(by, xid, branch)?;
     }
     branches.settle(by, xid)?;
     by.execute("SET SESSION sql_log_bin=0")?;
-    let ended = end_by_another(by, statement, xid, None);
+    let ended = end_by_another(by, verb, xid, None);
     by.execute("SET SESSION sql_log_bin=1")?;
     ended
 }
 
-fn is_end(class: &Class) -> bool {
+pub fn is_end(class: &Class) -> bool {
     matches!(class, Class::XaCommit { .. } | Class::XaRollback)
 }
 
@@ -95,18 +105,13 @@ fn verb(statement: &Statement) -> &'static str {
 
 /// Ends a branch that was left to the server. An end that fails leaves MySQL's `gtid_next` undefined: nothing but another `SET` goes through then
 /// (error 1837), so it is set back before anything is asked.
-fn end_by_another(
-    by: &mut ChannelConnection,
-    statement: &Statement,
-    xid: &Xid,
-    set: Option<&str>,
-) -> Result<(), Failure> {
+fn end_by_another(by: &mut ChannelConnection, verb: &str, xid: &Xid, set: Option<&str>) -> Result<(), Failure> {
     let since = Instant::now();
     loop {
         if let Some(set) = set {
             by.execute(set)?;
         }
-        match by.wire.execute(format!("XA {} {}", verb(statement), xid_text(xid))) {
+        match by.wire.execute(format!("XA {verb} {}", xid_text(xid))) {
             Ok(_) => return Ok(()),
             Err(error) if error.code() == Some(UNKNOWN_XID) => {
                 if by.gtids().use_gtid_next() {

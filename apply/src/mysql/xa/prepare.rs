@@ -96,11 +96,20 @@ pub fn keeps_prepared(info: &TargetInfo) -> bool {
     }
 }
 
+/// How the target logs that a branch is prepared.
+#[derive(Clone, Copy, Debug)]
+pub enum LoggedAs<'a> {
+    /// Under a GTID of the target's own.
+    Own,
+    Source(&'a Gtid),
+    /// Not at all.
+    Nothing,
+}
+
 /// What the target's binary log says of a branch: its GTID, and the server that changed its rows.
 #[derive(Clone, Copy, Debug)]
 pub struct Origin<'a> {
-    /// `None`: one of the target's own.
-    pub gtid: Option<&'a Gtid>,
+    pub logged_as: LoggedAs<'a>,
     pub server_id: u32,
 }
 
@@ -134,10 +143,14 @@ pub fn prepare(
         branches.give_back(branch);
         return Ok(());
     }
-    if origin.gtid.is_some()
-        && let Some(set) = by.gtids().statement(origin.gtid)?
-    {
-        branch.execute(set)?;
+    match origin.logged_as {
+        LoggedAs::Own => {}
+        LoggedAs::Source(gtid) => {
+            if let Some(set) = by.gtids().statement(Some(gtid))? {
+                branch.execute(set)?;
+            }
+        }
+        LoggedAs::Nothing => branch.execute("SET SESSION sql_log_bin=0")?,
     }
     branch.rows().set_server_id(origin.server_id);
     let name = xid_text(xid);
@@ -149,7 +162,7 @@ pub fn prepare(
     branch.script.statement(format!("XA END {name}"));
     branch.script.statement(format!("XA PREPARE {name}"));
     branch.send()?;
-    if !by.gtids().let_branches_end_on_their_connection() {
+    if matches!(origin.logged_as, LoggedAs::Nothing) || !by.gtids().let_branches_end_on_their_connection() {
         return branches.leave(by, xid, branch);
     }
     branches.keep(xid, branch);
