@@ -261,6 +261,26 @@ fn behind(server: &str, target: &[&str], options: &[&str]) -> Result<()> {
     Ok(())
 }
 
+/// A running channel waits a moment for the end of a branch, and then prepares it: what comes behind is applied, and whoever looks sees it prepared.
+fn prepared_when_its_end_does_not_come(server: &str, options: &[&str]) -> Result<()> {
+    let pair = Pair::start(server.parse()?)?;
+    let Pair { source, target, .. } = &pair;
+    source.execute("CREATE DATABASE d; CREATE TABLE d.t (id INT PRIMARY KEY); INSERT INTO d.t VALUES (1)")?;
+    pair.to_the_end(options)?;
+    let running = pair.begin(options)?;
+    source.run_script(
+        b"XA START 'x'; INSERT INTO d.t VALUES (2); XA END 'x'; XA PREPARE 'x'; INSERT INTO d.t VALUES (3);",
+    )?;
+    target.wait_until("SELECT COUNT(*) = 1 FROM d.t WHERE id = 3")?;
+    ensure!(target.rows("XA RECOVER")?.len() == 1, "the branch is not prepared: {}", running.log());
+    source.run_script(b"XA COMMIT 'x';")?;
+    target.wait_until("SELECT COUNT(*) = 3 FROM d.t")?;
+    running.terminate()?;
+    running.wait()?.successful()?;
+    pair.assert_equal()?;
+    nothing_is_left(target)
+}
+
 /// Heddle ends in the middle of branches, and does not come back: the target goes on as a native replica of the source, by GTID. Then it is the
 /// source's source, and ends what is still prepared on both.
 fn taken_over(server: &str, is_killed: bool) -> Result<()> {
@@ -359,6 +379,8 @@ e2e::tests! {
     mariadb_11_8_behind_preserve: behind("mariadb-11.8", &[], PRESERVE);
     #[ignore = "run by the nightly script"]
     mysql_behind_preserve_unlogged: behind("mysql-9.7", &["--skip-log-bin", "--skip-log-replica-updates"], PRESERVE);
+    mariadb_prepared_when_its_end_does_not_come: prepared_when_its_end_does_not_come("mariadb-10.11", PRESERVE);
+    mysql_prepared_when_its_end_does_not_come: prepared_when_its_end_does_not_come("mysql-9.7", &[]);
     mariadb_killed_and_taken_over: taken_over("mariadb-10.11", true);
     mysql_killed_and_taken_over: taken_over("mysql-9.7", true);
     #[ignore = "run by the nightly script"]

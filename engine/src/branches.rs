@@ -95,6 +95,11 @@ impl<T> Lookahead<T> {
         self.queue.push_back((transaction, with));
     }
 
+    /// What goes with the first.
+    pub fn with_first(&self) -> Option<&T> {
+        self.queue.front().map(|(_, with)| with)
+    }
+
     /// `None`: there is none.
     pub fn first(&self, rest: Rest) -> Option<First> {
         let (first, _) = self.queue.front()?;

@@ -13,6 +13,8 @@ use crate::flow::messages::Fed;
 
 /// Between two looks at whether it is time to stop.
 const TICK: Duration = Duration::from_millis(100);
+/// The same where transactions wait for the end of an XA branch.
+const AHEAD_TICK: Duration = Duration::from_millis(1);
 
 pub struct Reading {
     reader: Box<dyn LogReader>,
@@ -44,7 +46,7 @@ impl Stage for Reading {
     }
 
     fn tick(&self) -> Duration {
-        TICK
+        if self.feeder.looks_ahead() { AHEAD_TICK } else { TICK }
     }
 }
 
@@ -78,7 +80,7 @@ impl Reading {
                     return Ok(Then::Sleep);
                 }
                 Ok(Read::End) => {
-                    feeder.caught_up()?;
+                    feeder.all_is_read()?;
                     return Err(feeder.end_of_log());
                 }
                 Err(error) => return Err(Ended::Failed(log_failure(&error, feeder.memory()))),

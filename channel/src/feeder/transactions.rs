@@ -1,5 +1,7 @@
 //! What becomes of each transaction that was read: skipped, refused, or placed by the policy and handed over.
 
+use std::time::{Duration, Instant};
+
 use engine::branches::{First, Lookahead, Rest};
 use engine::failure::{Failure, FailureKind};
 use engine::policy::Policy;
@@ -26,7 +28,7 @@ pub struct Feeder {
     output: Output,
     prepared: Prepared,
     /// Transactions that were read ahead, where XA branches whose end is in the log need not be prepared.
-    lookahead: Option<Lookahead<Place>>,
+    lookahead: Option<Lookahead<Held>>,
     shared: Shared,
     /// Definitions that were handed over: the target's may still be those before them.
     redefined: Pending,
@@ -37,6 +39,16 @@ pub struct Feeder {
     /// Likewise: an event of so many bytes comes.
     large: Option<u64>,
 }
+
+/// What goes with a transaction that was read ahead.
+struct Held {
+    last: Place,
+    read_at: Instant,
+}
+
+/// How long the end of an XA branch is waited for where the channel has nothing else to do: most sessions end a branch right after they have prepared
+/// it, and to prepare it here takes longer than that. What comes behind it waits as well.
+const END_COMES_WITHIN: Duration = Duration::from_millis(10);
 
 /// Why nothing more is read.
 pub enum Ended {
@@ -139,13 +151,32 @@ impl Feeder {
         self.shared.events
     }
 
-    /// Nothing more can be read for now.
+    /// Nothing more can be read for now: what waits for the end of a branch goes on when it has waited for long enough.
     pub fn caught_up(&mut self) -> Result<(), Ended> {
+        self.pass_all(Feeder::rest_of_first)
+    }
+
+    /// Nothing more will be read.
+    pub fn all_is_read(&mut self) -> Result<(), Ended> {
+        self.pass_all(|_| Rest::NotYet)
+    }
+
+    fn pass_all(&mut self, rest: fn(&Self) -> Rest) -> Result<(), Ended> {
         if !self.looks_ahead() {
             return Ok(());
         }
-        self.pass_on(Rest::NotYet)?;
+        self.pass_on(rest)?;
         self.read_on()
+    }
+
+    /// As long as something is being applied, nothing is lost by waiting.
+    fn rest_of_first(&self) -> Rest {
+        let is_idle = self.shared.signals.low_water() >= self.extent.seq();
+        let first = self.lookahead.as_ref().and_then(Lookahead::with_first);
+        match first {
+            Some(held) if !is_idle || held.read_at.elapsed() < END_COMES_WITHIN => Rest::Comes,
+            _ => Rest::NotYet,
+        }
     }
 
     /// What comes next may have to wait, or is much.
@@ -173,7 +204,7 @@ impl Feeder {
     }
 
     /// Transactions were read that have not been passed on.
-    fn looks_ahead(&self) -> bool {
+    pub fn looks_ahead(&self) -> bool {
         self.lookahead.as_ref().is_some_and(|lookahead| !lookahead.is_empty())
     }
 
@@ -182,22 +213,22 @@ impl Feeder {
         let is_of_xa = read.transaction.barrier == Some(BarrierCause::Xa);
         match &mut self.lookahead {
             Some(lookahead) if is_of_xa || !lookahead.is_empty() => {
-                lookahead.push(read.transaction, read.last);
-                self.pass_on(Rest::Comes)
+                lookahead.push(read.transaction, Held { last: read.last, read_at: Instant::now() });
+                self.pass_on(|_| Rest::Comes)
             }
             _ => self.transaction(read),
         }
     }
 
-    fn pass_on(&mut self, rest: Rest) -> Result<(), Ended> {
+    fn pass_on(&mut self, rest: fn(&Self) -> Rest) -> Result<(), Ended> {
         while let Some(ahead) = self.lookahead.as_ref() {
-            match ahead.first(rest) {
+            match ahead.first(rest(self)) {
                 None | Some(First::Waits) => break,
                 Some(First::Passes) => {}
                 Some(First::EndsAt(at)) => self.defer_branch(at)?,
             }
-            let Some((transaction, last)) = self.lookahead.as_mut().and_then(Lookahead::pop) else { break };
-            self.transaction(ReadTransaction { transaction, last })?;
+            let Some((transaction, held)) = self.lookahead.as_mut().and_then(Lookahead::pop) else { break };
+            self.transaction(ReadTransaction { transaction, last: held.last })?;
             if self.looks_ahead() && self.extent.is_over() {
                 return Err(Ended::Finished);
             }

@@ -54,6 +54,11 @@ pub fn shapes(arguments: &Arguments) -> Vec<Workload> {
     ]
 }
 
+/// Each keeps up with them, or not.
+pub fn steady(arguments: &Arguments) -> [Workload; 2] {
+    [arguments.updates(u64::MAX), arguments.workload("XA branches", shape!("xa"), 1, 50_000, u64::MAX)]
+}
+
 pub fn tables(arguments: &Arguments) -> Vec<Workload> {
     vec![
         arguments.workload("10 tables", shape!("hot10"), 10, 10, 1),
