@@ -268,9 +268,8 @@ fn prepared_when_its_end_does_not_come(server: &str, options: &[&str]) -> Result
     source.execute("CREATE DATABASE d; CREATE TABLE d.t (id INT PRIMARY KEY); INSERT INTO d.t VALUES (1)")?;
     pair.to_the_end(options)?;
     let running = pair.begin(options)?;
-    source.run_script(
-        b"XA START 'x'; INSERT INTO d.t VALUES (2); XA END 'x'; XA PREPARE 'x'; INSERT INTO d.t VALUES (3);",
-    )?;
+    source.run_script(b"XA START 'x'; INSERT INTO d.t VALUES (2); XA END 'x'; XA PREPARE 'x';")?;
+    source.execute("INSERT INTO d.t VALUES (3)")?;
     target.wait_until("SELECT COUNT(*) = 1 FROM d.t WHERE id = 3")?;
     ensure!(target.rows("XA RECOVER")?.len() == 1, "the branch is not prepared: {}", running.log());
     source.run_script(b"XA COMMIT 'x';")?;
