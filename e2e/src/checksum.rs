@@ -198,7 +198,12 @@ fn grants(server: &Server) -> Result<Checksums> {
     Ok(accounts
         .iter()
         .zip(texts)
-        .map(|(account, text)| (format!("account {account}"), text.trim().to_owned()))
+        .map(|(account, text)| {
+            // MariaDB shows them in the order in which it has read or made them.
+            let mut lines: Vec<&str> = text.trim().lines().collect();
+            lines.sort_unstable();
+            (format!("account {account}"), lines.join("\n"))
+        })
         .collect())
 }
 

@@ -32,7 +32,7 @@ fn definitions(random: &mut StdRng, schema: &str) -> String {
             9 => format!("ALTER TABLE {one} CHANGE COLUMN n n INT NULL COMMENT 'of {number}'"),
             10 => format!("ALTER TABLE {one} RENAME TO {other}"),
             11 => format!("RENAME TABLE {one} TO x, {other} TO {one}, x TO {other}"),
-            12 => format!("TRUNCATE TABLE {one}"),
+            12 => format!("TRUNCATE TABLE {one};\nTRUNCATE TABLE {other};\nTRUNCATE TABLE {one}"),
             13 => format!("DROP TABLE IF EXISTS {one}, {other}"),
             14 => format!("CREATE INDEX i{number} ON {one} (n)"),
             15 => format!("INSERT INTO {one} (id) VALUES ({number}), ({number} + 1000)"),
@@ -40,7 +40,16 @@ fn definitions(random: &mut StdRng, schema: &str) -> String {
                 "UPDATE {one} SET n = {number} WHERE id = (SELECT id FROM (SELECT MIN(id) AS id FROM {one}) AS d)"
             ),
             17 => format!("CREATE USER {user}@localhost IDENTIFIED BY 'secret {number}'"),
-            18 => format!("GRANT SELECT, INSERT ON {schema}.{one} TO {user}@localhost"),
+            18 => {
+                let statements: Vec<String> = (0..random.random_range(1..6))
+                    .map(|_| match random.random_range(0..3) {
+                        0 => format!("REVOKE INSERT ON {schema}.{one} FROM {user}@localhost"),
+                        1 => format!("GRANT SELECT, INSERT ON {schema}.{one} TO {user}@localhost"),
+                        _ => format!("GRANT INSERT ON {schema}.{other} TO {user}@localhost"),
+                    })
+                    .collect();
+                statements.join(";\n")
+            }
             _ => {
                 let ways =
                     ["REVOKE INSERT ON {t} FROM {u}", "DROP USER {u}", "CREATE VIEW v AS SELECT 1", "DROP VIEW v"];

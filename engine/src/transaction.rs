@@ -10,7 +10,7 @@ use crate::Seq;
 use crate::failure::Culprit;
 use crate::row_session::RowSession;
 use crate::schema::{Table, TableId};
-use crate::sql::{self, Class, DdlKind, DmlKind, Xid};
+use crate::sql::{self, Class, DdlKind, DmlKind, SqlMode, Xid};
 use crate::tags::ServerSet;
 use binlog::LogPosition;
 use binlog::gtids::Gtid;
@@ -230,6 +230,20 @@ pub struct StatementItem {
 }
 
 impl StatementItem {
+    /// Executed again it leaves what it has left, also where others like it came in between and are executed again, too, in the same order. A
+    /// `REVOKE` may then say that nothing is there to be revoked.
+    pub fn is_repeatable(&self) -> bool {
+        match self.class.class {
+            Class::Ddl { kind: DdlKind::Truncate } => true,
+            Class::Ddl { kind: DdlKind::Account } => {
+                let mode = SqlMode::of(&self.query.vars);
+                sql::account_statement(&self.query.sql, mode).is_some_and(|found| found.verb == sql::Verb::HandOn)
+                    && sql::roles_handed_on(&self.query.sql, mode).is_none()
+            }
+            _ => false,
+        }
+    }
+
     /// A definition whose effect is seen in the definitions of the tables that it names, and in no other's. Tables that refer to a table show its name and those of its columns.
     pub fn shows_in_its_tables_only(&self) -> bool {
         let renames = match self.class.class {
@@ -367,6 +381,35 @@ impl WriteSet {
         let table_use = TableUse { table, access };
         if !self.tables.contains(&table_use) {
             self.tables.push(table_use);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::Log;
+
+    #[test]
+    fn what_may_be_executed_again() {
+        for (sql, is_repeatable) in [
+            ("TRUNCATE TABLE t", true),
+            ("TRUNCATE t", true),
+            ("GRANT SELECT ON shop.t TO app", true),
+            ("GRANT PROXY ON u TO app", true),
+            ("REVOKE ALL PRIVILEGES, GRANT OPTION FROM app", true),
+            ("GRANT reader TO app", false),
+            ("REVOKE reader FROM app", false),
+            ("CREATE USER app", false),
+            ("DROP USER app", false),
+            ("CREATE TABLE t (id INT)", false),
+            ("ALTER TABLE t ADD COLUMN n INT", false),
+        ] {
+            let mut log = Log::mysql();
+            log.gtid().query(sql);
+            let transactions = log.assemble().unwrap();
+            let [Item::Statement(statement)] = transactions[0].items() else { panic!("{sql}: no statement") };
+            assert_eq!(statement.is_repeatable(), is_repeatable, "{sql}");
         }
     }
 }

@@ -48,7 +48,7 @@ pub use user_locks::names_user_locks;
 pub use who_runs::named_user_function;
 
 /// Whether a word is in a statement, in any case; also where it is a part of a name, or in a comment.
-pub(crate) fn mentions(sql: &[u8], word: &[u8]) -> bool {
+pub fn mentions(sql: &[u8], word: &[u8]) -> bool {
     sql.windows(word.len()).any(|window| window.eq_ignore_ascii_case(word))
 }
 

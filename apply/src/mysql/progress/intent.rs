@@ -8,12 +8,22 @@ pub struct Intent {
     pub seq: u64,
     pub item: usize,
     pub fingerprint: u64,
+    pub look: Look,
+}
+
+/// What is in a fingerprint of tables' definitions. One that was taken before is compared with one taken in the same way.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Look {
+    /// As earlier versions took it: all that the server says of the tables.
+    All,
+    #[default]
+    Needed,
 }
 
 impl Intent {
     /// Says that a transaction has failed and left a part of itself: it must not be taken for one that is executed.
     pub fn partly(seq: u64) -> Self {
-        Self { seq, item: usize::MAX, fingerprint: 0 }
+        Self { seq, item: usize::MAX, fingerprint: 0, look: Look::default() }
     }
 
     pub fn is_partly(&self) -> bool {
@@ -21,7 +31,11 @@ impl Intent {
     }
 
     pub fn to_text(&self) -> String {
-        format!("seq={} item={} fingerprint={:016x}", self.seq, self.item, self.fingerprint)
+        let look = match self.look {
+            Look::All => "",
+            Look::Needed => " look=needed",
+        };
+        format!("seq={} item={} fingerprint={:016x}{look}", self.seq, self.item, self.fingerprint)
     }
 
     pub fn parse(text: &str) -> Option<Self> {
@@ -31,6 +45,11 @@ impl Intent {
             seq: next()?.parse().ok()?,
             item: next()?.parse().ok()?,
             fingerprint: u64::from_str_radix(next()?, 16).ok()?,
+            look: match next() {
+                None => Look::All,
+                Some("needed") => Look::Needed,
+                Some(_) => return None,
+            },
         })
     }
 }
@@ -98,9 +117,13 @@ mod tests {
 
     #[test]
     fn intent_round_trip() {
-        let intent = Intent { seq: 7, item: 2, fingerprint: 0xabc };
+        let intent = Intent { seq: 7, item: 2, fingerprint: 0xabc, look: Look::Needed };
         assert_eq!(Intent::parse(&intent.to_text()), Some(intent.clone()));
         assert_eq!(Intent::parse("nonsense"), None);
+        assert_eq!(Intent::parse("seq=7 item=2 fingerprint=abc look=other"), None);
+        let earlier = Intent { look: Look::All, ..intent.clone() };
+        assert_eq!(earlier.to_text(), "seq=7 item=2 fingerprint=0000000000000abc");
+        assert_eq!(Intent::parse(&earlier.to_text()), Some(earlier));
         assert_eq!(Intents::required(&intent.to_text()).unwrap(), Intents::new(vec![intent]));
         let partly = Intent::partly(8);
         assert!(Intent::parse(&partly.to_text()).is_some_and(|intent| intent.is_partly()));
@@ -108,7 +131,7 @@ mod tests {
 
     #[test]
     fn several_intents() {
-        let of = |seq| Intent { seq, item: 0, fingerprint: seq * 3 };
+        let of = |seq| Intent { seq, item: 0, fingerprint: seq * 3, look: Look::Needed };
         let mut several = Intents::new(vec![of(7), of(8), of(9)]);
         let text = several.to_text();
         assert!(text.starts_with("seq=9 item=0 fingerprint="), "{text}");

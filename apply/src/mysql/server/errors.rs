@@ -61,6 +61,9 @@ pub(in crate::mysql) mod code {
         [1007, 1050, 1054, 1060, 1061, 1068, 1072, 1091, 1304, 1359, 1360, 1537, 1539, 1822, 1826];
     /// MySQL from 8.4 on: the parent's columns are no unique key.
     pub const FK_ON_OTHER_KEY: u16 = 6125;
+    pub const NONEXISTING_GRANT: u16 = 1141;
+    pub const NONEXISTING_TABLE_GRANT: u16 = 1147;
+    pub const NONEXISTING_PROC_GRANT: u16 = 1403;
     pub const UNSAFE_FUNCTION: u16 = 1674;
     /// MySQL 8: the schema was altered to READ ONLY=1, which stops every client, and not the server's own applier.
     pub const SCHEMA_READ_ONLY: u16 = 3989;

@@ -151,6 +151,13 @@ fn name(account: &Account) -> Option<String> {
     }
 }
 
+/// A `REVOKE` that was executed before, perhaps, says that nothing is there to be revoked.
+pub fn is_revoked(failure: &Failure, statement: &StatementItem) -> bool {
+    const NOTHING_GRANTED: [u16; 3] =
+        [code::NONEXISTING_GRANT, code::NONEXISTING_TABLE_GRANT, code::NONEXISTING_PROC_GRANT];
+    failure.code.is_some_and(|number| NOTHING_GRANTED.contains(&number)) && is_about_accounts(statement)
+}
+
 /// Says which privileges heddle's account lacks, for a `GRANT` or `REVOKE` that the target has refused.
 pub fn explained(failure: Failure, statement: &StatementItem, target: &TargetInfo) -> Failure {
     const DENIED: [u16; 5] = [

@@ -305,7 +305,7 @@ impl<'a> Steps<'a> {
         self.once()
             .run(
                 connection,
-                |connection| Ok(u64::from(prepare::is_prepared(&mut connection.wire, xid)?)),
+                |connection, _| Ok(u64::from(prepare::is_prepared(&mut connection.wire, xid)?)),
                 |connection| {
                     let logged_as = place.gtid.as_ref().map_or(prepare::LoggedAs::Own, prepare::LoggedAs::Source);
                     let origin = prepare::Origin { logged_as, server_id: place.server_id };

@@ -1,7 +1,8 @@
 //! Consecutive definitions, one after the other, each with its own commit, and with fewer commits of our own between them.
 //!
 //! What is about to be executed is recorded for as many as name different tables: the fingerprint of each holds whatever becomes of the others. That they were executed is
-//! recorded together with what comes next. After a crash each tells by its own fingerprint whether it was executed.
+//! recorded together with what comes next. After a crash each tells by its own fingerprint whether it was executed. Consecutive ones that may be executed again
+//! (`TRUNCATE`, `GRANT`) need none, whatever they name.
 
 use std::time::{Duration, Instant};
 
@@ -16,7 +17,7 @@ use super::barrier::BarrierContext;
 use super::execute::at_statement;
 use super::execute::nontransactional::after_failure;
 use super::own_commit;
-use crate::mysql::progress::intent::{Intent, Intents};
+use crate::mysql::progress::intent::{Intent, Intents, Look};
 use crate::mysql::session::connection::ChannelConnection;
 use crate::{Range, Single};
 
@@ -58,7 +59,7 @@ impl<'a> Run<'a> {
     fn run(mut self) -> Result<(), Failure> {
         while let Some(rest) = self.singles.get(self.executed..).filter(|rest| !rest.is_empty()) {
             let mut steps =
-                rest.iter().take(apart(rest)).map(|single| self.step(single)).collect::<Result<Vec<_>, _>>()?;
+                rest.iter().take(together(rest)).map(|single| self.step(single)).collect::<Result<Vec<_>, _>>()?;
             if !steps.iter().all(|step| step.is_by_itself) {
                 steps.truncate(1);
             }
@@ -158,6 +159,8 @@ struct Step<'a> {
     intent: Option<Intent>,
     /// A run before this one, or another connection, has executed it, or begun to.
     was_begun: bool,
+    /// The same, perhaps.
+    was_tried: bool,
     is_by_itself: bool,
 }
 
@@ -176,13 +179,19 @@ impl<'a> Step<'a> {
         let before = context.unfinished.intent_of(transaction.seq);
         let tried = if before.is_some() { Tried::Perhaps } else { Tried::No };
         let kept = accounts::kept(connection, statement, transaction, tried)?;
-        let mut step = Step { single, statement, kept, intent: None, was_begun: false, is_by_itself: true };
-        if let Some(statement) = step.executes() {
-            let taken = own_commit::fingerprint_of(connection, statement)?;
-            step.is_by_itself = taken.is_by_itself;
-            step.was_begun = before.as_ref().is_some_and(|before| before.fingerprint != taken.hash);
-            let now = Intent { seq: transaction.seq, item: 0, fingerprint: taken.hash };
-            step.intent = Some(before.filter(|_| step.was_begun).unwrap_or(now));
+        let was_tried = tried == Tried::Perhaps;
+        let mut step = Step { single, statement, kept, intent: None, was_begun: false, was_tried, is_by_itself: true };
+        let look = before.as_ref().map_or_else(Look::default, |before| before.look);
+        let now = |fingerprint| Intent { seq: transaction.seq, item: 0, fingerprint, look };
+        match step.executes() {
+            None => {}
+            Some(statement) if statement.is_repeatable() => step.intent = Some(now(0)),
+            Some(statement) => {
+                let taken = own_commit::fingerprint_of(connection, statement, look)?;
+                step.is_by_itself = taken.is_by_itself;
+                step.was_begun = before.as_ref().is_some_and(|before| before.fingerprint != taken.hash);
+                step.intent = Some(before.filter(|_| step.was_begun).unwrap_or(now(taken.hash)));
+            }
         }
         Ok(step)
     }
@@ -209,8 +218,11 @@ impl<'a> Step<'a> {
             );
             own_commit::complete(connection, context.branches, transaction, statement)
         } else {
-            own_commit::execute_once(connection, context.branches, transaction, statement)
-                .and_then(|()| connection.after_own_commit())
+            match own_commit::execute_once(connection, context.branches, transaction, statement) {
+                Err(failure) if self.was_tried && accounts::is_revoked(&failure, statement) => Ok(()),
+                done => done,
+            }
+            .and_then(|()| connection.after_own_commit())
         };
         done.map_err(|failure| accounts::explained(failure, statement, connection.info()))
     }
@@ -221,6 +233,12 @@ fn statement<'a>(single: &Single<'a>) -> Option<&'a StatementItem> {
         [Item::Statement(statement)] => Some(statement),
         _ => None,
     }
+}
+
+/// How many from the first on can share the record of what is about to be executed; at least one.
+fn together(singles: &[Single<'_>]) -> usize {
+    let is_repeatable = |single: &&Single<'_>| statement(single).is_some_and(StatementItem::is_repeatable);
+    apart(singles).max(singles.iter().take_while(is_repeatable).count())
 }
 
 /// How many from the first on do not show in each other's definitions; at least one.

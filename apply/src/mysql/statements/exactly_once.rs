@@ -8,7 +8,7 @@ use engine::transaction::Transaction;
 
 use super::unfinished::Unfinished;
 use crate::Range;
-use crate::mysql::progress::intent::{Intent, Intents};
+use crate::mysql::progress::intent::{Intent, Intents, Look};
 use crate::mysql::session::connection::ChannelConnection;
 
 /// What to do once, and how to tell whether it was done.
@@ -26,7 +26,7 @@ impl Once<'_> {
     pub fn run(
         &self,
         connection: &mut ChannelConnection,
-        fingerprint: impl Fn(&mut ChannelConnection) -> Result<u64, Failure>,
+        fingerprint: impl Fn(&mut ChannelConnection, Look) -> Result<u64, Failure>,
         run: impl Fn(&mut ChannelConnection) -> Result<(), Failure>,
     ) -> Result<(), Failure> {
         self.run_or_complete(connection, fingerprint, run, |_| Ok(()))
@@ -36,11 +36,12 @@ impl Once<'_> {
     pub fn run_or_complete(
         &self,
         connection: &mut ChannelConnection,
-        fingerprint: impl Fn(&mut ChannelConnection) -> Result<u64, Failure>,
+        fingerprint: impl Fn(&mut ChannelConnection, Look) -> Result<u64, Failure>,
         run: impl Fn(&mut ChannelConnection) -> Result<(), Failure>,
         complete: impl Fn(&mut ChannelConnection) -> Result<(), Failure>,
     ) -> Result<(), Failure> {
-        let now = fingerprint(connection)?;
+        let look = self.done_before.map_or_else(Look::default, |before| before.look);
+        let now = fingerprint(connection, look)?;
         match self.done_before {
             Some(intent) if self.item < intent.item => return Ok(()),
             Some(intent) if self.item == intent.item && now != intent.fingerprint => {
@@ -52,7 +53,7 @@ impl Once<'_> {
             }
             _ => {}
         }
-        let intent = Intent { seq: self.transaction.seq, item: self.item, fingerprint: now };
+        let intent = Intent { seq: self.transaction.seq, item: self.item, fingerprint: now, look };
         self.record(connection, Some(intent))?;
         if let Err(failure) = run(connection) {
             // A lost connection says nothing: the intent is read again with the next one.

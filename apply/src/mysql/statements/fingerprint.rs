@@ -5,6 +5,8 @@
 //! has been applied in between. Statements that swap two equal things (RENAME, EXCHANGE PARTITION) change InnoDB's own numbers of the
 //! tables, so these are in the hash.
 //!
+//! Of most definitions `SHOW CREATE TABLE` shows all that they change. Earlier versions of Heddle looked at more ([`Look::All`]).
+//!
 //! Nothing is in it that a restart of the server may change. An AUTO_INCREMENT counter goes back in a crash (MySQL before
 //! 8.0), a CREATE_TIME of MariaDB is that of a file which a DDL that was undone has touched.
 
@@ -12,10 +14,12 @@ use std::hash::Hasher;
 
 use binlog::Flavour;
 use engine::failure::Failure;
-use engine::sql::{Class, DdlKind, ObjectName, Statement};
+use engine::sql::{Class, DdlKind, ObjectName, mentions};
+use engine::transaction::StatementItem;
 use twox_hash::XxHash64;
 use wire::{Connection, Row};
 
+use crate::mysql::progress::intent::Look;
 use crate::mysql::server::errors::failed;
 use crate::mysql::server::info::TargetInfo;
 use crate::mysql::server::sql::{identifier, quote};
@@ -26,28 +30,52 @@ pub struct Fingerprint {
     pub is_by_itself: bool,
 }
 
-pub fn take(connection: &mut Connection, info: &TargetInfo, statement: &Statement) -> Result<Fingerprint, Failure> {
+pub fn take(
+    connection: &mut Connection,
+    info: &TargetInfo,
+    statement: &StatementItem,
+    look: Look,
+) -> Result<Fingerprint, Failure> {
     let mut hasher = XxHash64::with_seed(0);
     let mut is_by_itself = true;
-    for sql in queries(statement, info) {
+    for sql in queries(statement, info, look) {
         let rows = add(connection, &mut hasher, &sql)?;
-        if sql.starts_with(TABLE_STATE) {
-            is_by_itself &= rows.iter().all(|row| {
-                let engine = row.text(1).ok().flatten().unwrap_or_default();
-                ENGINES_BY_THEMSELVES.iter().any(|known| known.eq_ignore_ascii_case(engine))
-            });
-        }
+        let engine = if sql.starts_with(TABLE_STATE) {
+            |row: &Row| row.text(1).ok().flatten().map(str::to_owned)
+        } else if sql.starts_with(SHOW_CREATE) {
+            |row: &Row| row.get(1).and_then(engine_shown)
+        } else {
+            continue;
+        };
+        is_by_itself &= rows.iter().all(|row| {
+            let engine = engine(row).unwrap_or_default();
+            ENGINES_BY_THEMSELVES.iter().any(|known| known.eq_ignore_ascii_case(&engine))
+        });
     }
     Ok(Fingerprint { hash: hasher.finish(), is_by_itself })
 }
 
+/// The engine in what `SHOW CREATE TABLE` says of a table. In comments and names a line's end is written as `\\n`.
+fn engine_shown(definition: &[u8]) -> Option<String> {
+    const ENGINE: &[u8] = b"\n) ENGINE=";
+    let at = definition.windows(ENGINE.len()).position(|window| window == ENGINE)?;
+    let name = definition.get(at + ENGINE.len()..)?;
+    let end = name.iter().position(|byte| !byte.is_ascii_alphanumeric() && *byte != b'_').unwrap_or(name.len());
+    name.get(..end).map(|name| String::from_utf8_lossy(name).into_owned())
+}
+
 const TABLE_STATE: &str = "SELECT TABLE_TYPE, ENGINE, ";
+const SHOW_CREATE: &str = "SHOW CREATE TABLE ";
 /// Those of others name further tables (MERGE), or servers (FEDERATED, SPIDER, CONNECT).
 const ENGINES_BY_THEMSELVES: [&str; 8] =
     ["InnoDB", "MyISAM", "Aria", "MEMORY", "ARCHIVE", "CSV", "BLACKHOLE", "ROCKSDB"];
 
-fn queries(statement: &Statement, info: &TargetInfo) -> Vec<String> {
+fn queries(item: &StatementItem, info: &TargetInfo, look: Look) -> Vec<String> {
+    let statement = &item.class;
     let mut queries = Vec::new();
+    if look == Look::Needed && is_shown(item) {
+        return statement.tables.iter().map(show_create).collect();
+    }
     let everywhere = match &statement.class {
         Class::Ddl { kind } => kind.is_account() || *kind == DdlKind::Other,
         _ => true,
@@ -98,10 +126,31 @@ const SERVER_TABLES: [&str; 14] = [
     "mysql.plugin",
 ];
 
+/// `SHOW CREATE TABLE` shows all that the statement changes, or it changes what it may change twice. Not what moves rows from one table to another, whose
+/// definitions are alike.
+fn is_shown(item: &StatementItem) -> bool {
+    let Class::Ddl { kind } = item.class.class else { return false };
+    match kind {
+        DdlKind::CreateTable { select: false, .. }
+        | DdlKind::DropTable { .. }
+        | DdlKind::CreateIndex
+        | DdlKind::DropIndex => item.class.is_of_its_tables(),
+        DdlKind::AlterTable => {
+            const MOVES: [&[u8]; 4] = [b"rename", b"exchange", b"discard", b"import"];
+            item.class.is_of_its_tables() && !MOVES.iter().any(|word| mentions(&item.query.sql, word))
+        }
+        _ => false,
+    }
+}
+
+fn show_create(table: &ObjectName) -> String {
+    format!("{SHOW_CREATE}{}.{}", identifier(&table.schema), identifier(&table.name))
+}
+
 fn table_queries(table: &ObjectName) -> [String; 2] {
     let (schema, name) = (&table.schema, &table.name);
     [
-        format!("SHOW CREATE TABLE {}.{}", identifier(schema), identifier(name)),
+        show_create(table),
         format!(
             "{TABLE_STATE}IF(ENGINE='InnoDB',NULL,CREATE_TIME), CREATE_OPTIONS, TABLE_COMMENT \
              FROM information_schema.TABLES WHERE TABLE_SCHEMA={} AND TABLE_NAME={}",
@@ -240,6 +289,7 @@ fn without_counter(text: &[u8]) -> Vec<u8> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use bytes::Bytes;
 
     #[test]
     fn the_counter_of_a_table_does_not_count() {
@@ -252,11 +302,62 @@ mod tests {
         check(") ENGINE=InnoDB", ") ENGINE=InnoDB");
     }
 
+    fn statement(sql: &str) -> StatementItem {
+        let query = binlog::Query {
+            thread_id: 0,
+            exec_time: 0,
+            error_code: 0,
+            schema: Bytes::from_static(b"d"),
+            status_vars: Bytes::new(),
+            sql: Bytes::copy_from_slice(sql.as_bytes()),
+            vars: binlog::StatusVars::default(),
+        };
+        let class = engine::sql::classify(sql.as_bytes(), "d", engine::sql::SqlMode::from_bits(0));
+        StatementItem { query, timestamp: 0, suppress_use: false, context: Vec::new(), class, file: None }
+    }
+
+    #[test]
+    fn what_is_needed() {
+        let mysql = TargetInfo::of(Flavour::MySql, (9, 7, 0));
+        let needed = |sql: &str| queries(&statement(sql), &mysql, Look::Needed);
+        for sql in [
+            "CREATE TABLE t (id INT)",
+            "DROP TABLE t",
+            "ALTER TABLE t ADD COLUMN n INT",
+            "ALTER TABLE t DROP PARTITION p",
+            "CREATE INDEX i ON t (n)",
+            "DROP INDEX i ON t",
+        ] {
+            assert_eq!(needed(sql), ["SHOW CREATE TABLE `d`.`t`"], "{sql}");
+        }
+        for sql in [
+            "RENAME TABLE t TO u",
+            "ALTER TABLE t RENAME u",
+            "ALTER TABLE t EXCHANGE PARTITION p WITH TABLE u",
+            "ALTER TABLE t DISCARD TABLESPACE",
+            "CREATE TABLE t SELECT 1",
+            "CREATE DATABASE t",
+            "CREATE USER u",
+        ] {
+            assert_eq!(needed(sql), queries(&statement(sql), &mysql, Look::All), "{sql}");
+        }
+    }
+
+    #[test]
+    fn engines_are_found() {
+        let check = |definition: &str, engine: Option<&str>| {
+            assert_eq!(engine_shown(definition.as_bytes()).as_deref(), engine, "{definition}");
+        };
+        let comment = "CREATE TABLE `t` (\n  `a` int COMMENT '\\n) ENGINE=x'\n) ENGINE=";
+        check(&format!("{comment}InnoDB DEFAULT CHARSET=x"), Some("InnoDB"));
+        check(&format!("{comment}MRG_MyISAM UNION=(`u`)"), Some("MRG_MyISAM"));
+        check("CREATE VIEW `t` AS select 1", None);
+    }
+
     #[test]
     fn what_is_asked_for() {
         let asks = |sql: &str, info: &TargetInfo, text: &str| {
-            let statement = engine::sql::classify(sql.as_bytes(), "d", engine::sql::SqlMode::from_bits(0));
-            queries(&statement, info).iter().any(|query| query.contains(text))
+            queries(&statement(sql), info, Look::All).iter().any(|query| query.contains(text))
         };
         let (mysql, mariadb) =
             (TargetInfo::of(Flavour::MySql, (8, 0, 15)), TargetInfo::of(Flavour::MariaDb, (10, 11, 0)));

@@ -8,12 +8,14 @@ use engine::failure::Failure;
 use engine::sql::{Class, DdlKind};
 use engine::transaction::{Item, StatementItem, Transaction};
 
+use super::accounts;
 use super::exactly_once::Once;
 use super::execute::routine_creator;
 use super::execute::text::{CreateTable, text};
 use super::execute::{execute_text, execute_under, reset_after};
 use super::fingerprint::{self, Fingerprint};
 use crate::mysql::progress::executed;
+use crate::mysql::progress::intent::Look;
 use crate::mysql::server::errors::code;
 use crate::mysql::server::info::TargetInfo;
 use crate::mysql::server::sql::{identifier, quote};
@@ -33,14 +35,19 @@ pub fn run(
     let class = &statement.class;
     once.run_or_complete(
         connection,
-        |connection| {
+        |connection, look| {
             if is_xa(&class.class) {
                 prepare::fingerprint(&mut connection.wire, class)
+            } else if statement.is_repeatable() && look == Look::Needed {
+                Ok(0)
             } else {
-                take_fingerprint(connection, statement)
+                take_fingerprint(connection, statement, look)
             }
         },
-        |connection| execute_once(connection, branches, once.transaction, statement),
+        |connection| match execute_once(connection, branches, once.transaction, statement) {
+            Err(failure) if once.done_before.is_some() && accounts::is_revoked(&failure, statement) => Ok(()),
+            done => done,
+        },
         |connection| complete(connection, branches, once.transaction, statement),
     )
 }
@@ -52,16 +59,17 @@ fn is_xa(class: &Class) -> bool {
     )
 }
 
-fn take_fingerprint(connection: &mut ChannelConnection, statement: &StatementItem) -> Result<u64, Failure> {
-    fingerprint_of(connection, statement).map(|taken| taken.hash)
+fn take_fingerprint(connection: &mut ChannelConnection, statement: &StatementItem, look: Look) -> Result<u64, Failure> {
+    fingerprint_of(connection, statement, look).map(|taken| taken.hash)
 }
 
 pub(super) fn fingerprint_of(
     connection: &mut ChannelConnection,
     statement: &StatementItem,
+    look: Look,
 ) -> Result<Fingerprint, Failure> {
     let channel = std::sync::Arc::clone(connection.channel_context());
-    fingerprint::take(&mut connection.wire, channel.info(), &statement.class)
+    fingerprint::take(&mut connection.wire, channel.info(), statement, look)
 }
 
 pub(super) fn execute_once(
@@ -181,7 +189,7 @@ pub fn create_with_rows(
 ) -> Result<(), Failure> {
     once.run(
         connection,
-        |connection| take_fingerprint(connection, statement),
+        |connection, look| take_fingerprint(connection, statement, look),
         |connection| {
             let set_gtid = connection.gtids().statement(once.transaction.gtid.as_ref())?;
             let text = text(statement, CreateTable::WithItsRows);
