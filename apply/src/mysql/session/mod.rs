@@ -8,4 +8,5 @@ pub(in crate::mysql) mod grouped_gtids;
 pub(in crate::mysql) mod gtids;
 pub(in crate::mysql) mod lease;
 pub(in crate::mysql) mod one_statement;
+pub(in crate::mysql) mod owned_gtids;
 pub(in crate::mysql) mod settings;

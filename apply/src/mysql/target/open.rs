@@ -20,6 +20,7 @@ use crate::mysql::session::channel::ChannelContext;
 use crate::mysql::session::grouped_gtids;
 use crate::mysql::session::gtids::OWN_DOMAIN;
 use crate::mysql::session::lease::{end_left_over_connections, lease_lock_name};
+use crate::mysql::session::owned_gtids;
 use crate::mysql::statements::execute::nontransactional;
 use crate::mysql::xa::{deferred, prepare};
 
@@ -217,6 +218,7 @@ fn finish_earlier_run(shared: &Shared, control: &mut Connection, found: &mut Fou
     let preserves_gtids = channel.gtids.are_preserved();
     if preserves_gtids && channel.info().gtid_mode {
         found.opened.executed = executed::of_others(control)?;
+        owned_gtids::refuse_orphans(control)?;
     }
     let name = channel.lease.channel();
     let of_no_use = if_there(control.scalar(open_branches::count_of_no_use(name)))?.flatten();

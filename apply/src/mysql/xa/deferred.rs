@@ -2,7 +2,7 @@
 //! without the target having logged it.
 //!
 //! A branch is deferred where its end comes soon: then its rows are applied with its end, and it is never prepared on the target
-//! (`progress/branches`, `progress/open_branches.rs`).
+//! (`progress/branches`).
 
 use std::sync::{Arc, Mutex};
 
