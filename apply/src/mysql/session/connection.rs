@@ -54,6 +54,17 @@ pub struct ChannelConnection {
     pub(super) gtid_origin: Option<(u32, u32)>,
     /// The transaction that is open is not logged, and gets no GTID.
     is_unlogged: bool,
+    /// That of a statement of the source which the session still has; `None`: Heddle's own settings, or what somebody takes back.
+    session_state: Option<SessionState>,
+}
+
+/// As `statements::execute::context` sets it for a statement.
+#[derive(Debug)]
+pub struct SessionState {
+    /// What has set it.
+    pub frame: String,
+    /// What takes it back.
+    pub reset: String,
 }
 
 impl ChannelConnection {
@@ -75,6 +86,7 @@ impl ChannelConnection {
             has_left_a_part: false,
             gtid_origin: None,
             is_unlogged: false,
+            session_state: None,
         };
         connection.introduce()?;
         Ok(connection)
@@ -112,6 +124,7 @@ impl ChannelConnection {
     /// Its session on the server is as a new one's.
     fn is_new(&mut self) {
         (self.row_session, self.had_row_session, self.is_unlogged) = (None, false, false);
+        self.session_state = None;
     }
 
     pub fn number(&self) -> usize {
@@ -149,6 +162,24 @@ impl ChannelConnection {
 
     pub fn is_open(&self) -> bool {
         self.is_open
+    }
+
+    /// Whether the session has the state that this text sets, and nothing else.
+    pub fn has_session_state(&self, frame: &str) -> bool {
+        self.session_state.as_ref().is_some_and(|kept| kept.frame == frame)
+    }
+
+    pub fn keeps_session_state(&self) -> bool {
+        self.session_state.is_some()
+    }
+
+    /// `None`: the session has Heddle's own settings, or the caller takes back what it has.
+    pub fn set_session_state(&mut self, state: Option<SessionState>) {
+        self.session_state = state;
+    }
+
+    pub fn take_session_state(&mut self) -> Option<SessionState> {
+        self.session_state.take()
     }
 
     /// Sends what has gathered in the script.
@@ -309,6 +340,9 @@ impl ChannelConnection {
             self.use_own_server()?;
         }
         self.execute_despite_interruption("ROLLBACK")?;
+        if let Some(kept) = self.session_state.take() {
+            self.execute_despite_interruption(&kept.reset)?;
+        }
         self.row_session = None;
         if self.had_row_session {
             self.execute_despite_interruption(&settings::after_rows())?;

@@ -14,8 +14,8 @@ use engine::transaction::{Item, StatementItem};
 
 use super::accounts::{self, Kept, Tried};
 use super::barrier::BarrierContext;
-use super::execute::at_statement;
 use super::execute::nontransactional::after_failure;
+use super::execute::{at_statement, execute_next, use_own_settings};
 use super::own_commit;
 use crate::mysql::progress::intent::{Intent, Intents, Look};
 use crate::mysql::session::connection::ChannelConnection;
@@ -87,7 +87,7 @@ impl<'a> Run<'a> {
             unfinished.take_intent(step.seq());
             self.executed += 1;
         }
-        Ok(())
+        use_own_settings(self.connection)
     }
 
     fn step(&mut self, single: &'a Single<'a>) -> Result<Step<'a>, Failure> {
@@ -107,6 +107,7 @@ impl<'a> Run<'a> {
             }
             UnderWay::Stays => None,
         };
+        use_own_settings(self.connection)?;
         let unrecorded = self.singles.get(self.recorded..self.executed).unwrap_or_default();
         let progress = self.connection.progress();
         let (Some(first), Some(done)) = (unrecorded.first(), unrecorded.last()) else {
@@ -216,9 +217,10 @@ impl<'a> Step<'a> {
                 "a statement that was under way when the connection or heddle ended had been executed: {}",
                 transaction.place()
             );
-            own_commit::complete(connection, context.branches, transaction, statement)
+            use_own_settings(connection)
+                .and_then(|()| own_commit::complete(connection, context.branches, transaction, statement))
         } else {
-            match own_commit::execute_once(connection, context.branches, transaction, statement) {
+            match execute_next(connection, statement) {
                 Err(failure) if self.was_tried && accounts::is_revoked(&failure, statement) => Ok(()),
                 done => done,
             }

@@ -23,7 +23,7 @@ use self::text::{
 use crate::mysql::Ddl;
 use crate::mysql::progress::tables::SCHEMA;
 use crate::mysql::server::errors::{code, failed, of_own_tables};
-use crate::mysql::session::connection::ChannelConnection;
+use crate::mysql::session::connection::{ChannelConnection, SessionState};
 use crate::mysql::session::settings;
 
 /// One statement with its session state, which needs no GTID of its own; the connection has its own settings again afterwards.
@@ -37,12 +37,46 @@ pub fn execute_under(
     statement: &StatementItem,
     set_gtid: Option<&str>,
 ) -> Result<(), Failure> {
+    execute_and(connection, statement, set_gtid, Afterwards::OwnSettings)
+}
+
+/// As [`execute`], for one of several that follow each other: the connection keeps the statement's session state, for the next with the same one.
+/// [`use_own_settings`] has to come before anything else. After an error the connection has its own settings again.
+pub fn execute_next(connection: &mut ChannelConnection, statement: &StatementItem) -> Result<(), Failure> {
+    execute_and(connection, statement, None, Afterwards::SessionState)
+}
+
+/// Behind the last of [`execute_next`].
+pub fn use_own_settings(connection: &mut ChannelConnection) -> Result<(), Failure> {
+    match connection.take_session_state() {
+        Some(kept) => connection.execute(kept.reset),
+        None => Ok(()),
+    }
+}
+
+/// What a connection has behind a statement.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Afterwards {
+    OwnSettings,
+    /// If it can be kept.
+    SessionState,
+}
+
+fn execute_and(
+    connection: &mut ChannelConnection,
+    statement: &StatementItem,
+    set_gtid: Option<&str>,
+    afterwards: Afterwards,
+) -> Result<(), Failure> {
     let text = text(statement, CreateTable::BeforeItsRows);
     let logged = as_statement::begin(connection, statement)?;
     let outcome = execute_text(connection, statement, &text, set_gtid);
     // Also after an error that ends the attempt: the next statement must not run in this one's session state.
     let outcome = match outcome {
         Err(lost) if lost.kind == FailureKind::ConnectionLost => return Err(lost),
+        Ok(()) if afterwards == Afterwards::SessionState && connection.keeps_session_state() => {
+            return as_statement::end(connection, logged);
+        }
         outcome => {
             let reset = reset_after(connection, statement).and_then(|()| as_statement::end(connection, logged));
             outcome.and(reset)
@@ -112,18 +146,31 @@ fn set_session_state(
     frame: &context::Frame,
 ) -> Result<DefaultSchema, Failure> {
     let own = &frame.own;
-    match connection.wire.query(format!("{own};{}", frame.text(None))) {
+    let text = frame.text(None);
+    if connection.has_session_state(&text) {
+        return connection.wire.query(own).map(|_| DefaultSchema::AsOnSource).map_err(failed);
+    }
+    use_own_settings(connection)?;
+    let reset = settings::reset(connection.info(), statement.query.vars.default_table_encryption);
+    match connection.wire.query(format!("{own};{text}")) {
         Err(error) if error.code() == Some(code::BAD_DB) && may_do_without_schema(statement) => {
             let done = connection.wire.query(format!("{own};{}", frame.text(Some(SCHEMA))));
             done.map(|_| DefaultSchema::IsGone).map_err(failed)
         }
-        done => done.map(|_| DefaultSchema::AsOnSource).map_err(failed),
+        done => {
+            done.map_err(failed)?;
+            if frame.variables.is_empty() && user_locks::own_again(connection, statement).is_none() {
+                connection.set_session_state(Some(SessionState { frame: text, reset }));
+            }
+            Ok(DefaultSchema::AsOnSource)
+        }
     }
 }
 
 /// Gives the connection its own settings again, after a statement with a session state.
 pub fn reset_after(connection: &mut ChannelConnection, statement: &StatementItem) -> Result<(), Failure> {
     let reset = settings::reset(connection.info(), statement.query.vars.default_table_encryption);
+    connection.set_session_state(None);
     connection.execute(reset)?;
     user_locks::own_again(connection, statement).map_or(Ok(()), |sql| connection.execute(sql))
 }
