@@ -261,6 +261,42 @@ fn behind(server: &str, target: &[&str], options: &[&str]) -> Result<()> {
     Ok(())
 }
 
+/// The target crashes again and again, and Heddle with it or not.
+fn target_crashes(server: &str, options: &[&str]) -> Result<()> {
+    let seed = e2e::seed(20_261_129, "prepared target crashes");
+    let pair = backlog(server, &["--sync-binlog=1", "--innodb-flush-log-at-trx-commit=1"], options, seed)?;
+    let mut random = StdRng::seed_from_u64(seed);
+    let mut running = begin(&pair, options)?;
+    let mut crashes = 0;
+    for _ in 0..8 {
+        thread::sleep(Duration::from_millis(random.random_range(50..400)));
+        if running.has_ended()? {
+            break;
+        }
+        let is_killed = random.random_bool(0.5);
+        if is_killed {
+            running.kill()?;
+        }
+        pair.target.kill()?;
+        pair.target.restart(&[])?;
+        crashes += 1;
+        if is_killed {
+            running.wait()?;
+            running = begin(&pair, options)?;
+        }
+    }
+    eprintln!("{crashes} crashes");
+    running.wait()?.successful()?;
+    pair.assert_equal()?;
+    let (here, there) = (pair.target.rows("XA RECOVER")?, pair.source.rows("XA RECOVER")?);
+    ensure!(here.len() == 3 && there.len() == 3, "{here:?}, {there:?}");
+    let left = unsettled(&pair)?;
+    ensure!(left.0 == 0 && (left.1.is_empty() || !options.contains(&"preserve")), "{left:?}");
+    pair.source.run_script(b"XA COMMIT 'left 1'; XA ROLLBACK 'left 0'; XA COMMIT 'left 2';")?;
+    to_the_end(&pair, options)?;
+    nothing_is_left(&pair.target)
+}
+
 /// A running channel waits a moment for the end of a branch, and then prepares it: what comes behind is applied, and whoever looks sees it prepared.
 fn prepared_when_its_end_does_not_come(server: &str, options: &[&str]) -> Result<()> {
     let pair = Pair::start(server.parse()?)?;
@@ -378,6 +414,12 @@ e2e::tests! {
     mariadb_11_8_behind_preserve: behind("mariadb-11.8", &[], PRESERVE);
     #[ignore = "run by the nightly script"]
     mysql_behind_preserve_unlogged: behind("mysql-9.7", &["--skip-log-bin", "--skip-log-replica-updates"], PRESERVE);
+    #[ignore = "run by the nightly script"]
+    mariadb_target_crashes: target_crashes("mariadb-10.11", &[]);
+    mariadb_target_crashes_preserve: target_crashes("mariadb-10.11", PRESERVE);
+    #[ignore = "run by the nightly script"]
+    mysql_target_crashes: target_crashes("mysql-9.7", &[]);
+    mysql_target_crashes_preserve: target_crashes("mysql-9.7", PRESERVE);
     mariadb_prepared_when_its_end_does_not_come: prepared_when_its_end_does_not_come("mariadb-10.11", PRESERVE);
     mysql_prepared_when_its_end_does_not_come: prepared_when_its_end_does_not_come("mysql-9.7", &[]);
     mariadb_killed_and_taken_over: taken_over("mariadb-10.11", true);
