@@ -4,9 +4,9 @@
 
 use std::fmt::Write;
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use anyhow::{Result, ensure};
+use anyhow::{Result, bail, ensure};
 use e2e::heddle::{Heddle, heddle};
 use e2e::native::{configure, gtids, start_native, statement, wait_caught_up};
 use e2e::pair::Pair;
@@ -316,44 +316,56 @@ fn prepared_when_its_end_does_not_come(server: &str, options: &[&str]) -> Result
     nothing_is_left(target)
 }
 
-/// Heddle ends in the middle of branches, and does not come back: the target goes on as a native replica of the source, by GTID. Then it is the
-/// source's source, and ends what is still prepared on both.
-fn taken_over(server: &str, is_killed: bool) -> Result<()> {
-    let seed = e2e::seed(20_261_128, "prepared taken over");
-    let pair = backlog(server, &[], PRESERVE, seed)?;
-    let mut random = StdRng::seed_from_u64(seed);
-    let Pair { source, target, .. } = &pair;
-    let mut rounds = 0;
+/// Ends Heddle in the middle of branches. False: it has applied all before that.
+fn ends_within_branches(pair: &Pair, is_killed: bool, random: &mut StdRng) -> Result<bool> {
+    let applied = || pair.target.scalar("SELECT seq FROM heddle.progress");
     loop {
-        rounds += 1;
-        ensure!(rounds < 20, "it never ended between the two transactions of a branch");
-        let running = begin(&pair, PRESERVE)?;
-        let begun = Instant::now();
-        let applied = || target.scalar("SELECT seq FROM heddle.progress");
         let before = applied()?;
+        let mut running = begin(pair, PRESERVE)?;
         while applied()? == before {
+            if running.has_ended()? {
+                running.wait()?.successful()?;
+                return Ok(false);
+            }
             thread::sleep(Duration::from_millis(5));
-            ensure!(begun.elapsed() < Duration::from_secs(60), "nothing more is applied: {}", running.log());
         }
         thread::sleep(Duration::from_millis(random.random_range(0..100)));
         if is_killed {
             running.kill()?;
             running.wait()?;
-            if unsettled(&pair)?.0 > 0 {
-                break;
+            if unsettled(pair)?.0 > 0 {
+                return Ok(true);
             }
         } else {
             running.terminate()?;
             if running.wait()?.stderr.contains("whose end was not reached are prepared") {
-                break;
+                return Ok(true);
             }
         }
     }
+}
+
+/// Heddle ends in the middle of branches, and does not come back: the target goes on as a native replica of the source, by GTID. Then it is the
+/// source's source, and ends what is still prepared on both.
+fn taken_over(server: &str, is_killed: bool) -> Result<()> {
+    let seed = e2e::seed(20_261_128, "prepared taken over");
+    let mut random = StdRng::seed_from_u64(seed);
+    for attempt in 0..10 {
+        let pair = backlog(server, &[], PRESERVE, seed + 100 * attempt)?;
+        if ends_within_branches(&pair, is_killed, &mut random)? {
+            return goes_on(&pair, is_killed);
+        }
+    }
+    bail!("it never ended between the two transactions of a branch")
+}
+
+fn goes_on(pair: &Pair, is_killed: bool) -> Result<()> {
+    let Pair { source, target, .. } = pair;
     if is_killed {
         let settled = heddle(&["settle", &target.plain_url()])?.successful()?;
         ensure!(settled.stdout.contains("prepared XA branches"), "{settled}");
     }
-    let left = unsettled(&pair)?;
+    let left = unsettled(pair)?;
     ensure!(left == (0, String::new()), "{left:?}");
     ensure!(!target.rows("XA RECOVER")?.is_empty(), "nothing is prepared");
     configure(source, target)?;
