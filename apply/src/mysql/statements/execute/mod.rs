@@ -49,7 +49,7 @@ pub fn execute_next(connection: &mut ChannelConnection, statement: &StatementIte
 /// Behind the last of [`execute_next`].
 pub fn use_own_settings(connection: &mut ChannelConnection) -> Result<(), Failure> {
     match connection.take_session_state() {
-        Some(kept) => connection.execute(kept.reset),
+        Some(kept) => connection.execute_despite_interruption(&kept.reset),
         None => Ok(()),
     }
 }
