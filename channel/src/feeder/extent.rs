@@ -129,13 +129,12 @@ impl Extent {
 
     /// Whether the target has executed it, recorded by its GTID alone. A barrier finds out by itself what became of it.
     pub fn is_executed(&mut self, transaction: &Transaction) -> bool {
+        let Some(Gtid::MySql { uuid, tag, gno }) = &transaction.gtid else { return false };
         if !self.will_be_executed(transaction) {
             return false;
         }
-        let Some(Gtid::MySql { uuid, tag, gno }) = &transaction.gtid else { return false };
-        let tag = tag.as_deref().unwrap_or_default();
         let mut this = GtidSet::default();
-        this.add(uuid, tag, *gno);
+        this.add(uuid, tag.as_deref().unwrap_or_default(), *gno);
         self.executed.subtract(&this);
         transaction.barrier.is_none()
     }

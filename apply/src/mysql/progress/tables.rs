@@ -1,8 +1,8 @@
 //! The tables in which the target remembers a channel. Their names and columns are a format: other versions of Heddle read them.
 //!
 //! `progress` the low water, one row a channel · `islands` committed ranges above it · `leases` who has the channel · `branches` marks of XA
-//! branches · `kept_branches` rows of deferred XA branches · `stops` why a channel stopped last · `skips` transactions that an operator had left out ·
-//! `open_branches` the same where the source's GTIDs are kept in groups (`branches` makes it) · `kept_gtids` which channels group transactions under the source's GTIDs (`session/grouped_gtids.rs` makes it) · `retries` what a running channel tries again.
+//! branches · `kept_branches` rows of deferred XA branches · `open_branches` the same where the source's GTIDs are kept in groups (`branches/open_branches.rs` makes
+//! it) · `stops` why a channel stopped last · `skips` transactions that an operator had left out · `kept_gtids` which channels group transactions under the source's GTIDs (`session/grouped_gtids.rs` makes it) · `retries` what a running channel tries again.
 
 use crate::mysql::server::errors::FENCE_COLUMN;
 
@@ -128,9 +128,7 @@ pub fn create_kept_branches() -> String {
     )
 }
 
-/// Asks whether the table is there: channels of the first versions do not have it. 1 or 0.
-pub fn has_kept_branches() -> String {
-    format!(
-        "SELECT COUNT(*) FROM information_schema.TABLES WHERE TABLE_SCHEMA='{SCHEMA}' AND TABLE_NAME='kept_branches'"
-    )
+/// Asks whether one of the tables is there: channels of the first versions do not have all. 1 or 0.
+pub fn is_there(table: &str) -> String {
+    format!("SELECT COUNT(*) FROM information_schema.TABLES WHERE TABLE_SCHEMA='{SCHEMA}' AND TABLE_NAME='{table}'")
 }

@@ -101,7 +101,7 @@ impl ChannelConnection {
     pub fn reconnect(&mut self) -> Result<(), Failure> {
         self.forget();
         self.wire = connect(&self.channel, self.number)?;
-        self.is_new();
+        self.forget_settings();
         self.introduce()
     }
 
@@ -121,8 +121,8 @@ impl ChannelConnection {
         self.gtid_origin = None;
     }
 
-    /// Its session on the server is as a new one's.
-    fn is_new(&mut self) {
+    /// The session on the server is a new one.
+    fn forget_settings(&mut self) {
         (self.row_session, self.had_row_session, self.is_unlogged) = (None, false, false);
         self.session_state = None;
     }
@@ -178,8 +178,12 @@ impl ChannelConnection {
         self.session_state = state;
     }
 
-    pub fn take_session_state(&mut self) -> Option<SessionState> {
-        self.session_state.take()
+    /// Takes back what the session has of a statement's state, if anything.
+    pub fn end_session_state(&mut self) -> Result<(), Failure> {
+        match self.session_state.take() {
+            Some(kept) => self.execute_despite_interruption(&kept.reset),
+            None => Ok(()),
+        }
     }
 
     /// Sends what has gathered in the script.
@@ -340,9 +344,7 @@ impl ChannelConnection {
             self.use_own_server()?;
         }
         self.execute_despite_interruption("ROLLBACK")?;
-        if let Some(kept) = self.session_state.take() {
-            self.execute_despite_interruption(&kept.reset)?;
-        }
+        self.end_session_state()?;
         self.row_session = None;
         if self.had_row_session {
             self.execute_despite_interruption(&settings::after_rows())?;

@@ -26,13 +26,6 @@ pub fn create_table() -> String {
     )
 }
 
-/// Asks whether the table is there. 1 or 0.
-pub fn is_there() -> String {
-    format!(
-        "SELECT COUNT(*) FROM information_schema.TABLES WHERE TABLE_SCHEMA='{SCHEMA}' AND TABLE_NAME='{KEPT_GTIDS}'"
-    )
-}
-
 /// From now on: what the progress names by now is not the channel's to add. A channel that applies in this way already keeps what it had.
 pub fn begin(channel: &str) -> String {
     let channel = quote(channel);

@@ -34,7 +34,7 @@ pub fn refuse_orphans(connection: &mut Connection) -> Result<(), Failure> {
                 FailureKind::Refused,
                 format!("the target holds a GTID for connection {gone}, which is gone (gtid_owned: {owned}): whoever is to use it waits for ever"),
             )
-            .remedy("restart the target, then run the same command again; MySQL after 8.0.15 does not leave such GTIDs"));
+            .remedy("restart the target, then run the same command again; MySQL 8.0.15 is known to leave such GTIDs, 9.7 is not"));
         }
         std::thread::sleep(POLL);
     }

@@ -151,11 +151,15 @@ fn name(account: &Account) -> Option<String> {
     }
 }
 
-/// A `REVOKE` that was executed before, perhaps, says that nothing is there to be revoked.
-pub fn is_revoked(failure: &Failure, statement: &StatementItem) -> bool {
+/// A `REVOKE` that was executed before, perhaps, says that nothing is there to be revoked: it is done then.
+pub fn judge(done: Result<(), Failure>, statement: &StatementItem, tried: Tried) -> Result<(), Failure> {
     const NOTHING_GRANTED: [u16; 3] =
         [code::NONEXISTING_GRANT, code::NONEXISTING_TABLE_GRANT, code::NONEXISTING_PROC_GRANT];
-    failure.code.is_some_and(|number| NOTHING_GRANTED.contains(&number)) && is_about_accounts(statement)
+    let is_revoked = |failure: &Failure| failure.code.is_some_and(|number| NOTHING_GRANTED.contains(&number));
+    match done {
+        Err(failure) if tried == Tried::Perhaps && is_revoked(&failure) && is_about_accounts(statement) => Ok(()),
+        done => done,
+    }
 }
 
 /// Says which privileges heddle's account lacks, for a `GRANT` or `REVOKE` that the target has refused.

@@ -15,7 +15,7 @@ use engine::transaction::{Item, StatementItem};
 use super::accounts::{self, Kept, Tried};
 use super::barrier::BarrierContext;
 use super::execute::nontransactional::after_failure;
-use super::execute::{at_statement, execute_next, use_own_settings};
+use super::execute::{at_statement, execute_next};
 use super::own_commit;
 use crate::mysql::progress::intent::{Intent, Intents, Look};
 use crate::mysql::session::connection::ChannelConnection;
@@ -87,7 +87,7 @@ impl<'a> Run<'a> {
             unfinished.take_intent(step.seq());
             self.executed += 1;
         }
-        use_own_settings(self.connection)
+        self.connection.end_session_state()
     }
 
     fn step(&mut self, single: &'a Single<'a>) -> Result<Step<'a>, Failure> {
@@ -107,7 +107,7 @@ impl<'a> Run<'a> {
             }
             UnderWay::Stays => None,
         };
-        use_own_settings(self.connection)?;
+        self.connection.end_session_state()?;
         let unrecorded = self.singles.get(self.recorded..self.executed).unwrap_or_default();
         let progress = self.connection.progress();
         let (Some(first), Some(done)) = (unrecorded.first(), unrecorded.last()) else {
@@ -160,8 +160,8 @@ struct Step<'a> {
     intent: Option<Intent>,
     /// A run before this one, or another connection, has executed it, or begun to.
     was_begun: bool,
-    /// The same, perhaps.
-    was_tried: bool,
+    /// Whether it may have been executed, whatever its fingerprint says.
+    tried: Tried,
     is_by_itself: bool,
 }
 
@@ -180,19 +180,14 @@ impl<'a> Step<'a> {
         let before = context.unfinished.intent_of(transaction.seq);
         let tried = if before.is_some() { Tried::Perhaps } else { Tried::No };
         let kept = accounts::kept(connection, statement, transaction, tried)?;
-        let was_tried = tried == Tried::Perhaps;
-        let mut step = Step { single, statement, kept, intent: None, was_begun: false, was_tried, is_by_itself: true };
-        let look = before.as_ref().map_or_else(Look::default, |before| before.look);
-        let now = |fingerprint| Intent { seq: transaction.seq, item: 0, fingerprint, look };
-        match step.executes() {
-            None => {}
-            Some(statement) if statement.is_repeatable() => step.intent = Some(now(0)),
-            Some(statement) => {
-                let taken = own_commit::fingerprint_of(connection, statement, look)?;
-                step.is_by_itself = taken.is_by_itself;
-                step.was_begun = before.as_ref().is_some_and(|before| before.fingerprint != taken.hash);
-                step.intent = Some(before.filter(|_| step.was_begun).unwrap_or(now(taken.hash)));
-            }
+        let mut step = Step { single, statement, kept, intent: None, was_begun: false, tried, is_by_itself: true };
+        if let Some(statement) = step.executes() {
+            let look = before.as_ref().map_or_else(Look::default, |before| before.look);
+            let taken = own_commit::fingerprint_of(connection, statement, look)?;
+            step.is_by_itself = taken.is_by_itself;
+            step.was_begun = before.as_ref().is_some_and(|before| before.fingerprint != taken.hash);
+            let now = Intent { seq: transaction.seq, item: 0, fingerprint: taken.hash, look };
+            step.intent = Some(before.filter(|_| step.was_begun).unwrap_or(now));
         }
         Ok(step)
     }
@@ -217,14 +212,12 @@ impl<'a> Step<'a> {
                 "a statement that was under way when the connection or heddle ended had been executed: {}",
                 transaction.place()
             );
-            use_own_settings(connection)
+            connection
+                .end_session_state()
                 .and_then(|()| own_commit::complete(connection, context.branches, transaction, statement))
         } else {
-            match execute_next(connection, statement) {
-                Err(failure) if self.was_tried && accounts::is_revoked(&failure, statement) => Ok(()),
-                done => done,
-            }
-            .and_then(|()| connection.after_own_commit())
+            accounts::judge(execute_next(connection, statement), statement, self.tried)
+                .and_then(|()| connection.after_own_commit())
         };
         done.map_err(|failure| accounts::explained(failure, statement, connection.info()))
     }

@@ -5,7 +5,8 @@
 //! has been applied in between. Statements that swap two equal things (RENAME, EXCHANGE PARTITION) change InnoDB's own numbers of the
 //! tables, so these are in the hash.
 //!
-//! Of most definitions `SHOW CREATE TABLE` shows all that they change. Earlier versions of Heddle looked at more ([`Look::All`]).
+//! Of most definitions `SHOW CREATE TABLE` shows all that they change. Statements that may be executed again need none. Earlier versions of Heddle looked at
+//! more ([`Look::All`]).
 //!
 //! Nothing is in it that a restart of the server may change. An AUTO_INCREMENT counter goes back in a crash (MySQL before
 //! 8.0), a CREATE_TIME of MariaDB is that of a file which a DDL that was undone has touched.
@@ -36,6 +37,9 @@ pub fn take(
     statement: &StatementItem,
     look: Look,
 ) -> Result<Fingerprint, Failure> {
+    if look == Look::Needed && statement.is_repeatable() {
+        return Ok(Fingerprint { hash: 0, is_by_itself: true });
+    }
     let mut hasher = XxHash64::with_seed(0);
     let mut is_by_itself = true;
     for sql in queries(statement, info, look) {
@@ -55,7 +59,7 @@ pub fn take(
     Ok(Fingerprint { hash: hasher.finish(), is_by_itself })
 }
 
-/// The engine in what `SHOW CREATE TABLE` says of a table. In comments and names a line's end is written as `\\n`.
+/// The engine in what `SHOW CREATE TABLE` says of a table. A line's end within a comment is shown as a backslash and a letter.
 fn engine_shown(definition: &[u8]) -> Option<String> {
     const ENGINE: &[u8] = b"\n) ENGINE=";
     let at = definition.windows(ENGINE.len()).position(|window| window == ENGINE)?;

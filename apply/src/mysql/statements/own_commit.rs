@@ -8,7 +8,7 @@ use engine::failure::Failure;
 use engine::sql::{Class, DdlKind};
 use engine::transaction::{Item, StatementItem, Transaction};
 
-use super::accounts;
+use super::accounts::{self, Tried};
 use super::exactly_once::Once;
 use super::execute::routine_creator;
 use super::execute::text::{CreateTable, text};
@@ -38,15 +38,13 @@ pub fn run(
         |connection, look| {
             if is_xa(&class.class) {
                 prepare::fingerprint(&mut connection.wire, class)
-            } else if statement.is_repeatable() && look == Look::Needed {
-                Ok(0)
             } else {
                 take_fingerprint(connection, statement, look)
             }
         },
-        |connection| match execute_once(connection, branches, once.transaction, statement) {
-            Err(failure) if once.done_before.is_some() && accounts::is_revoked(&failure, statement) => Ok(()),
-            done => done,
+        |connection| {
+            let tried = if once.done_before.is_some() { Tried::Perhaps } else { Tried::No };
+            accounts::judge(execute_once(connection, branches, once.transaction, statement), statement, tried)
         },
         |connection| complete(connection, branches, once.transaction, statement),
     )

@@ -12,7 +12,7 @@ use crate::mysql::progress::branches::open_branches;
 use crate::mysql::progress::executed;
 use crate::mysql::progress::load::{self, Found};
 use crate::mysql::progress::stops;
-use crate::mysql::progress::tables::{self, SCHEMA};
+use crate::mysql::progress::tables::{self, KEPT_GTIDS, OPEN_BRANCHES, SCHEMA};
 use crate::mysql::server::errors::{FENCE_COLUMN, failed, if_there};
 use crate::mysql::server::sql::quote;
 use crate::mysql::server::unsafe_settings;
@@ -143,11 +143,11 @@ fn make_tables(channel: &ChannelContext, control: &mut Connection) -> Result<(),
         log_under_own_gtids(channel, control)?;
         control.execute(tables::add_workers()).map_err(failed)?;
     }
-    if control.scalar(tables::has_kept_branches()).map_err(failed)?.as_deref() == Some("0") {
+    if lacks(control, "kept_branches")? {
         log_under_own_gtids(channel, control)?;
         control.execute(tables::create_kept_branches()).map_err(failed)?;
     }
-    if channel.gtids.are_added() && control.scalar(grouped_gtids::is_there()).map_err(failed)?.as_deref() == Some("0") {
+    if channel.gtids.are_added() && lacks(control, KEPT_GTIDS)? {
         control.execute(grouped_gtids::create_table()).map_err(failed)?;
     }
     if control.scalar(stops::are_there()).map_err(failed)?.as_deref() == Some("0") {
@@ -161,12 +161,14 @@ fn make_tables(channel: &ChannelContext, control: &mut Connection) -> Result<(),
 
 /// The target's own replicas have no part in it.
 fn make_table_of_branches(channel: &ChannelContext, control: &mut Connection) -> Result<(), Failure> {
-    if !channel.gtids.are_grouped()
-        || control.scalar(open_branches::is_there()).map_err(failed)?.as_deref() != Some("0")
-    {
+    if !channel.gtids.are_grouped() || !lacks(control, OPEN_BRANCHES)? {
         return Ok(());
     }
     unlogged(control, failed, |control| control.execute(open_branches::create_table()).map_err(failed).map(|_| ()))
+}
+
+fn lacks(control: &mut Connection, table: &str) -> Result<bool, Failure> {
+    Ok(control.scalar(tables::is_there(table)).map_err(failed)?.as_deref() == Some("0"))
 }
 
 /// The progress is changed in the source's transactions, so the target's own replicas need its tables. They are made under GTIDs of the target's

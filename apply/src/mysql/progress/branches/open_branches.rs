@@ -39,13 +39,6 @@ pub fn create_table() -> String {
     )
 }
 
-/// Asks whether the table is there. 1 or 0.
-pub fn is_there() -> String {
-    format!(
-        "SELECT COUNT(*) FROM information_schema.TABLES WHERE TABLE_SCHEMA='{SCHEMA}' AND TABLE_NAME='{OPEN_BRANCHES}'"
-    )
-}
-
 /// Before a target transaction commits that records the progress past these. `before`: what is recorded now.
 pub fn keep(channel: &ChannelContext, net: &Net<'_>, rows: &mut dyn RowWriter, before: Seq) -> Result<(), Failure> {
     if net.open.is_empty() {

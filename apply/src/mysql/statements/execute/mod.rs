@@ -41,17 +41,9 @@ pub fn execute_under(
 }
 
 /// As [`execute`], for one of several that follow each other: the connection keeps the statement's session state, for the next with the same one.
-/// [`use_own_settings`] has to come before anything else. After an error the connection has its own settings again.
+/// [`ChannelConnection::end_session_state`] has to come before anything else. After an error the connection has its own settings again.
 pub fn execute_next(connection: &mut ChannelConnection, statement: &StatementItem) -> Result<(), Failure> {
     execute_and(connection, statement, None, Afterwards::SessionState)
-}
-
-/// Behind the last of [`execute_next`].
-pub fn use_own_settings(connection: &mut ChannelConnection) -> Result<(), Failure> {
-    match connection.take_session_state() {
-        Some(kept) => connection.execute_despite_interruption(&kept.reset),
-        None => Ok(()),
-    }
 }
 
 /// What a connection has behind a statement.
@@ -150,7 +142,7 @@ fn set_session_state(
     if connection.has_session_state(&text) {
         return connection.wire.query(own).map(|_| DefaultSchema::AsOnSource).map_err(failed);
     }
-    use_own_settings(connection)?;
+    connection.end_session_state()?;
     let reset = settings::reset(connection.info(), statement.query.vars.default_table_encryption);
     match connection.wire.query(format!("{own};{text}")) {
         Err(error) if error.code() == Some(code::BAD_DB) && may_do_without_schema(statement) => {
