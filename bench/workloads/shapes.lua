@@ -8,11 +8,12 @@
 --   mixed         three of four logged as statements, the others as rows (binlog_format=MIXED with statements that are not safe)
 --   xa            each transaction is a branch, prepared and committed by its session
 --   definitions   a hundredth of the transactions makes a table, or drops it
+--   truncate_rows, alter_rows   a cycle of four transactions: a table is truncated (a column is added, or dropped), then a row goes into it and into two others
 --   creates, alters, truncates, grants   nothing but these: tables that are made and dropped, a column that is added and dropped, TRUNCATE, GRANT and REVOKE
 -- --tables is the number of tables, --table_size the number of rows of each.
 
 sysbench.cmdline.options = {
-   shape = {"hot1, hot10, zipf, no_key, wide, blobs, statements, mixed, xa, definitions, creates, alters, truncates or grants", "hot1"},
+   shape = {"hot1, hot10, zipf, no_key, wide, blobs, statements, mixed, xa, definitions, truncate_rows, alter_rows, creates, alters, truncates or grants", "hot1"},
    tables = {"Number of tables", 1},
    table_size = {"Rows of each table", 1000},
 }
@@ -49,6 +50,37 @@ local shapes = {
 }
 
 local made = 0
+
+-- A table of 21 columns is defined anew, and has rows at once.
+local function cycle(define)
+   local list = {"id INT AUTO_INCREMENT PRIMARY KEY", "n INT NOT NULL"}
+   for c = 1, 19 do list[#list + 1] = ("c%d VARCHAR(20) NOT NULL DEFAULT 'c'"):format(c) end
+   return {
+      definition = table.concat(list, ", "),
+      names = " (n)",
+      row = function(id) return ("(%d)"):format(id) end,
+      cycle = function()
+         local number = define()
+         for _ = 1, 3 do
+            con:query(("INSERT INTO shape%d (n) VALUES (%d)"):format(number, made))
+            number = sysbench.rand.uniform(1, sysbench.opt.tables)
+         end
+         made = made + 1
+      end,
+   }
+end
+shapes.truncate_rows = cycle(function()
+   local number = sysbench.rand.uniform(1, sysbench.opt.tables)
+   con:query(("TRUNCATE TABLE shape%d"):format(number))
+   return number
+end)
+-- Of this session's own tables, each twice in a row.
+shapes.alter_rows = cycle(function()
+   local turn = math.floor(made / 2) % math.max(math.floor(sysbench.opt.tables / sysbench.opt.threads), 1)
+   local number = (turn * sysbench.opt.threads + sysbench.tid) % sysbench.opt.tables + 1
+   con:query(("ALTER TABLE shape%d %s"):format(number, made % 2 == 0 and "ADD COLUMN more INT" or "DROP COLUMN more"))
+   return number
+end)
 
 -- Each makes something of this session's, and takes it back with the next call.
 local streams = {
@@ -141,6 +173,7 @@ function event()
    local kind, rows = shape()
    events = events + 1
    if kind.every and events % kind.every == 0 then return define(kind) end
+   if kind.cycle then return kind.cycle() end
    local number = sysbench.rand.uniform(1, sysbench.opt.tables)
    local id = kind.exponent and ranked(rows) or sysbench.rand.uniform(1, rows)
    local more = kind.unsafe and events % 4 == 0 and kind.unsafe or kind.set or ""

@@ -10,7 +10,8 @@
 //!   line per way to replicate (default: [`DEFAULT_RUNS`]); `errors: allowed`, the workload goes on behind a statement that fails.
 //! - `expect`: lines `error: TEXT` (heddle must stop with a message that holds TEXT), `native: stops` (the servers' own replica stops as well: the
 //!   target then holds what that one holds), `native` (the target holds what the servers' own replica holds, which is not what the source holds), or `equal` (the default: the target then holds what the source holds, and the same command again finds
-//!   nothing to do).
+//!   nothing to do). `sql: TEXT`, `sql.mysql: TEXT`, `sql.mariadb: TEXT`, `sql-preserve: TEXT`: what comes instead with rows as SQL (`HEDDLE_E2E_ROWS=sql`; of that
+//!   flavour; with `--gtids preserve`): a message that holds TEXT, `equal`, or `native`.
 
 use crate::client::Errors;
 use crate::server::{Kind, MARIADB_10_11, MYSQL_9_7, Server};
@@ -40,6 +41,8 @@ pub struct Case {
     /// A native replica's end is the right one, not the source's.
     as_native: bool,
     errors_allowed: bool,
+    /// What comes of it with rows as SQL: which runs, and what.
+    as_sql: Vec<(String, String)>,
 }
 
 /// A version that the servers for a case must have at least, or at most; or one that they must not have.
@@ -93,6 +96,7 @@ fn read(folder: &Path) -> Result<Case> {
         native_stops: false,
         as_native: false,
         errors_allowed: false,
+        as_sql: Vec::new(),
     };
     for line in content_lines(&text("options")) {
         let (key, value) = line.split_once(':').with_context(|| format!("options: no ':' in '{line}'"))?;
@@ -113,6 +117,11 @@ fn read(folder: &Path) -> Result<Case> {
     for line in content_lines(&text("expect")) {
         match line.split_once(':') {
             Some(("error", message)) => case.error = Some(message.trim().to_owned()),
+            Some((key, what)) if key.starts_with("sql") => {
+                if std::env::var("HEDDLE_E2E_ROWS").is_ok_and(|rows| rows == "sql") {
+                    case.as_sql.push((key.to_owned(), what.trim().to_owned()));
+                }
+            }
             Some(("native", what)) if what.trim() == "stops" => case.native_stops = true,
             None if line == "equal" => {}
             None if line == "native" => case.as_native = true,
@@ -166,6 +175,18 @@ impl Case {
 
     /// Replicates what the source has made in one of the case's ways.
     pub fn check(&self, source: &Source, run: &str) -> Result<()> {
+        let (of_flavour, keeps_gtids) = (format!("sql.{}", flavour(source.kind)), run.contains("--gtids preserve"));
+        let is_of_run = |(key, _): &&(String, String)| match key.as_str() {
+            "sql" => true,
+            "sql-preserve" => keeps_gtids,
+            key => key == of_flavour,
+        };
+        if let Some((_, what)) = self.as_sql.iter().find(is_of_run).filter(|_| run != NATIVE) {
+            let error = (!matches!(what.as_str(), "equal" | "native")).then(|| what.clone());
+            let case =
+                Case { as_sql: Vec::new(), error, native_stops: false, as_native: what == "native", ..self.clone() };
+            return case.check(source, run);
+        }
         let target_options = self.server_options("target", source.kind);
         let target = Server::start(source.kind, &target_options)?;
         let source = source.server()?;

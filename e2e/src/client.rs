@@ -12,11 +12,11 @@ use std::thread;
 use wire::{ConnectOptions, Connection};
 
 /// The client of a server's tree. What runs it is found out once: a test asks many questions.
-fn client_program(tree: &'static str) -> Command {
-    static KNOWN: Mutex<BTreeMap<&str, Vec<String>>> = Mutex::new(BTreeMap::new());
+fn client_program(tree: &'static str, program: &'static str) -> Command {
+    static KNOWN: Mutex<BTreeMap<(&str, &str), Vec<String>>> = Mutex::new(BTreeMap::new());
     let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
-    let words = known.entry(tree).or_insert_with(|| {
-        let found = servers_script(&["words", tree, "mysql"]).output();
+    let words = known.entry((tree, program)).or_insert_with(|| {
+        let found = servers_script(&["words", tree, program]).output();
         let found = found.ok().filter(|output| output.status.success()).map(|output| output.stdout).unwrap_or_default();
         String::from_utf8_lossy(&found).lines().map(str::to_owned).collect()
     });
@@ -27,7 +27,7 @@ fn client_program(tree: &'static str) -> Command {
             command
         }
         // Says what is missing when it is run.
-        None => servers_script(&["run", tree, "mysql"]),
+        None => servers_script(&["run", tree, program]),
     }
 }
 
@@ -41,7 +41,7 @@ pub enum Errors {
 impl Server {
     /// The stock client, connected to this instance; the caller gives it input and takes its output.
     pub fn client(&self, arguments: &[&str]) -> Command {
-        let mut command = client_program(self.kind.client_tree());
+        let mut command = client_program(self.kind.client_tree(), "mysql");
         command
             .arg("--no-defaults")
             .arg(format!("--socket={}", self.socket().display()))
@@ -50,6 +50,13 @@ impl Server {
             // Since 9.4 the client knows `connect` and its like in scripts only when told to.
             .args((self.kind.client_tree() == "mysql-9.7").then_some("--commands"))
             .env("MYSQL_PWD", PASSWORD);
+        command
+    }
+
+    /// Another program of the server's tree, as this account; the caller says where to connect.
+    pub fn program(&self, name: &'static str) -> Command {
+        let mut command = client_program(self.kind.client_tree(), name);
+        command.args(["--no-defaults", &format!("--user={USER}")]).env("MYSQL_PWD", PASSWORD);
         command
     }
 

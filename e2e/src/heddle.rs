@@ -5,7 +5,7 @@ use anyhow::{Context, Result, bail, ensure};
 use rustix::process::{Pid, Signal, kill_process};
 use std::io::Read;
 use std::os::unix::process::CommandExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
@@ -30,6 +30,16 @@ pub fn binary() -> Result<PathBuf> {
             "no heddle binary; build it (cargo build --release -p heddle) or set HEDDLE_BIN; looked for {candidates:?}"
         )
     })
+}
+
+/// `$HEDDLE_E2E_ROWS`: how rows are written by runs that do not say it themselves, so that whole programs run a second time with `sql`.
+fn rows_as(arguments: &[&str]) -> Option<String> {
+    let is_asked = arguments.iter().any(|argument| argument.starts_with("--rows"));
+    let to_server =
+        arguments.iter().any(|argument| argument.starts_with("mysql://") || argument.starts_with("mariadb://"))
+            && !arguments.iter().any(|argument| argument.contains("store:"));
+    let is_replicate = arguments.first() == Some(&"replicate");
+    std::env::var("HEDDLE_E2E_ROWS").ok().filter(|_| is_replicate && to_server && !is_asked)
 }
 
 /// A started heddle.
@@ -95,9 +105,28 @@ impl Heddle {
         Heddle::start_as(command, arguments)
     }
 
+    /// `dir` is a disk of so many bytes of its own. `None`: the system does not allow it.
+    pub fn start_on_small_disk(arguments: &[&str], dir: &Path, bytes: u64) -> Result<Option<Heddle>> {
+        std::fs::create_dir_all(dir)?;
+        let mount = format!("mount -t tmpfs -o size={bytes} none '{}'", dir.display());
+        let apart = |script: &str| {
+            let mut command = Command::new("unshare");
+            command.args(["--user", "--map-root-user", "--mount", "sh", "-c", script]);
+            command
+        };
+        if !apart(&mount).output().is_ok_and(|done| done.status.success()) {
+            return Ok(None);
+        }
+        let mut command = apart(&format!("{mount} && exec \"$0\" \"$@\""));
+        command.arg(binary()?);
+        Heddle::start_as(command, arguments).map(Some)
+    }
+
     fn start_as(mut command: Command, arguments: &[&str]) -> Result<Heddle> {
+        let rows = rows_as(arguments);
         let mut child = command
             .args(arguments)
+            .args(rows.iter().flat_map(|rows| ["--rows", rows]))
             .env("HEDDLE_SOURCE_PASSWORD", PASSWORD)
             .env("HEDDLE_TARGET_PASSWORD", PASSWORD)
             .env("HEDDLE_REPLICA_PASSWORD", PASSWORD)

@@ -3,7 +3,7 @@
 
 use crate::server::{Kind, Server};
 use anyhow::{Context, Result, ensure};
-use engine::keys::{DataType, Known, append_key, classify};
+use engine::keys::{DataType, EncodedValue, append_key, classify};
 use rand::rngs::StdRng;
 use rand::seq::IndexedRandom;
 use rand::{Rng, SeedableRng};
@@ -108,7 +108,7 @@ fn check(server: &Server, collation: &str, seed: u64) -> Result<()> {
     let mut known = 0;
     for (&id, value) in &values {
         let mut key = Vec::new();
-        if append_key(&class, value, None, &mut key) != Known::Yes {
+        if append_key(&class, value, None, &mut key) != EncodedValue::Yes {
             continue;
         }
         known += 1;

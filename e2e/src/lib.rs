@@ -21,6 +21,7 @@ pub mod keys;
 pub mod lagging;
 pub mod logged;
 pub mod made_table;
+pub mod managed;
 pub mod matrix;
 pub mod mirror;
 pub mod native;

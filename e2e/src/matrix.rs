@@ -37,8 +37,10 @@ pub const PAIRS: [(&str, &str); 27] = [
     ("mysql-9.7", "mariadb-11.8"),
 ];
 
-const ROWS: &str = include_str!("matrix_rows.sql");
-const DEFINITIONS: &str = include_str!("matrix_definitions.sql");
+/// Rows of types that every server has.
+pub const ROWS: &str = include_str!("matrix_rows.sql");
+/// What is defined after them.
+pub const DEFINITIONS: &str = include_str!("matrix_definitions.sql");
 
 const SEED: u64 = 2026;
 

@@ -4,6 +4,10 @@ use crate::checksum::{assert_equal, contents, differences};
 use crate::heddle::{Heddle, Run};
 use crate::server::{Kind, Server};
 use anyhow::{Context, Result, ensure};
+use rand::Rng as _;
+use rand::rngs::StdRng;
+use std::thread;
+use std::time::Duration;
 
 #[derive(Debug)]
 pub struct Pair {
@@ -57,6 +61,43 @@ impl Pair {
         let run = self.begin(&arguments)?.wait()?.successful()?;
         ensure!(!run.was_stopped()?, "a signal from outside ended it: {run}");
         Ok(run)
+    }
+
+    /// Rounds of a script on the source and a channel that is killed, so many times a round, until there were so many kills; then a last script and a run to its
+    /// end, which is returned.
+    pub fn run_through_kills(
+        &self,
+        options: &[&str],
+        kills: u32,
+        kills_each: u32,
+        random: &mut StdRng,
+        script: impl Fn(&mut StdRng) -> String,
+    ) -> Result<Run> {
+        let mut done = 0;
+        loop {
+            self.source.run_script(script(random).as_bytes())?;
+            if done >= kills {
+                return self.run_to_the_end(options);
+            }
+            let mut running = self.begin(options)?;
+            for _ in 0..kills_each {
+                thread::sleep(Duration::from_millis(random.random_range(100..700)));
+                if running.has_ended()? {
+                    break;
+                }
+                running.kill()?;
+                running.wait()?;
+                running = self.begin(options)?;
+                done += 1;
+            }
+            if running.has_ended()? {
+                let run = running.wait()?;
+                ensure!(!run.stderr.contains("the channel stopped"), "{run}");
+            } else {
+                running.kill()?;
+                running.wait()?;
+            }
+        }
     }
 
     /// Rows everywhere; definitions too when both servers print them alike.

@@ -4,6 +4,9 @@
 //! in the end is the truth, whatever it was asked. Never uses what a replica of any kind could not repeat: statement format
 //! only through MIXED, no approximate numbers in tables without a key.
 
+mod values;
+
+use self::values::{WORDS, key, value};
 use crate::server::{Kind, Server};
 use anyhow::{Context, Result};
 use rand::rngs::StdRng;
@@ -134,9 +137,6 @@ const COLLATIONS: [&str; 9] = [
     "latin1_bin",
 ];
 
-/// Values that collations call equal, in part or all.
-const WORDS: [&str; 14] = ["a", "A", "a ", "b", "B", "ab", "AB", "aB ", "c", "z", "Z", "", "zz", "x y"];
-
 impl Workload {
     pub fn new(seed: u64, size: Size, kind: Kind) -> Workload {
         let mut random = StdRng::seed_from_u64(seed);
@@ -266,41 +266,6 @@ fn definition(random: &mut StdRng, table: &Table) -> String {
         table.name,
         lines.join(", ")
     )
-}
-
-fn value(random: &mut StdRng, kind: &str) -> String {
-    if random.random_bool(0.1) {
-        return "NULL".to_owned();
-    }
-    let number = random.random_range(0..100);
-    match kind.split(['(', ' ']).next().unwrap_or(kind) {
-        "VARCHAR" | "CHAR" => format!("'{}'", WORDS.choose(random).unwrap_or(&"a")),
-        "TEXT" | "MEDIUMTEXT" => {
-            format!("REPEAT('{}', {})", WORDS.choose(random).unwrap_or(&"a"), random.random_range(0..400))
-        }
-        "BLOB" | "VARBINARY" => format!("X'{:02x}{:02x}00ff'", number, random.random_range(0..256)),
-        "DATETIME" | "TIMESTAMP" => format!("'20{:02}-03-04 05:06:{:02}.{:03}'", number % 30, number % 60, number),
-        "DATE" => format!("'19{number:02}-12-31'"),
-        "TIME" => format!("'{}:10:20.{}'", number * 8, number % 10),
-        "YEAR" => format!("{}", 1950 + number),
-        "ENUM" => "'b'".to_owned(),
-        "SET" => "'x,z'".to_owned(),
-        "DECIMAL" => format!("-{number}.{number:03}"),
-        "DOUBLE" => format!("{number}.25e{}", number % 20),
-        "JSON" => {
-            format!("'{{\"a\": {number}, \"b\": [1, \"{}\"], \"long\": \"{}\"}}'", number % 7, "x".repeat(number))
-        }
-        _ => number.to_string(),
-    }
-}
-
-fn key(random: &mut StdRng, table: &Table) -> String {
-    let number = random.random_range(0..60);
-    match table.key {
-        KeyKind::Text => format!("'{}{}'", WORDS.choose(random).unwrap_or(&"a"), number % 6),
-        KeyKind::NullableUnique if number % 8 == 0 => "NULL".to_owned(),
-        _ => number.to_string(),
-    }
 }
 
 /// Column names and values for one row.

@@ -132,6 +132,35 @@ fn first_replication(kind: Kind) -> Result<()> {
     let skipping = run(&source.url(), &["--account-statements", "skip"])?.successful()?;
     ensure!(said(&skipping, "--account-statements skip: left out") == 1, "{skipping}");
     ensure!(target.scalar("SELECT COUNT(*) FROM mysql.user WHERE User = 'later'")? == "0", "{skipping}");
+    pair.assert_same_rows()?;
+    changed_tables(&pair, &|| run(&source.url(), &[]))
+}
+
+/// Changes of the account tables themselves: heddle's own account stays, whatever format they are logged in, and others change.
+fn changed_tables(pair: &Pair, run: &dyn Fn() -> Result<Run>) -> Result<()> {
+    let (source, target) = (&pair.source, &pair.target);
+    let (table, lock, is_locked) = if source.kind.is_mariadb() {
+        ("global_priv", "Priv = JSON_SET(Priv, '$.account_locked', true)", "JSON_VALUE(Priv, '$.account_locked') = 1")
+    } else {
+        ("user", "account_locked = 'Y'", "account_locked = 'Y'")
+    };
+    let own = || Ok::<_, anyhow::Error>([grants(target, "'repl'@'%'")?, grants(target, "'repl'@'localhost'")?]);
+    let before = own()?;
+    for format in ["ROW", "STATEMENT"] {
+        source.execute(&format!(
+            "SET sql_log_bin = 0; CREATE USER 'repl'@'%' IDENTIFIED BY 'other', 'repl'@'localhost' IDENTIFIED BY 'other'; SET sql_log_bin = 1;
+             CREATE USER 'of_{format}'@'%'; SET SESSION binlog_format = '{format}';
+             UPDATE mysql.{table} SET {lock} WHERE User IN ('repl', 'of_{format}'); DELETE FROM mysql.{table} WHERE User = 'repl'; FLUSH PRIVILEGES;
+             INSERT INTO shop.t VALUES ({})",
+            if format == "ROW" { 10 } else { 11 }
+        ))?;
+        let changed = run()?.successful()?;
+        ensure!(said(&changed, "taken back") == 2, "{format}: {changed}");
+        ensure!(own()? == before, "{format}: heddle's own account has changed: {changed}");
+        let locked = format!("SELECT COUNT(*) FROM mysql.{table} WHERE User = 'of_{format}' AND {is_locked}");
+        ensure!(target.scalar(&locked)? == "1", "{format}: others change as on the source: {changed}");
+        ensure!(run()?.successful()?.number("transactions")? == 0, "{format}: something was left");
+    }
     pair.assert_same_rows()
 }
 

@@ -189,6 +189,14 @@ fn listed(place: &Place<'_>, source: &Server) -> Result<()> {
     let seen = place.run(&["inspect", place.url, "--json"])?.successful()?;
     let report: serde_json::Value = serde_json::from_str(&seen.stdout)?;
     ensure!(report["files"].as_array().is_some_and(|files| files.len() == all.len()), "{seen}");
+    let find = ["inspect", place.url, "--json", "--find", "insert d.big", "--where", "id=1001"];
+    let found = place.run(&find)?.successful()?;
+    let report: serde_json::Value = serde_json::from_str(&found.stdout)?;
+    let hits = report["hits"].as_array().context("hits")?;
+    ensure!(
+        hits.len() == 1 && hits[0]["file"].as_str().is_some_and(|file| all.iter().any(|name| name == file)),
+        "{found}"
+    );
     Ok(())
 }
 

@@ -1,5 +1,5 @@
 //! Which versions can attach to `heddle serve`, and how: every way with the servers' own replicas, the table in docs/binlog-server.md, and what each of them says on the way
-//! (`serve/tests/handshakes`).
+//! (`crates/serve/tests/handshakes`).
 
 #![allow(clippy::expect_used, clippy::indexing_slicing, clippy::panic, clippy::print_stderr, reason = "a test")]
 
@@ -369,7 +369,7 @@ fn shown(kind: Kind) -> String {
     name.replace("mysql-", "MySQL ").replace("mariadb-", "MariaDB ")
 }
 
-/// What each version says until the first event comes. `HEDDLE_WRITE_DOCS=1` writes it down for `serve/tests/handshakes.rs`.
+/// What each version says until the first event comes. `HEDDLE_WRITE_DOCS=1` writes it down for `crates/serve/tests/handshakes.rs`.
 #[test]
 #[ignore = "long: scripts/nightly serve"]
 fn handshakes_are_as_they_were_recorded() -> Result<()> {
@@ -401,7 +401,7 @@ fn handshakes_of(kind: Kind) -> Result<()> {
             thread::sleep(Duration::from_millis(50));
         };
         let text = anonymous(&source, &replica, &told)?;
-        let path = e2e::repository().join(format!("serve/tests/handshakes/{kind}-{name}.txt"));
+        let path = e2e::repository().join(format!("crates/serve/tests/handshakes/{kind}-{name}.txt"));
         if std::env::var_os("HEDDLE_WRITE_DOCS").is_some() {
             std::fs::create_dir_all(path.parent().context("a folder")?)?;
             std::fs::write(&path, text)?;

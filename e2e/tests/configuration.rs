@@ -10,7 +10,10 @@ use e2e::heddle::{Heddle, heddle};
 use e2e::until;
 
 fn golden() -> String {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../binlog/tests/golden/mysql-9.7/rows.binlog").display().to_string()
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("../crates/binlog/tests/golden/mysql-9.7/rows.binlog")
+        .display()
+        .to_string()
 }
 
 /// Processes that run with this file.

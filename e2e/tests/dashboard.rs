@@ -22,6 +22,7 @@ use serde_json::Value;
 const SHAPE: &[(&str, &str)] = &[
     ("version", "string"),
     ("channel", "string"),
+    ("route", "string"),
     ("started_ms", "number"),
     ("at_ms", "number"),
     ("ended", "bool"),
@@ -511,8 +512,9 @@ fn a_socket_instead_of_a_port() -> Result<()> {
     let mut running = pair.begin(&["--http", &place])?;
     running.wait_for_log("seen through unix:")?;
     ensure!(std::fs::metadata(&socket)?.permissions().mode() & 0o777 == 0o600, "others may open it");
-    let said = heddle(&["top", "--once", &place])?.successful()?;
-    ensure!(said.stdout.contains("Nothing to do"), "{said}");
+    e2e::patience::until("the channel has begun", || {
+        Ok(heddle(&["top", "--once", &place])?.successful()?.stdout.contains("Nothing to do"))
+    })?;
     running.terminate()?;
     running.wait()?.successful()?;
     ensure!(!socket.exists(), "it is left");

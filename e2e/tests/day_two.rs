@@ -40,6 +40,8 @@ fn stops_skips_goes_on(kind: Kind) -> Result<()> {
     pair.source.execute("INSERT INTO d.t VALUES (5, 'e')")?;
     let run = pair.begin(&["--until-end"])?.wait()?;
     ensure!(run.status.code() == Some(1), "a person is needed: {run}");
+    ensure!(!run.stderr.contains("trying again") && run.summary()?["retries"] == 0, "said once: {run}");
+    ensure!(run.stderr.contains("heddle channel skip"), "{run}");
     let seen = status(&pair)?;
     let (error, named) = (&seen["last_error"], &seen["last_error"]["transaction"]);
     ensure!(seen["state"] == "failed" && error["kind"] == "Divergence" && error["code"] == 1062, "{seen}");

@@ -120,7 +120,8 @@ fn a_source_that_drips() -> Result<()> {
 /// `inspect` and `simulate` of a pipe that nobody has opened for writing, and of one whose writer says no more.
 #[test]
 fn a_pipe_that_is_silent() -> Result<()> {
-    let golden = std::fs::read(e2e::repository().join("binlog/tests/golden/mariadb-10.11").join("columns.binlog"))?;
+    let golden =
+        std::fs::read(e2e::repository().join("crates/binlog/tests/golden/mariadb-10.11").join("columns.binlog"))?;
     for command in ["inspect", "simulate"] {
         let folder = tempfile::tempdir()?;
         let pipe = folder.path().join("binlog.000001");

@@ -138,10 +138,29 @@ fn another_holds_the_channel(target: &Server, than: &str) -> Result<()> {
     target.wait_until(&format!("SELECT COALESCE(IS_USED_LOCK('heddle.default'), {than}) <> {than}"))
 }
 
-/// Somebody ends what the workers' sessions execute, again and again: also between two statements of one packet, of which the server
-/// says nothing.
+/// Tables that are defined, and defined anew before their next rows: their definitions are read each time.
+fn define_again_and_again(source: &Server) -> Result<()> {
+    let mut sql = "CREATE DATABASE d; USE d; CREATE TABLE p (id INT PRIMARY KEY); INSERT INTO p VALUES (1);".to_owned();
+    for number in 0..25 {
+        let references = if number % 5 == 0 { ", FOREIGN KEY (v) REFERENCES p (id)" } else { "" };
+        sql += &format!(
+            "CREATE TABLE t{number} (id INT PRIMARY KEY, u INT UNIQUE, v INT{references}); INSERT INTO t{number} VALUES (1, NULL, 1);
+             ALTER TABLE t{number} ADD COLUMN w INT; INSERT INTO t{number} VALUES (2, NULL, 1, 2);"
+        );
+    }
+    source.execute(&sql)
+}
+
+/// Sessions of heddle's that ask for something, and those that will: MariaDB keeps a `KILL QUERY` for the next statement. But for who executes definitions:
+/// one that takes longer than the next `KILL` comes would never end.
+const ASKING: &str = "SELECT ID FROM information_schema.PROCESSLIST WHERE USER = 'heddle' AND ID <> CONNECTION_ID() AND \
+    (INFO LIKE 'SELECT%' OR INFO LIKE 'SHOW%' OR COMMAND = 'Sleep' AND ID <> COALESCE(IS_USED_LOCK('heddle.default/4096'), 0))";
+
+/// Somebody ends what heddle's sessions execute, again and again: also between two statements of one packet, of which the server
+/// says nothing, and what is asked of the target.
 fn interrupted(kind: Kind, options: &[&str]) -> Result<()> {
     let pair = behind(kind, 2500, options)?;
+    define_again_and_again(&pair.source)?;
     let mut random = StdRng::seed_from_u64(seed("interrupted"));
     let before = pair.target.scalar("SELECT seq FROM heddle.progress")?;
     let mut running = pair.begin(&[options, &["--until-end", "--workers", "4"]].concat())?;
@@ -157,6 +176,10 @@ fn interrupted(kind: Kind, options: &[&str]) -> Result<()> {
             // It may be gone.
             kills += u32::from(admin.execute(format!("KILL QUERY {id}")).is_ok());
             thread::sleep(Duration::from_micros(random.random_range(0..15_000)));
+            for row in admin.rows(ASKING)? {
+                let id: u64 = row.required(0)?;
+                kills += u32::from(admin.execute(format!("KILL QUERY {id}")).is_ok());
+            }
         }
     }
     let run = running.wait()?.successful()?;
@@ -228,7 +251,33 @@ fn ended_between_statements(kind: Kind) -> Result<()> {
     // One that came late may still meet this.
     let answer = (0..3).find_map(|_| victim.scalar("SELECT 42").ok());
     ensure!(answer == Some(Some("42".to_owned())), "out of step: {answer:?}");
-    Ok(())
+    asked_again(&server)
+}
+
+/// A question that somebody ends is asked again, and a statement is not.
+fn asked_again(server: &Server) -> Result<()> {
+    server.execute("CREATE DATABASE d; CREATE TABLE d.t (id INT PRIMARY KEY); INSERT INTO d.t VALUES (7)")?;
+    let mut victim = server.connect()?;
+    let id = victim.server().connection_id;
+    let blocker = server.hold("SELECT * FROM d.t FOR UPDATE")?;
+    thread::scope(|scope| {
+        let asking = scope.spawn(|| {
+            let deleted = victim.execute("DELETE FROM d.t");
+            (deleted, victim.scalar("SELECT id FROM d.t FOR UPDATE"))
+        });
+        for _ in 0..4 {
+            server.wait_until(&format!(
+                "SELECT COUNT(*) FROM information_schema.PROCESSLIST WHERE ID = {id} AND INFO LIKE '% d.t%'"
+            ))?;
+            thread::sleep(Duration::from_millis(100));
+            server.execute(&format!("KILL QUERY {id}"))?;
+        }
+        drop(blocker);
+        let (deleted, answer) = asking.join().map_err(|_| anyhow::anyhow!("a thread has panicked"))?;
+        ensure!(deleted.as_ref().is_err_and(|error| error.code() == Some(1317)), "{deleted:?}");
+        ensure!(answer?.as_deref() == Some("7"), "another answer");
+        Ok(())
+    })
 }
 
 /// The stream from the source breaks off anywhere.

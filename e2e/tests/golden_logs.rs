@@ -27,7 +27,7 @@ struct Case {
 
 /// Those of one server that are named, or all; with the same options one after the other.
 fn cases(server: &str, names: &[&str]) -> Result<Vec<Case>> {
-    let golden = e2e::repository().join("binlog/tests/golden");
+    let golden = e2e::repository().join("crates/binlog/tests/golden");
     let mut cases = Vec::new();
     for entry in fs::read_dir(golden.join(server)).context("the golden files")? {
         let log = entry?.path();

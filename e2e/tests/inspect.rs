@@ -135,7 +135,73 @@ fn check(kind: Kind) -> Result<()> {
     unknown_keys(&server)?;
     live(&server, &url)?;
     follow(&server, &url)?;
+    find(&server, &url)?;
     damaged(&server)
+}
+
+/// The change is found in files, live and without definitions, and the command ends just before it.
+fn find(server: &Server, url: &str) -> Result<()> {
+    server.rotate()?;
+    let log = server.current_log()?;
+    server.execute(
+        "CREATE DATABASE bin; USE bin; CREATE TABLE orders (id INT PRIMARY KEY, price DECIMAL(9,2), note VARCHAR(50), at DATETIME) ENGINE=InnoDB;
+         INSERT INTO orders VALUES (1, 1.50, 'one', '2026-01-02 03:04:05'), (2, 2, NULL, NULL), (3, -3, 'it''s', NULL);
+         UPDATE orders SET note = 'two' WHERE id = 2; BEGIN; DELETE FROM orders WHERE id = 1; DELETE FROM orders WHERE id = 3; COMMIT;
+         SET SESSION binlog_format = STATEMENT; UPDATE orders SET price = 9 WHERE id = 2; SET SESSION binlog_format = ROW;
+         CREATE TABLE other LIKE orders; ALTER TABLE orders ADD x INT; TRUNCATE TABLE orders; DROP TABLE other",
+    )?;
+    server.rotate()?;
+    let copy = server.dir().join("found.000001").display().to_string();
+    std::fs::copy(&log, &copy)?;
+    let name = log.file_name().context("a name")?.to_string_lossy().into_owned();
+    let hits = |arguments: &[&str], code: i32| -> Result<Vec<Value>> {
+        inspect(arguments, code)?["hits"].as_array().cloned().context("hits")
+    };
+    // What is looked for, in how many transactions it is, and what is said of the first.
+    let cases: [(&[&str], usize, &str); 13] = [
+        (&["delete bin.orders"], 1, "id"),
+        (&["delete bin.orders", "--where", "id=3"], 1, "\"before\":\"3\""),
+        (&["DELETE BIN.ord*", "--where", "note=it's"], 1, "it's"),
+        (&["insert bin.orders", "--where", "price=1.5", "--where", "at=2026-01-02 03:04:05"], 1, "1.50"),
+        (&["insert bin.orders", "--where", "note=NULL"], 1, "\"after\":\"2\""),
+        // A statement has no rows in the log.
+        (&["update bin.orders", "--where", "@3=two"], 2, "\"rows\":1"),
+        (&["update bin.orders"], 2, "\"rows\":1"),
+        (&["create bin.*"], 3, "CREATE DATABASE"),
+        (&["alter bin.orders"], 1, "ADD x INT"),
+        (&["truncate bin.orders"], 1, "TRUNCATE"),
+        (&["drop bin.*"], 1, "bin.other"),
+        (&["any bin.orders"], 7, "bin.orders"),
+        (&["any *.orders", "--limit", "2"], 2, "bin.orders"),
+    ];
+    for (find, count, says) in cases {
+        let found = hits(&[[copy.as_str(), "--find"].as_slice(), find].concat(), 0)?;
+        let first = found.first().map(ToString::to_string).unwrap_or_default();
+        ensure!(found.len() == count && first.contains(says), "{find:?}: {count}, {says}: {found:#?}");
+        let live = hits(&[["--from", url, "--start", &name, "--find"].as_slice(), find].concat(), 0)?;
+        let places = |hits: &[Value]| -> Vec<Value> { hits.iter().map(|hit| hit["position"].clone()).collect() };
+        ensure!(places(&live) == places(&found), "{find:?}, live: {live:#?}");
+    }
+    ensure!(hits(&[&copy, "--find", "delete bin.orders", "--where", "id=2"], 5)?.is_empty());
+    // Where nobody says what the columns are, they have numbers.
+    let rows = server.dir().join("rows.000001");
+    let last = server.current_log()?;
+    server.execute("INSERT INTO bin.orders (id, note) VALUES (7, 'seven')")?;
+    server.rotate()?;
+    std::fs::copy(&last, &rows)?;
+    let rows = rows.display().to_string();
+    ensure!(hits(&[&rows, "--find", "insert bin.orders", "--where", "id=7"], 4)?.is_empty());
+    ensure!(hits(&[&rows, "--find", "insert bin.orders", "--where", "@1=7"], 0)?.len() == 1);
+    ensure!(hits(&[&rows, "--schema", url, "--find", "insert bin.orders", "--where", "id=7"], 0)?.len() == 1);
+    let run = Heddle::start(&["inspect", &copy, "--find", "delete bin.orders"])?.wait()?.successful()?;
+    let command = run.stdout.split_once("--until-position ").context("a command")?.1;
+    let until = command.split_whitespace().next().context("a position")?;
+    let path = server.dir().join("before").display().to_string();
+    let to = format!("store:{path}");
+    Heddle::start(&["replicate", "--from", &copy, "--to", &to, "--until-position", until])?.wait()?.successful()?;
+    let dumped = Heddle::start(&["store", "dump", &path, "bin.orders"])?.wait()?.successful()?;
+    ensure!(dumped.stdout.lines().count() == 4 && dumped.stdout.contains("two"), "{dumped}");
+    Ok(())
 }
 
 fn large(server: &Server, url: &str) -> Result<()> {

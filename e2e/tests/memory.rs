@@ -240,8 +240,25 @@ fn real(kind: Kind, options: &[&str]) -> Result<()> {
     into_server(&pair, kind, DEFAULT, &[])?;
     pair.source.execute(&"INSERT INTO d.t (v) VALUES (REPEAT('w', 3145728));".repeat(96))?;
     into_server(&pair, kind, DEFAULT, &["--workers", "32"])?;
+    unwanted_rows(&pair, kind)?;
     pair.assert_equal()?;
     hostile(&pair)
+}
+
+/// A logged SELECT that answers with far more than may be held, and nobody wants it.
+fn unwanted_rows(pair: &Pair, kind: Kind) -> Result<()> {
+    const MANY: &[u8] =
+        b"SELECT REPEAT('u', 5000) FROM information_schema.COLLATIONS a, information_schema.COLLATIONS b";
+    let folder = tempfile::tempdir()?;
+    let path = folder.path().join("binlog.000001");
+    let mut log = LogFile::create(&path, if kind.is_mariadb() { MariaDb } else { MySql })?;
+    log.transaction(|log| log.event(|head| binlog::encode::query(head, 1, 0, 0, "d", &[], MANY)))?;
+    log.finish()?;
+    let (from, to, memory) = (path.display().to_string(), pair.target.url(), format!("{SMALL}M"));
+    let line = ["replicate", "--from", &from, "--to", &to, "--memory", &memory, "--json"];
+    let (run, peak) = measured(&[&line[..], &["--channel", "unwanted", "--start-anyway"]].concat())?;
+    ensure!(run.status.success(), "{run}");
+    check("rows that nobody wants", peak, SMALL, &run)
 }
 
 /// What is refused, into the server: it gets nothing of it.

@@ -8,8 +8,10 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
+use e2e::heddle::Heddle;
 use e2e::pair::Pair;
 use e2e::server::{Kind, MARIADB_10_11, MYSQL_9_7, free_port};
+use rustix::process::Signal;
 
 const ROWS: u64 = 300;
 
@@ -107,12 +109,67 @@ fn metrics(kind: Kind) -> Result<()> {
     until(port, "caught up again", |now| Ok(now.one("heddle_lag_seconds")? == 0.0))?;
     pair.assert_equal()?;
 
+    stages(&pair, port, &running)?;
+
     pair.source.stop()?;
     let lost = until(port, "the source is gone", |now| Ok(now.one("heddle_source_lost_seconds")? > 0.0))?;
     ensure!(lost.sum("heddle_lag_seconds", "").is_none(), "a lag that nobody can know: {:?}", lost.0);
+    if kind.is_mariadb() {
+        // The line that comes every 10 s says the trouble.
+        running.wait_for_log("next try in ")?;
+        let log = running.log();
+        let line = log.lines().find(|line| line.contains("next try in ")).context("the line")?;
+        ensure!(line.contains("WARN") && line.contains("The source can not be reached since "), "{line}");
+    }
     running.terminate()?;
     running.wait()?.successful()?;
     ensure!(TcpStream::connect(("127.0.0.1", port)).is_err(), "somebody still listens");
+    Ok(())
+}
+
+/// What has not passed a stage is what the source has sent less what has passed it, whatever the source's files are called.
+fn stages(pair: &Pair, port: u16, running: &Heddle) -> Result<()> {
+    const BEHIND: &str = "heddle_stage_behind_transactions";
+    const STAGES: [&str; 3] = ["scheduled", "applied", "committed"];
+    let stage = |now: &Metrics, stage: &str| {
+        now.sum(BEHIND, &format!("stage=\"{stage}\"")).with_context(|| format!("no {stage}: {:?}", now.0))
+    };
+    let change = |ids: std::ops::Range<u32>| -> Result<()> {
+        let changes: Vec<String> =
+            ids.map(|id| format!("UPDATE d.t SET n = n + 1 WHERE id = {}", u64::from(id) % ROWS)).collect();
+        pair.source.execute(&changes.join(";"))
+    };
+    pair.source.execute("FLUSH BINARY LOGS")?;
+    let before = Metrics::read(port)?.one("heddle_received_transactions_total")?;
+    running.signal(Signal::USR1)?;
+    until(port, "paused", |now| Ok(now.one("heddle_paused")? == 1.0))?;
+    change(0..20)?;
+    pair.source.execute("FLUSH BINARY LOGS")?;
+    change(20..57)?;
+    let received = |now: &Metrics| Ok(now.one("heddle_received_transactions_total")? == before + 57.0);
+    let paused = until(port, "57 are received", received)?;
+    for name in STAGES {
+        ensure!(stage(&paused, name)? == 57.0, "{name}: {:?}", paused.0);
+    }
+    ensure!(paused.one("heddle_lag_seconds")? >= 0.0, "{:?}", paused.0);
+    running.signal(Signal::USR2)?;
+    let none = |now: &Metrics| STAGES.iter().try_fold(true, |none, name| Ok(none && stage(now, name)? == 0.0));
+    until(port, "nothing is behind", none)?;
+
+    thread::scope(|scope| -> Result<()> {
+        let load = scope.spawn(|| (0..8).try_for_each(|round| change(round * 500..(round + 1) * 500)));
+        while !load.is_finished() {
+            let now = Metrics::read(port)?;
+            let left = now.one("heddle_received_transactions_total")? - now.one("heddle_transactions_total")?;
+            let (scheduled, committed) = (stage(&now, "scheduled")?, stage(&now, "committed")?);
+            // What is counted at one moment was counted some groups apart.
+            ensure!((committed - left).abs() < 300.0 && scheduled <= committed, "{left} are left: {:?}", now.0);
+            thread::sleep(Duration::from_millis(20));
+        }
+        load.join().expect("the load")
+    })?;
+    let rest = until(port, "nothing is behind again", none)?;
+    ensure!(rest.one("heddle_caught_up_in_seconds")? == 0.0, "{:?}", rest.0);
     Ok(())
 }
 

@@ -72,7 +72,7 @@ fn fails_over(kind: Kind) -> Result<()> {
     one.kill()?;
     two.execute(statement(&two, "STOP"))?;
     insert(&two, 30..33)?;
-    attached.wait_for_log("takes the place of")?;
+    attached.wait_for_log(" replaces ")?;
     let later = folder(dir, 2, &two)?;
     two.rotate()?;
     insert(&two, 40..43)?;

@@ -106,7 +106,7 @@ fn ends_that_no_log_has(kind: Kind, other_kind: &str, nowhere: &str) -> Result<(
     refused(&run("--until-position", "nofile:4")?, &["names such as binlog.0"])?;
     refused(&run("--until-position", "binlog.000099:4")?, &[&last])?;
     nothing_applied()?;
-    refused(&run("--until-gtid", other_kind)?, &["another kind"])?;
+    refused(&run("--until-gtid", other_kind)?, &["GTID, the log has "])?;
     nothing_applied()?;
     refused_with_remedy(&run("--until-gtid", nowhere)?, &["ends before --until-gtid", nowhere])?;
     run("--until-position", &next)?.successful()?;
@@ -157,8 +157,14 @@ fn cut_between_transactions(bytes: &mut Vec<u8>) {
 
 #[expect(clippy::ptr_arg, reason = "one of several ways to spoil a file")]
 fn flip(bytes: &mut Vec<u8>) {
-    let middle = bytes.len() * 2 / 3;
-    bytes[middle] ^= 0x10;
+    // Of an event's body: a length that is wrong has another message.
+    const HEADER: usize = 19;
+    let (mut start, mut length) = (4, 0);
+    while start + length <= bytes.len() * 2 / 3 {
+        start += length;
+        length = u32::from_le_bytes([9, 10, 11, 12].map(|at| bytes[start + at])) as usize;
+    }
+    bytes[start + usize::midpoint(HEADER, length)] ^= 0x10;
 }
 
 fn foreign(bytes: &mut Vec<u8>) {

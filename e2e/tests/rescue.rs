@@ -63,7 +63,8 @@ fn rescued(kind: Kind, by: By, options: &[&str]) -> Result<()> {
     says_why(&look, one_worker.then_some("SET GLOBAL slave_parallel_"))?;
     start_native(&lagging.replica)?;
     let load = sysbench::start(&lagging.source, "oltp_write_only", MEANWHILE)?;
-    let run = lagging.rescue(&[])?.successful()?;
+    // It may have caught up by itself while heddle looks.
+    let run = lagging.rescue(&["--anyway"])?.successful()?;
     ensure!(outcome(&run)? == "handed_back", "{run}");
     let changed = run.summary()?.get("changed_settings").and_then(|list| list.as_array().map(Vec::len));
     ensure!(changed == Some(0), "settings have changed: {run}");
@@ -71,7 +72,10 @@ fn rescued(kind: Kind, by: By, options: &[&str]) -> Result<()> {
     lagging.as_before(&settings).with_context(|| run.to_string())?;
     // Once more: there is nothing to catch up with, the log has only just begun, and the hand-back is at the same place.
     lagging.source.rotate()?;
-    let again = lagging.rescue(&[])?.successful()?;
+    let healthy = lagging.rescue(&[])?.successful()?;
+    let verdict = healthy.summary()?.get("verdict").cloned().unwrap_or_default();
+    ensure!(outcome(&healthy)? == "looked" && verdict.to_string().contains("is not behind"), "{healthy}");
+    let again = lagging.rescue(&["--anyway"])?.successful()?;
     ensure!(outcome(&again)? == "handed_back", "{again}");
     lagging.as_before(&settings).with_context(|| again.to_string())?;
     let nothing = lagging.rescue(&["--abort"])?.successful()?;
@@ -153,6 +157,18 @@ fn interrupted(kind: Kind, by: By, name: &str) -> Result<()> {
     lagging.as_before(&settings).with_context(|| run.to_string())
 }
 
+/// `heddle watch` names the rescue, whether the threads were started or not.
+fn unfinished(lagging: &Lagging) -> Result<()> {
+    let url = lagging.replica.url();
+    let watch = heddle(&["watch", &url, "--once", "--json", "--interval", "1"])?;
+    let json = watch.summary()?;
+    let rules: Vec<&str> =
+        json["findings"].as_array().into_iter().flatten().filter_map(|finding| finding["rule"].as_str()).collect();
+    ensure!(rules == ["rescue_unfinished"] && watch.status.code() == Some(2), "{watch}");
+    ensure!(json["verdict"].as_str().is_some_and(|verdict| verdict.contains("--abort")), "{watch}");
+    Ok(())
+}
+
 /// Killed in the middle, heddle leaves the replica in its hands, a start by accident applies nothing, --abort hands back.
 fn aborted(kind: Kind, by: By) -> Result<()> {
     let lagging = Lagging::start(kind, by, &[])?;
@@ -168,6 +184,7 @@ fn aborted(kind: Kind, by: By) -> Result<()> {
     let look = lagging.rescue(&["--dry-run"])?;
     let phase = look.summary()?.get("continued").cloned().unwrap_or_default();
     if phase == "applying" {
+        unfinished(&lagging)?;
         let before = gtids(&lagging.replica, Role::Replica)?;
         lagging.replica.kill()?;
         lagging.replica.restart(&[])?;
@@ -177,6 +194,7 @@ fn aborted(kind: Kind, by: By) -> Result<()> {
             gtids(&lagging.replica, Role::Replica)? == before,
             "the native applier has applied something while it was held"
         );
+        unfinished(&lagging)?;
     }
     let run = lagging.rescue(&["--abort"])?.successful()?;
     let outcome = outcome(&run)?;
@@ -227,8 +245,114 @@ fn with_replica_below(kind: Kind, by: By) -> Result<()> {
             ensure!(below.scalar(&format!("SELECT GTID_SUBSET('{wanted}', @@gtid_executed)"))? == "1", "{wanted}");
         }
     }
+    let ends = if kind.is_mariadb() || by == By::FileOnly { Ends::Equal } else { Ends::Stopped };
+    away(&lagging, &below, Away::Stopped, &[])?.is(Some(ends))
+}
+
+/// Where the replica's replica is while its source is rescued.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Away {
+    /// Somebody has stopped it.
+    Stopped,
+    /// It comes back within a second: before heddle looks, while it does, or after.
+    Restarted,
+    /// It waits for half a minute before it connects again.
+    Waiting,
+    /// It is attached, and its applier stands still.
+    Slow,
+}
+
+/// What becomes of it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Ends {
+    Equal,
+    Stopped,
+}
+
+impl Ends {
+    /// `None`: either.
+    fn is(self, expected: Option<Ends>) -> Result<()> {
+        ensure!(
+            expected.is_none_or(|expected| self == expected),
+            "the replica's replica: {self:?}, expected {expected:?}"
+        );
+        Ok(())
+    }
+}
+
+/// A rescue that does not see the replica's replica, which was restarted or is away: that one must never go on without what heddle applied.
+fn away(lagging: &Lagging, below: &Server, away: Away, more: &[&str]) -> Result<Ends> {
+    let (source, replica) = (&lagging.source, &lagging.replica);
+    match away {
+        Away::Stopped => below.execute(statement(below, "STOP"))?,
+        Away::Slow => stop_applier(below)?,
+        Away::Restarted => {}
+        Away::Waiting => {
+            let mariadb = below.kind.is_mariadb();
+            let change = if mariadb { "CHANGE MASTER TO master" } else { "CHANGE REPLICATION SOURCE TO source" };
+            let others = if mariadb { ", master_heartbeat_period=3.5" } else { "" };
+            below.execute(&format!(
+                "{}; {change}_connect_retry=30{others}; {}",
+                statement(below, "STOP"),
+                statement(below, "START")
+            ))?;
+        }
+    }
+    lagging.fall_behind(2)?;
+    if away != Away::Slow {
+        // A server that was restarted does not know who replicates from it.
+        replica.kill()?;
+        replica.restart(&[if replica.kind == MYSQL_9_7 { "--skip-replica-start" } else { "--skip-slave-start" }])?;
+        let noun = if replica.kind == MYSQL_9_7 { "REPLICA" } else { "SLAVE" };
+        replica.execute(&format!("START {noun} IO_THREAD"))?;
+        until("the receiver", || {
+            let output = replica.client(&["--vertical", "-e", statement(replica, "STATUS")]).output()?;
+            Ok(String::from_utf8_lossy(&output.stdout).contains("_IO_Running: Yes"))
+        })?;
+    }
+    let run = lagging.rescue(more)?.successful()?;
+    ensure!(outcome(&run)? == "handed_back", "{run}");
+    sysbench::run(source, "oltp_write_only", Load { events: 300, ..BEHIND })?;
+    lagging.caught_up()?;
+    same(source, replica)?;
+    start_native(below)?;
+    let waited = match lagging.by {
+        By::FileOnly => wait_position(replica, below),
+        By::Gtid | By::File => wait_caught_up(replica, below),
+    };
+    match waited {
+        Ok(()) => same(source, below).map(|()| Ends::Equal).with_context(|| run.to_string()),
+        Err(error) if error.to_string().contains("as native replica stopped") => {
+            eprintln!("{away:?}: {error}");
+            Ok(Ends::Stopped)
+        }
+        Err(error) => Err(error),
+    }
+}
+
+/// A chain of three servers of its own for each case. `below_by_gtid`: how the last follows.
+fn with_replica_away(kind: Kind, by: By, below_by_gtid: bool, cases: &[(Away, &[&str], Option<Ends>)]) -> Result<()> {
+    for &(where_it_is, more, expected) in cases {
+        let options: &[&str] = if by == By::FileOnly { &NO_GTIDS } else { &[] };
+        let lagging = Lagging::empty(kind, by, &[])?;
+        let below = Server::start(kind, options)?;
+        configure_by(&lagging.replica, &below, below_by_gtid)?;
+        start_native(&below)?;
+        lagging.fill()?;
+        match by {
+            By::FileOnly => wait_position(&lagging.replica, &below)?,
+            By::Gtid | By::File => wait_caught_up(&lagging.replica, &below)?,
+        }
+        let ends = away(&lagging, &below, where_it_is, more);
+        ends.and_then(|ends| ends.is(expected)).with_context(|| format!("{kind} {by:?} {where_it_is:?} {more:?}"))?;
+    }
     Ok(())
 }
+
+const OFF: &[&str] = &["--log-bin", "off"];
+const ON: &[&str] = &["--log-bin", "on"];
+const EQUAL: Option<Ends> = Some(Ends::Equal);
+const STOPPED: Option<Ends> = Some(Ends::Stopped);
 
 /// A channel (MariaDB: connection) with a name; on MariaDB several domains, which the replica applies out of order.
 fn named(kind: Kind) -> Result<()> {
@@ -272,7 +396,7 @@ fn named(kind: Kind) -> Result<()> {
     }
     sysbench::run(source, "oltp_write_only", BEHIND)?;
     replica.execute(start)?;
-    let run = lagging.rescue(&["--channel", "east", "--until-lag", "3s"])?.successful()?;
+    let run = lagging.rescue(&["--channel", "east", "--until-lag", "3s", "--anyway"])?.successful()?;
     ensure!(outcome(&run)? == "handed_back", "{run}");
     lagging.as_before(&settings).with_context(|| run.to_string())
 }
@@ -370,11 +494,18 @@ fn by_hand(kind: Kind, by: By) -> Result<()> {
 
 /// What can not be rescued is refused before anything is changed.
 fn refused(kind: Kind) -> Result<()> {
-    let lagging = Lagging::start(kind, By::Gtid, &["--replicate-ignore-db=nothing"])?;
+    let lagging = Lagging::start(kind, By::Gtid, &[])?;
+    let change = if kind.is_mariadb() {
+        "CHANGE MASTER TO MASTER_DELAY=3600"
+    } else {
+        "CHANGE REPLICATION SOURCE TO SOURCE_DELAY=3600"
+    };
+    let (stop, start) = (statement(&lagging.replica, "STOP"), statement(&lagging.replica, "START"));
+    lagging.replica.execute(&format!("{stop}; {change}; {start}"))?;
     let settings = lagging.settings()?;
     lagging.rescue(&[])?.failed_with("")?;
     let run = lagging.rescue(&[])?;
-    ensure!(run.status.code() == Some(1) && run.stdout.contains("replicate_ignore_db"), "{run}");
+    ensure!(run.status.code() == Some(1) && run.stdout.contains("is to stay 3600 s behind"), "{run}");
     lagging.rescue(&["--channel", "west"])?.failed_with("no channel")?;
     let source = lagging.source.url();
     let not_a_replica = heddle(&["rescue", &source, "--relay-dir", &lagging.relay])?;
@@ -523,6 +654,12 @@ e2e::tests! {
     #[ignore = "scripts/nightly"] mysql_8_0_interrupted: interrupted(kind("mysql-8.0.15"), By::Gtid, "mysql_8_0_interrupted");
     #[ignore = "scripts/nightly"] mysql_5_7_purged: purged(kind("mysql-5.7.22"), By::Gtid);
     #[ignore = "scripts/nightly"] mysql_5_7_with_replica_below: with_replica_below(kind("mysql-5.7.22"), By::Gtid);
+    #[ignore = "scripts/nightly"] mysql_with_replica_away: with_replica_away(MYSQL_9_7, By::Gtid, true, &[(Away::Stopped, &[], STOPPED), (Away::Restarted, &[], None), (Away::Waiting, &[], STOPPED), (Away::Waiting, ON, EQUAL), (Away::Slow, &[], EQUAL)]);
+    #[ignore = "scripts/nightly"] mysql_with_replica_away_by_file: with_replica_away(MYSQL_9_7, By::Gtid, false, &[(Away::Stopped, &[], STOPPED), (Away::Restarted, &[], None), (Away::Waiting, OFF, STOPPED)]);
+    #[ignore = "scripts/nightly"] mysql_with_replica_away_without_gtids: with_replica_away(MYSQL_9_7, By::FileOnly, false, &[(Away::Stopped, &[], EQUAL), (Away::Waiting, OFF, STOPPED)]);
+    #[ignore = "scripts/nightly"] mysql_5_7_with_replica_away: with_replica_away(kind("mysql-5.7.22"), By::Gtid, true, &[(Away::Stopped, &[], STOPPED)]);
+    #[ignore = "scripts/nightly"] mariadb_with_replica_away: with_replica_away(MARIADB_10_11, By::Gtid, true, &[(Away::Stopped, &[], EQUAL), (Away::Waiting, &[], EQUAL), (Away::Stopped, OFF, STOPPED), (Away::Slow, &[], EQUAL)]);
+    #[ignore = "scripts/nightly"] mariadb_with_replica_away_by_file: with_replica_away(MARIADB_10_11, By::Gtid, false, &[(Away::Waiting, &[], EQUAL), (Away::Waiting, OFF, STOPPED)]);
     #[ignore = "scripts/nightly"] mysql_8_0_purged: purged(kind("mysql-8.0.15"), By::FileOnly);
     #[ignore = "scripts/nightly"] mariadb_10_2_purged: purged(kind("mariadb-10.2"), By::Gtid);
     #[ignore = "scripts/nightly"] mariadb_11_8_purged: purged(kind("mariadb-11.8"), By::Gtid);

@@ -103,7 +103,7 @@ fn lets_in(kind: Kind) -> Result<()> {
         check("masked", "secret", true)?;
         check("elsewhere", "secret", false)?;
     }
-    heddle.wait_for_log("account named@replica.example.com can not attach: its host is a name")?;
+    heddle.wait_for_log("account named@replica.example.com cannot attach: its host is a name")?;
     // A native replica with an account of the source's.
     attach(&replica, Ask { user: "repl", password: "first", ..Ask::new(port, By::Gtid) })?;
     assert_same(&source, &replica)?;

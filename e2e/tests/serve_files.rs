@@ -165,7 +165,45 @@ fn replica_keeps_up(kind: Kind) -> Result<()> {
         source.rotate()?;
     }
     source.execute("INSERT INTO kept.t (b) VALUES ('x')")?;
-    assert_same(&source, &replica)
+    assert_same(&source, &replica)?;
+    replica_comes_again(&source, &replica, served, dir.path())
+}
+
+/// The server restarts while a replica is away: what the replica needs stays until it has come, or does not come for too long.
+fn replica_comes_again(source: &Server, replica: &Server, served: Served, dir: &Path) -> Result<()> {
+    let three_files = |served: &Served| -> Result<String> {
+        for _ in 0..3 {
+            source.execute("INSERT INTO kept.t (b) VALUES (REPEAT('y', 100000))")?;
+            source.rotate()?;
+        }
+        source.execute("INSERT INTO kept.t (b) VALUES ('y')")?;
+        let last = position(source)?.0;
+        until(served, &|shown| shown.last() == Some(&last))?;
+        Ok(last)
+    };
+    let served = served.restarted(source, dir, &["--keep-bytes", "1"])?;
+    assert_same(source, replica)?;
+    // As long as it is attached: it is written down that it is.
+    until_written(dir)?;
+    let needed = position(source)?.0;
+    replica.execute(statement(replica, "STOP"))?;
+    three_files(&served)?;
+    let served = served.restarted(source, dir, &["--keep-bytes", "1"])?;
+    three_files(&served)?;
+    until(&served, &|shown| shown.contains(&needed))?;
+    replica.execute(statement(replica, "START"))?;
+    assert_same(source, replica)?;
+    replica.execute(statement(replica, "STOP"))?;
+    let last = three_files(&served)?;
+    let mut served = served.restarted(source, dir, &["--keep-bytes", "1", "--keep-for-replicas-seconds", "0"])?;
+    until(&served, &|shown| shown == [last.as_str()])?;
+    // It is said when they are gone.
+    served.heddle.wait_for_log("has been away for")?;
+    served.heddle.wait_for_log("files removed, the oldest ones: ")
+}
+
+fn until_written(dir: &Path) -> Result<()> {
+    e2e::until("what the replica needs is written down", || Ok(dir.join("heddle-replicas.json").exists()))
 }
 
 e2e::tests! {

@@ -23,7 +23,7 @@ use wire::{BinlogStream, DumpOptions, DumpRequest};
 const MEMORY_MAX: u64 = 128 << 20;
 /// `HEDDLE_WRONG_LOGINS` says how many, otherwise so many.
 const WRONG_LOGINS: usize = 8000;
-/// So many of one address may be logging in at a time (`serve/src/sessions/registry.rs`), and more try.
+/// So many of one address may be logging in at a time (`crates/serve/src/sessions/registry.rs`), and more try.
 const LOGINS_MAX: usize = 256;
 const GUESSERS: usize = LOGINS_MAX + 64;
 const PACKETS: usize = 24;

@@ -307,7 +307,7 @@ fn tags_follow_a_fail_over() -> Result<()> {
     wait_caught_up(&one, &two)?;
     one.kill()?;
     two.execute(statement(&two, "STOP"))?;
-    served.heddle.wait_for_log("takes the place of")?;
+    served.heddle.wait_for_log(" replaces ")?;
     let more: String = (0..1_000).map(|id| format!("INSERT INTO one.t VALUES ({0}, {0});", 2_000_000 + id)).collect();
     two.execute(&more)?;
     replica.execute(statement(&replica, "STOP"))?;

@@ -2,12 +2,13 @@
 
 #![allow(clippy::expect_used, clippy::indexing_slicing, clippy::panic, clippy::print_stderr, reason = "a test")]
 
-use anyhow::{Result, ensure};
-use e2e::heddle::{Run, heddle};
+use anyhow::{Context, Result, ensure};
+use e2e::heddle::{Heddle, Run, heddle};
 use e2e::native;
 use e2e::pair::Pair;
 use e2e::refusal::{TABLE, refused_with_remedy};
-use e2e::server::{Kind, MARIADB_10_11, MYSQL_9_7, PASSWORD, servers_script};
+use e2e::server::{Kind, MARIADB_10_11, MYSQL_9_7, PASSWORD, Server, servers_script};
+use rustix::process::{Pid, Signal, kill_process};
 
 /// One command, asked and run.
 struct Situation<'a> {
@@ -57,16 +58,17 @@ fn dry_run_and_run_agree(kind: Kind) -> Result<()> {
     let (file, offset) = native::position(source)?;
     let middle = format!("{file}:{offset}");
     let here = Situation::new(&pair);
+    each_privilege(&pair)?;
     here.runs(&[])?;
     here.runs(&[])?;
 
     here.is_refused(&["--channel", "new"], "has brought the target up to")?;
-    here.is_refused(&["--start", &middle], "started already")?;
+    here.runs(&["--start", &middle])?;
     here.is_refused(&["--channel", "new", "--start", "nonsense.000001:4"], "no log of that name")?;
     here.is_refused(&["--until-position", "nonsense.000001:4"], "--until-position")?;
     here.is_refused(&["--policy", "serial", "--commit-order", "per-lane"], "per-lane")?;
     let other_kind = if kind.is_mariadb() { "3e11fa47-71ca-11e1-9e33-c80aa9429562:1-5" } else { "0-1-5" };
-    here.is_refused(&["--until-gtid", other_kind], "of another kind")?;
+    here.is_refused(&["--until-gtid", other_kind], " GTID, the source is ")?;
     let to_itself = Situation { to: source.url(), ..Situation::new(&pair) };
     to_itself.is_refused(&[], "the same server")?;
 
@@ -123,7 +125,7 @@ fn dry_run_and_run_agree(kind: Kind) -> Result<()> {
     }
     let blind = Situation { from: pair.from.replace("heddle@", "plain@"), ..Situation::new(&pair) };
     let (dry, run) = blind.both(&[])?;
-    ensure!(dry.stdout.contains("shows none of its tables") && !dry.stdout.contains("0 tables"), "{dry}");
+    ensure!(dry.stdout.contains("cannot see the source's tables") && !dry.stdout.contains("0 tables"), "{dry}");
     ensure!(dry.stdout.contains("PROBLEM the target has no table d.u") && !dry.status.success(), "{dry}");
     run.failed_with("d.u")?;
     target.execute("CREATE TABLE d.u (id INT PRIMARY KEY); INSERT INTO d.u VALUES (1)")?;
@@ -145,6 +147,54 @@ fn dry_run_and_run_agree(kind: Kind) -> Result<()> {
     // With nothing on the target the log's begin is missing all the same.
     target.execute("DROP DATABASE d; DROP DATABASE heddle")?;
     here.is_refused(&[], "purged the beginning")
+}
+
+/// The documented account for rows, less one privilege each time: the dry run and the run name that one, and the run leaves nothing on the target.
+fn each_privilege(pair: &Pair) -> Result<()> {
+    let target = &pair.target;
+    let everywhere: &[&str] = if target.kind.is_mariadb() {
+        &["BINLOG REPLAY", "SELECT"]
+    } else {
+        &["BINLOG_ADMIN", "SESSION_VARIABLES_ADMIN", "SELECT"]
+    };
+    let all: Vec<(&str, &str)> = everywhere
+        .iter()
+        .map(|privilege| (*privilege, "*.*"))
+        .chain(["INSERT", "UPDATE", "DELETE", "CREATE"].map(|privilege| (privilege, "heddle.*")))
+        .collect();
+    let less = Situation { to: target.url().replace("heddle@", "less@"), ..Situation::new(pair) };
+    let account = |privileges: &[(&str, &str)]| -> Result<()> {
+        for account in ["less@'%'", "less@localhost"] {
+            target.execute(&format!(
+                "SET sql_log_bin = 0; DROP USER IF EXISTS {account}; CREATE USER {account} IDENTIFIED BY '{PASSWORD}'"
+            ))?;
+            for (privilege, on) in privileges {
+                target.execute(&format!("SET sql_log_bin = 0; GRANT {privilege} ON {on} TO {account}"))?;
+            }
+        }
+        Ok(())
+    };
+    for missing in &all {
+        let others: Vec<(&str, &str)> = all.iter().filter(|privilege| *privilege != missing).copied().collect();
+        account(&others)?;
+        let (privilege, on) = *missing;
+        let on = if privilege == "SELECT" { "heddle.*" } else { on };
+        less.is_refused(&["--rows", "binlog"], &format!("target: GRANT {privilege} ON {on} TO 'less'@"))?;
+        ensure!(
+            target.scalar("SELECT COUNT(*) FROM information_schema.SCHEMATA WHERE SCHEMA_NAME = 'heddle'")? == "0",
+            "{missing:?}"
+        );
+    }
+    account(&[])?;
+    let listed = everywhere.iter().filter(|privilege| **privilege != "SELECT").copied().collect::<Vec<_>>().join(", ");
+    less.is_refused(&["--rows", "binlog"], &format!("target: GRANT {listed} ON *.* TO 'less'@"))?;
+    less.is_refused(&["--rows", "binlog"], "GRANT SELECT, INSERT, UPDATE, DELETE, CREATE ON heddle.* TO 'less'@")?;
+    if !target.kind.is_mariadb() {
+        // It may execute BINLOG statements, and the server then says `Unknown error` of every row.
+        account(&[&all[2..], &[("REPLICATION_APPLIER", "*.*")]].concat())?;
+        less.is_refused(&["--rows", "binlog"], "GRANT BINLOG_ADMIN ON *.*")?;
+    }
+    Ok(())
 }
 
 /// Rows on the target, and no start; a start, and no rows; a second try over what the first one has written.
@@ -216,10 +266,86 @@ fn start_from_a_dump(kind: Kind) -> Result<()> {
     source.execute("UPDATE d.t SET v = 'x' WHERE id = 1; INSERT INTO d.t VALUES (3, 'c')")?;
     target.run_script(&dump.stdout)?;
     let live = Situation::new(&pair);
+    let place = gtids(source)?;
     live.runs(&["--start-from", &file])?;
     pair.assert_same_rows()?;
-    let missing = live.heddle(&["--channel", "c", "--start-from", "/nowhere/dump.sql"])?;
-    missing.failed_with("--start-from /nowhere/dump.sql")
+    live.is_refused(&["--channel", "c", "--start-from", "/nowhere/dump.sql"], "--start-from /nowhere/dump.sql")?;
+    given_again(&live, &file, &place)?;
+    as_a_service(&pair, &file)
+}
+
+/// What a start names that a server has executed.
+fn gtids(server: &Server) -> Result<String> {
+    let variable = if server.kind.is_mariadb() { "gtid_binlog_pos" } else { "gtid_executed" };
+    Ok(server.scalar(&format!("SELECT @@global.{variable}"))?.replace('\n', ""))
+}
+
+/// A start that the channel has passed is said and not used. One that it has not passed is refused.
+fn given_again(live: &Situation<'_>, file: &str, place: &str) -> Result<()> {
+    let (source, target) = (&live.pair.source, &live.pair.target);
+    live.runs(&["--start-from", file])?;
+    for start in [["--start", "binlog.000001:4"], ["--start-gtid", place], ["--start-from", file]] {
+        source.execute("UPDATE d.t SET v = CONCAT(v, 'y') WHERE id = 2")?;
+        let (dry, run) = live.both(&start)?;
+        ensure!(dry.status.success() && run.status.success(), "{start:?}:\n{dry}\n{run}");
+        ensure!(run.stderr.matches("is not used: the channel has passed it").count() == 1, "{start:?}: {run}");
+    }
+    let (dry, run) = live.both(&["--start-from", "/nowhere/dump.sql"])?;
+    ensure!(dry.status.success() && run.status.success(), "{dry}\n{run}");
+    ensure!(run.stderr.contains("The channel exists and needs no start"), "{run}");
+    live.pair.assert_same_rows()?;
+
+    source.execute("UPDATE d.t SET v = 'z' WHERE id = 2")?;
+    let (name, offset) = native::position(source)?;
+    live.is_refused(&["--start", &format!("{name}:{offset}")], "lies behind that")?;
+    live.is_refused(&["--start", "other.000001:4"], "a place in another log")?;
+    live.is_refused(&["--start-gtid", &gtids(source)?], "has not applied")?;
+    let strange = if source.kind.is_mariadb() { "3e11fa47-71ca-11e1-9e33-c80aa9429562:1-5" } else { "0-1-5" };
+    live.is_refused(&["--start-gtid", strange], "of another kind")?;
+    ensure!(target.scalar("SELECT v FROM d.t WHERE id = 2")? != "z", "a refused run has applied something");
+    live.runs(&[])
+}
+
+/// A configuration file keeps its start: killed and restarted, the channel goes on.
+fn as_a_service(pair: &Pair, file: &str) -> Result<()> {
+    let (source, target) = (&pair.source, &pair.target);
+    let config = target.dir().join("service.toml").display().to_string();
+    let keys = [
+        ("channel", "default"),
+        ("from", &pair.from),
+        ("to", &target.url()),
+        ("relay-dir", &pair.relay),
+        ("start-from", file),
+    ];
+    let text: String = keys.iter().map(|(key, value)| format!("{key} = '{value}'\n")).collect();
+    std::fs::write(&config, text)?;
+    let applied = |id: u32| -> Result<()> {
+        source.execute(&format!("INSERT INTO d.t VALUES ({id}, 's')"))?;
+        target.wait_until(&format!("SELECT COUNT(*) = 1 FROM d.t WHERE id = {id}"))
+    };
+    for round in 0..2 {
+        let service = Heddle::start(&["run", "--restart-seconds", "1", &config])?;
+        applied(100 + 2 * round)?;
+        let owner =
+            target.scalar("SELECT SUBSTRING_INDEX(owner, '@', 1) FROM heddle.progress WHERE channel = 'default'")?;
+        let process = owner.parse().ok().and_then(Pid::from_raw).context("the channel's process")?;
+        kill_process(process, Signal::KILL)?;
+        applied(101 + 2 * round)?;
+        service.terminate()?;
+        let ended = service.wait()?;
+        ensure!(ended.status.code() == Some(0), "{ended}");
+        let said = "is not used: the channel has passed it";
+        ensure!(ended.stderr.matches(said).count() == 2, "once for each process: {ended}");
+    }
+    let alone = Heddle::start(&["replicate", "--config", &config])?;
+    applied(110)?;
+    alone.kill()?;
+    alone.wait()?;
+    let alone = Heddle::start(&["replicate", "--config", &config])?;
+    applied(111)?;
+    alone.terminate()?;
+    alone.wait()?.successful()?;
+    pair.assert_same_rows()
 }
 
 e2e::tests! {

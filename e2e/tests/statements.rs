@@ -158,7 +158,99 @@ fn locks_by_name(server: &str) -> Result<()> {
     Ok(())
 }
 
+/// Statements, and whether they are unsafe. Where the servers judge otherwise (both, MariaDB, MySQL), why.
+const UNSAFE: &[(&str, bool, Option<&str>)] = &[
+    ("INSERT INTO d.t (id, s) VALUES (#, UUID())", true, None),
+    ("INSERT INTO d.t (id, s) VALUES (#, UUID_SHORT())", true, None),
+    ("INSERT INTO d.t (id, s) VALUES (#, SYSDATE())", true, None),
+    ("INSERT INTO d.t (id, s) VALUES (#, LOAD_FILE('/etc/hostname'))", true, None),
+    ("INSERT INTO d.t (id, v) VALUES (#, FOUND_ROWS())", true, None),
+    ("INSERT INTO d.t (id, v) VALUES (#, ROW_COUNT())", true, None),
+    ("INSERT INTO d.t (id, v) VALUES (#, GET_LOCK('x', 0))", true, None),
+    ("INSERT INTO d.t (id, v) VALUES (#, IS_FREE_LOCK('x'))", true, None),
+    ("INSERT INTO d.t (id, v) VALUES (#, IS_USED_LOCK('y'))", true, None),
+    ("INSERT INTO d.t (id, v) VALUES (#, RELEASE_LOCK('x'))", true, None),
+    ("INSERT INTO d.t (id, v) VALUES (#, SLEEP(0))", true, None),
+    ("INSERT INTO d.t (id, s) VALUES (#, VERSION())", true, None),
+    ("INSERT INTO d.t (id, s) VALUES (#, @@hostname)", true, None),
+    ("INSERT INTO d.t (id, s) VALUES (#, @@session.time_zone)", false, None),
+    ("INSERT INTO d.t (id, s) VALUES (#, NOW())", false, None),
+    ("INSERT INTO d.t (id, v) VALUES (#, LAST_INSERT_ID())", false, None),
+    ("INSERT INTO d.t (id, v) VALUES (#, CONNECTION_ID())", false, None),
+    ("INSERT INTO d.t (id, v) VALUES (#, 100 * RAND())", false, Some("the seeds are in the log")),
+    ("INSERT INTO d.t (id, v) SELECT #, 100 * RAND(7)", false, Some("a constant seed")),
+    ("DELETE FROM d.t WHERE id > 900 LIMIT 1", true, None),
+    ("UPDATE d.t SET v = 1 WHERE id > 900 LIMIT 1", true, None),
+    (
+        "DELETE FROM d.t WHERE id > 900 ORDER BY id LIMIT 1",
+        false,
+        Some("in the order of a key the same rows are taken"),
+    ),
+    ("INSERT INTO d.t (id, v) SELECT id + 1000, v FROM d.t WHERE id = 5 LIMIT 1", true, None),
+    ("DELETE FROM d.t WHERE id > 900 LIMIT 0", false, Some("MySQL only: no row is taken")),
+    ("INSERT IGNORE INTO d.t (id) SELECT v FROM e.t", true, None),
+    ("REPLACE INTO d.t (id) SELECT id FROM e.t", true, None),
+    ("INSERT INTO d.t (id) SELECT id FROM e.t ON DUPLICATE KEY UPDATE v = 5", true, None),
+    ("UPDATE IGNORE d.t SET id = id + 1 WHERE id > 2000", true, None),
+    ("INSERT INTO e.t (v) SELECT v FROM d.t WHERE id < 4", true, None),
+    ("INSERT INTO e.t (v) SELECT v FROM d.t WHERE id < 4 ORDER BY id", false, Some("the order of the rows is said")),
+    ("INSERT INTO e.t (v) VALUES (1), (2)", false, None),
+    ("UPDATE d.t SET v = v + 1 WHERE id = 5", false, None),
+];
+
+/// As the servers' own warnings have it, but where a reason is named.
+fn judged_as_by_the_server(server: &str) -> Result<()> {
+    let server = e2e::Server::start(server.parse()?, IN_STATEMENTS)?;
+    server.execute(TABLES)?;
+    let mut session = server.connect()?;
+    let mut wrong = Vec::new();
+    for (number, (sql, expected, why)) in UNSAFE.iter().enumerate() {
+        let sql = sql.replace('#', &(200 + number).to_string());
+        session.execute(&sql)?;
+        let warnings = session.rows("SHOW WARNINGS")?;
+        let theirs = warnings.iter().any(|row| row.get(1) == Some(b"1592".as_slice()));
+        let mode = engine::sql::SqlMode::default();
+        let class = engine::sql::classify(sql.as_bytes(), "d", mode).class;
+        let logged = engine::sql::LoggedContext { seeds: sql.contains("RAND()"), insert_id: sql.contains("INTO e.t") };
+        let ours = !engine::sql::unsafeties(sql.as_bytes(), &class, mode, logged).is_empty();
+        if ours != *expected || theirs != ours && why.is_none() {
+            wrong.push(format!("{sql}: the server says {theirs}, heddle {ours}"));
+        }
+    }
+    ensure!(wrong.is_empty(), "{}", wrong.join("\n"));
+    Ok(())
+}
+
+/// A statement that is not deterministic: named once, or the channel stops before it.
+fn not_deterministic(server: &str) -> Result<()> {
+    let pair = pair(server, &[])?;
+    let statements = "USE d; INSERT INTO t VALUES (1000, 1, 'before'); INSERT INTO t VALUES (1001, 1, UUID()); INSERT INTO t VALUES (1002, 1, UUID());
+        DELETE FROM t WHERE id < 5 LIMIT 1; CREATE TRIGGER r AFTER UPDATE ON t FOR EACH ROW INSERT INTO e.t (v) VALUES (NEW.v);
+        UPDATE t SET v = 5 WHERE id IN (50, 51)";
+    pair.source.execute(statements)?;
+    let count = |id: u32| pair.target.scalar(&format!("SELECT COUNT(*) FROM d.t WHERE id = {id}"));
+    let run = pair.begin(&["--until-end", "--unsafe-statements", "stop"])?.wait()?;
+    run.failed_with("UUID: it gives another value on each server")?;
+    run.failed_with("statement: INSERT INTO t VALUES (1001, 1, UUID())")?;
+    run.failed_with("--unsafe-statements warn")?;
+    ensure!(count(1000)? == "1" && count(1001)? == "0", "not just before the statement: {run}");
+    let run = pair.run_to_the_end(&[])?;
+    ensure!(count(1002)? == "1", "{run}");
+    let named = |what: &str| run.stderr.matches(what).count();
+    for kind in ["UUID: it gives", "LIMIT: without ORDER BY", "INSERT_ID: a trigger"] {
+        ensure!(named(kind) == 1, "{kind}: not once: {run}");
+    }
+    ensure!(named("binlog_format=STATEMENT") == 1 && run.stderr.contains("binlog."), "{run}");
+    let dry = pair.begin(&["--dry-run"])?.wait()?;
+    ensure!(dry.stdout.contains("binlog_format=STATEMENT"), "{dry}");
+    Ok(())
+}
+
 e2e::tests! {
+    mariadb_judged_as_by_the_server: judged_as_by_the_server("mariadb-10.11");
+    mysql_judged_as_by_the_server: judged_as_by_the_server("mysql-9.7");
+    mariadb_not_deterministic: not_deterministic("mariadb-10.11");
+    mysql_not_deterministic: not_deterministic("mysql-9.7");
     mariadb_share: share("mariadb-10.11", &[]);
     mysql_share: share("mysql-9.7", &[]);
     mariadb_share_relaxed: share("mariadb-10.11", &["--commit-order", "relaxed", "--policy", "serial"]);

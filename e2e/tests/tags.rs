@@ -10,12 +10,13 @@ use anyhow::{Context, Result, bail, ensure};
 use e2e::logged;
 use e2e::native;
 use e2e::server::{Kind, MYSQL_9_7, PASSWORD, Server, USER};
+use engine::failure::{Failure, FailureKind};
 use engine::intake::Keying;
 use engine::keys::{DataType, KeyClass, classify};
 use engine::schema::{
-    Catalogue, CatalogueError, Column, ForeignKey, KeyPart, Table, TableId, TableOrderCause, UniqueKey,
+    Catalogue, CatalogueError, Column, ForeignKey, KeyPart, Leftovers, Table, TableId, TableOrderCause, UniqueKey,
 };
-use engine::tags::{Fallback, Generation, Rules, Subject, Tracker, Tracking};
+use engine::tags::{DependencyTracking, Fallback, Generation, Rules, Subject, Tracker};
 use engine::transaction::{Item, Transaction};
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
@@ -235,6 +236,7 @@ impl Described {
             timed: Vec::new(),
             lookup_columns: None,
             order_by_table: (!identified).then_some(TableOrderCause::NoUniqueKey),
+            leftovers: Leftovers::None,
         })
     }
 }
@@ -248,12 +250,12 @@ impl Catalogue for Described {
         let table = self.load(&map.schema, &map.table).map_err(|error| CatalogueError {
             schema: map.schema.clone(),
             table: map.table.clone(),
-            why: error.to_string(),
+            why: Box::new(Failure::new(FailureKind::Refused, error.to_string())),
         })?;
         Ok(Arc::clone(self.tables.entry(id).or_insert(Arc::new(table))))
     }
 
-    fn invalidate(&mut self, _: &engine::redefined::Redefined) {}
+    fn invalidate(&mut self, _: &engine::definition_change::DefinitionChange) {}
 }
 
 /// The binary logs of a server, with the server's own tags and the engine's. `rules` of each file; `one_session`: a
@@ -333,12 +335,12 @@ fn described(transaction: &Transaction) -> String {
     transaction.items().iter().map(one).collect::<Vec<_>>().join(", ")
 }
 
-fn check(kind: Kind, generation: Generation, trackings: &[(&str, Tracking)]) -> Result<()> {
+fn check(kind: Kind, generation: Generation, trackings: &[(&str, DependencyTracking)]) -> Result<()> {
     let seed = e2e::seed(DEFAULT_SEED, "tags");
     let history = format!("--binlog-transaction-dependency-history-size={HISTORY}");
     let (source, replica) = Server::start_two((kind, &[&history]), (kind, &[&history]))?;
     source.execute(TABLES)?;
-    let mut rules_of: BTreeMap<String, Tracking> = BTreeMap::new();
+    let mut rules_of: BTreeMap<String, DependencyTracking> = BTreeMap::new();
     let mut first = true;
     for (phase, &(name, tracking)) in (0..).zip(trackings) {
         if !name.is_empty() {
@@ -348,20 +350,22 @@ fn check(kind: Kind, generation: Generation, trackings: &[(&str, Tracking)]) -> 
         let from = last_file(&source)?;
         if std::mem::take(&mut first) && !name.is_empty() {
             // The tables were made before.
-            rules_of.insert(String::new(), Tracking::CommitOrder);
+            rules_of.insert(String::new(), DependencyTracking::CommitOrder);
         }
         rules_of.insert(from, tracking);
         workload(&source, seed + u64::from(phase), phase * 1000, generation == Generation::Mysql84)?;
     }
     let rules = |file: &str| {
-        let tracking =
-            rules_of.range(..=file.to_owned()).next_back().map_or(Tracking::Writeset, |(_, &tracking)| tracking);
+        let tracking = rules_of
+            .range(..=file.to_owned())
+            .next_back()
+            .map_or(DependencyTracking::Writeset, |(_, &tracking)| tracking);
         Rules { tracking, generation, history_max: HISTORY }
     };
     let at_source = compare(&source, &rules, false).with_context(|| format!("{kind} as source"))?;
     eprintln!("{kind}: {at_source:?}");
     // An intermediate server, fed with the same stream.
-    let tracking = trackings.last().map_or(Tracking::Writeset, |&(_, tracking)| tracking);
+    let tracking = trackings.last().map_or(DependencyTracking::Writeset, |&(_, tracking)| tracking);
     if let Some((name, _)) = trackings.last().filter(|(name, _)| !name.is_empty()) {
         replica.execute(&format!(
             "SET GLOBAL slave_parallel_workers = 0; SET GLOBAL binlog_transaction_dependency_tracking = {name}"
@@ -374,7 +378,11 @@ fn check(kind: Kind, generation: Generation, trackings: &[(&str, Tracking)]) -> 
     native::native_replica(&source, &replica)?;
     native::wait_caught_up(&source, &replica)?;
     let rules = |file: &str| Rules {
-        tracking: if *file < *from && generation == Generation::Mysql80 { Tracking::CommitOrder } else { tracking },
+        tracking: if *file < *from && generation == Generation::Mysql80 {
+            DependencyTracking::CommitOrder
+        } else {
+            tracking
+        },
         generation,
         history_max: HISTORY,
     };
@@ -396,7 +404,7 @@ fn last_file(server: &Server) -> Result<String> {
 
 #[test]
 fn mysql_9_7() {
-    if let Err(error) = check(MYSQL_9_7, Generation::Mysql84, &[("", Tracking::Writeset)]) {
+    if let Err(error) = check(MYSQL_9_7, Generation::Mysql84, &[("", DependencyTracking::Writeset)]) {
         panic!("{error:#}");
     }
 }
@@ -406,9 +414,9 @@ fn mysql_9_7() {
 #[ignore = "needs mysql-8.0.15 in the cache"]
 fn mysql_8_0_15() {
     let trackings = [
-        ("COMMIT_ORDER", Tracking::CommitOrder),
-        ("WRITESET_SESSION", Tracking::WritesetSession),
-        ("WRITESET", Tracking::Writeset),
+        ("COMMIT_ORDER", DependencyTracking::CommitOrder),
+        ("WRITESET_SESSION", DependencyTracking::WritesetSession),
+        ("WRITESET", DependencyTracking::Writeset),
     ];
     let done = "mysql-8.0.15".parse().and_then(|kind| check(kind, Generation::Mysql80, &trackings));
     if let Err(error) = done {

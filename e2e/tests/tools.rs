@@ -146,7 +146,7 @@ fn readers(source: &Server, served: &Served, seen: &mut Seen) -> Result<()> {
         ),
         (
             "go-mysql",
-            "its newest commit. Every event, by position and by GTID; the questions of its `canal`, which also needs the tables: not here",
+            "its newest commit. Every event, by position and by GTID. Its `canal`: [clients that ask more](#clients-that-ask-more)",
         ),
     ] {
         for by in ["position", "gtid"] {
@@ -195,7 +195,7 @@ fn drivers(source: &Server, served: &Served, seen: &mut Seen) -> Result<()> {
     seen.add(
         "JDBC: Connector/J, MariaDB's driver",
         source.kind,
-        "9.7.0, 3.5.8. What Debezium and Maxwell ask before they read; their snapshots need the tables: not here",
+        "9.7.0, 3.5.8. What Debezium and Maxwell ask before they read; snapshots of rows need the tables: not here",
     );
     Ok(())
 }

@@ -13,7 +13,8 @@ use engine::intake::Keying;
 use engine::policy::{Placement, Policy, WriteSetPolicy};
 use binlog::LogPosition;
 use engine::progress::Mark;
-use engine::schedule::{CommitOrder, Config, Grouping, Limits, Output, Scheduler};
+use engine::policy::CommitOrder;
+use engine::schedule::{Config, Grouping, Limits, Output, Scheduler};
 use engine::schema::{Catalogue, CatalogueError, KeyPart, Table, TableId};
 use engine::transaction::Transaction;
 use sim::{LogParams, Params, Workload, mysql_log};
@@ -112,7 +113,7 @@ impl Catalogue for ByMap {
         Ok(Arc::clone(table))
     }
 
-    fn invalidate(&mut self, _: &engine::redefined::Redefined) {}
+    fn invalidate(&mut self, _: &engine::definition_change::DefinitionChange) {}
 }
 
 pub fn key(transactions: &mut [Transaction]) {

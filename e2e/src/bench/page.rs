@@ -1,9 +1,9 @@
-//! docs/benchmarks.md: sections between markers, of which a run writes those that it measured anew.
+//! bench/results/benchmarks.md: sections between markers, of which a run writes those that it measured anew.
 
 use anyhow::{Context, Result};
 use std::path::PathBuf;
 
-const HEADING: &str = "# Benchmarks
+const HEADING: &str = "# Results
 
 How fast a replica that is behind applies what it missed: heddle beside the servers' own replication, on the same machine, from the same state, in one
 run. Source and targets are durable (`sync_binlog=1`, `innodb_flush_log_at_trx_commit=1`, `O_DIRECT`) and write their binary logs; each contender starts from a

@@ -2,7 +2,7 @@
 //!
 //! dashboard-bench [SERVER [TRANSACTIONS [ROUNDS]]]     default: mysql-9.7 400000 5
 //!
-//! Prints rows for docs/benchmarks.md: transactions a second, and the most memory that was resident. Every run begins with an empty target, durable as servers are by default.
+//! Prints rows for bench/results/benchmarks.md: transactions a second, and the most memory that was resident. Every run begins with an empty target, durable as servers are by default.
 
 #![allow(clippy::print_stdout, clippy::expect_used, reason = "a benchmark")]
 

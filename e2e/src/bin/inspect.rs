@@ -1,5 +1,5 @@
 //! How fast `heddle inspect` and `heddle simulate` are, and in how much memory: on the log of sysbench's oltp_write_only, made by a real server
-//! (some minutes); beside `mysqlbinlog | awk` that works out AMIL alone. Writes its section of docs/benchmarks.md.
+//! (some minutes); beside `mysqlbinlog | awk` that works out AMIL alone. Writes its section of bench/results/benchmarks.md.
 //!
 //! Arguments: `--mebibytes N` of logs, in files of 64 (1024), `--repeat N` (3; the median counts),
 //! `--server NAME` (mysql-9.7), `--output FILE`.
@@ -33,8 +33,12 @@ struct Arguments {
 }
 
 fn arguments() -> Result<Arguments> {
-    let mut parsed =
-        Arguments { mebibytes: 1024, repeat: 3, kind: MYSQL_9_7, output: e2e::repository().join("docs/benchmarks.md") };
+    let mut parsed = Arguments {
+        mebibytes: 1024,
+        repeat: 3,
+        kind: MYSQL_9_7,
+        output: e2e::repository().join("bench/results/benchmarks.md"),
+    };
     each(|name, value| {
         match name {
             "--mebibytes" => parsed.mebibytes = value.parse()?,

@@ -1,6 +1,6 @@
 //! Every policy with several numbers of workers: stretches of one long log, each policy applying for a few seconds where the one before
 //! it ended. Whenever the log ends, and at the end of each table, the contents are compared with the source's, and the next goes on with a fresh copy of the
-//! start. Writes transactions per second, and how many times that is of one worker that applies serially, into docs/benchmarks.md.
+//! start. Writes transactions per second, and how many times that is of one worker that applies serially, into bench/results/benchmarks.md.
 //!
 //! Arguments: `--transactions N` (in the log; default 200000), `--seconds N` (of each stretch, default 1.5), `--sessions N` (16), `--tables N` (8), `--rows N` (20000),
 //! `--script NAME` (sysbench's, default oltp_update_non_index), `--servers NAME,…`, `--policies NAME,…` (all that suit), `--workers N,…`
@@ -86,7 +86,7 @@ fn arguments() -> Result<Arguments> {
         disks: vec![Disk::Durable, Disk::Slow, Disk::Careless],
         domains: 1,
         stretch: Duration::from_millis(1500),
-        output: e2e::repository().join("docs/benchmarks.md"),
+        output: e2e::repository().join("bench/results/benchmarks.md"),
     };
     each(|name, value| {
         match name {

@@ -2,7 +2,8 @@
 //! catches up by itself with its best setting; each until its lag is below a second. Everything durable.
 //!
 //! Arguments: `--transactions N` behind (default 100000), `--rate N` transactions a second meanwhile (500), `--sessions N` (16),
-//! `--tables N` (8), `--rows N` (50000), `--servers NAME,…`, `--output FILE` (a section of docs/benchmarks.md).
+//! `--tables N` (8), `--rows N` (50000), `--servers NAME,…`, `--output FILE` (a section of bench/results/benchmarks.md). `--via serve`: the rescued replica applies by itself, from a stream
+//! of groups, with the settings that its version has by default.
 
 #![allow(clippy::print_stderr, clippy::print_stdout, reason = "says what it does")]
 
@@ -13,7 +14,8 @@ use e2e::bench::{machine, version};
 use e2e::checksum::{contents, differences};
 use e2e::heddle::heddle;
 use e2e::native::{configure_by, start_native, stop_applier};
-use e2e::server::{Kind, MARIADB_10_11, MYSQL_9_7, Server};
+use e2e::served::certificate;
+use e2e::server::{Kind, MARIADB_10_11, MYSQL_9_7, Server, USER, free_port};
 use e2e::sysbench::{self, Load};
 use e2e::wait_caught_up;
 use std::fmt::Write;
@@ -36,6 +38,7 @@ struct Arguments {
     load: Load,
     rate: u32,
     kinds: Vec<Kind>,
+    via_serve: bool,
     output: PathBuf,
 }
 
@@ -44,12 +47,17 @@ fn arguments() -> Result<Arguments> {
         load: Load { tables: 8, rows: 50_000, threads: 16, events: 100_000, seconds: 0 },
         rate: 500,
         kinds: vec![MYSQL_9_7, MARIADB_10_11],
-        output: e2e::repository().join("docs/benchmarks.md"),
+        via_serve: false,
+        output: e2e::repository().join("bench/results/benchmarks.md"),
     };
     each(|name, value| {
         match name {
             "--rate" => parsed.rate = value.parse()?,
             "--servers" => parsed.kinds = list(value)?,
+            "--via" => {
+                ensure!(value == "serve", "--via serve");
+                parsed.via_serve = true;
+            }
             "--output" => parsed.output = value.into(),
             _ => return load(&mut parsed.load, name, value),
         }
@@ -106,7 +114,8 @@ fn measure(kind: Kind, arguments: &Arguments) -> Result<Measured> {
     let load = arguments.load;
     let options: Vec<&str> = DURABLE.iter().chain(best_native(kind)).copied().collect();
     let source = Server::start(kind, &DURABLE)?;
-    let (rescued, native) = Server::start_two((kind, &options), (kind, &options))?;
+    let of_rescued: &[&str] = if arguments.via_serve { &DURABLE } else { &options };
+    let (rescued, native) = Server::start_two((kind, of_rescued), (kind, &options))?;
     for replica in [&rescued, &native] {
         configure_by(&source, replica, true)?;
         start_native(replica)?;
@@ -124,8 +133,30 @@ fn measure(kind: Kind, arguments: &Arguments) -> Result<Measured> {
     let meanwhile = sysbench::start_at(&source, "oltp_write_only", forever, arguments.rate)?;
     let rescue_behind = behind(&source, &rescued)?;
     let relay = rescued.dir().join("heddle-relay").display().to_string();
+    let listen = format!("127.0.0.1:{}", free_port()?);
+    let (cert, key) = (rescued.dir().join("cert.pem"), rescued.dir().join("key.pem"));
+    let (cert, key) = (cert.display().to_string(), key.display().to_string());
+    let url = rescued.url();
+    let mut command = vec!["rescue", &url, "--json", "--relay-dir", &relay];
+    if arguments.via_serve {
+        certificate(rescued.dir())?;
+        command.extend([
+            "--source-user",
+            USER,
+            "--via",
+            "serve",
+            "--listen",
+            &listen,
+            "--tls-cert",
+            &cert,
+            "--tls-key",
+            &key,
+        ]);
+        // Its speed is what the command estimates by.
+        start_native(&rescued)?;
+    }
     let began = Instant::now();
-    let run = heddle(&["rescue", &rescued.url(), "--json", "--relay-dir", &relay])?.successful()?;
+    let run = heddle(&command)?.successful()?;
     let rescue = began.elapsed().as_secs_f64();
     let summary = run.summary()?;
     eprintln!("{kind}: {summary}");
@@ -133,7 +164,8 @@ fn measure(kind: Kind, arguments: &Arguments) -> Result<Measured> {
     let backlog = |name: &str| summary.pointer(&format!("/backlog/{name}")).and_then(serde_json::Value::as_f64);
     let gain =
         backlog("heddle_bytes_per_second").zip(backlog("source_bytes_per_second")).map(|(ours, theirs)| ours - theirs);
-    let expected = backlog("behind_bytes").zip(gain).map(|(bytes, gain)| bytes / gain);
+    let ours = if arguments.via_serve { backlog("native_bytes_per_second") } else { gain };
+    let expected = backlog("behind_bytes").zip(ours).map(|(bytes, speed)| bytes / speed);
     let native_behind = behind(&source, &native)?;
     let native_took = native_seconds(&source, &native)?;
     meanwhile.stop()?;
@@ -146,9 +178,30 @@ fn measure(kind: Kind, arguments: &Arguments) -> Result<Measured> {
     Ok(Measured { version, rescue_behind, rescue, applying, expected, native_behind, native: native_took })
 }
 
+/// Beside what the command expects of the native applier, and beside the other replica with its best setting.
+fn via_serve(arguments: &Arguments) -> Result<()> {
+    for &kind in &arguments.kinds {
+        let measured = measure(kind, arguments)?;
+        let native = measured.expected.unwrap_or(f64::NAN);
+        println!(
+            "| {} | {} | {:.1} s | {native:.0} s | {:.1} × | {} | {:.1} s |",
+            measured.version,
+            measured.rescue_behind,
+            measured.rescue,
+            native / measured.rescue,
+            measured.native_behind,
+            measured.native
+        );
+    }
+    Ok(())
+}
+
 fn main() -> Result<()> {
     let arguments = arguments()?;
     let load = arguments.load;
+    if arguments.via_serve {
+        return via_serve(&arguments);
+    }
     let mut text = format!(
         "## Rescue: time until the lag is below a second\n\n\
          A source with {} transactions that its replicas lack (sysbench, half `oltp_update_non_index`, half `oltp_write_only`, {} × {} rows, {} sessions) \

@@ -5,7 +5,7 @@
 //!
 //! `--stream`: what `heddle serve` does, `--retag writeset` or `--group auto`. `--disk slow`: each fsync of the replica takes 2 ms longer. `--mode`: slave_parallel_mode of a MariaDB replica. `--hot 30`: so many of a
 //! hundred transactions are on four rows. `--load parents`: the tables are parents of foreign keys, for which a source's own write sets do not hold; `--load oltp_write_only`: a script of
-//! sysbench, or a file. Prints rows for docs/benchmarks.md: medians.
+//! sysbench, or a file. Prints rows for bench/results/benchmarks.md: medians.
 
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a benchmark")]
 

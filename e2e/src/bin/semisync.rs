@@ -2,7 +2,7 @@
 //!
 //! semisync-bench [SERVER [COMMITS [ROUNDS]]]     default: mysql-9.7 500 5
 //!
-//! Prints rows for docs/benchmarks.md: median and 99th percentile of a commit, of an fsync of the same disk, and of Heddle's acknowledgement: from the moment that an event which
+//! Prints rows for bench/results/benchmarks.md: median and 99th percentile of a commit, of an fsync of the same disk, and of Heddle's acknowledgement: from the moment that an event which
 //! is to be acknowledged has come, until the acknowledgement is sent, both seen by a proxy between the two. `HEDDLE_BENCH_DIR` chooses the disk.
 
 #![allow(clippy::print_stdout, clippy::expect_used, clippy::indexing_slicing, reason = "a benchmark")]

@@ -1,7 +1,7 @@
 //! The figures of `heddle serve`: what it sends, receives, takes of memory, how long attaching takes, and how much later the last of many replicas has a commit. Beside the source itself.
 //!
-//! Without an argument all parts; else the named ones: stream, attach, fan-out.
-//! HEDDLE_BENCH_BYTES, HEDDLE_BENCH_REPLICAS, HEDDLE_BENCH_FILES and HEDDLE_BENCH_COMMITS make it smaller or larger.
+//! Without an argument all parts; else the named ones: stream, mirror (beside `mysqlbinlog --raw`), attach, fan-out.
+//! HEDDLE_BENCH_BYTES (of `mirror` a quarter), HEDDLE_BENCH_REPLICAS, HEDDLE_BENCH_FILES and HEDDLE_BENCH_COMMITS make it smaller or larger.
 //! On a machine that does other work only what is counted in processor time means something; the rest is given as it was.
 
 use std::path::Path;
@@ -14,7 +14,7 @@ use anyhow::{Context, Result, ensure};
 use binlog::gtids::GtidSet;
 use e2e::bench::median;
 use e2e::heddle::Heddle;
-use e2e::server::{MYSQL_9_7, PASSWORD, Server, USER, free_port};
+use e2e::server::{Kind, MARIADB_10_11, MYSQL_9_7, PASSWORD, Server, USER, free_port};
 use wire::{BinlogStream, ConnectOptions, Connection, DUMP_NON_BLOCK, DumpOptions, DumpRequest, Error, SslMode};
 
 const MARK: &[u8] = b"beat-";
@@ -39,7 +39,7 @@ fn main() -> Result<()> {
     };
     let top = tempfile::tempdir_in(std::env::var_os("HEDDLE_E2E_DIR").unwrap_or_else(|| "/tmp".into()))?;
     let asked: Vec<String> = std::env::args().skip(1).collect();
-    let parts = ["stream", "attach", "fan-out"];
+    let parts = ["stream", "mirror", "attach", "fan-out"];
     ensure!(asked.iter().all(|part| parts.contains(&part.as_str())), "parts: {}", parts.join(", "));
     for part in parts.into_iter().filter(|part| asked.is_empty() || asked.iter().any(|asked| asked == part)) {
         let dir = top.path().join(part);
@@ -47,6 +47,11 @@ fn main() -> Result<()> {
             "stream" => {
                 for length in [200, 8000] {
                     stream(&wanted, length, &dir.join(length.to_string()))?;
+                }
+            }
+            "mirror" => {
+                for kind in [MYSQL_9_7, MARIADB_10_11] {
+                    mirror(&wanted, kind, &dir.join(kind.to_string()))?;
                 }
             }
             "attach" => attach(&wanted, &dir)?,
@@ -178,6 +183,54 @@ fn stream(wanted: &Wanted, length: usize, dir: &Path) -> Result<()> {
     ));
     heddle.terminate()?;
     heddle.wait()?.successful()?;
+    Ok(())
+}
+
+/// All that a source has, beside `mysqlbinlog --raw`, in turns: single rows of 200 bytes, each a transaction. Start and end are included, and Heddle's checks and fsyncs.
+fn mirror(wanted: &Wanted, kind: Kind, dir: &Path) -> Result<()> {
+    let source =
+        Server::start(kind, &["--sync-binlog=0", "--innodb-flush-log-at-trx-commit=0", "--max-binlog-size=268435456"])?;
+    source.execute("CREATE DATABASE d; CREATE TABLE d.t (id BIGINT AUTO_INCREMENT PRIMARY KEY, v LONGTEXT)")?;
+    let mut connection = source.connect()?;
+    let statement = "INSERT INTO d.t (v) VALUES (REPEAT('x', 200));".repeat(100);
+    let size = |connection: &mut Connection| -> Result<u64> {
+        Ok(wire::source::binary_logs(connection)?.iter().map(|log| log.offset).sum())
+    };
+    while size(&mut connection)? < wanted.bytes / 4 {
+        for _ in 0..20 {
+            connection.execute(&statement)?;
+        }
+    }
+    let logs = wire::source::binary_logs(&mut connection)?;
+    let first = logs.first().context("a log")?.file.to_string();
+    let megabytes = size(&mut connection)? as f64 / 1e6;
+    let (mut ours, mut theirs) = (Vec::new(), Vec::new());
+    for run in 0..RUNS {
+        let began = Instant::now();
+        serve(source.port, &dir.join(format!("heddle-{run}")), &["--until-end"])?.wait()?.successful()?;
+        ours.push(began.elapsed().as_secs_f64());
+        let folder = dir.join(format!("raw-{run}"));
+        std::fs::create_dir_all(&folder)?;
+        let mut raw = source.program("mysqlbinlog");
+        raw.args(["--read-from-remote-server", "--raw", "--to-last-log", "--host=127.0.0.1"])
+            .args([format!("--port={}", source.port), format!("--result-file={}/", folder.display()), first.clone()])
+            .args([if kind.is_mariadb() { "--skip-ssl" } else { "--ssl-mode=DISABLED" }])
+            .args((!kind.is_mariadb()).then_some("--get-server-public-key"));
+        let began = Instant::now();
+        ensure!(raw.status()?.success(), "mysqlbinlog failed");
+        theirs.push(began.elapsed().as_secs_f64());
+        std::fs::remove_dir_all(&folder)?;
+    }
+    let shown = |seconds: &[f64]| {
+        let all: Vec<String> = seconds.iter().map(|seconds| format!("{seconds:.2}")).collect();
+        format!("median {:.2} s ({})", median(seconds.to_vec()), all.join(", "))
+    };
+    say(&format!(
+        "| {kind}, {megabytes:.0} MB of small transactions | heddle serve {}; mysqlbinlog --raw {}; {:.2} × |",
+        shown(&ours),
+        shown(&theirs),
+        median(theirs.clone()) / median(ours.clone())
+    ));
     Ok(())
 }
 

@@ -58,7 +58,7 @@ pub fn arguments() -> Result<Arguments> {
         repeat: 1,
         rates: RATES.to_vec(),
         more: More::default(),
-        output: e2e::repository().join("docs/benchmarks.md"),
+        output: e2e::repository().join("bench/results/benchmarks.md"),
     };
     each(|name, value| {
         match name {

@@ -50,6 +50,10 @@ pub fn shapes(arguments: &Arguments) -> Vec<Workload> {
         arguments.workload("CREATE and DROP TABLE", shape!("creates"), 16, 10, 20),
         arguments.workload("ALTER TABLE", shape!("alters"), 16, 10, 20),
         arguments.workload("TRUNCATE", shape!("truncates"), 16, 10, 20),
+        arguments.workload("TRUNCATE and rows, 20 tables", shape!("truncate_rows"), 20, 10, 40),
+        arguments.workload("TRUNCATE and rows, 200 tables", shape!("truncate_rows"), 200, 10, 40),
+        arguments.workload("TRUNCATE and rows, 3,000 tables", shape!("truncate_rows"), 3_000, 10, 40),
+        arguments.workload("ALTER TABLE and rows, 200 tables", shape!("alter_rows"), 200, 10, 40),
         arguments.workload("GRANT and REVOKE", shape!("grants"), 16, 10, 20),
     ]
 }

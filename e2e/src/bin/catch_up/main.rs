@@ -1,4 +1,4 @@
-//! The benchmarks of docs/benchmarks.md: a source makes a workload, then native replicas and heddle apply it in turn, each on a fresh copy of the
+//! The benchmarks of bench/results/benchmarks.md: a source makes a workload, then native replicas and heddle apply it in turn, each on a fresh copy of the
 //! same start, all fully durable; contents are compared at the end. Sections that are not measured stay in the page as they are.
 //!
 //! Arguments: `--sections NAME,…` (catch-up, gtids, settings, workloads, slow-disk, cold, keep-up, shapes, tables, growth, receive, tuning; default

@@ -30,7 +30,7 @@ pub fn arguments(dir: &Path) -> Result<Arguments> {
         workloads: String::new(),
         options: Vec::new(),
         keep: None,
-        output: e2e::repository().join("docs/simulation.md"),
+        output: e2e::repository().join("bench/results/simulation.md"),
     };
     each(|name, value| {
         match name {

@@ -1,6 +1,6 @@
 //! What `heddle simulate` predicts beside what is measured: on each server, for each workload, the costs are measured on a copy of the replica
 //! (`--calibrate`), the log is simulated, and then native replicas and heddle apply that log in turn, each on a fresh copy of the same start, all
-//! fully durable; contents are compared at the end. Writes the section of docs/simulation.md.
+//! fully durable; contents are compared at the end. Writes the section of bench/results/simulation.md.
 //!
 //! Groups are fast: they get a log of their own that is longer, so that a run lasts long enough to be measured.
 //!

@@ -1,4 +1,4 @@
-//! The section of docs/simulation.md: tables of predicted and measured, their errors, a picture.
+//! The section of bench/results/simulation.md: tables of predicted and measured, their errors, a picture.
 
 use super::stages::{Line, Table};
 use anyhow::Result;

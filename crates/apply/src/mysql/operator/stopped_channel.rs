@@ -1,0 +1,164 @@
+//! What an operator does to a channel that does not run: forget it, have it leave one transaction out, complete the target's GTIDs. It holds the channel's lock meanwhile, so no heddle can
+//! start. It never changes the user's own tables.
+
+use std::sync::{Arc, Mutex};
+
+use engine::failure::{Culprit, Failure, FailureKind};
+use wire::{ConnectOptions, Connection};
+
+use super::native_position;
+use crate::mysql::progress::branches::open_branches::{self, OpenBranch};
+use crate::mysql::progress::stops;
+use crate::mysql::progress::tables::{KEPT_GTIDS, OPEN_BRANCHES, SCHEMA, SELECTIONS, TABLES};
+use crate::mysql::rows::RowsAs;
+use crate::mysql::server::errors::{failed, if_there};
+use crate::mysql::server::gtids::{Gtids, OWN_DOMAIN};
+use crate::mysql::server::info::TargetInfo;
+use crate::mysql::server::sql::quote;
+use crate::mysql::session::channel::ChannelContext;
+use crate::mysql::session::connect::Connector;
+use crate::mysql::session::grouped_gtids;
+use crate::mysql::session::lease::{end_left_over_connections, lease_lock_name};
+use crate::mysql::session::settings::BinlogChoice;
+use crate::mysql::xa::{deferred_branches, prepare};
+use crate::status::LastError;
+
+/// A channel that stands still for as long as this lives.
+pub struct StoppedChannel {
+    connection: Connection,
+    options: ConnectOptions,
+    channel: String,
+}
+
+/// What [`StoppedChannel::settle`] has done.
+#[derive(Debug, Default)]
+pub struct Settlement {
+    /// GTIDs that were added to the target's `gtid_purged`, as a set's text.
+    pub added: String,
+    /// XA branches that were prepared, as the servers write their names.
+    pub prepared: Vec<String>,
+    /// MariaDB: `gtid_slave_pos` with which the server's own replication goes on. None where the channel has no GTIDs.
+    pub position: Option<String>,
+}
+
+impl StoppedChannel {
+    /// Refuses a channel that runs.
+    pub fn take(options: &ConnectOptions, channel: &str) -> Result<Self, Failure> {
+        let mut connection = Connection::connect(options).map_err(failed)?;
+        let lock = quote(&lease_lock_name(channel));
+        let got = connection.scalar(format!("SELECT GET_LOCK({lock}, 0)")).map_err(failed)?;
+        if got.as_deref() != Some("1") {
+            return Err(Failure::new(FailureKind::Fenced, format!("channel {} is running", quote(channel)))
+                .remedy("stop its heddle first, and run the same command again"));
+        }
+        if connection.server().is_mariadb() {
+            // As its tables are made; an account that may not set it logs under the server's own domain.
+            let set = connection.execute_repeatable(format!("SET SESSION gtid_domain_id={OWN_DOMAIN}"));
+            if let Err(error) = set {
+                tracing::debug!("gtid_domain_id: {error}");
+            }
+        }
+        if !connection.server().is_mariadb() && grouped_gtids::is_kept(&mut connection, channel)? {
+            // The target has the source's GTIDs and no others.
+            connection.execute_repeatable("SET SESSION sql_log_bin=0").map_err(failed)?;
+        }
+        Ok(Self { connection, options: options.clone(), channel: channel.to_owned() })
+    }
+
+    /// Of a channel that keeps the source's GTIDs in groups: adds those that are applied and that the target does not say it has executed, and
+    /// prepares the XA branches that are open. On MariaDB it finds the position for the server's own replication.
+    pub fn settle(&mut self) -> Result<Settlement, Failure> {
+        let mut settled = Settlement::default();
+        let Self { connection, options, channel } = self;
+        let is_mariadb = connection.server().is_mariadb();
+        let is_kept = !is_mariadb && grouped_gtids::is_kept(connection, channel)?;
+        let has_branches = open_branches::read(connection, channel)?.iter().any(|branch| !branch.is_prepared());
+        if !is_kept && !has_branches && !is_mariadb {
+            return Ok(settled);
+        }
+        end_left_over_connections(connection, channel)?;
+        if is_mariadb {
+            settled.position = native_position::read(connection, channel)?.map(|position| position.to_string());
+        }
+        if is_kept {
+            settled.added = grouped_gtids::add_missing(connection, channel)?;
+        }
+        // Read again: nothing can commit any more.
+        let open = open_branches::read(connection, channel)?;
+        settled.prepared = open.into_iter().filter(|branch| !branch.is_prepared()).map(|branch| branch.name).collect();
+        if !settled.prepared.is_empty() {
+            let info = TargetInfo::read(connection)?;
+            let context = ChannelContext::new(
+                Connector::new(options.clone(), info, BinlogChoice::Yes),
+                channel,
+                Gtids::PreserveGrouped,
+                RowsAs::Binlog,
+            );
+            let epoch = connection.scalar(context.lease.question()).map_err(failed)?;
+            context.lease.taken(epoch.and_then(|epoch| epoch.parse().ok()).unwrap_or_default());
+            deferred_branches::prepare_all(&Arc::new(context), &Mutex::default(), connection)?;
+        }
+        Ok(settled)
+    }
+
+    /// Why it stopped last, if it ever did.
+    pub fn last_error(&mut self) -> Result<Option<LastError>, Failure> {
+        stops::read(&mut self.connection, &self.channel)
+    }
+
+    /// Its next run leaves the transaction out. It stays recorded for good.
+    pub fn skip(&mut self, culprit: &Culprit, error: &LastError) -> Result<(), Failure> {
+        let is_recorded = stops::skips(&mut self.connection, &self.channel)?.contains(culprit);
+        if is_recorded {
+            return Ok(());
+        }
+        self.connection.execute(stops::skip(&self.channel, culprit, error)).map(|_| ()).map_err(failed)
+    }
+
+    /// All that the target remembers of it goes, in one transaction.
+    pub fn forget(&mut self) -> Result<(), Failure> {
+        let name = quote(&self.channel);
+        for table in ["branches", "kept_branches"] {
+            let count = self.connection.scalar(format!("SELECT COUNT(*) FROM {SCHEMA}.{table} WHERE channel={name}"));
+            if if_there(count)?.flatten().is_some_and(|count| count != "0") {
+                return Err(Failure::new(
+                    FailureKind::Refused,
+                    format!("channel {name} has XA branches that were not ended ({SCHEMA}.{table})"),
+                )
+                .remedy("run the channel until they have ended; or end them by hand (XA RECOVER, XA ROLLBACK), and delete their rows there"));
+            }
+        }
+        if let Some(branch) = self.open_branch()? {
+            return Err(Failure::new(
+                FailureKind::Refused,
+                format!("channel {name} has XA branches that were not ended ({SCHEMA}.{OPEN_BRANCHES}), such as {branch}"),
+            )
+            .remedy("run the channel until they have ended; or heddle settle, and end them by hand (XA RECOVER, XA ROLLBACK)"));
+        }
+        let known = self
+            .connection
+            .rows(format!("SELECT TABLE_NAME FROM information_schema.TABLES WHERE TABLE_SCHEMA='{SCHEMA}'"))
+            .map_err(failed)?;
+        let known: Vec<&str> = known.iter().filter_map(|row| row.text(0).ok().flatten()).collect();
+        let mut statements = vec!["BEGIN".to_owned()];
+        let there =
+            TABLES.iter().chain([&KEPT_GTIDS, &OPEN_BRANCHES, &SELECTIONS]).filter(|table| known.contains(table));
+        statements.extend(there.map(|table| format!("DELETE FROM {SCHEMA}.{table} WHERE channel={name}")));
+        statements.push("COMMIT".to_owned());
+        for statement in statements {
+            self.connection.execute(statement).map_err(failed)?;
+        }
+        Ok(())
+    }
+
+    /// The name of a branch that is not prepared where it should be, or still is.
+    fn open_branch(&mut self) -> Result<Option<String>, Failure> {
+        let open = open_branches::read(&mut self.connection, &self.channel)?;
+        if open.is_empty() {
+            return Ok(None);
+        }
+        let prepared = prepare::prepared(&mut self.connection)?;
+        let is_open = |branch: &OpenBranch| !branch.is_prepared() || prepared.contains(&branch.xid);
+        Ok(open.into_iter().find(is_open).map(|branch| branch.name))
+    }
+}

@@ -1,0 +1,14 @@
+//! What kind of server the target is, what its errors mean, and how its SQL is quoted.
+
+pub(in crate::mysql) mod account_tables;
+pub mod bookkeeping;
+pub(in crate::mysql) mod error_codes;
+pub mod errors;
+pub(in crate::mysql) mod gtids;
+pub mod info;
+pub(in crate::mysql) mod privilege_probe;
+pub(in crate::mysql) mod privileges;
+pub mod remedies;
+pub(in crate::mysql) mod row_check;
+pub mod sql;
+pub mod unsafe_settings;

@@ -1,0 +1,52 @@
+//! How the channel connects to its target.
+
+use engine::failure::Failure;
+use wire::{ConnectOptions, Connection};
+
+use super::settings::{Annotations, BinlogChoice, set_up};
+use crate::mysql::server::errors::failed;
+use crate::mysql::server::info::TargetInfo;
+
+pub struct Connector {
+    options: ConnectOptions,
+    info: TargetInfo,
+    logged: BinlogChoice,
+    annotations: Annotations,
+}
+
+impl Connector {
+    pub fn logged(&self) -> BinlogChoice {
+        self.logged
+    }
+
+    pub fn new(options: ConnectOptions, info: TargetInfo, logged: BinlogChoice) -> Self {
+        Self { options, info, logged, annotations: Annotations::default() }
+    }
+
+    /// What the target is.
+    pub fn info(&self) -> &TargetInfo {
+        &self.info
+    }
+
+    pub fn address(&self) -> String {
+        self.options.address()
+    }
+
+    pub fn user(&self) -> &str {
+        &self.options.user
+    }
+
+    /// A connection with the settings of Heddle's sessions. A failure says which server it is of.
+    pub fn connect(&self) -> Result<Connection, Failure> {
+        let connect = || {
+            let mut connection = Connection::connect(&self.options).map_err(failed)?;
+            set_up(&mut connection, &self.info, self.logged)?;
+            self.annotations.leave_out(&mut connection, &self.info)?;
+            Ok(connection)
+        };
+        connect().map_err(|failure: Failure| Failure {
+            message: format!("target {}: {}", self.address(), failure.message),
+            ..failure
+        })
+    }
+}

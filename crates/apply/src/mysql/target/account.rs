@@ -1,0 +1,94 @@
+//! Whether heddle's account may do what the channel's sessions do. Changes nothing.
+
+use std::sync::Arc;
+
+use engine::failure::{Failure, FailureKind};
+use wire::Connection;
+
+use crate::mysql::rows::quirks::TableQuirks;
+use crate::mysql::rows::{self, RowsAs};
+use crate::mysql::server::gtids::AUTOMATIC;
+use crate::mysql::server::info::Engine;
+use crate::mysql::server::privilege_probe::{self, Lack};
+use crate::mysql::server::privileges::{self, Grants};
+use crate::mysql::server::row_check::{self, RowChecks};
+use crate::mysql::session::channel::{ChannelContext, HiddenTriggers};
+use crate::mysql::session::connect::Connector;
+
+/// The privileges that are missing: a session is set up as a worker's is.
+pub fn lacks(channel: &ChannelContext, control: &mut Connection) -> Result<Vec<Lack>, Failure> {
+    let info = channel.info();
+    let mut connection = channel.connector.connect()?;
+    let mut lacks = rows::writer(info, &channel.quirks).lacks(&mut connection, info.packet_bytes_max)?;
+    if channel.quirks.writes_sql()
+        && channel.gtids.use_gtid_next()
+        && privilege_probe::is_denied(&mut connection, AUTOMATIC)?
+    {
+        lacks.push(Lack::everywhere(info.session_privilege()));
+    }
+    if channel.gtids.are_logged() && privilege_probe::is_denied(&mut connection, "SET SESSION sql_log_bin=1")? {
+        lacks.push(Lack::everywhere(info.session_privilege()));
+    }
+    connection.close();
+    if lacks.is_empty()
+        && !channel.quirks.writes_sql()
+        && Grants::read(control).is_ok_and(|grants| grants.lets_no_row_in())
+    {
+        lacks.push(Lack::everywhere(privileges::BINLOG_ADMIN));
+    }
+    lacks.extend(privilege_probe::of_own_tables(control)?);
+    Ok(lacks)
+}
+
+/// What keeps a run from its start, as far as the account and the server's settings decide.
+pub fn refusals(channel: &ChannelContext, control: &mut Connection) -> Vec<Failure> {
+    let mut refusals = privileges::refusals(channel.info(), &channel.gtids, channel.quirks.written(), control);
+    match lacks(channel, control) {
+        Ok(lacks) => refusals.extend(privilege_probe::failure(&lacks, &channel.info().account)),
+        Err(failure) => refusals.push(failure),
+    }
+    if channel.info().engine == Engine::Other {
+        refusals.extend(other_engine(channel));
+    }
+    if channel.quirks.writes_sql() && channel.hidden_triggers() == HiddenTriggers::Refused {
+        refusals.extend(Grants::read(control).ok().and_then(|grants| grants.hide_triggers(channel.connector.user())));
+    }
+    refusals
+}
+
+/// What rows as SQL need of another engine: an error where a row is missing, and nothing of the packet executed behind it, for `COMMIT` is in the packet.
+fn other_engine(channel: &ChannelContext) -> Option<Failure> {
+    let name = &channel.info().version_text;
+    if !channel.quirks.writes_sql() {
+        let message = format!("the target ({name}) is neither MySQL nor MariaDB: it takes no row events");
+        return Some(Failure::new(FailureKind::Refused, message).remedy("use --rows sql"));
+    }
+    // What it does with the connection then is not known, so the connection is used for nothing else.
+    let mut connection = match channel.connector.connect() {
+        Ok(connection) => connection,
+        Err(failure) => return Some(failure),
+    };
+    let packet = format!("SET @heddle_reached=0;{};SET @heddle_reached=1", RowChecks::Uuid.must_fail());
+    let failure = |error: &wire::Error| row_check::failure(error.code()?, &error.to_string());
+    let fails = connection.execute(packet).is_err_and(|error| failure(&error).is_some());
+    let stops = connection.scalar("SELECT @heddle_reached").ok().flatten().as_deref() == Some("0");
+    let why = match (fails, stops) {
+        (true, true) => return None,
+        (true, false) => "what comes behind a statement that failed is executed there, in one packet, COMMIT too",
+        (false, _) => "no statement of heddle's fails there when a row is missing",
+    };
+    let message =
+        format!("the target ({name}) is neither MySQL nor MariaDB, and {why}: a divergence would not be seen");
+    Some(Failure::new(FailureKind::Refused, message).remedy("replicate into MySQL or MariaDB"))
+}
+
+/// Why rows can not be written as `BINLOG` statements with this account; `None`: they can.
+pub fn why_sql(connector: &Connector) -> Result<Option<String>, Failure> {
+    let info = connector.info();
+    let mut connection = connector.connect()?;
+    let quirks = Arc::new(TableQuirks::new(info, RowsAs::Binlog));
+    let lacks = rows::binlog_writer(info, &quirks).lacks(&mut connection, info.packet_bytes_max)?;
+    connection.close();
+    let names: Vec<&str> = lacks.iter().map(|lack| lack.privilege).collect();
+    Ok((!names.is_empty()).then(|| format!("the account {} lacks {}", info.account.name(), names.join(", "))))
+}

@@ -1,0 +1,90 @@
+//! Connects to a target: asks what it is, and chooses how its rows are written and which GTIDs they get.
+
+use std::sync::{Arc, Mutex};
+
+use engine::failure::Failure;
+use wire::{ConnectOptions, Connection};
+
+use super::locks::waits::LockWaits;
+use super::target_state::TargetState;
+use super::wait_lock::WaitLock;
+use super::{MySqlTarget, account, gtid_grouping};
+use crate::mysql::catalogue;
+use crate::mysql::rows::{CompareBefore, RowsAs};
+use crate::mysql::server::errors::failed;
+use crate::mysql::server::gtids::Gtids;
+use crate::mysql::server::info::TargetInfo;
+use crate::mysql::session::channel::ChannelContext;
+use crate::mysql::session::connect::Connector;
+use crate::mysql::session::lease::{CLOSED, PAUSED, SOURCE_LOST};
+use crate::mysql::session::settings::{self, BinlogChoice};
+
+/// As what rows are written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RowsChoice {
+    Is(RowsAs),
+    /// Row events where the account may apply them, else SQL.
+    Fitting(CompareBefore),
+}
+
+impl MySqlTarget {
+    pub fn connect(options: ConnectOptions, channel: &str, gtids: Gtids) -> Result<Self, Failure> {
+        Self::connect_with(options, channel, gtids, BinlogChoice::Yes, RowsChoice::Is(RowsAs::Binlog))
+    }
+
+    /// The same; `rows`: as what its rows are written.
+    pub fn connect_for_rows(
+        options: ConnectOptions,
+        channel: &str,
+        gtids: Gtids,
+        rows: RowsChoice,
+    ) -> Result<Self, Failure> {
+        Self::connect_with(options, channel, gtids, BinlogChoice::Yes, rows)
+    }
+
+    /// As a native replica without log_replica_updates: nothing goes into the target's own binary log, and nothing gets a GTID.
+    /// `logged`: all the same, under GTIDs of the target's own.
+    pub fn connect_as_replica(options: ConnectOptions, channel: &str, logged: BinlogChoice) -> Result<Self, Failure> {
+        Self::connect_with(options, channel, Gtids::Local, logged, RowsChoice::Is(RowsAs::Binlog))
+    }
+
+    fn connect_with(
+        options: ConnectOptions,
+        channel: &str,
+        gtids: Gtids,
+        logged: BinlogChoice,
+        rows: RowsChoice,
+    ) -> Result<Self, Failure> {
+        let mut control = Connection::connect(&options).map_err(failed)?;
+        if control.needs_password_cache() {
+            tracing::warn!("{}", wire::reach::password_cache_warning("target"));
+        }
+        let info = TargetInfo::read(&mut control)?;
+        let one_by_one = match gtids {
+            Gtids::PreserveGrouped => gtid_grouping::why_not(&info, &mut control)?,
+            Gtids::Preserve | Gtids::Local => None,
+        };
+        let gtids = if one_by_one.is_some() { Gtids::Preserve } else { gtids };
+        settings::set_up(&mut control, &info, logged)?;
+        let connector = Connector::new(options, info, logged);
+        let (rows_as, why_sql) = match rows {
+            RowsChoice::Is(rows_as) => (rows_as, None),
+            RowsChoice::Fitting(compare) => match account::why_sql(&connector)? {
+                Some(why) => (RowsAs::Sql(compare), Some(why)),
+                None => (RowsAs::Binlog, None),
+            },
+        };
+        let channel = ChannelContext::new(connector, channel, gtids, rows_as);
+        channel.quirks.set_sql_loader(catalogue::sql_table::load);
+        Ok(Self {
+            why_sql,
+            shared: Arc::new(TargetState::new(channel)),
+            one_by_one,
+            control: Mutex::new(control),
+            lock_waits: LockWaits::default(),
+            source_lost: WaitLock::new(SOURCE_LOST),
+            paused: WaitLock::new(PAUSED),
+            closed: WaitLock::new(CLOSED),
+        })
+    }
+}

@@ -1,0 +1,265 @@
+//! Takes a channel over: refuses when another heddle has it, ends what an earlier one has left, and only then reads what is applied.
+
+use binlog::Flavour;
+use engine::failure::{Failure, FailureKind};
+use wire::Connection;
+
+use super::target_state::TargetState;
+use crate::ChannelRecord;
+use crate::checks::Checks;
+use crate::mysql::progress::branches::open_branches;
+use crate::mysql::progress::executed_gtids;
+use crate::mysql::progress::load::{self, StoredChannel};
+use crate::mysql::progress::progress_rows::ProgressTable;
+use crate::mysql::progress::stops;
+use crate::mysql::progress::tables::{self, KEPT_GTIDS, OPEN_BRANCHES, SCHEMA};
+use crate::mysql::server::errors::{FENCE_COLUMN, failed, if_there};
+use crate::mysql::server::gtids::OWN_DOMAIN;
+use crate::mysql::server::sql::quote;
+use crate::mysql::server::unsafe_settings;
+use crate::mysql::session::bookkeeping_guard::BookkeepingGuard;
+use crate::mysql::session::channel::ChannelContext;
+use crate::mysql::session::grouped_gtids;
+use crate::mysql::session::lease::{end_left_over_connections, lease_lock_name};
+use crate::mysql::session::owned_gtids;
+use crate::mysql::statements::execute::nontransactional;
+use crate::mysql::xa::{deferred_branches, prepare};
+
+/// How long to wait for the lock of the channel, in seconds: a predecessor that was killed has a moment to disappear from the server.
+const LOCK_WAIT_S: u32 = 5;
+
+pub fn take_over(shared: &TargetState, control: &mut Connection) -> Result<ChannelRecord, Failure> {
+    let channel = &*shared.channel;
+    if !channel.quirks.writes_sql() {
+        unsafe_settings::refuse(control, channel.info())?;
+    }
+    take_lock(channel, control)?;
+    if channel.gtids.are_added() {
+        unlogged(control, failed, |control| make_tables(channel, control))?;
+    } else {
+        make_tables(channel, control)?;
+    }
+    make_table_of_branches(channel, control)?;
+    take_lease(channel, control)?;
+    end_left_over_connections(control, channel.lease.channel())?;
+    // Nothing of an earlier run can commit any more.
+    complete_gtids(channel, control)?;
+    let mut found = load::read(control, channel.lease.channel())?.ok_or_else(|| {
+        let name = quote(channel.lease.channel());
+        Failure::new(FailureKind::Refused, format!("{SCHEMA}.progress has no row for {name}"))
+    })?;
+    channel.lease.taken(found.epoch);
+    channel.set_progress_table(ProgressTable::read(control)?);
+    channel.set_bookkeeping_guard(BookkeepingGuard::read(control)?);
+    finish_earlier_run(shared, control, &mut found)?;
+    Ok(found.opened)
+}
+
+/// Runs it with nothing of it in the target's binary log, and with no GTID: the target then has the source's alone.
+pub fn unlogged<T, E>(
+    control: &mut Connection,
+    failed: impl Fn(wire::Error) -> E,
+    run: impl FnOnce(&mut Connection) -> Result<T, E>,
+) -> Result<T, E> {
+    control.execute_repeatable("SET SESSION sql_log_bin=0").map_err(&failed)?;
+    let done = run(control);
+    control.execute_repeatable("SET SESSION sql_log_bin=1").map_err(failed)?;
+    done
+}
+
+/// Adds the GTIDs that a killed heddle, or a target that crashed, has left out; then says how this run goes on.
+fn complete_gtids(channel: &ChannelContext, control: &mut Connection) -> Result<(), Failure> {
+    if channel.info().flavour != Flavour::MySql {
+        return Ok(());
+    }
+    let name = channel.lease.channel();
+    let is_kept = grouped_gtids::is_kept(control, name)?;
+    if is_kept {
+        let added = grouped_gtids::add_missing(control, name)?;
+        if !added.is_empty() {
+            tracing::info!(
+                "added to the target's gtid_purged, as an earlier run has applied them and could not: {added}"
+            );
+        }
+    }
+    let is_added = channel.gtids.are_added();
+    let statement = match (is_kept, is_added) {
+        (false, true) => grouped_gtids::begin(name),
+        (true, false) => grouped_gtids::end(name),
+        _ => return Ok(()),
+    };
+    unlogged(control, failed, |control| control.execute_repeatable(statement).map(|_| ()).map_err(failed))
+}
+
+fn take_lock(channel: &ChannelContext, control: &mut Connection) -> Result<(), Failure> {
+    let name = quote(&lease_lock_name(channel.lease.channel()));
+    let got = control.scalar(format!("SELECT GET_LOCK({name}, {LOCK_WAIT_S})")).map_err(failed)?;
+    if got.as_deref() == Some("1") {
+        return Ok(());
+    }
+    Err(in_use(channel, holder(channel, control)?))
+}
+
+/// The connection that holds the channel's lock.
+fn holder(channel: &ChannelContext, control: &mut Connection) -> Result<Option<String>, Failure> {
+    let name = quote(&lease_lock_name(channel.lease.channel()));
+    control.scalar(format!("SELECT IS_USED_LOCK({name})")).map_err(failed)
+}
+
+fn in_use(channel: &ChannelContext, holder: Option<String>) -> Failure {
+    let holder = holder.unwrap_or_else(|| "(unknown)".to_owned());
+    let channel = quote(channel.lease.channel());
+    Failure::new(
+        FailureKind::Fenced,
+        format!("channel {channel} is in use: connection {holder} on the target holds its lock"),
+    )
+    .remedy("only one heddle can feed a channel; stop the other one, or use another --channel")
+}
+
+/// For `--dry-run`: what [`take_lock`] would say. Takes nothing.
+pub fn check_free(channel: &ChannelContext, control: &mut Connection, report: &mut Checks) {
+    let found = match holder(channel, control) {
+        Ok(None) => return,
+        Ok(holder) => in_use(channel, holder),
+        Err(failure) => failure,
+    };
+    report.problems.push(format!("target: {found}; {}", found.remedy));
+}
+
+/// Makes the tables and the channel's row where they are not there, and gives tables of earlier versions what they lack.
+fn make_tables(channel: &ChannelContext, control: &mut Connection) -> Result<(), Failure> {
+    let name = quote(channel.lease.channel());
+    let known = control.scalar(format!("SELECT COUNT(*) FROM {SCHEMA}.progress WHERE channel={name}"));
+    if known.ok().flatten().as_deref() != Some("1") {
+        log_under_own_gtids(channel, control)?;
+        for statement in tables::create() {
+            control.execute_repeatable(&statement).map_err(failed)?;
+        }
+        let row = format!("SELECT {name},0,0,'',0,'',0,'','',0");
+        control
+            .execute_repeatable(format!(
+                "INSERT INTO {SCHEMA}.progress (channel,{FENCE_COLUMN},seq,source_file,source_position,gtids,commit_time_us,\
+                 source,owner,started) {row}"
+            ))
+            .map_err(failed)?;
+    }
+    if control.scalar(tables::has_workers()).map_err(failed)?.as_deref() == Some("0") {
+        log_under_own_gtids(channel, control)?;
+        control.execute_repeatable(tables::add_workers()).map_err(failed)?;
+    }
+    if lacks(control, "kept_branches")? {
+        log_under_own_gtids(channel, control)?;
+        control.execute_repeatable(tables::create_kept_branches()).map_err(failed)?;
+    }
+    if channel.gtids.are_added() && lacks(control, KEPT_GTIDS)? {
+        control.execute_repeatable(grouped_gtids::create_table()).map_err(failed)?;
+    }
+    if control.scalar(stops::are_there()).map_err(failed)?.as_deref() == Some("0") {
+        log_under_own_gtids(channel, control)?;
+        for statement in tables::create_stops() {
+            control.execute_repeatable(&statement).map_err(failed)?;
+        }
+    }
+    Ok(())
+}
+
+/// The target's own replicas have no part in it.
+fn make_table_of_branches(channel: &ChannelContext, control: &mut Connection) -> Result<(), Failure> {
+    if !channel.gtids.are_grouped() || !lacks(control, OPEN_BRANCHES)? {
+        return Ok(());
+    }
+    unlogged(control, failed, |control| {
+        control.execute_repeatable(open_branches::create_table()).map_err(failed).map(|_| ())
+    })
+}
+
+fn lacks(control: &mut Connection, table: &str) -> Result<bool, Failure> {
+    Ok(control.scalar(tables::is_there(table)).map_err(failed)?.as_deref() == Some("0"))
+}
+
+/// The progress is changed in the source's transactions, so the target's own replicas need its tables. They are made under GTIDs of the target's
+/// own, whatever the others are. Where MariaDB wants numbers that only grow, these come in a domain of their own.
+fn log_under_own_gtids(channel: &ChannelContext, control: &mut Connection) -> Result<(), Failure> {
+    match own_domain(channel) {
+        Some(statement) => control.execute_repeatable(statement).map_err(failed).map(|_| ()),
+        None => Ok(()),
+    }
+}
+
+/// The statement that does so, where it takes one.
+pub fn own_domain(channel: &ChannelContext) -> Option<String> {
+    let needs_it = channel.gtids.are_logged() && channel.info().flavour == Flavour::MariaDb;
+    needs_it.then(|| format!("SET SESSION gtid_domain_id={OWN_DOMAIN}"))
+}
+
+/// Fences off what is left of an earlier process: it has the number of an earlier lease.
+fn take_lease(channel: &ChannelContext, control: &mut Connection) -> Result<(), Failure> {
+    let mut run = |sql: String| control.execute_repeatable(sql).map(|_| ()).map_err(failed);
+    let is_unlogged = channel.gtids.are_logged();
+    if is_unlogged {
+        run("SET SESSION sql_log_bin=0".to_owned())?;
+    }
+    let name = quote(channel.lease.channel());
+    let owner = quote(&format!("{}@{}", std::process::id(), host_name()));
+    run(format!(
+        "INSERT INTO {SCHEMA}.leases (channel,{FENCE_COLUMN}) VALUES ({name},1) ON DUPLICATE KEY UPDATE {FENCE_COLUMN}={FENCE_COLUMN}+1"
+    ))?;
+    // Waits for a commit of a predecessor that is under way; what comes after this is fenced off.
+    run(format!("UPDATE {SCHEMA}.progress SET {FENCE_COLUMN}={FENCE_COLUMN}+1, owner={owner} WHERE channel={name}"))?;
+    run(format!(
+        "UPDATE {SCHEMA}.leases SET {FENCE_COLUMN}=(SELECT {FENCE_COLUMN} FROM {SCHEMA}.progress WHERE channel={name}) \
+         WHERE channel={name}"
+    ))?;
+    run(format!(
+        "DELETE FROM {SCHEMA}.islands WHERE channel={name} AND last_seq<=(SELECT seq FROM {SCHEMA}.progress \
+         WHERE channel={name})"
+    ))?;
+    if is_unlogged {
+        run("SET SESSION sql_log_bin=1".to_owned())?;
+    }
+    Ok(())
+}
+
+/// Finds out what an earlier run has left beside its progress, and ends what can be ended.
+fn finish_earlier_run(
+    shared: &TargetState,
+    control: &mut Connection,
+    found: &mut StoredChannel,
+) -> Result<(), Failure> {
+    let channel = &*shared.channel;
+    let preserves_gtids = channel.gtids.are_preserved();
+    if preserves_gtids && channel.info().gtid_mode {
+        found.opened.executed = executed_gtids::of_others(control)?;
+        owned_gtids::refuse_orphans(control)?;
+    }
+    let name = channel.lease.channel();
+    let of_no_use = if_there(control.scalar(open_branches::count_of_no_use(name)))?.flatten();
+    if of_no_use.is_some_and(|count| count != "0") {
+        let remove = open_branches::remove_of_no_use(name);
+        unlogged(control, failed, |control| control.execute_repeatable(remove).map(|_| ()).map_err(failed))?;
+    }
+    if let Some(connection) = deferred_branches::prepare_all(&shared.channel, &shared.branches, control)? {
+        shared.statements.set(connection);
+    }
+    match prepare::prepared(control) {
+        Err(lost) if lost.kind == FailureKind::ConnectionLost => return Err(lost),
+        // Without the privilege no branch of a log is applied either.
+        Err(_) => {}
+        Ok(prepared) => {
+            found.opened.prepared = prepared;
+            // One for one, a branch is prepared under its GTID.
+            let may_be_open = !preserves_gtids || channel.gtids.are_grouped();
+            found.opened.keeps_branches = may_be_open && prepare::keeps_prepared(channel.info());
+        }
+    }
+    if let Some(intent) = found.intents.partly() {
+        return Err(nontransactional::left_by_an_earlier_run(intent.seq, found.opened.mark.as_ref()));
+    }
+    shared.unfinished.set_intents(std::mem::take(&mut found.intents));
+    Ok(())
+}
+
+fn host_name() -> String {
+    std::fs::read_to_string("/proc/sys/kernel/hostname")
+        .map_or_else(|_| "unknown".to_owned(), |name| name.trim().to_owned())
+}

@@ -1,0 +1,57 @@
+//! Asks the source how long its log is while the receiver is behind: then what is left to apply is not all here. Over a connection of its own.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use wire::{ConnectOptions, Connection};
+
+use crate::flow::measures::Measures;
+use crate::flow::signals::Signals;
+use crate::flow::source_log::SourceLog;
+
+const EVERY: Duration = Duration::from_secs(10);
+const POLL: Duration = Duration::from_millis(100);
+const PATIENCE: Duration = Duration::from_secs(5);
+/// What came last was as old when it came: the source has more.
+const BEHIND_MS: u64 = 5000;
+
+/// Asks while the receiver is behind, until `ended` is set.
+pub fn watch(options: &ConnectOptions, signals: &Signals, measures: &Measures, ended: &AtomicBool) {
+    let (mut asked, mut bytes) = (Instant::now(), 0);
+    while !ended.load(Ordering::Relaxed) {
+        std::thread::sleep(POLL);
+        if asked.elapsed() < EVERY {
+            continue;
+        }
+        asked = Instant::now();
+        let received = measures.received_so_far();
+        let is_behind = received.bytes != bytes && received.age_ms >= BEHIND_MS;
+        bytes = received.bytes;
+        if !is_behind && !signals.is_relay_full() || signals.source().outage().is_some() {
+            continue;
+        }
+        match ask(options) {
+            Ok(log) => signals.set_source_log(log),
+            Err(error) => tracing::debug!("the end of the source's log is not known: {error}"),
+        }
+    }
+}
+
+fn ask(options: &ConnectOptions) -> Result<SourceLog, wire::Error> {
+    let mut options = options.clone();
+    options.limits.connect_timeout = PATIENCE;
+    options.limits.read_timeout = Some(PATIENCE);
+    let mut connection = Connection::connect(&options)?;
+    let files = wire::source::binary_logs(&mut connection)?;
+    connection.close();
+    Ok(SourceLog::new(files))
+}
+
+/// Set when it goes, whatever the reason.
+pub struct EndFlag<'a>(pub &'a AtomicBool);
+
+impl Drop for EndFlag<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}

@@ -1,0 +1,30 @@
+//! The tables. Their names and columns are a format: other versions of Heddle read them.
+
+use apply::mysql::progress::SCHEMA;
+
+/// Each has a column `channel`.
+pub const COPY_TABLES: [&str; 3] = ["copies", "copy_tables", "copy_ranges"];
+
+const CHANNEL: &str = "channel VARCHAR(64) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NOT NULL";
+const NAME: &str = "VARCHAR(64) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NOT NULL";
+
+/// Makes them where they are missing.
+pub fn create() -> [String; 4] {
+    [
+        format!("CREATE DATABASE IF NOT EXISTS {SCHEMA}"),
+        format!(
+            "CREATE TABLE IF NOT EXISTS {SCHEMA}.copies ({CHANNEL} PRIMARY KEY, epoch BIGINT UNSIGNED NOT NULL, phase VARCHAR(32) NOT NULL, \
+             round INT UNSIGNED NOT NULL, source VARCHAR(255) NOT NULL, low LONGTEXT NOT NULL, high VARCHAR(600) NOT NULL, gtids LONGTEXT NOT NULL, \
+             began_at TIMESTAMP NOT NULL DEFAULT CURRENT_TIMESTAMP) ENGINE=InnoDB"
+        ),
+        format!(
+            "CREATE TABLE IF NOT EXISTS {SCHEMA}.copy_tables ({CHANNEL}, schema_name {NAME}, table_name {NAME}, status VARCHAR(16) NOT NULL, \
+             reading VARCHAR(16) NOT NULL, PRIMARY KEY (channel, schema_name, table_name)) ENGINE=InnoDB"
+        ),
+        format!(
+            "CREATE TABLE IF NOT EXISTS {SCHEMA}.copy_ranges ({CHANNEL}, schema_name {NAME}, table_name {NAME}, number INT UNSIGNED NOT NULL, \
+             frontier LONGTEXT NULL, last LONGTEXT NULL, row_count BIGINT UNSIGNED NOT NULL, is_done BOOLEAN NOT NULL, \
+             PRIMARY KEY (channel, schema_name, table_name, number)) ENGINE=InnoDB"
+        ),
+    ]
+}

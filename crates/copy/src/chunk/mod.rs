@@ -1,0 +1,15 @@
+//! A table as it is read: which columns, by which key, in which statements, and its values as literals for another server.
+//!
+//! Rows are compared and ordered by the server alone: the next chunk begins behind the last row as the server ordered it.
+
+mod definition;
+mod key;
+mod literal;
+mod query;
+mod size;
+
+pub use definition::{ChunkColumn, TableDefinition, TableName};
+pub use key::{ChunkKey, KeyColumn};
+pub use literal::{ValueKind, key_literal, put_literal};
+pub use query::{ChunkQuery, KeyBound};
+pub use size::ChunkSize;

@@ -1,0 +1,252 @@
+//! The statements that read rows: digests of chunks, rows of chunks, rows by key, and sums of whole tables. Pure.
+//!
+//! # Digest of a chunk
+//! `SHA2(GROUP_CONCAT(row's text))`: the texts of all rows, in the order of the key's index, under one SHA-256. Nothing can cancel out, as it can in sums. An order
+//! that differs (nothing promises the index's) only makes the digests differ: then the rows decide, each by its own key.
+//!
+//! # Sums of a table without a key
+//! Each row's SHA-256 is cut into a bucket and two numbers of 60 bits, which are summed exactly. Equal sums and counts of two different sets of rows need two
+//! independent coincidences of 60 bits each. A row that is there twice counts twice, other than with XOR.
+
+use apply::mysql::server::sql::{hex, identifier};
+
+use super::tables::canonical::Piece;
+use super::tables::plan::{ChunkKey, ComparedColumn, Key, KeyColumn, KeyKind, Side, TablePlan};
+
+/// Rows behind `after` up to `until`, as the key's index orders them.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Range {
+    pub after: Option<Key>,
+    pub until: Option<Key>,
+}
+
+/// Hexadecimal digits of a hash that name a bucket.
+const BUCKET_DIGITS: usize = 3;
+
+fn literal(column: &KeyColumn, value: &[u8]) -> String {
+    let is_number = |byte: &u8| byte.is_ascii_digit() || b"-.".contains(byte);
+    let is_time = |byte: &u8| byte.is_ascii_digit() || b"-:. ".contains(byte);
+    let text = || String::from_utf8_lossy(value).into_owned();
+    match &column.kind {
+        KeyKind::Number if !value.is_empty() && value.iter().all(is_number) => text(),
+        KeyKind::Quoted if value.iter().all(is_time) => format!("'{}'", text()),
+        KeyKind::Text(charset) if value.is_empty() => format!("_{charset} ''"),
+        KeyKind::Text(charset) => format!("_{charset} {}", hex(value)),
+        KeyKind::Number | KeyKind::Quoted | KeyKind::Bytes => hex(value),
+    }
+}
+
+/// `end` behind (`>`) or up to (`<=`) a key. Row constructors are slow in MySQL 5.7, so it is written out.
+fn bound(key: &ChunkKey, at: &Key, is_lower: IsLower) -> String {
+    let mut sql = String::new();
+    let last = key.columns.len().saturating_sub(1);
+    for (number, (column, value)) in key.columns.iter().zip(at).enumerate() {
+        let (name, value) = (identifier(&column.name), literal(column, value));
+        let (strict, end) = match is_lower {
+            IsLower::Yes => (">", ">"),
+            IsLower::No => ("<", "<="),
+        };
+        if number == last {
+            sql += &format!("{name}{end}{value}");
+        } else {
+            sql += &format!("{name}{strict}{value} OR ({name}={value} AND (");
+        }
+    }
+    sql + &"))".repeat(last)
+}
+
+#[derive(Clone, Copy)]
+enum IsLower {
+    Yes,
+    No,
+}
+
+fn condition(key: &ChunkKey, range: &Range) -> String {
+    let after = range.after.as_ref().map(|at| format!("({})", bound(key, at, IsLower::Yes)));
+    let until = range.until.as_ref().map(|at| format!("({})", bound(key, at, IsLower::No)));
+    let parts: Vec<String> = after.into_iter().chain(until).collect();
+    if parts.is_empty() { String::new() } else { format!(" WHERE {}", parts.join(" AND ")) }
+}
+
+fn from(plan: &TablePlan, side: Side) -> String {
+    let name = plan.name(side).sql();
+    match &plan.key {
+        Some(key) if side == Side::Source || key.is_index_of_target => {
+            format!("{name} FORCE INDEX ({})", identifier(&key.index))
+        }
+        _ => name,
+    }
+}
+
+/// The text of a row, as arguments of `CONCAT` or `GROUP_CONCAT`.
+fn row_text(plan: &TablePlan, side: Side) -> String {
+    let nulls = |column: &ComparedColumn| match side {
+        Side::Source => column.nulls[0],
+        Side::Target => column.nulls[1],
+    };
+    let pieces = plan.columns.iter().filter_map(|column| Some(column.piece(side)?.arguments(nulls(column))));
+    let pieces: Vec<String> = pieces.flatten().collect();
+    if pieces.is_empty() { "''".to_owned() } else { pieces.join(",") }
+}
+
+fn hash(plan: &TablePlan, side: Side) -> String {
+    format!("SHA2(CONCAT({}),256)", row_text(plan, side))
+}
+
+/// The key's values, as [`Key`] has them.
+fn key_columns(key: &ChunkKey) -> String {
+    let column = |column: &KeyColumn| match column.kind {
+        KeyKind::Text(_) => format!("CAST({} AS BINARY)", identifier(&column.name)),
+        KeyKind::Number | KeyKind::Quoted | KeyKind::Bytes => identifier(&column.name),
+    };
+    key.columns.iter().map(column).collect::<Vec<_>>().join(",")
+}
+
+/// The key of the row at which a chunk of so many rows ends; no row: it is the last chunk.
+pub fn chunk_end(plan: &TablePlan, key: &ChunkKey, after: Option<&Key>, rows: u64) -> String {
+    let range = Range { after: after.cloned(), until: None };
+    let order: Vec<String> = key.columns.iter().map(|column| identifier(&column.name)).collect();
+    format!(
+        "SELECT {} FROM {}{} ORDER BY {} LIMIT 1 OFFSET {}",
+        key_columns(key),
+        from(plan, Side::Source),
+        condition(key, &range),
+        order.join(","),
+        rows.saturating_sub(1)
+    )
+}
+
+/// Two columns: the number of rows, their digest.
+pub fn digest(plan: &TablePlan, key: &ChunkKey, side: Side, range: &Range) -> String {
+    format!(
+        "SELECT COUNT(*),SHA2(GROUP_CONCAT({} SEPARATOR ''),256) FROM {}{}",
+        row_text(plan, side),
+        from(plan, side),
+        condition(key, range)
+    )
+}
+
+/// Of each row: the key, its hash, and what is fetched of it.
+pub fn rows(plan: &TablePlan, key: &ChunkKey, side: Side, range: &Range) -> String {
+    format!("SELECT {} FROM {}{}", row_columns(plan, key, side), from(plan, side), condition(key, range))
+}
+
+/// The same of the row with this key, as the server's collation finds it.
+pub fn row(plan: &TablePlan, key: &ChunkKey, side: Side, at: &Key) -> String {
+    format!("SELECT {} FROM {} WHERE {}", row_columns(plan, key, side), from(plan, side), is_key(key, at))
+}
+
+pub fn is_key(key: &ChunkKey, at: &Key) -> String {
+    let same =
+        |(column, value): (&KeyColumn, &Vec<u8>)| format!("{}={}", identifier(&column.name), literal(column, value));
+    key.columns.iter().zip(at).map(same).collect::<Vec<_>>().join(" AND ")
+}
+
+/// The source's row with this key, as [`row`] has it, and more of it.
+pub fn row_and(plan: &TablePlan, key: &ChunkKey, at: &Key, more: &str) -> String {
+    let columns = row_columns(plan, key, Side::Source);
+    format!("SELECT {columns},{more} FROM {} WHERE {}", from(plan, Side::Source), is_key(key, at))
+}
+
+fn row_columns(plan: &TablePlan, key: &ChunkKey, side: Side) -> String {
+    let mut columns = vec![key_columns(key), hash(plan, side)];
+    columns.extend(plan.columns.iter().filter_map(|column| column.fetched(side)).map(str::to_owned));
+    columns.join(",")
+}
+
+/// What a difference shows of a value: two columns for each compared column, one to compare, one to show.
+const SHOWN_BYTES: usize = 200;
+
+fn shown(plan: &TablePlan, side: Side) -> String {
+    let column = |column: &ComparedColumn| {
+        let (same, value) = match (column.piece(side), column.fetched(side)) {
+            (Some(Piece::Long(sql)), _) => (format!("SHA2({sql},256)"), sql.clone()),
+            (Some(piece), _) => (piece.expression().to_owned(), piece.expression().to_owned()),
+            (None, sql) => (sql.unwrap_or("NULL").to_owned(), sql.unwrap_or("NULL").to_owned()),
+        };
+        format!("{same},LENGTH({value}),LEFT({value},{SHOWN_BYTES})")
+    };
+    plan.columns.iter().map(column).collect::<Vec<_>>().join(",")
+}
+
+/// Of each compared column: what is compared, its length, its beginning.
+pub fn values(plan: &TablePlan, key: &ChunkKey, side: Side, at: &Key) -> String {
+    format!("SELECT {} FROM {} WHERE {}", shown(plan, side), from(plan, side), is_key(key, at))
+}
+
+/// The same of a row with this hash.
+pub fn values_by_hash(plan: &TablePlan, side: Side, hash_digits: &str) -> String {
+    format!("SELECT {} FROM {} WHERE {}='{hash_digits}' LIMIT 1", shown(plan, side), from(plan, side), hash(plan, side))
+}
+
+/// Of each bucket: its name, the number of its rows, two sums.
+pub fn sums(plan: &TablePlan, side: Side) -> String {
+    let number = |from: usize| format!("SUM(CAST(CONV(SUBSTR(h,{from},15),16,10) AS UNSIGNED))");
+    format!(
+        "SELECT LEFT(h,{BUCKET_DIGITS}) b,COUNT(*),{},{} FROM (SELECT {} h FROM {}) r GROUP BY b",
+        number(1 + BUCKET_DIGITS),
+        number(1 + BUCKET_DIGITS + 15),
+        hash(plan, side),
+        from(plan, side)
+    )
+}
+
+/// Of the rows of these buckets: each hash, how often it is there.
+pub fn bucket_rows(plan: &TablePlan, side: Side, buckets: &[String]) -> String {
+    hashes(plan, side, &format!("LEFT(h,{BUCKET_DIGITS})"), buckets)
+}
+
+/// How often these hashes are there.
+pub fn hash_counts(plan: &TablePlan, side: Side, wanted: &[String]) -> String {
+    hashes(plan, side, "h", wanted)
+}
+
+fn hashes(plan: &TablePlan, side: Side, what: &str, wanted: &[String]) -> String {
+    let wanted: Vec<String> = wanted.iter().map(|digits| format!("'{digits}'")).collect();
+    format!(
+        "SELECT h,COUNT(*) FROM (SELECT {} h FROM {}) r WHERE {what} IN ({}) GROUP BY h",
+        hash(plan, side),
+        from(plan, side),
+        wanted.join(",")
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn key(kinds: &[KeyKind]) -> ChunkKey {
+        let column = |(ordinal, kind): (usize, &KeyKind)| KeyColumn {
+            name: ["a", "b", "c"][ordinal].to_owned(),
+            kind: kind.clone(),
+            unsigned: false,
+            ordinal,
+        };
+        let columns = kinds.iter().enumerate().map(column).collect();
+        ChunkKey { index: "PRIMARY".to_owned(), columns, is_index_of_target: true }
+    }
+
+    #[test]
+    fn ends_of_a_chunk() {
+        let check = |kinds: &[KeyKind], after: &[&[u8]], until: &[&[u8]], expected: &str| {
+            let at =
+                |values: &[&[u8]]| (!values.is_empty()).then(|| values.iter().map(|value| value.to_vec()).collect());
+            let range = Range { after: at(after), until: at(until) };
+            assert_eq!(condition(&key(kinds), &range).replace('`', ""), expected);
+        };
+        use KeyKind::{Bytes, Number, Quoted};
+        let text = KeyKind::Text("latin1".to_owned());
+        check(&[Number], &[], &[], "");
+        check(&[Number], &[b"-5"], &[b"7"], " WHERE (a>-5) AND (a<=7)");
+        check(&[Number, text.clone()], &[b"1", b"x"], &[], " WHERE (a>1 OR (a=1 AND (b>_latin1 0x78)))");
+        check(
+            &[Bytes, Quoted, Number],
+            &[],
+            &[b"\x00", b"2024-01-01", b"3"],
+            " WHERE (a<0x00 OR (a=0x00 AND (b<'2024-01-01' OR (b='2024-01-01' AND (c<=3)))))",
+        );
+        check(&[text], &[b""], &[], " WHERE (a>_latin1 '')");
+        // What a server says that is no number does not get into a statement as it is.
+        check(&[Number], &[b"1 OR 1"], &[], " WHERE (a>0x31204F522031)");
+    }
+}

@@ -1,0 +1,110 @@
+//! Which tables a source has, and the statements that make them and their schemas.
+
+use apply::mysql::progress::SCHEMA;
+use apply::mysql::server::sql::identifier;
+use engine::intake::{Extent, Filter};
+use wire::{Connection, Error};
+
+use crate::chunk::TableName;
+
+/// A table of the source.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SourceTable {
+    pub name: TableName,
+    pub engine: String,
+    /// `BASE TABLE`, `SYSTEM VERSIONED`, `SEQUENCE`
+    pub kind: String,
+}
+
+impl SourceTable {
+    /// Why it can not be copied; `None`: it can.
+    pub fn obstacle(&self) -> Option<String> {
+        match (self.kind.as_str(), self.engine.as_str()) {
+            ("SYSTEM VERSIONED", _) => {
+                Some(format!("{} keeps the history of its rows (WITH SYSTEM VERSIONING)", self.name))
+            }
+            ("SEQUENCE", _) => Some(format!("{} is a sequence", self.name)),
+            (_, engine) if !engine.eq_ignore_ascii_case("InnoDB") => {
+                Some(format!("{} is of the engine {engine}, which has no consistent reads", self.name))
+            }
+            _ => None,
+        }
+    }
+}
+
+fn is_servers_own() -> String {
+    format!("('mysql','sys','information_schema','performance_schema','{SCHEMA}')")
+}
+
+/// Those that are taken, in the order of their names.
+pub fn list(connection: &mut Connection, part: Option<&Filter>) -> Result<Vec<SourceTable>, Error> {
+    let rows = connection.rows(format!(
+        "SELECT TABLE_SCHEMA, TABLE_NAME, ENGINE, TABLE_TYPE FROM information_schema.TABLES \
+         WHERE TABLE_TYPE IN ('BASE TABLE','SYSTEM VERSIONED','SEQUENCE') AND TABLE_SCHEMA NOT IN {} ORDER BY 1, 2",
+        is_servers_own()
+    ))?;
+    let mut tables = Vec::new();
+    for row in &rows {
+        let text = |at: usize| Ok::<_, Error>(row.text(at)?.unwrap_or_default().to_owned());
+        let listed = SourceTable { name: TableName::new(text(0)?, text(1)?), engine: text(2)?, kind: text(3)? };
+        if part.is_none_or(|part| part.takes(&listed.name.schema, &listed.name.table)) {
+            tables.push(listed);
+        }
+    }
+    Ok(tables)
+}
+
+/// Schemas of which something may be taken, with how much of each.
+pub fn schemas(connection: &mut Connection, part: Option<&Filter>) -> Result<Vec<(String, Extent)>, Error> {
+    let rows = connection.rows(format!(
+        "SELECT SCHEMA_NAME FROM information_schema.SCHEMATA WHERE SCHEMA_NAME NOT IN {} ORDER BY 1",
+        is_servers_own()
+    ))?;
+    let mut schemas = Vec::new();
+    for row in &rows {
+        let name = row.required_text(0)?.to_owned();
+        match part.map_or(Extent::All, |part| part.extent(&name)) {
+            Extent::Nothing => {}
+            extent => schemas.push((name, extent)),
+        }
+    }
+    Ok(schemas)
+}
+
+/// The statement that makes the schema where it is missing; `None`: it is gone.
+pub fn create_schema(connection: &mut Connection, schema: &str) -> Result<Option<String>, Error> {
+    definition(connection, &format!("SHOW CREATE DATABASE IF NOT EXISTS {}", identifier(schema)))
+}
+
+/// The statement that makes the table, in its schema; `None`: it is gone.
+pub fn show_create(connection: &mut Connection, name: &TableName) -> Result<Option<String>, Error> {
+    definition(connection, &format!("SHOW CREATE TABLE {}", name.quoted()))
+}
+
+fn definition(connection: &mut Connection, statement: &str) -> Result<Option<String>, Error> {
+    const GONE: [u16; 2] = [1049, 1146];
+    match connection.row(statement) {
+        Err(error) if error.code().is_some_and(|code| GONE.contains(&code)) => Ok(None),
+        Err(error) => Err(error),
+        Ok(None) => Ok(None),
+        Ok(Some(row)) => Ok(row.get(1).map(|text| String::from_utf8_lossy(text).into_owned())),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_not_copied_is_named() {
+        let listed = |engine: &str, kind: &str| SourceTable {
+            name: TableName::new("d", "t"),
+            engine: engine.to_owned(),
+            kind: kind.to_owned(),
+        };
+        assert_eq!(listed("InnoDB", "BASE TABLE").obstacle(), None);
+        for (engine, kind) in [("MyISAM", "BASE TABLE"), ("InnoDB", "SYSTEM VERSIONED"), ("InnoDB", "SEQUENCE")] {
+            assert!(listed(engine, kind).obstacle().is_some_and(|why| why.starts_with("d.t ")));
+        }
+    }
+}

@@ -1,0 +1,101 @@
+//! Tables that are read in one consistent read, the last of their round: those without a key, and those whose rows foreign keys change unseen.
+
+use std::thread;
+use std::time::Duration;
+
+use apply::mysql::server::errors::failed;
+use engine::failure::Failure;
+use engine::windows::{Low, Window};
+use wire::{Connection, Error};
+
+use super::worker::place_rows;
+use super::{ReadContext, ReadEnd, of_source, source_failure, stopped};
+use crate::chunk::{ChunkKey, ChunkQuery, TableDefinition};
+use crate::definitions::show_create;
+use crate::place;
+use crate::source::{self, LowSource, Windows};
+
+/// A window in which nothing is logged is looked for so often: then nothing of the tables can be in it.
+const QUIET_ATTEMPTS: u32 = 50;
+
+/// The last read of a round.
+#[derive(Debug)]
+pub struct WholeRead {
+    pub window: Window,
+    /// Redefined meanwhile.
+    pub redefined: Vec<(TableDefinition, String)>,
+}
+
+/// Reads the tables in one state of the source, and places them into tables that are empty. Without tables it only says where the source is.
+///
+/// # Errors
+/// Of either end: the round's last step begins anew.
+pub fn read_whole(
+    context: &ReadContext<'_>,
+    windows: &mut Windows,
+    tables: &[TableDefinition],
+    prepare: &mut dyn FnMut(&mut Connection, &TableDefinition, &str) -> Result<(), Failure>,
+) -> Result<WholeRead, Failure> {
+    let mut source = source::connect(context.source).map_err(source_failure)?;
+    let window = begin(windows, &mut source, tables.is_empty()).map_err(source_failure)?;
+    let mut redefined = Vec::new();
+    if !tables.is_empty() {
+        let mut target = place::connect(context.target)?;
+        for table in tables {
+            if context.is_stopping() {
+                return Err(stopped());
+            }
+            match copy(context, &mut source, &mut target, table, prepare) {
+                Ok(()) => context.measures.table_is_placed(),
+                Err(ReadEnd::Redefined(why)) => redefined.push((table.clone(), why)),
+                Err(ReadEnd::Failed(failure)) => return Err(failure),
+            }
+        }
+    }
+    source.execute("COMMIT").map_err(source_failure)?;
+    Ok(WholeRead { window, redefined })
+}
+
+/// With tables: in a moment in which the source logs nothing, if there is one.
+fn begin(windows: &mut Windows, source: &mut Connection, is_only_asked: bool) -> Result<Window, Error> {
+    let is_exact = windows.low_source() == LowSource::Snapshot;
+    for _ in 0..QUIET_ATTEMPTS {
+        let before = wire::source::log_end(source)?;
+        let window = windows.begin(source)?;
+        // What was logged before and is not visible yet is in the window, too: the log decides.
+        if is_only_asked || is_exact || window.high == before || matches!(window.low, Low::Position(_)) {
+            return Ok(window);
+        }
+        source.execute("ROLLBACK")?;
+        thread::sleep(Duration::from_millis(7));
+    }
+    windows.begin(source)
+}
+
+fn copy(
+    context: &ReadContext<'_>,
+    source: &mut Connection,
+    target: &mut Connection,
+    table: &TableDefinition,
+    prepare: &mut dyn FnMut(&mut Connection, &TableDefinition, &str) -> Result<(), Failure>,
+) -> Result<(), ReadEnd> {
+    // An earlier attempt may have placed rows.
+    let Some(definition) = show_create(source, &table.name).map_err(of_source)? else {
+        return Err(ReadEnd::Redefined("it is gone".to_owned()));
+    };
+    prepare(target, table, &definition)?;
+    if matches!(table.key, ChunkKey::Whole) && table.rows > 1_000_000 {
+        tracing::warn!(
+            "{} has no key of columns without NULL, and about {} rows: it is read in one consistent read, which keeps old row versions on the source meanwhile",
+            table.name,
+            table.rows
+        );
+    }
+    target.execute("START TRANSACTION").map_err(failed)?;
+    context.state.check(target)?;
+    let query = ChunkQuery { table, after: None, until: None, limit: None };
+    let (placed, _) = place_rows(source, target, table, &query.sql(), context.packet_bytes_max)?;
+    target.execute("COMMIT").map_err(failed)?;
+    context.measures.placed(placed.rows, placed.bytes);
+    Ok(())
+}

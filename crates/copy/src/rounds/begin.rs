@@ -1,0 +1,181 @@
+//! The begin of a copy: what is copied, and whether both ends allow it.
+
+use apply::mysql::progress::SCHEMA;
+use apply::mysql::server::errors::{failed, if_there};
+use apply::mysql::server::sql::quote;
+use binlog::gtids::GtidState;
+use channel::errors::failure;
+use channel::start::source_state::SourceState;
+use engine::failure::{Failure, FailureKind};
+use engine::windows::{Low, Reading};
+use wire::{Connection, Error};
+
+use super::ends::CopyRequest;
+use crate::bookkeeping::{COPY_TABLES, CopyPlace, CopyState, Phase, TableRecord, TableStatus, create, set_table};
+use crate::chunk::{ChunkKey, TableDefinition, TableName};
+use crate::definitions::{Relations, SourceTable, list};
+use crate::place;
+use crate::reading::source_failure;
+use crate::source::{self, LowSource, Windows};
+
+/// What a copy would do, for a dry run.
+#[derive(Clone, Debug, Default)]
+pub struct Plan {
+    pub tables: usize,
+    /// As the source guesses them.
+    pub rows: u64,
+    /// Read in one consistent read, with the reason.
+    pub whole: Vec<String>,
+    pub warnings: Vec<String>,
+    /// What keeps it from beginning.
+    pub problems: Vec<String>,
+}
+
+/// Changes nothing.
+///
+/// # Errors
+/// An end can not be asked.
+pub fn plan(request: &CopyRequest<'_>) -> Result<Plan, Failure> {
+    let mut source = source::connect(request.source).map_err(source_failure)?;
+    let mut control = place::connect(request.target)?;
+    let windows = Windows::new(&mut source).map_err(source_failure)?;
+    let mut plan = Plan { problems: source_problems(&mut source)?, ..Plan::default() };
+    let tables = list(&mut source, request.part).map_err(source_failure)?;
+    let relations = Relations::read(&mut source).map_err(source_failure)?;
+    let by_deletes = relations.changed_by_deletes();
+    for listed in &tables {
+        plan.problems.extend(listed.obstacle());
+        let Some(definition) = TableDefinition::read(&mut source, &listed.name).map_err(source_failure)? else {
+            continue;
+        };
+        plan.tables += 1;
+        plan.rows += definition.rows;
+        if definition.key == ChunkKey::Whole {
+            plan.whole.push(format!("{}: it has no unique key of columns without NULL", listed.name));
+        } else if by_deletes.contains(&listed.name) {
+            plan.whole.push(format!(
+                "{}: a foreign key changes its rows (ON DELETE), which the source does not log",
+                listed.name
+            ));
+        }
+    }
+    let names: Vec<TableName> = tables.into_iter().map(|listed| listed.name).collect();
+    if CopyState::read(&mut control, request.channel)?.is_some() {
+        plan.warnings.push("a copy is under way: it would go on".to_owned());
+    } else if channel_has_begun(&mut control, request.channel)? {
+        plan.warnings.push("the channel has begun already: nothing would be copied".to_owned());
+    } else {
+        plan.problems.extend(already_there(&mut control, &names)?);
+    }
+    if windows.low_source() == LowSource::EarlierEnd {
+        plan.warnings.push(
+            "source: without GTIDs, without BACKUP_ADMIN, or with binlog_order_commits=OFF: what was logged 20 s ago is taken as visible".to_owned(),
+        );
+    }
+    Ok(plan)
+}
+
+/// Whether the target knows the channel.
+pub(super) fn channel_has_begun(control: &mut Connection, channel: &str) -> Result<bool, Failure> {
+    let sql = format!("SELECT COUNT(*) FROM {SCHEMA}.progress WHERE channel={} AND started=1", quote(channel));
+    Ok(if_there(control.scalar(sql))?.flatten().is_some_and(|count| count != "0"))
+}
+
+pub(super) fn begin(
+    request: &CopyRequest<'_>,
+    source: &mut Connection,
+    control: &mut Connection,
+    windows: &mut Windows,
+    identity: String,
+) -> Result<CopyState, Failure> {
+    if windows.low_source() == LowSource::EarlierEnd {
+        tracing::warn!(
+            "copy: the source does not say what is visible: what was logged 20 s ago is taken as that, so this takes 20 s"
+        );
+    }
+    // Before the tables are listed: what is defined from here on is in the log.
+    let low = windows.low(source).and_then(|low| place_of(source, low)).map_err(source_failure)?;
+    let tables = list(source, request.part).map_err(source_failure)?;
+    let mut problems = source_problems(source)?;
+    problems.extend(tables.iter().filter_map(SourceTable::obstacle));
+    let names: Vec<TableName> = tables.into_iter().map(|listed| listed.name).collect();
+    problems.extend(already_there(control, &names)?);
+    refuse(problems)?;
+    place::execute_all(control, &create())?;
+    // What an earlier copy has left that has not begun.
+    let of = quote(request.channel);
+    let clear: Vec<String> =
+        COPY_TABLES.iter().map(|table| format!("DELETE FROM {SCHEMA}.{table} WHERE channel={of}")).collect();
+    place::execute_all(control, &clear)?;
+    for name in names {
+        let record = TableRecord { name, status: TableStatus::Pending, reading: Reading::Chunks };
+        set_table(control, request.channel, &record)?;
+    }
+    let state = CopyState {
+        channel: request.channel.to_owned(),
+        epoch: 1,
+        phase: Phase::Reading,
+        round: 1,
+        source: identity,
+        low,
+        high: None,
+    };
+    state.begin(control)?;
+    Ok(state)
+}
+
+/// With the GTIDs before it, where the source has any.
+pub(super) fn place_of(source: &mut Connection, low: Low) -> Result<CopyPlace, Error> {
+    match low {
+        Low::Gtids(gtids) => Ok(CopyPlace { position: None, gtids }),
+        Low::Position(position) => {
+            let mut gtids = GtidState::None;
+            if source.server().is_mariadb() {
+                let sql = format!("SELECT BINLOG_GTID_POS({}, {})", quote(&position.file), position.offset);
+                let text = source.scalar(sql)?.unwrap_or_default();
+                gtids = text.parse().map_err(|error| Error::Protocol(format!("BINLOG_GTID_POS: {text:?}: {error}")))?;
+            }
+            Ok(CopyPlace { position: Some(position), gtids })
+        }
+    }
+}
+
+fn source_problems(source: &mut Connection) -> Result<Vec<String>, Failure> {
+    let state = SourceState::read(source).map_err(failure)?;
+    let mut problems = Vec::new();
+    if state.binlog_format != "ROW" {
+        problems.push(format!("source: binlog_format={}: a copy needs ROW", state.binlog_format));
+    }
+    if !state.row_image.eq_ignore_ascii_case("FULL") {
+        problems.push(format!("source: binlog_row_image={}: a copy needs FULL", state.row_image));
+    }
+    Ok(problems)
+}
+
+/// A table of the target is never replaced that the copy has not made.
+fn already_there(control: &mut Connection, names: &[TableName]) -> Result<Vec<String>, Failure> {
+    let mut problems = Vec::new();
+    for name in names {
+        let sql = format!(
+            "SELECT COUNT(*) FROM information_schema.TABLES WHERE TABLE_SCHEMA={} AND TABLE_NAME={}",
+            quote(&name.schema),
+            quote(&name.table)
+        );
+        if control.scalar(sql).map_err(failed)?.is_some_and(|count| count != "0") {
+            problems.push(format!("target: {name} is there already: a copy makes its tables itself"));
+        }
+    }
+    Ok(problems)
+}
+
+fn refuse(problems: Vec<String>) -> Result<(), Failure> {
+    const NAMED_MAX: usize = 10;
+    if problems.is_empty() {
+        return Ok(());
+    }
+    let named = problems.iter().take(NAMED_MAX).cloned().collect::<Vec<_>>().join("; ");
+    let more = problems.len().saturating_sub(NAMED_MAX);
+    let more = if more > 0 { format!("; and {more} more") } else { String::new() };
+    Err(Failure::new(FailureKind::Refused, format!("the copy can not begin: {named}{more}"))
+        .remedy("change that, or leave the tables out with --ignore; nothing was changed"))
+}

@@ -1,0 +1,143 @@
+//! Both ends of a copy, and the steps from one round to the next.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::Duration;
+
+use apply::mysql::server::errors::failed;
+use apply::mysql::server::sql::quote;
+use engine::failure::{Failure, FailureKind};
+use engine::intake::Filter;
+use engine::windows::{Low, Reading};
+use wire::{ConnectOptions, Connection};
+
+use crate::bookkeeping::{CopyPlace, CopyState, Phase, TableStatus, tables_of};
+use crate::chunk::TableName;
+use crate::measures::Measures;
+use crate::place;
+use crate::reading::source_failure;
+use crate::source::{self, Windows};
+
+/// So many rounds: afterwards something is wrong, or never at rest.
+const ROUNDS_MAX: u32 = 100;
+
+/// What a copy depends on.
+pub struct CopyRequest<'a> {
+    pub source: &'a ConnectOptions,
+    pub target: &'a ConnectOptions,
+    pub channel: &'a str,
+    /// The part of the source that the channel takes; `None`: all.
+    pub part: Option<&'a Filter>,
+    pub workers: usize,
+    /// Towards the source, for reading its log beside the channel.
+    pub server_id: u32,
+    pub memory_bytes: u64,
+    pub measures: &'a Measures,
+    pub stop: &'a AtomicBool,
+}
+
+/// A part of the log that the channel has to apply, overwriting.
+#[derive(Clone, Debug)]
+pub struct LogPart {
+    /// Where a channel that has applied nothing begins.
+    pub from: CopyPlace,
+    /// Where it ends.
+    pub to: CopyPlace,
+    /// The tables whose rows it takes. No definitions.
+    pub tables: Vec<TableName>,
+}
+
+/// Both ends, while a copy runs.
+pub struct Ends<'a> {
+    pub request: &'a CopyRequest<'a>,
+    pub source: Connection,
+    /// Of the target.
+    pub control: Connection,
+    pub windows: Windows,
+}
+
+impl Ends<'_> {
+    pub fn follow(
+        &mut self,
+        state: &mut CopyState,
+        follow: &mut dyn FnMut(&LogPart) -> Result<(), Failure>,
+    ) -> Result<(), Failure> {
+        let high = state
+            .high
+            .clone()
+            .ok_or_else(|| Failure::new(FailureKind::Refused, "the copy's record has no end of its log"))?;
+        let tables = tables_of(&mut self.control, &state.channel)?;
+        let takes =
+            tables.iter().filter(|table| table.reading == Reading::Chunks && table.status == TableStatus::Placed);
+        let following =
+            LogPart { from: state.low.clone(), to: high, tables: takes.map(|table| table.name.clone()).collect() };
+        self.request.measures.begin(format!(
+            "applying the log of round {} up to {}",
+            state.round,
+            following.to.position.as_ref().map_or_else(String::new, ToString::to_string)
+        ));
+        follow(&following)?;
+        // The channel takes its time: idle connections may be gone.
+        self.reconnect()?;
+        if tables.iter().any(|table| table.status == TableStatus::Pending) {
+            self.next_round(state)
+        } else {
+            state.phase = Phase::Finishing;
+            state.record(&mut self.control)
+        }
+    }
+
+    pub fn next_round(&mut self, state: &mut CopyState) -> Result<(), Failure> {
+        if state.round >= ROUNDS_MAX {
+            return Err(Failure::new(
+                FailureKind::Refused,
+                format!("after {ROUNDS_MAX} rounds there are still tables whose definitions, or rows, change as they are read"),
+            )
+            .remedy("the log says which (copy: … is read again); leave them alone for a while, or leave them out (--ignore)"));
+        }
+        state.round += 1;
+        state.phase = Phase::Reading;
+        state.record(&mut self.control)
+    }
+
+    pub fn reconnect(&mut self) -> Result<(), Failure> {
+        if self.source.scalar("SELECT 1").is_err() {
+            self.source = source::connect(self.request.source).map_err(source_failure)?;
+        }
+        if self.control.scalar("SELECT 1").is_err() {
+            self.control = place::connect(self.request.target)?;
+            take_lock(&mut self.control, self.request.channel)?;
+        }
+        Ok(())
+    }
+
+    /// All up to the place is visible to reads that begin from now on.
+    pub fn wait_until_visible(&mut self, place: &CopyPlace) -> Result<(), Failure> {
+        loop {
+            let low = self.windows.low(&mut self.source).map_err(source_failure)?;
+            let is_visible = match (&low, &place.position) {
+                (Low::Gtids(seen), _) => seen.contains_state(&place.gtids),
+                (Low::Position(low), Some(position)) => low >= position,
+                (Low::Position(_), None) => false,
+            };
+            if is_visible {
+                return Ok(());
+            }
+            if self.request.stop.load(Ordering::Relaxed) {
+                return Err(Failure::new(FailureKind::Stopped, "the copy was asked to end"));
+            }
+            thread::sleep(Duration::from_millis(20));
+        }
+    }
+}
+
+/// One heddle copies. The number of the copy fences one that has lost its connection.
+pub fn take_lock(control: &mut Connection, channel: &str) -> Result<(), Failure> {
+    let lock = quote(&format!("heddle copy {channel}"));
+    let got = control.scalar(format!("SELECT GET_LOCK({lock}, 10)")).map_err(failed)?;
+    if got.as_deref() == Some("1") {
+        return Ok(());
+    }
+    Err(Failure::new(FailureKind::Fenced, format!("another heddle copies into channel {channel} now"))
+        .remedy("let it, or end it first"))
+}

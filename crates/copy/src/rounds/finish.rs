@@ -1,0 +1,106 @@
+//! The end of a copy: foreign keys, views, triggers, routines and events are made, as the source has them at the place where the channel goes on.
+
+use apply::mysql::server::errors::failed;
+use apply::mysql::server::sql::{identifier, quote};
+use engine::failure::{Failure, FailureKind};
+use engine::windows::{Reading, Window};
+
+use super::ends::Ends;
+use crate::bookkeeping::{CopyState, tables_of};
+use crate::chunk::TableName;
+use crate::definitions::{Relations, create_programs, read_programs, show_create, split};
+use crate::reading::source_failure;
+use crate::scan::Scan;
+
+/// Whether the copy is done. If a definition has changed behind the round's end, there is another round: its log would meet the newer one.
+pub(super) fn finish(ends: &mut Ends<'_>, state: &mut CopyState) -> Result<bool, Failure> {
+    let high = state
+        .high
+        .clone()
+        .ok_or_else(|| Failure::new(FailureKind::Refused, "the copy's record has no end of its log"))?;
+    ends.request.measures.begin("foreign keys, views, triggers, routines and events");
+    let tables: Vec<TableName> =
+        tables_of(&mut ends.control, &state.channel)?.into_iter().map(|table| table.name).collect();
+    let foreign_keys = foreign_keys(ends, &tables)?;
+    let programs = {
+        // Texts come in one character set.
+        ends.source.execute_repeatable("SET NAMES utf8mb4").map_err(source_failure)?;
+        let read = read_programs(&mut ends.source, ends.request.part).map_err(source_failure)?;
+        ends.source.execute_repeatable("SET SESSION character_set_results=NULL").map_err(source_failure)?;
+        read
+    };
+    let end = wire::source::log_end(&mut ends.source).map_err(source_failure)?;
+    let low = ends.windows.low(&mut ends.source).map_err(source_failure)?;
+    let names: Vec<(TableName, Reading)> = tables.iter().map(|name| (name.clone(), Reading::Chunks)).collect();
+    let findings = Scan {
+        source: ends.request.source,
+        server_id: ends.request.server_id,
+        memory_bytes: ends.request.memory_bytes,
+        from: &high,
+        window: &Window { low, high: end },
+        tables: &names,
+        relations: &Relations::default(),
+    }
+    .run()?;
+    if findings.definitions_changed {
+        tracing::info!("copy: definitions have changed since the round's end");
+        drop_triggers(ends, &tables)?;
+        ends.next_round(state)?;
+        return Ok(false);
+    }
+    make_foreign_keys(ends, &foreign_keys)?;
+    create_programs(&mut ends.control, &programs)?;
+    state.forget(&mut ends.control)?;
+    Ok(true)
+}
+
+type ForeignKeys = Vec<(TableName, Vec<String>)>;
+
+fn foreign_keys(ends: &mut Ends<'_>, tables: &[TableName]) -> Result<ForeignKeys, Failure> {
+    let mut found = Vec::new();
+    for name in tables {
+        let text = show_create(&mut ends.source, name).map_err(source_failure)?.unwrap_or_default();
+        let there = show_create(&mut ends.control, name).map_err(failed)?.unwrap_or_default();
+        // An earlier attempt may have made some.
+        let there = split(&there).foreign_keys;
+        let missing: Vec<String> =
+            split(&text).foreign_keys.into_iter().filter(|key| !there.iter().any(|other| other == key)).collect();
+        if !missing.is_empty() {
+            found.push((name.clone(), missing));
+        }
+    }
+    Ok(found)
+}
+
+/// Without looking at the rows: they are the source's.
+fn make_foreign_keys(ends: &mut Ends<'_>, foreign_keys: &ForeignKeys) -> Result<(), Failure> {
+    for (name, keys) in foreign_keys {
+        let added: Vec<String> = keys.iter().map(|key| format!("ADD {key}")).collect();
+        for statement in
+            [format!("USE {}", identifier(&name.schema)), format!("ALTER TABLE {} {}", name.quoted(), added.join(", "))]
+        {
+            ends.control.execute(statement).map_err(failed).map_err(|failure| Failure {
+                message: format!("the target does not take the foreign keys of {name}: {}", failure.message),
+                ..failure
+            })?;
+        }
+    }
+    Ok(())
+}
+
+/// Those that an earlier attempt has made: rows that are copied fire none.
+fn drop_triggers(ends: &mut Ends<'_>, tables: &[TableName]) -> Result<(), Failure> {
+    for name in tables {
+        let sql = format!(
+            "SELECT TRIGGER_NAME FROM information_schema.TRIGGERS WHERE EVENT_OBJECT_SCHEMA={} AND EVENT_OBJECT_TABLE={}",
+            quote(&name.schema),
+            quote(&name.table)
+        );
+        for row in ends.control.rows(sql).map_err(failed)? {
+            let trigger = row.required_text(0).map_err(failed)?;
+            let drop = format!("DROP TRIGGER {}.{}", identifier(&name.schema), identifier(trigger));
+            ends.control.execute(drop).map_err(failed)?;
+        }
+    }
+    Ok(())
+}

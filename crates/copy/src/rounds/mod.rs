@@ -1,0 +1,94 @@
+//! A copy from its begin to its end, in rounds: tables are read, then the log of that time is applied, overwriting. Tables of which that log says too little
+//! (a definition has changed, a statement or a foreign key has changed rows) are read again in the next round, whose log begins where this one's ends.
+//!
+//! After the last round the target is as the source was at one place of its log. Foreign keys and programs are made, and the channel goes on from there, as
+//! strict as any. Each step is recorded on the target before the next one begins, so that a copy goes on wherever it was ended.
+
+mod begin;
+mod ends;
+mod finish;
+mod read;
+
+use std::sync::atomic::Ordering;
+
+use apply::mysql::server::errors::failed;
+use engine::failure::{Failure, FailureKind};
+use wire::{ConnectOptions, Connection};
+
+use self::ends::{Ends, take_lock};
+use crate::bookkeeping::{CopyState, Phase};
+use crate::place;
+use crate::reading::source_failure;
+use crate::source::{self, Windows};
+
+pub use begin::{Plan, plan};
+pub use ends::{CopyRequest, LogPart};
+
+/// What came of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CopyEnd {
+    /// All is there: the channel goes on.
+    Copied,
+    /// The channel had begun before, and no copy of it is under way.
+    NotNeeded,
+}
+
+/// Whether a copy of the channel is under way on the target.
+///
+/// # Errors
+/// The target can not be asked.
+pub fn is_under_way(target: &ConnectOptions, channel: &str) -> Result<bool, Failure> {
+    let mut connection = Connection::connect(target).map_err(failed)?;
+    Ok(CopyState::read(&mut connection, channel)?.is_some())
+}
+
+/// Copies, or goes on with a copy. `follow` runs the channel over a part of the log.
+///
+/// # Errors
+/// What is placed stays: the same call goes on.
+pub fn copy(
+    request: &CopyRequest<'_>,
+    follow: &mut dyn FnMut(&LogPart) -> Result<(), Failure>,
+) -> Result<CopyEnd, Failure> {
+    let mut source = source::connect(request.source).map_err(source_failure)?;
+    let mut control = place::connect(request.target)?;
+    take_lock(&mut control, request.channel)?;
+    let mut windows = Windows::new(&mut source).map_err(source_failure)?;
+    let identity = wire::source::identity(&mut source).map_err(source_failure)?;
+    let mut state = match CopyState::read(&mut control, request.channel)? {
+        Some(mut state) => {
+            check_source(&state, &identity)?;
+            state.take_over(&mut control)?;
+            tracing::info!("copy: goes on in round {}", state.round);
+            state
+        }
+        None if begin::channel_has_begun(&mut control, request.channel)? => return Ok(CopyEnd::NotNeeded),
+        None => begin::begin(request, &mut source, &mut control, &mut windows, identity)?,
+    };
+    let mut ends = Ends { request, source, control, windows };
+    loop {
+        if request.stop.load(Ordering::Relaxed) {
+            return Err(Failure::new(FailureKind::Stopped, "the copy was asked to end"));
+        }
+        match state.phase {
+            Phase::Reading => read::read(&mut ends, &mut state)?,
+            Phase::Following => ends.follow(&mut state, follow)?,
+            Phase::Finishing => {
+                if finish::finish(&mut ends, &mut state)? {
+                    return Ok(CopyEnd::Copied);
+                }
+            }
+        }
+    }
+}
+
+fn check_source(state: &CopyState, identity: &str) -> Result<(), Failure> {
+    if state.source == identity {
+        return Ok(());
+    }
+    Err(Failure::new(
+        FailureKind::Refused,
+        format!("the copy was begun from {}, and this source is {identity}", state.source),
+    )
+    .remedy("go on with the old source; or heddle channel forget, remove the tables that are there, and begin anew"))
+}

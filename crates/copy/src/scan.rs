@@ -1,0 +1,222 @@
+//! What the log of a round has: which tables it says too little of, so that they are read again. It applies nothing.
+
+use std::collections::BTreeMap;
+
+use binlog::RowsKind;
+use binlog::gtids::GtidState;
+use channel::source::transaction_reader::{AtLogEnd, ReadRequest, TransactionReader};
+use channel::start::StreamStart;
+use engine::failure::Failure;
+use engine::intake::Selection;
+use engine::sql::{Class, DdlKind, Statement};
+use engine::transaction::{Body, Item, RowsItem, Transaction};
+use engine::windows::{Finding, Reading, Round, Side, Window};
+use wire::ConnectOptions;
+
+use crate::bookkeeping::CopyPlace;
+use crate::chunk::TableName;
+use crate::definitions::Relations;
+
+/// Bytes of events: of a larger transaction nothing is known, and all tables are read again.
+const TRANSACTION_BYTES_MAX: u64 = 1 << 30;
+
+/// Without regard to case: statements may write a name otherwise than the server keeps it.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Folded(String, String);
+
+impl Folded {
+    fn of(schema: &str, table: &str) -> Self {
+        Self(schema.to_lowercase(), table.to_lowercase())
+    }
+
+    fn of_name(name: &TableName) -> Self {
+        Self::of(&name.schema, &name.table)
+    }
+}
+
+/// What is scanned, and by which rules.
+pub struct Scan<'a> {
+    pub source: &'a ConnectOptions,
+    pub server_id: u32,
+    pub memory_bytes: u64,
+    /// The log begins behind it.
+    pub from: &'a CopyPlace,
+    /// Of the last read: the log ends at its high.
+    pub window: &'a Window,
+    pub tables: &'a [(TableName, Reading)],
+    pub relations: &'a Relations,
+}
+
+/// What was found.
+#[derive(Debug)]
+pub struct Findings {
+    /// Tables to be read again, with the reason.
+    pub again: Vec<(TableName, String)>,
+    /// Definitions of any kind may be others: of tables, views, triggers, routines or events.
+    pub definitions_changed: bool,
+    /// All up to the end of the round's log, if the source has GTIDs.
+    pub gtids: GtidState,
+}
+
+impl Scan<'_> {
+    pub fn run(&self) -> Result<Findings, Failure> {
+        let mut seen = Seen {
+            scan: self,
+            names: self.tables.iter().map(|(name, _)| (Folded::of_name(name), name.clone())).collect(),
+            round: Round::new(self.tables.iter().map(|(name, reading)| (Folded::of_name(name), *reading))),
+            definitions_changed: false,
+            gtids: self.from.gtids.clone(),
+        };
+        let start = match (&self.from.gtids, &self.from.position) {
+            (GtidState::MySql(_), _) => StreamStart::Gtids(self.from.gtids.clone()),
+            (_, Some(position)) => StreamStart::Position(position.clone()),
+            (gtids, None) => StreamStart::Gtids(gtids.clone()),
+        };
+        let request = ReadRequest {
+            from: start,
+            at_end: AtLogEnd::Stop,
+            server_id: self.server_id,
+            transaction_bytes_max: TRANSACTION_BYTES_MAX,
+            memory_bytes: self.memory_bytes,
+            selection: Selection::sent(),
+        };
+        let mut reader = TransactionReader::open(self.source, request)?;
+        while let Some(transaction) = reader.read()? {
+            if transaction.start >= self.window.high {
+                break;
+            }
+            seen.transaction(&transaction);
+        }
+        Ok(seen.findings())
+    }
+}
+
+struct Seen<'a> {
+    scan: &'a Scan<'a>,
+    names: BTreeMap<Folded, TableName>,
+    round: Round<Folded>,
+    definitions_changed: bool,
+    gtids: GtidState,
+}
+
+impl Seen<'_> {
+    fn transaction(&mut self, transaction: &Transaction) {
+        if let Some(gtid) = &transaction.gtid
+            && let Err(error) = self.gtids.add(gtid)
+        {
+            tracing::warn!("copy: {error}");
+        }
+        let side = self.scan.window.side(transaction.gtid.as_ref(), &transaction.start, &transaction.end);
+        match &transaction.body {
+            Body::Spilled { .. } => self.note_all(Finding::Statement(side)),
+            Body::Items(items) => {
+                for item in items {
+                    match item {
+                        Item::Rows(rows) => self.rows(rows, side),
+                        Item::Statement(statement) => self.statement(&statement.class, side),
+                    }
+                }
+            }
+        }
+    }
+
+    fn note_all(&mut self, finding: Finding) {
+        let names: Vec<Folded> = self.names.keys().cloned().collect();
+        names.iter().for_each(|name| self.round.note(name, finding));
+    }
+
+    fn rows(&mut self, rows: &RowsItem, side: Side) {
+        let table = Folded::of(&rows.map.schema, &rows.map.table);
+        let is_partial =
+            rows.event.partial_json || rows.event.kind != RowsKind::Delete && !rows.event.after_columns.is_full();
+        self.round.note(&table, if is_partial { Finding::PartialRows(side) } else { Finding::Rows(side) });
+        let Some(name) = self.names.get(&table) else { return };
+        for child in self.scan.relations.changed_by(name, rows) {
+            self.round.note(&Folded::of_name(&child), Finding::Cascade(side));
+        }
+    }
+
+    fn statement(&mut self, statement: &Statement, side: Side) {
+        let kind = match statement.class {
+            Class::Dml { .. } if statement.tables.is_empty() => return self.note_all(Finding::Statement(side)),
+            Class::Dml { .. } => {
+                for table in &statement.tables {
+                    self.round.note(&Folded::of(&table.schema, &table.name), Finding::Statement(side));
+                }
+                return;
+            }
+            Class::Unknown | Class::SetStatement => {
+                self.definitions_changed = true;
+                return self.note_all(Finding::Definition);
+            }
+            Class::Ddl { kind } => kind,
+            // Ends of transactions, savepoints, XA.
+            _ => return,
+        };
+        match kind {
+            DdlKind::CreateTable { temporary: true, .. } | DdlKind::DropTable { temporary: true, .. } => {}
+            DdlKind::CreateTable { .. }
+            | DdlKind::AlterTable
+            | DdlKind::DropTable { .. }
+            | DdlKind::RenameTable
+            | DdlKind::Truncate
+            | DdlKind::CreateIndex
+            | DdlKind::DropIndex => {
+                self.definitions_changed = true;
+                let tables = statement.tables.iter().filter(|table| !statement.parents.contains(table));
+                tables.for_each(|table| self.define(Folded::of(&table.schema, &table.name)));
+            }
+            DdlKind::View => {
+                self.definitions_changed = true;
+                // `DROP VIEW` and `RENAME TABLE` may name tables.
+                statement.tables.iter().for_each(|table| self.define_known(Folded::of(&table.schema, &table.name)));
+            }
+            DdlKind::Trigger | DdlKind::Routine | DdlKind::Event => self.definitions_changed = true,
+            DdlKind::CreateDatabase | DdlKind::AlterDatabase | DdlKind::DropDatabase => {
+                self.definitions_changed = true;
+                let schemas: Vec<String> = statement.schemas.iter().map(|schema| schema.to_lowercase()).collect();
+                let of_schema: Vec<Folded> =
+                    self.names.keys().filter(|Folded(schema, _)| schemas.contains(schema)).cloned().collect();
+                of_schema.into_iter().for_each(|table| self.define(table));
+                // One that is new has no table yet: those that come are named by their own definitions.
+            }
+            DdlKind::Account | DdlKind::Analyze | DdlKind::Optimize | DdlKind::Repair | DdlKind::Flush => {}
+            DdlKind::Sequence | DdlKind::Other => {}
+        }
+    }
+
+    fn define_known(&mut self, table: Folded) {
+        if self.names.contains_key(&table) {
+            self.round.note(&table, Finding::Definition);
+        }
+    }
+
+    fn define(&mut self, table: Folded) {
+        self.round.note(&table, Finding::Definition);
+    }
+
+    fn findings(self) -> Findings {
+        let again = self.round.to_be_read_again();
+        let named = |(table, finding): (&Folded, &Option<Finding>)| {
+            let name = self.names.get(table)?;
+            Some((name.clone(), described(*finding)))
+        };
+        Findings {
+            again: again.iter().filter_map(named).collect(),
+            definitions_changed: self.definitions_changed,
+            gtids: self.gtids,
+        }
+    }
+}
+
+fn described(finding: Option<Finding>) -> String {
+    match finding {
+        Some(Finding::Definition) => "its definition changed, or it was emptied",
+        Some(Finding::Statement(_)) => "a statement changed it",
+        Some(Finding::PartialRows(_)) => "the log has rows of it without all columns (binlog_row_image)",
+        Some(Finding::Cascade(_)) => "a foreign key changed its rows, which the log does not have",
+        Some(Finding::Rows(_)) => "its rows changed as its read began",
+        None => "it is read together with others",
+    }
+    .to_owned()
+}

@@ -1,0 +1,7 @@
+//! The source of rows: its sessions, and between which places of its log a read lies.
+
+mod session;
+mod windows;
+
+pub use session::{connect, settings};
+pub use windows::{LowSource, Windows};

@@ -1,0 +1,129 @@
+//! Between which places of the source's log a consistent read lies: what its servers say of that, which differs.
+//!
+//! A transaction of MySQL is written to the log, then visible, then in `gtid_executed`. So all of `gtid_executed`, asked before a read, is in what the read
+//! sees; and what it sees is before the end of the log, asked after the read has begun. MariaDB says the exact place of a consistent read.
+
+use std::collections::VecDeque;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use binlog::LogPosition;
+use binlog::gtids::{GtidSet, GtidState};
+use engine::windows::{Low, Window};
+use wire::{Connection, Error};
+
+/// Without a better answer: what was written to the log so long ago is visible.
+const SETTLED_AFTER: Duration = Duration::from_secs(20);
+
+/// Where the low of a window comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LowSource {
+    /// MySQL with GTIDs: `gtid_executed`. Not with `binlog_order_commits=OFF`: the set may then have a transaction before one that it depends on.
+    ExecutedGtids,
+    /// MySQL without GTIDs: `performance_schema.log_status`, which needs BACKUP_ADMIN.
+    LogStatus,
+    /// Where nothing better is known: the end of the log some time ago.
+    EarlierEnd,
+    /// MariaDB: the place of the read itself.
+    Snapshot,
+}
+
+/// Begins reads on sessions of one source.
+#[derive(Debug)]
+pub struct Windows {
+    low: LowSource,
+    /// Ends of the log, and when they were asked for.
+    ends: VecDeque<(Instant, LogPosition)>,
+}
+
+impl Windows {
+    /// Asks which of the ways the source knows.
+    pub fn new(connection: &mut Connection) -> Result<Self, Error> {
+        let low = if connection.server().is_mariadb() {
+            LowSource::Snapshot
+        } else if connection.scalar("SELECT @@global.binlog_order_commits")?.as_deref() != Some("1") {
+            LowSource::EarlierEnd
+        } else if connection.scalar("SELECT @@global.gtid_mode")?.as_deref() == Some("ON") {
+            LowSource::ExecutedGtids
+        } else if log_status(connection).is_ok() {
+            LowSource::LogStatus
+        } else {
+            LowSource::EarlierEnd
+        };
+        Ok(Self { low, ends: VecDeque::new() })
+    }
+
+    pub fn low_source(&self) -> LowSource {
+        self.low
+    }
+
+    /// Begins a transaction in which all reads see one state of the source, and says between which places of the log that state lies. The high is asked for
+    /// at once: however long the reads take, the window stays small.
+    pub fn begin(&mut self, connection: &mut Connection) -> Result<Window, Error> {
+        let low = self.low(connection)?;
+        connection.execute("START TRANSACTION WITH CONSISTENT SNAPSHOT")?;
+        if self.low == LowSource::Snapshot {
+            let place = snapshot_place(connection)?;
+            return Ok(Window { low: Low::Position(place.clone()), high: place });
+        }
+        Ok(Window { low, high: wire::source::log_end(connection)? })
+    }
+
+    /// A place up to which all is visible to reads that begin from now on.
+    pub fn low(&mut self, connection: &mut Connection) -> Result<Low, Error> {
+        match self.low {
+            LowSource::ExecutedGtids => {
+                let text = connection.scalar("SELECT @@global.gtid_executed")?.unwrap_or_default();
+                let set: GtidSet = text.parse().map_err(|error| Error::Protocol(format!("gtid_executed: {error}")))?;
+                Ok(Low::Gtids(GtidState::MySql(set)))
+            }
+            LowSource::LogStatus => log_status(connection).map(Low::Position),
+            LowSource::EarlierEnd => self.earlier_end(connection).map(Low::Position),
+            LowSource::Snapshot => {
+                connection.execute("START TRANSACTION WITH CONSISTENT SNAPSHOT")?;
+                let place = snapshot_place(connection)?;
+                connection.execute("ROLLBACK")?;
+                Ok(Low::Position(place))
+            }
+        }
+    }
+
+    fn earlier_end(&mut self, connection: &mut Connection) -> Result<LogPosition, Error> {
+        loop {
+            let now = Instant::now();
+            self.ends.push_back((now, wire::source::log_end(connection)?));
+            let is_settled = |at: &Instant| now.duration_since(*at) >= SETTLED_AFTER;
+            while self.ends.get(1).is_some_and(|(at, _)| is_settled(at)) {
+                self.ends.pop_front();
+            }
+            match self.ends.front() {
+                Some((at, end)) if is_settled(at) => return Ok(end.clone()),
+                _ => thread::sleep(Duration::from_millis(500)),
+            }
+        }
+    }
+}
+
+/// The place of the transaction's consistent read (MariaDB).
+fn snapshot_place(connection: &mut Connection) -> Result<LogPosition, Error> {
+    let (mut file, mut position) = (String::new(), 0);
+    for row in connection.rows("SHOW STATUS LIKE 'binlog_snapshot_%'")? {
+        match row.required_text(0)?.to_ascii_lowercase().as_str() {
+            "binlog_snapshot_file" => row.text(1)?.unwrap_or_default().clone_into(&mut file),
+            "binlog_snapshot_position" => position = row.parse(1)?.unwrap_or(0),
+            _ => {}
+        }
+    }
+    if file.is_empty() {
+        return Err(Error::Protocol("binlog_snapshot_file is empty: the server has no binary log".to_owned()));
+    }
+    Ok(LogPosition::new(file, position))
+}
+
+/// The end of the log, with all before it visible (MySQL 8.0 and later).
+fn log_status(connection: &mut Connection) -> Result<LogPosition, Error> {
+    let sql = "SELECT JSON_UNQUOTE(JSON_EXTRACT(LOCAL,'$.binary_log_file')), JSON_EXTRACT(LOCAL,'$.binary_log_position') \
+               FROM performance_schema.log_status";
+    let row = connection.row(sql)?.ok_or_else(|| Error::Protocol("log_status has no row".to_owned()))?;
+    Ok(LogPosition::new(row.required_text(0)?, row.required(1)?))
+}

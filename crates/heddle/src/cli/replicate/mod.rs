@@ -1,0 +1,361 @@
+//! `heddle replicate`: the main job.
+
+mod target;
+mod values;
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::sync::Arc;
+
+use anyhow::{Context, Result};
+use apply::mysql::progress::SCHEMA;
+use binlog::LogPosition;
+use binlog::gtids::GtidState;
+use clap::Args;
+use engine::intake::Changes;
+use engine::policy::{self, CommitOrder, PolicyOptions, PolicySpec};
+use engine::schedule::Grouping;
+use engine::tags::Generation;
+
+use self::target::{OpenTarget, Purpose, Request, TargetArgs, workers};
+use self::values::{
+    DdlMode, Gtids, UnsafeMode, commit_order_help, commit_order_parser, history_help, lane_workers_help, rules_parser,
+};
+use super::connect::{self, End};
+use super::exit::Usage;
+use super::feed::{FeedArgs, Workers, server_id};
+use super::headings::EXPERT;
+use super::selection::SelectionArgs;
+use super::signals::Ending;
+use crate::backup;
+use apply::CHANNEL_BYTES_MAX;
+use channel::monitor::Monitor;
+use channel::source::Source;
+use channel::spec::{ApplySettings, RelaySpec, Replica, Span, Spec, UnsafeResponse};
+use channel::start::wrong_start::{StartOrigin, WrongStart};
+use channel::start::{RelayContents, StartRequest};
+use channel::stop_condition::StopCondition;
+use observe::http::log_sampler::LogSource;
+use observe::http::{Http, ServedChannel};
+use observe::progress::{Kind, Progress};
+use observe::summary::{self, Summary};
+use observe::view::log_lookahead::ApplierOptions;
+use output::{complain, say};
+use relay::RealFs;
+use relay::fs::Fs;
+
+/// Replicate from a server or binary log files into a server or the embedded store
+///
+/// Progress lives on the target, written in the same transaction as the rows: the same command again goes on where it was.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  heddle replicate --from mysql://repl@source:3306 --to mysql://heddle@replica:3306
+  heddle replicate --from /backup/binlog.0000* --to mysql://heddle@restore:3306 --until-time '2026-11-20 03:14:00'
+  heddle replicate --from s3://bucket/shop --to mysql://heddle@restore:3306 --start binlog.000001:977 --until-time '2026-11-20 03:14:00'
+  heddle replicate --from /var/lib/mysql/binlog.index --to store:/tmp/copy
+
+Passwords: HEDDLE_SOURCE_PASSWORD and HEDDLE_TARGET_PASSWORD, option files, or a prompt.")]
+pub struct ReplicateArgs {
+    /// mysql://user@host:port[?socket=PATH&ssl-mode=MODE…], or binary log files, a directory or an index file, or an archive: s3://bucket/prefix, file:///path
+    #[arg(long, required = true, num_args = 1.., value_name = "SOURCE")]
+    from: Vec<String>,
+    /// mysql://user@host:port[?…] (MySQL or MariaDB), or store:PATH
+    #[arg(long, value_name = "TARGET")]
+    to: String,
+    /// Check both ends and say what would happen; change nothing. Exit code 1 if there are problems
+    #[arg(long)]
+    dry_run: bool,
+    /// Name of the channel. Up to 50 characters: letters, digits, dots, - and _
+    #[arg(long, value_name = "NAME", default_value = "default")]
+    channel: String,
+    /// A new channel: start at this position of the source's binary log. Ignored once the channel has passed it
+    #[arg(long, value_name = "FILE:POS", conflicts_with = "start_gtid")]
+    start: Option<LogPosition>,
+    /// A new channel: GTIDs that the target has already (MySQL: a set, UUID:1-100; MariaDB: a position, 0-1-100). Ignored once the channel has
+    /// passed them
+    #[arg(long, value_name = "GTIDS")]
+    start_gtid: Option<GtidState>,
+    /// A new channel: start where this copy of the source was made: a dump, mydumper's metadata, xtrabackup_binlog_info, the clone plugin's
+    /// status. Ignored once the channel has passed it
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["start", "start_gtid"])]
+    start_from: Option<PathBuf>,
+    /// A new channel: start although the target's rows or other channels do not fit that place
+    #[arg(long)]
+    start_anyway: bool,
+    /// Stop at the present end of the source's log (files always do)
+    #[arg(long)]
+    until_end: bool,
+    /// Stop before the first transaction committed at or after this time: 2026-11-20T03:14:00Z, '2026-11-20 03:14:00' (UTC), or
+    /// seconds since 1970, fractions allowed
+    #[arg(long, value_name = "TIME", value_parser = super::time::parse_time)]
+    until_time: Option<u64>,
+    /// Stop before the first transaction that starts at or after this position
+    #[arg(long, value_name = "FILE:POS")]
+    until_position: Option<LogPosition>,
+    /// Stop once these are applied. Live: waits for a GTID that the source does not have yet
+    #[arg(long, value_name = "SET")]
+    until_gtid: Option<GtidState>,
+    /// Print a summary as JSON on standard output at the end; with --dry-run the report
+    #[arg(long)]
+    json: bool,
+    /// What may run in parallel: see `heddle policies`
+    #[arg(long, value_name = "NAME", help_heading = EXPERT, value_parser = super::policies::parser(policy::ALL), default_value = policy::DEFAULT.name)]
+    policy: &'static PolicySpec,
+    #[arg(long, value_name = "ORDER", help_heading = EXPERT, value_parser = commit_order_parser(), default_value = CommitOrder::Preserve.as_str(), help = commit_order_help())]
+    commit_order: CommitOrder,
+    #[command(flatten)]
+    writing: TargetArgs,
+    /// Statements that may change other rows on the target (UUID(), LIMIT without ORDER BY, …). warn: once for each kind · stop: the channel ends before them
+    #[arg(long, value_name = "KIND", help_heading = EXPERT, value_enum, default_value = "warn")]
+    unsafe_statements: UnsafeMode,
+    #[arg(long, value_name = "N", help_heading = EXPERT, help = lane_workers_help(), value_parser = clap::value_parser!(u16).range(1..))]
+    domain_workers_max: Option<u16>,
+    #[arg(long, value_name = "N", help_heading = EXPERT, help = history_help(), default_value_t = 25_000, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    writeset_history: u32,
+    /// Whose rules these policies go by: they have changed
+    #[arg(long, help_heading = EXPERT, value_parser = rules_parser(), default_value = Generation::Mysql84.as_str(), value_name = "VERSION")]
+    writeset_rules: Generation,
+    /// Only fill the gaps of an interrupted run (commit order relaxed or per-lane), then end
+    #[arg(long, help_heading = EXPERT, conflicts_with_all = ["until_end", "until_gtid", "until_position", "until_time", "start", "start_gtid", "start_from"])]
+    fill_gaps: bool,
+    #[command(flatten)]
+    selection: SelectionArgs,
+    #[command(flatten)]
+    feed: FeedArgs,
+}
+
+pub fn run(args: &ReplicateArgs) -> Result<ExitCode> {
+    check(args)?;
+    let ending = Ending::default();
+    let (source, log_fs) = source(args, &ending)?;
+    let OpenTarget { target, on_target, address, grouping } = open_target(args, &ending)?;
+    let workers = workers(args.feed.workers, args.commit_order, grouping);
+    let relay_dir = match &source {
+        Source::Live(_) => args.feed.relay_dir(&args.channel, &address)?,
+        // They are read in place.
+        Source::Files(_) => args.feed.relay_dir.clone().unwrap_or_default(),
+    };
+    let part = args.selection.filter(changes(args), SCHEMA.name())?;
+    let spec = Spec {
+        part,
+        part_changed: args.selection.selection_changed,
+        source,
+        log_fs,
+        target,
+        on_target,
+        span: span(args)?,
+        applying: applying(args, workers, grouping),
+        relay: RelaySpec {
+            dir: relay_dir,
+            contents: RelayContents::Nothing,
+            bytes_max: args.feed.relay_max_bytes,
+            sync: args.feed.relay_sync,
+        },
+        replica: Replica {
+            server_id: args.feed.server_id(&args.channel, &address),
+            not_from: None,
+            retry_for: args.feed.connect_retry(),
+        },
+    };
+    if args.dry_run {
+        return crate::preflight::run(&spec, args.json);
+    }
+    let monitor = Arc::new(Monitor::default());
+    let route = route(&spec.source, &address);
+    let shown = || ServedChannel {
+        channel: args.channel.clone(),
+        route: route.clone(),
+        monitor: Arc::clone(&monitor),
+        log_source: log_source(args, &spec, &address),
+    };
+    let http = args.feed.http()?.map(|listen| Http::start(listen, shown())).transpose()?;
+    ending.watch()?;
+    Ending::watch_pause(&monitor.pause_flag())?;
+    tracing::info!(
+        "channel {}: {route}; target: {}; {} workers, policy {}",
+        args.channel,
+        spec.target.describe(),
+        spec.applying.workers,
+        spec.applying.policy.name
+    );
+    let kind = match spec.source {
+        Source::Live(_) => Kind::Live,
+        Source::Files(_) => Kind::Files,
+    };
+    let progress = Progress::start(&monitor, kind);
+    let summary = summary::run(&spec, &monitor, &ending.stop);
+    progress.finish();
+    if let Some(http) = &http {
+        http.end(summary.as_ref().map_or_else(|error| Some(summary::stopped(error)), Summary::stopped));
+    }
+    finish(&summary?, args.json)
+}
+
+/// Source and target: channels of one name differ by them.
+fn route(source: &Source, target: &str) -> String {
+    match source {
+        Source::Live(options) => format!("{} → {target}", options.address()),
+        Source::Files(files) => {
+            let first = files.first().map_or_else(String::new, |file| file.display().to_string());
+            format!("{} files from {first} → {target}", files.len())
+        }
+    }
+}
+
+/// What reading the log ahead needs to know.
+fn log_source(args: &ReplicateArgs, spec: &Spec, target: &str) -> Option<LogSource> {
+    let Source::Live(source) = &spec.source else { return None };
+    let applies = ApplierOptions {
+        policy: args.policy,
+        workers: spec.applying.workers,
+        groups: spec.applying.grouping != Grouping::Off,
+        ordered: args.commit_order == CommitOrder::Preserve,
+    };
+    let server_id = server_id(&format!("{} ahead", args.channel), target);
+    Some(LogSource { source: (**source).clone(), server_id, applies })
+}
+
+/// What is not applied whatever its tables are.
+fn changes(args: &ReplicateArgs) -> Changes {
+    Changes { no_definitions: args.writing.ddl == DdlMode::Skip, left_out: args.selection.left_out() }
+}
+
+/// From where to where.
+fn span(args: &ReplicateArgs) -> Result<Span> {
+    let start = match (&args.start, &args.start_gtid, &args.start_from) {
+        (Some(position), _, _) => StartRequest::Position(position.clone()),
+        (None, Some(gtids), _) => StartRequest::Gtids(gtids.clone()),
+        (None, None, Some(file)) => backup::start_from(file)?,
+        (None, None, None) => StartRequest::Default,
+    };
+    Ok(Span {
+        start,
+        origin: if args.start_from.is_some() { StartOrigin::Backup } else { StartOrigin::Typed },
+        wrong_start: if args.start_anyway { WrongStart::Accept } else { WrongStart::Refuse },
+        until: StopCondition {
+            position: args.until_position.clone(),
+            gtids: args.until_gtid.clone(),
+            time_us: args.until_time,
+            ends_anyway: args.until_end,
+            ..StopCondition::default()
+        },
+        end: match (args.fill_gaps, args.until_end) {
+            (true, _) => channel::spec::End::GapsFilled,
+            (false, true) => channel::spec::End::AtSourceEnd,
+            (false, false) => channel::spec::End::AsAsked,
+        },
+    })
+}
+
+/// How to order and apply.
+fn applying(args: &ReplicateArgs, workers: usize, grouping: Grouping) -> ApplySettings {
+    ApplySettings {
+        workers,
+        more_workers: matches!(args.feed.workers, Workers::Auto),
+        policy: args.policy,
+        policy_options: PolicyOptions {
+            history_max: args.writeset_history as usize,
+            generation: args.writeset_rules,
+            lane_workers_max: args.domain_workers_max.map(usize::from),
+        },
+        order: args.commit_order,
+        grouping,
+        defers_branches: true,
+        memory_bytes: args.feed.memory,
+        retries_max: args.feed.retries,
+        unsafe_statements: match args.unsafe_statements {
+            UnsafeMode::Warn => UnsafeResponse::Warn,
+            UnsafeMode::Stop => UnsafeResponse::Stop,
+        },
+    }
+}
+
+/// What is wrong whatever source and target are.
+fn check(args: &ReplicateArgs) -> Result<(), Usage> {
+    let valid = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
+    if args.channel.is_empty() || args.channel.len() > CHANNEL_BYTES_MAX || !args.channel.chars().all(valid) {
+        return Err(Usage(format!(
+            "--channel {:?}: up to {CHANNEL_BYTES_MAX} letters, digits, '-', '_' and '.'",
+            args.channel
+        )));
+    }
+    if args.domain_workers_max.is_some()
+        && (args.commit_order == CommitOrder::Preserve || args.policy.requires.lane.is_none())
+    {
+        return Err(Usage(format!(
+            "--domain-workers-max is for --policy {} with --commit-order per-lane or relaxed",
+            super::policies::with_lanes(policy::ALL)
+        )));
+    }
+    if args.writing.ddl == DdlMode::Idempotent {
+        args.selection.may_be_replaced()?;
+    }
+    if args.writing.replicas_below && args.writing.gtids != Gtids::Preserve {
+        return Err(Usage("--replicas-below is for --gtids preserve".to_owned()));
+    }
+    if args.writing.replicas_below && matches!(args.writing.grouping, Grouping::UpTo(_)) {
+        return Err(Usage(
+            "--replicas-below needs one target transaction for each of the source's: leave --grouping out".to_owned(),
+        ));
+    }
+    match args.to.strip_prefix("store:") {
+        Some("") => Err(Usage("--to store: needs the path of a folder behind it: store:PATH".to_owned())),
+        Some(_) => args.selection.may_be_stored(),
+        None if !channel::source::is_url(&args.to) => {
+            Err(Usage(format!("--to {:?}: expected mysql://… or store:PATH", wire::redacted(&args.to))))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// And where its files are, if it has files.
+fn source(args: &ReplicateArgs, ending: &Ending) -> Result<(Source, Arc<dyn Fs>)> {
+    if let [url] = args.from.as_slice()
+        && archive::is_url(url)
+    {
+        let archived = super::archive::files(url, &ending.stop).context("--from")?;
+        let paths = match &args.start_gtid {
+            Some(gtids) => archived.paths_behind(gtids),
+            None => archived.paths(),
+        };
+        return Ok((Source::Files(paths), Arc::new(archived)));
+    }
+    let (source, _) = Source::parse(&args.from)?;
+    match (source, args.from.first()) {
+        (Source::Live(_), Some(url)) => {
+            let mut options = connect::options(End::Source, url, args.feed.source_defaults_file.as_deref())?;
+            options.limits.interrupt = ending.interrupt();
+            Ok((Source::Live(Box::new(options)), Arc::new(RealFs)))
+        }
+        (files, _) => Ok((files, Arc::new(RealFs))),
+    }
+}
+
+fn open_target(args: &ReplicateArgs, ending: &Ending) -> Result<OpenTarget> {
+    let request = Request {
+        to: &args.to,
+        channel: &args.channel,
+        order: args.commit_order,
+        feed: &args.feed,
+        purpose: if args.dry_run { Purpose::Check } else { Purpose::Run },
+        leftovers: args.selection.leftovers(),
+    };
+    target::open(&request, &args.writing, ending)
+}
+
+fn finish(summary: &Summary, json: bool) -> Result<ExitCode> {
+    if json {
+        output::streams::json(&serde_json::to_string(summary)?);
+    } else {
+        say!("{}", summary.text());
+    }
+    let Some(error) = &summary.error else { return Ok(ExitCode::from(super::exit::EXIT_OK)) };
+    complain!("heddle: the channel stopped: {}", error.message);
+    if !error.place.is_empty() {
+        complain!("  where: {}", error.place);
+    }
+    if !error.remedy.is_empty() {
+        complain!("  what to do: {}", error.remedy);
+    }
+    Ok(ExitCode::from(super::exit::of_failure(error.failure_kind)))
+}

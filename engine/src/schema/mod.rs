@@ -1,7 +1,0 @@
-//! Tables and their keys, as the target has them or the log says, and the trait that asks for them.
-
-mod catalogue;
-mod table;
-
-pub use catalogue::{Catalogue, CatalogueError};
-pub use table::{BarrierReason, Column, ForeignKey, KeyPart, Table, TableId, TableOrderCause, Timed, UniqueKey};
