@@ -61,6 +61,8 @@ pub struct ChannelRecord {
     pub keeps_branches: bool,
     /// A statement that can not be rolled back was under way; the target finds out what became of it.
     pub intent: Option<String>,
+    /// Its rows are being copied (`replicate --copy`), and are not all there.
+    pub is_copying: bool,
     /// Transactions that an operator wants left out: each by its number, and by its GTID or position.
     pub skips: Vec<Culprit>,
 }

@@ -113,6 +113,7 @@ pub fn of_start(spec: &Spec, source: Option<&SourceState>, opened: &ChannelRecor
     };
     let mut refusals: Vec<Failure> = source.and_then(|source| purged(spec, source, &start)).into_iter().collect();
     refusals.extend(another_part(spec, opened));
+    refusals.extend(unfinished_copy(spec, opened));
     if start.is_new && spec.span.wrong_start == WrongStart::Refuse {
         match fits(spec, source, &start) {
             Ok(found) => refusals.extend(found),
@@ -164,6 +165,17 @@ fn another_part(spec: &Spec, opened: &ChannelRecord) -> Option<Failure> {
     Some(Failure::new(FailureKind::Refused, message).remedy(
         "give the same options as before; or, where the target's rows were made to fit the new ones up to where the channel is (heddle status), run it once with --selection-changed",
     ))
+}
+
+/// A channel whose rows are not all there would stop at the first that is missing. Only [`Target::peek`] says it.
+pub fn unfinished_copy(spec: &Spec, opened: &ChannelRecord) -> Option<Failure> {
+    if !opened.is_copying || spec.span.of_copy {
+        return None;
+    }
+    Some(
+        Failure::new(FailureKind::Refused, "the copy of the channel's rows is not finished")
+            .remedy("give --copy again: it goes on where it was"),
+    )
 }
 
 /// The source does not have what comes next, and neither has the relay log.

@@ -40,6 +40,9 @@ pub fn run(spec: &Spec, monitor: &Monitor, stop: &Arc<AtomicBool>) -> Result<Run
         tracing::warn!("{}", wire::reach::password_cache_warning("source"));
     }
     checks::first(checks::before_opening(spec, live.as_ref()))?;
+    if let Ok(peeked) = &peeked {
+        checks::first(checks::unfinished_copy(spec, peeked).into_iter().collect())?;
+    }
     // Of one that is there already the target remembers the failure: it has to be opened for that.
     if let Ok(new) = &peeked
         && new.mark.is_none()

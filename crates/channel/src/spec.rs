@@ -48,6 +48,8 @@ pub struct Span {
     pub wrong_start: WrongStart,
     pub until: StopCondition,
     pub end: End,
+    /// The log of the time in which the target's rows are copied.
+    pub of_copy: bool,
 }
 
 /// What ends a run beside [`StopCondition`].

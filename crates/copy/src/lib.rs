@@ -27,4 +27,4 @@ pub mod source;
 
 pub use bookkeeping::CopyPlace;
 pub use measures::{CopySample, Measures};
-pub use rounds::{CopyEnd, CopyRequest, LogPart, Plan, copy, is_under_way, plan};
+pub use rounds::{CopyEnd, CopyRequest, LogPart, Plan, copy, plan};

@@ -40,6 +40,7 @@ pub fn known(files: &Files, channel: &str) -> Result<ChannelRecord, Failure> {
     let part = files.data.get(keys::part(channel)).map_err(|error| failure(&files.path, &error))?;
     let low_water = mark.as_ref().map_or(0, |mark| mark.seq);
     Ok(ChannelRecord {
+        is_copying: false,
         skips: Vec::new(),
         prepared: Vec::new(),
         committed_ranges: read_committed_ranges(files, channel)?

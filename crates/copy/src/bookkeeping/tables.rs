@@ -1,9 +1,7 @@
 //! The tables. Their names and columns are a format: other versions of Heddle read them.
 
+pub use apply::mysql::progress::COPY_TABLES;
 use apply::mysql::progress::SCHEMA;
-
-/// Each has a column `channel`.
-pub const COPY_TABLES: [&str; 3] = ["copies", "copy_tables", "copy_ranges"];
 
 const CHANNEL: &str = "channel VARCHAR(64) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NOT NULL";
 const NAME: &str = "VARCHAR(64) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NOT NULL";

@@ -31,6 +31,9 @@ impl fmt::Display for TableName {
     }
 }
 
+/// No such database, no such table.
+const GONE: [u16; 2] = [1049, 1146];
+
 /// A column whose values are stored, not worked out.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ChunkColumn {
@@ -89,8 +92,11 @@ impl TableDefinition {
                 is_nullable: text(4)? == "YES",
             });
         }
-        let parts: Result<Vec<IndexPart>, Error> =
-            connection.rows(format!("SHOW INDEX FROM {}", name.quoted()))?.iter().map(IndexPart::read).collect();
+        let indexes = match connection.rows(format!("SHOW INDEX FROM {}", name.quoted())) {
+            Err(error) if error.code().is_some_and(|code| GONE.contains(&code)) => return Ok(None),
+            indexes => indexes?,
+        };
+        let parts: Result<Vec<IndexPart>, Error> = indexes.iter().map(IndexPart::read).collect();
         let names: Vec<String> = stored.iter().map(|column| column.name.clone()).collect();
         Ok(Some(Self {
             name: name.clone(),

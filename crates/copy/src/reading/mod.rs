@@ -50,12 +50,23 @@ impl From<Failure> for ReadEnd {
 
 /// Of a statement on the source about one table.
 fn of_source(error: Error) -> ReadEnd {
+    if is_redefined(&error) { ReadEnd::Redefined(error.to_string()) } else { ReadEnd::Failed(source_failure(error)) }
+}
+
+/// The table is not the one that was listed.
+pub fn is_redefined(error: &Error) -> bool {
     // No such database, table or column; no such index; the definition has changed since the read began.
     const REDEFINED: [u16; 6] = [1049, 1146, 1054, 1176, 1412, 1072];
-    if error.code().is_some_and(|code| REDEFINED.contains(&code)) {
-        return ReadEnd::Redefined(error.to_string());
+    error.code().is_some_and(|code| REDEFINED.contains(&code))
+}
+
+/// Of rows that were placed: the table may have been made from an older or newer definition than the one that was read.
+fn of_target(failure: Failure) -> ReadEnd {
+    const REDEFINED: [u16; 3] = [1054, 1136, 1146];
+    if failure.code.is_some_and(|code| REDEFINED.contains(&code)) {
+        return ReadEnd::Redefined(failure.message);
     }
-    ReadEnd::Failed(source_failure(error))
+    ReadEnd::Failed(failure)
 }
 
 /// A failure of the source.

@@ -39,17 +39,14 @@ pub fn read_whole(
     let mut source = source::connect(context.source).map_err(source_failure)?;
     let window = begin(windows, &mut source, tables.is_empty()).map_err(source_failure)?;
     let mut redefined = Vec::new();
-    if !tables.is_empty() {
-        let mut target = place::connect(context.target)?;
-        for table in tables {
-            if context.is_stopping() {
-                return Err(stopped());
-            }
-            match copy(context, &mut source, &mut target, table, prepare) {
-                Ok(()) => context.measures.table_is_placed(),
-                Err(ReadEnd::Redefined(why)) => redefined.push((table.clone(), why)),
-                Err(ReadEnd::Failed(failure)) => return Err(failure),
-            }
+    for table in tables {
+        if context.is_stopping() {
+            return Err(stopped());
+        }
+        match copy(context, &mut source, &mut place::connect(context.target)?, table, prepare) {
+            Ok(()) => context.measures.table_is_placed(),
+            Err(ReadEnd::Redefined(why)) => redefined.push((table.clone(), why)),
+            Err(ReadEnd::Failed(failure)) => return Err(failure),
         }
     }
     source.execute("COMMIT").map_err(source_failure)?;

@@ -9,7 +9,7 @@ use apply::mysql::server::errors::failed;
 use engine::failure::{Failure, FailureKind};
 use wire::{Connection, Error, Row};
 
-use super::{ReadContext, ReadEnd, of_source, source_failure, stopped};
+use super::{ReadContext, ReadEnd, of_source, of_target, source_failure, stopped};
 use crate::bookkeeping::{RangeRecord, ranges_of, record_frontier};
 use crate::chunk::{ChunkKey, ChunkQuery, ChunkSize, KeyBound, TableDefinition, key_literal};
 use crate::place::{self, PlacedRows, RowPlacer};
@@ -106,7 +106,11 @@ impl Worker<'_> {
             match self.chunk(work, &mut size) {
                 Ok(()) => self.attempts = 0,
                 Err(ReadEnd::Failed(failure)) if self.tries_again(&failure) => self.read_frontier(work)?,
-                Err(end) => return Err(end),
+                Err(end) => {
+                    // What is under way on them ends with them.
+                    self.sessions = None;
+                    return Err(end);
+                }
             }
         }
         Ok(())
@@ -212,10 +216,10 @@ pub(super) fn place_rows(
         Ok(())
     });
     if let Some(failure) = refusal {
-        return Err(failure.into());
+        return Err(of_target(failure));
     }
     read.map_err(of_source)?;
-    let placed = placer.finish()?;
+    let placed = placer.finish().map_err(of_target)?;
     Ok((placed, last.and_then(|row| bound_of(table, &row))))
 }
 

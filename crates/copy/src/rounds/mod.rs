@@ -11,9 +11,7 @@ mod read;
 
 use std::sync::atomic::Ordering;
 
-use apply::mysql::server::errors::failed;
 use engine::failure::{Failure, FailureKind};
-use wire::{ConnectOptions, Connection};
 
 use self::ends::{Ends, take_lock};
 use crate::bookkeeping::{CopyState, Phase};
@@ -31,15 +29,6 @@ pub enum CopyEnd {
     Copied,
     /// The channel had begun before, and no copy of it is under way.
     NotNeeded,
-}
-
-/// Whether a copy of the channel is under way on the target.
-///
-/// # Errors
-/// The target can not be asked.
-pub fn is_under_way(target: &ConnectOptions, channel: &str) -> Result<bool, Failure> {
-    let mut connection = Connection::connect(target).map_err(failed)?;
-    Ok(CopyState::read(&mut connection, channel)?.is_some())
 }
 
 /// Copies, or goes on with a copy. `follow` runs the channel over a part of the log.

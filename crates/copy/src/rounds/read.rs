@@ -15,7 +15,7 @@ use crate::bookkeeping::{
 };
 use crate::chunk::{TableDefinition, TableName};
 use crate::definitions::{Relations, create_schema, list, schemas, show_create, split};
-use crate::reading::{RangeWork, ReadContext, WholeRead, copy_ranges, plan, read_whole, source_failure};
+use crate::reading::{RangeWork, ReadContext, WholeRead, copy_ranges, is_redefined, plan, read_whole, source_failure};
 use crate::scan::{Findings, Scan};
 
 pub(super) fn read(ends: &mut Ends<'_>, state: &mut CopyState) -> Result<(), Failure> {
@@ -104,7 +104,13 @@ fn make_tables(
                 continue;
             }
             if reading == Reading::Chunks {
-                let ranges = plan(&mut ends.source, &definition, ends.request.workers).map_err(source_failure)?;
+                let ranges = match plan(&mut ends.source, &definition, ends.request.workers) {
+                    Err(error) if is_redefined(&error) => {
+                        gone.insert(table.name);
+                        continue;
+                    }
+                    ranges => ranges.map_err(source_failure)?,
+                };
                 set_ranges(&mut ends.control, &state.channel, &table.name, &ranges)?;
             }
         }

@@ -26,6 +26,10 @@ pub fn settings(connection: &Connection) -> Vec<String> {
             .to_owned(),
         "SET SESSION TRANSACTION ISOLATION LEVEL REPEATABLE READ".to_owned(),
     ];
+    if !server.is_mariadb() && server.at_least(8, 0, 3) {
+        // Guesses of rows that are a day old say little.
+        statements.push("SET SESSION information_schema_stats_expiry=0".to_owned());
+    }
     statements.extend(no_limit.map(str::to_owned));
     statements
 }

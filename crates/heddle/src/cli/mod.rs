@@ -8,6 +8,7 @@ mod compare;
 mod completions;
 mod config;
 mod connect;
+mod copy;
 mod demo;
 mod exit;
 mod feed;

@@ -9,7 +9,7 @@ use wire::{ConnectOptions, Connection};
 use super::native_position;
 use crate::mysql::progress::branches::open_branches::{self, OpenBranch};
 use crate::mysql::progress::stops;
-use crate::mysql::progress::tables::{KEPT_GTIDS, OPEN_BRANCHES, SCHEMA, SELECTIONS, TABLES};
+use crate::mysql::progress::tables::{COPY_TABLES, KEPT_GTIDS, OPEN_BRANCHES, SCHEMA, SELECTIONS, TABLES};
 use crate::mysql::rows::RowsAs;
 use crate::mysql::server::errors::{failed, if_there};
 use crate::mysql::server::gtids::{Gtids, OWN_DOMAIN};
@@ -141,8 +141,11 @@ impl StoppedChannel {
             .map_err(failed)?;
         let known: Vec<&str> = known.iter().filter_map(|row| row.text(0).ok().flatten()).collect();
         let mut statements = vec!["BEGIN".to_owned()];
-        let there =
-            TABLES.iter().chain([&KEPT_GTIDS, &OPEN_BRANCHES, &SELECTIONS]).filter(|table| known.contains(table));
+        let there = TABLES
+            .iter()
+            .chain([&KEPT_GTIDS, &OPEN_BRANCHES, &SELECTIONS])
+            .chain(&COPY_TABLES)
+            .filter(|table| known.contains(table));
         statements.extend(there.map(|table| format!("DELETE FROM {SCHEMA}.{table} WHERE channel={name}")));
         statements.push("COMMIT".to_owned());
         for statement in statements {

@@ -6,7 +6,7 @@ use wire::{Connection, Row};
 use super::intent::Intents;
 use super::statements::{MARK_COLUMNS, read_mark};
 use super::stops;
-use super::tables::{SCHEMA, SELECTIONS};
+use super::tables::{COPY_TABLES, SCHEMA, SELECTIONS};
 use crate::ChannelRecord;
 use crate::mysql::server::errors::{FENCE_COLUMN, failed, if_there};
 use crate::mysql::server::sql::quote;
@@ -16,6 +16,13 @@ pub struct StoredChannel {
     /// Number of the last lease that was taken.
     pub epoch: u64,
     pub intents: Intents,
+}
+
+/// Whether rows of the channel are being copied.
+pub fn is_copying(connection: &mut Connection, channel: &str) -> Result<bool, Failure> {
+    let count =
+        connection.scalar(format!("SELECT COUNT(*) FROM {SCHEMA}.{} WHERE channel={}", COPY_TABLES[0], quote(channel)));
+    Ok(if_there(count)?.flatten().is_some_and(|count| count != "0"))
 }
 
 /// `None`: the target has never heard of the channel.

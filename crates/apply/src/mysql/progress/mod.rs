@@ -10,4 +10,4 @@ pub(in crate::mysql) mod statements;
 pub(in crate::mysql) mod stops;
 pub(in crate::mysql) mod tables;
 
-pub use self::tables::{BookkeepingSchema, HOLE_TABLE, KEPT_GTIDS, SCHEMA, TABLES, create};
+pub use self::tables::{BookkeepingSchema, COPY_TABLES, HOLE_TABLE, KEPT_GTIDS, SCHEMA, TABLES, create};

@@ -22,6 +22,9 @@ pub const HOLE_TABLE: &str = "rescue_left_a_hole_in_this_binary_log";
 /// The part of the source that a channel takes: made where a channel does not take all, and not elsewhere. It has a column `channel`, too.
 pub const SELECTIONS: &str = "selections";
 
+/// Those of a copy under way (the copy crate makes them). Each has a column `channel`; the first one has a row for each channel whose rows are not all there.
+pub const COPY_TABLES: [&str; 3] = ["copies", "copy_tables", "copy_ranges"];
+
 /// Makes it.
 pub fn create_selections() -> String {
     format!(

@@ -18,7 +18,7 @@ use std::sync::Arc;
 
 use self::binlog_statement::BinlogStatements;
 use self::quirks::TableQuirks;
-use self::sql::SqlStatements;
+use self::sql::{SqlStatements, Writes};
 use self::writer::RowWriter;
 pub use self::writer::{CompareBefore, RowsAs};
 use super::server::info::TargetInfo;
@@ -27,7 +27,8 @@ use super::server::info::TargetInfo;
 pub fn writer(info: &TargetInfo, quirks: &Arc<TableQuirks>) -> Box<dyn RowWriter> {
     match quirks.rows_as {
         RowsAs::Binlog => binlog_writer(info, quirks),
-        RowsAs::Sql(compare) => Box::new(SqlStatements::new(info, Arc::clone(quirks), compare)),
+        RowsAs::Sql(compare) => Box::new(SqlStatements::new(info, Arc::clone(quirks), Writes::Exactly(compare))),
+        RowsAs::Overwriting => Box::new(SqlStatements::new(info, Arc::clone(quirks), Writes::Overwriting)),
     }
 }
 

@@ -122,7 +122,7 @@ impl TableQuirks {
     }
 
     pub fn writes_sql(&self) -> bool {
-        matches!(self.rows_as, RowsAs::Sql(_))
+        self.rows_as != RowsAs::Binlog
     }
 
     /// Before anything is applied; only the first time counts.

@@ -24,6 +24,8 @@ pub enum RowsAs {
     Binlog,
     /// `INSERT`, `UPDATE`, `DELETE`.
     Sql(CompareBefore),
+    /// `REPLACE` and `DELETE`, whatever rows are there: for the log of the time in which these rows were copied.
+    Overwriting,
 }
 
 /// Rows of so many bytes are written as one statement where that is possible: for more it saves nothing.

@@ -59,6 +59,9 @@ impl RowChecks {
 pub const BE_LOOSE: &str =
     "SET @heddle_mode=@@session.sql_mode, SESSION sql_mode='NO_AUTO_VALUE_ON_ZERO,ALLOW_INVALID_DATES'";
 
+/// Takes it back.
+pub const BE_STRICT: &str = "SET SESSION sql_mode=@heddle_mode";
+
 /// The failure that such an error means; `None`: it is another one.
 pub fn failure(number: u16, text: &str) -> Option<Failure> {
     // Other engines say UNKNOWN of most errors.

@@ -202,8 +202,10 @@ impl Target for MySqlTarget {
     }
 
     fn peek(&self) -> Result<ChannelRecord, Failure> {
-        let found = self.until_done(|control| load::read(control, self.shared.channel.lease.channel()))?;
-        Ok(found.map_or_else(ChannelRecord::default, |found| found.opened))
+        let channel = self.shared.channel.lease.channel();
+        let (found, is_copying) =
+            self.until_done(|control| Ok((load::read(control, channel)?, load::is_copying(control, channel)?)))?;
+        Ok(ChannelRecord { is_copying, ..found.map_or_else(ChannelRecord::default, |found| found.opened) })
     }
 
     fn record_part(&self, part: Option<&str>) -> Result<(), Failure> {

@@ -1,5 +1,6 @@
 //! `heddle replicate`: the main job.
 
+mod first_copy;
 mod target;
 mod values;
 
@@ -17,6 +18,7 @@ use engine::policy::{self, CommitOrder, PolicyOptions, PolicySpec};
 use engine::schedule::Grouping;
 use engine::tags::Generation;
 
+use self::first_copy::FirstCopy;
 use self::target::{OpenTarget, Purpose, Request, TargetArgs, workers};
 use self::values::{
     DdlMode, Gtids, UnsafeMode, commit_order_help, commit_order_parser, history_help, lane_workers_help, rules_parser,
@@ -68,6 +70,12 @@ pub struct ReplicateArgs {
     /// Name of the channel. Up to 50 characters: letters, digits, dots, - and _
     #[arg(long, value_name = "NAME", default_value = "default")]
     channel: String,
+    /// A new channel: copy the source's tables into the target first, from the running source, without locks and without writes there
+    ///
+    /// The target must not have the tables yet. A copy that was interrupted goes on with the same command; so does the channel afterwards. docs/copy.md
+    /// has what it needs and what it leaves out.
+    #[arg(long, hide = true, conflicts_with_all = ["start", "start_gtid", "start_from", "start_anyway", "fill_gaps"])]
+    copy: bool,
     /// A new channel: start at this position of the source's binary log. Ignored once the channel has passed it
     #[arg(long, value_name = "FILE:POS", conflicts_with = "start_gtid")]
     start: Option<LogPosition>,
@@ -128,7 +136,7 @@ pub fn run(args: &ReplicateArgs) -> Result<ExitCode> {
     check(args)?;
     let ending = Ending::default();
     let (source, log_fs) = source(args, &ending)?;
-    let OpenTarget { target, on_target, address, grouping } = open_target(args, &ending)?;
+    let OpenTarget { target, on_target, address, grouping, options } = open_target(args, &ending)?;
     let workers = workers(args.feed.workers, args.commit_order, grouping);
     let relay_dir = match &source {
         Source::Live(_) => args.feed.relay_dir(&args.channel, &address)?,
@@ -157,8 +165,13 @@ pub fn run(args: &ReplicateArgs) -> Result<ExitCode> {
             retry_for: args.feed.connect_retry(),
         },
     };
+    let first = FirstCopy { args, target: options.as_ref(), address: &address, grouping, stop: &ending.stop };
     if args.dry_run {
-        return crate::preflight::run(&spec, args.json);
+        return if args.copy { first.dry_run(&spec) } else { crate::preflight::run(&spec, args.json) };
+    }
+    ending.watch()?;
+    if args.copy {
+        first.run(&spec)?;
     }
     let monitor = Arc::new(Monitor::default());
     let route = route(&spec.source, &address);
@@ -169,7 +182,6 @@ pub fn run(args: &ReplicateArgs) -> Result<ExitCode> {
         log_source: log_source(args, &spec, &address),
     };
     let http = args.feed.http()?.map(|listen| Http::start(listen, shown())).transpose()?;
-    ending.watch()?;
     Ending::watch_pause(&monitor.pause_flag())?;
     tracing::info!(
         "channel {}: {route}; target: {}; {} workers, policy {}",
@@ -239,6 +251,7 @@ fn span(args: &ReplicateArgs) -> Result<Span> {
             ends_anyway: args.until_end,
             ..StopCondition::default()
         },
+        of_copy: false,
         end: match (args.fill_gaps, args.until_end) {
             (true, _) => channel::spec::End::GapsFilled,
             (false, true) => channel::spec::End::AtSourceEnd,

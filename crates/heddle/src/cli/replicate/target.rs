@@ -14,6 +14,7 @@ use clap::Args;
 use engine::policy::CommitOrder;
 use engine::schedule::Grouping;
 use engine::schema::Leftovers;
+use wire::ConnectOptions;
 
 use super::values::{AccountMode, DdlMode, Gtids, parse_grouping};
 use crate::cli::connect::{self, End};
@@ -80,6 +81,8 @@ pub struct OpenTarget {
     pub on_target: GtidState,
     pub address: String,
     pub grouping: Grouping,
+    /// How to connect to it; `None`: it is no server.
+    pub options: Option<ConnectOptions>,
 }
 
 /// With `--gtids preserve`: why each source transaction gets a target transaction of its own, whatever the target is.
@@ -108,6 +111,7 @@ pub fn open(request: &Request<'_>, args: &TargetArgs, ending: &Ending) -> Result
             on_target: GtidState::None,
             address: request.to.to_owned(),
             grouping,
+            options: None,
         });
     }
     let mut options = connect::options(End::Target, request.to, request.feed.target_defaults_file.as_deref())?;
@@ -137,10 +141,7 @@ pub fn open(request: &Request<'_>, args: &TargetArgs, ending: &Ending) -> Result
         DdlMode::Idempotent => mysql::Ddl::Idempotent,
     };
     target.set_ddl(ddl).map_err(anyhow::Error::new)?;
-    target.set_account_statements(match args.account_statements {
-        AccountMode::Apply => mysql::AccountStatements::Apply,
-        AccountMode::Skip => mysql::AccountStatements::Skip,
-    });
+    target.set_account_statements(account_statements(args));
     if request.leftovers == Leftovers::Kept {
         target.keep_leftovers();
     }
@@ -158,7 +159,14 @@ pub fn open(request: &Request<'_>, args: &TargetArgs, ending: &Ending) -> Result
         }
         _ => args.grouping,
     };
-    Ok(OpenTarget { target: Arc::new(target), on_target, address, grouping })
+    Ok(OpenTarget { target: Arc::new(target), on_target, address, grouping, options: Some(options) })
+}
+
+pub fn account_statements(args: &TargetArgs) -> mysql::AccountStatements {
+    match args.account_statements {
+        AccountMode::Apply => mysql::AccountStatements::Apply,
+        AccountMode::Skip => mysql::AccountStatements::Skip,
+    }
 }
 
 /// Groups overlap on few connections; single transactions need many to share the target's fsyncs, where their commits may overlap.

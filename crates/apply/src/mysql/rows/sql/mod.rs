@@ -11,6 +11,7 @@ mod json_tree;
 mod leftovers;
 mod literal;
 pub(in crate::mysql) mod over_leftovers;
+mod overwriting;
 pub(in crate::mysql) mod session;
 mod statements;
 pub(in crate::mysql) mod table;
@@ -43,9 +44,18 @@ const NO_FOREIGN_KEY_CHECKS: u16 = RowsEvent::NO_FOREIGN_KEY_CHECKS | RowsEvent:
 /// Before stored rows that are statements.
 const STORED: &str = "sql ";
 
+/// What becomes of rows that are there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Writes {
+    /// They have to be those that the source changed.
+    Exactly(CompareBefore),
+    /// Whatever they are ([`overwriting`]).
+    Overwriting,
+}
+
 pub struct SqlStatements {
     quirks: Arc<TableQuirks>,
-    compare: CompareBefore,
+    writes: Writes,
     lists: RowLists,
     checks: RowChecks,
     packet_bytes_max: usize,
@@ -54,12 +64,12 @@ pub struct SqlStatements {
 }
 
 impl SqlStatements {
-    pub fn new(info: &TargetInfo, quirks: Arc<TableQuirks>, compare: CompareBefore) -> Self {
+    pub fn new(info: &TargetInfo, quirks: Arc<TableQuirks>, writes: Writes) -> Self {
         let checks = match info.engine {
             Engine::Server => RowChecks::OutOfRange,
             Engine::Other => RowChecks::Uuid,
         };
-        Self { quirks, compare, lists: RowLists::of(info), checks, packet_bytes_max: 0, checked: None }
+        Self { quirks, writes, lists: RowLists::of(info), checks, packet_bytes_max: 0, checked: None }
     }
 
     /// The table, if its rows can be written.
@@ -111,7 +121,7 @@ impl SqlStatements {
         sink: &mut dyn FnMut(Vec<u8>) -> Result<(), Failure>,
     ) -> Result<(), Failure> {
         let table = self.checked(table, batch)?;
-        let checks_foreign_keys = batch.flags & NO_FOREIGN_KEY_CHECKS == 0;
+        let checks_foreign_keys = self.writes != Writes::Overwriting && batch.flags & NO_FOREIGN_KEY_CHECKS == 0;
         let takes_time = batch.takes_time();
         if !checks_foreign_keys {
             sink(b"SET SESSION foreign_key_checks=0".to_vec())?;
@@ -120,8 +130,12 @@ impl SqlStatements {
             sink(format!("SET SESSION timestamp={}", batch.timestamp).into_bytes())?;
         }
         let leftovers = self.quirks.leftovers_of(batch.map);
-        let (compare, lists, checks) = (self.compare, self.lists, self.checks);
-        Statements { table: &table, batch, compare, lists, checks, leftovers }.write(sink)?;
+        let (lists, checks) = (self.lists, self.checks);
+        let statements = |compare| Statements { table: &table, batch, compare, lists, checks, leftovers };
+        match self.writes {
+            Writes::Exactly(compare) => statements(compare).write(sink)?,
+            Writes::Overwriting => statements(CompareBefore::Key).overwrite(sink)?,
+        }
         if takes_time {
             sink(b"SET SESSION timestamp=DEFAULT".to_vec())?;
         }

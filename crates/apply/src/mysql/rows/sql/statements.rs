@@ -146,11 +146,16 @@ impl<'a> Statements<'a> {
     }
 
     fn insert_text(self, rows: &[Cells<'_>]) -> Result<Vec<u8>, Failure> {
+        self.new_rows_text("INSERT", rows)
+    }
+
+    /// `INSERT` or `REPLACE`.
+    pub(super) fn new_rows_text(self, verb: &str, rows: &[Cells<'_>]) -> Result<Vec<u8>, Failure> {
         let is_given = |&(at, column, _): &(usize, Option<&SqlColumn>, &Column)| {
             column.is_some() && self.batch.after_columns.get(at)
         };
         let given: Vec<usize> = self.columns().filter(is_given).map(|(at, ..)| at).collect();
-        let mut out = format!("INSERT INTO {} (", self.table.name).into_bytes();
+        let mut out = format!("{verb} INTO {} (", self.table.name).into_bytes();
         for (index, (column, _)) in given.iter().filter_map(|&at| self.column(at)).enumerate() {
             separate(index, &mut out);
             out.extend_from_slice(column.name.as_bytes());
@@ -244,7 +249,7 @@ impl<'a> Statements<'a> {
     }
 
     /// ` WHERE …` for one row. Without a key the first of several equal rows is meant: the caller says so.
-    fn put_condition(self, row: &Cells<'_>, out: &mut Vec<u8>) -> Result<(), Failure> {
+    pub(super) fn put_condition(self, row: &Cells<'_>, out: &mut Vec<u8>) -> Result<(), Failure> {
         let key = self.key(row);
         let mut index = 0;
         let mut next = |out: &mut Vec<u8>| {
@@ -303,7 +308,7 @@ impl<'a> Statements<'a> {
     }
 
     /// The key's bytes, of a row that can be found in a join.
-    fn joining_key(self, row: &Cells<'_>) -> Option<Vec<u8>> {
+    pub(super) fn joining_key(self, row: &Cells<'_>) -> Option<Vec<u8>> {
         let key = self.key(row)?;
         let joins = |&at: &usize| self.column(at).is_some_and(|(column, _)| compare::joins(column));
         let is_alone = self.lists == RowLists::None || self.table.traits.refers_to_itself;
@@ -362,7 +367,7 @@ impl<'a> Statements<'a> {
     }
 
     /// ENUM values to be stored that are the number 0.
-    fn loose_values(self, row: &Cells<'_>, is_set: impl Fn(usize) -> bool) -> usize {
+    pub(super) fn loose_values(self, row: &Cells<'_>, is_set: impl Fn(usize) -> bool) -> usize {
         let is_zero = |&(at, column, logged): &(usize, Option<&SqlColumn>, &Column)| {
             let zero = matches!(cell(&row.after, at), Cell::Bytes(raw) if raw.iter().all(|byte| *byte == 0));
             zero && logged.real_kind() == ColumnKind::ENUM && column.is_some() && is_set(at)
@@ -371,7 +376,7 @@ impl<'a> Statements<'a> {
     }
 
     /// `UPDATE` or `DELETE` of the rows that a join finds.
-    fn joined_text(self, kind: RowsKind, rows: &[Cells<'_>]) -> Result<Vec<u8>, Failure> {
+    pub(super) fn joined_text(self, kind: RowsKind, rows: &[Cells<'_>]) -> Result<Vec<u8>, Failure> {
         let Some(first) = rows.first() else { return Ok(Vec::new()) };
         let key = self.table.key.as_deref().unwrap_or_default();
         let compared = self.compared(first, false);
@@ -430,7 +435,7 @@ pub(super) struct Gathered<'a> {
     pub rows: Vec<Cells<'a>>,
     bytes: usize,
     /// None twice.
-    keys: HashSet<Vec<u8>>,
+    pub keys: HashSet<Vec<u8>>,
 }
 
 impl<'a> Gathered<'a> {

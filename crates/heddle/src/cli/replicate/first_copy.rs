@@ -1,0 +1,105 @@
+//! `--copy`: rows first. What of a run's arguments holds for the copy, and for the channel's run over the log of the copy's time.
+
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use anyhow::Result;
+use apply::mysql::{self, MySqlTarget, RowsAs, RowsChoice};
+use binlog::gtids::GtidState;
+use channel::source::Source;
+use channel::spec::{RelaySpec, Replica, Span, Spec};
+use channel::start::StartRequest;
+use channel::start::wrong_start::WrongStart;
+use channel::stop_condition::StopCondition;
+use copy::{CopyEnd, LogPart};
+
+use engine::schedule::Grouping;
+use wire::ConnectOptions;
+
+use super::target::account_statements;
+use super::values::Gtids;
+use super::{ReplicateArgs, applying};
+use crate::cli::copy::{Copy, part_of_copy};
+use crate::cli::exit::Usage;
+use crate::cli::feed::server_id;
+
+/// What a copy depends on beside its channel.
+pub(super) struct FirstCopy<'a> {
+    pub args: &'a ReplicateArgs,
+    /// `None`: it is no server.
+    pub target: Option<&'a ConnectOptions>,
+    pub address: &'a str,
+    pub grouping: Grouping,
+    pub stop: &'a Arc<AtomicBool>,
+}
+
+impl FirstCopy<'_> {
+    pub fn dry_run(&self, spec: &Spec) -> Result<ExitCode> {
+        self.copy(spec)?.dry_run(self.args.json)
+    }
+
+    /// Until the channel can go on.
+    pub fn run(&self, spec: &Spec) -> Result<()> {
+        let copy = self.copy(spec)?;
+        if copy.run(&mut |following| self.spec(spec, copy.target, following))? == CopyEnd::Copied {
+            tracing::info!("copy: all rows are there; the channel goes on");
+        }
+        Ok(())
+    }
+
+    fn copy<'s>(&'s self, spec: &'s Spec) -> Result<Copy<'s>> {
+        let args = self.args;
+        let (Source::Live(source), Some(target)) = (&spec.source, self.target) else {
+            return Err(Usage("--copy: from a live source, into a server: mysql://…".to_owned()).into());
+        };
+        if args.writing.gtids == Gtids::Preserve || spec.part.as_ref().is_some_and(|part| !part.renames.is_empty()) {
+            return Err(
+                Usage("--copy: not with --gtids preserve, --rename or --replicate-rewrite-db".to_owned()).into()
+            );
+        }
+        Ok(Copy {
+            source,
+            target,
+            channel: &args.channel,
+            part: spec.part.as_deref(),
+            workers: spec.applying.workers,
+            server_id: server_id(&format!("{} copy", args.channel), self.address),
+            memory_bytes: args.feed.memory,
+            stop: self.stop,
+        })
+    }
+
+    /// Of the run over the log of the copy's time.
+    fn spec(&self, spec: &Spec, options: &ConnectOptions, following: &LogPart) -> Result<Spec> {
+        let args = self.args;
+        let rows = RowsChoice::Is(RowsAs::Overwriting);
+        let target = MySqlTarget::connect_for_rows(options.clone(), &args.channel, mysql::Gtids::Local, rows);
+        let target = target.map_err(anyhow::Error::new)?;
+        target.set_reconnect_for(args.feed.connect_retry());
+        target.set_account_statements(account_statements(&args.writing));
+        let start = match (&following.from.gtids, &following.from.position) {
+            (GtidState::None, Some(position)) => StartRequest::Position(position.clone()),
+            (gtids, _) => StartRequest::Gtids(gtids.clone()),
+        };
+        let until = StopCondition {
+            position: following.to.position.clone(),
+            source_end: Some(following.to.gtids.clone()).filter(|gtids| !gtids.is_empty()),
+            ..StopCondition::default()
+        };
+        let RelaySpec { dir, contents, bytes_max, sync } = &spec.relay;
+        let Replica { server_id, retry_for, .. } = spec.replica;
+        Ok(Spec {
+            source: spec.source.clone(),
+            log_fs: Arc::clone(&spec.log_fs),
+            target: Arc::new(target),
+            on_target: GtidState::None,
+            span: Span { start, wrong_start: WrongStart::Known, until, of_copy: true, ..Span::default() },
+            applying: applying(args, spec.applying.workers, self.grouping),
+            relay: RelaySpec { dir: dir.clone(), contents: *contents, bytes_max: *bytes_max, sync: *sync },
+            replica: Replica { server_id, not_from: None, retry_for },
+            part: Some(Arc::new(part_of_copy(following)?)),
+            part_changed: true,
+        })
+    }
+}
