@@ -272,7 +272,104 @@ fn refusals(kind: Kind) -> Result<()> {
     Ok(())
 }
 
+/// Into the other vendor's server, or another version: what its definitions are there.
+fn across(source: Kind, target: Kind) -> Result<()> {
+    let options: &[&str] = if source.is_mariadb() { &[] } else { &GTIDS };
+    let pair = Pair::start_two((source, options), (target, &[]))?;
+    pair.source.execute(
+        "CREATE DATABASE d DEFAULT CHARACTER SET utf8mb4 COLLATE utf8mb4_general_ci;
+         CREATE TABLE d.t (id BIGINT UNSIGNED PRIMARY KEY AUTO_INCREMENT, v VARCHAR(20) NOT NULL DEFAULT 'x', n DECIMAL(20,5), f DOUBLE, d DATE,
+             at TIMESTAMP NOT NULL DEFAULT CURRENT_TIMESTAMP ON UPDATE CURRENT_TIMESTAMP, b BLOB, e ENUM('a','b'), j JSON, KEY (v), UNIQUE KEY (n));
+         CREATE TABLE d.w (w VARCHAR(30) CHARACTER SET latin1 PRIMARY KEY, t_id BIGINT UNSIGNED, FOREIGN KEY (t_id) REFERENCES d.t (id) ON DELETE CASCADE);
+         INSERT INTO d.t (v, n, f, d, b, e, j) VALUES ('\u{e9}', 1.5, 0.1, '2020-02-29', X'00ff27', 'b', '{\"a\": [1, null, \"x\"]}'), ('', -0.5, -0.0, NULL, NULL, NULL, NULL);
+         INSERT INTO d.w VALUES ('\u{e9}t\u{e9}', 1), ('b', 2), ('c', NULL)",
+    )?;
+    let changes = Changes::start(&pair, 1, seed(17, "copy"), |random| {
+        let i = random.random_range(0..50);
+        match random.random_range(0..4) {
+            0 => format!("INSERT INTO d.t (id, v, j) VALUES ({i} + 10, '{i}', '{{\"i\": {i}}}')"),
+            1 => format!("UPDATE d.t SET f = {i} / 7 WHERE id = {i} + 10"),
+            2 => format!("REPLACE INTO d.w VALUES ('{i}', NULL)"),
+            _ => format!("DELETE FROM d.t WHERE id = {i} + 10"),
+        }
+    })?;
+    changes.wait_for(50)?;
+    let mut heddle = pair.begin(&[COPY, "--rows", "sql"])?;
+    heddle.wait_for_log("all rows are there")?;
+    changes.wait_for(50)?;
+    changes.stop()?;
+    heddle.terminate()?;
+    heddle.wait()?;
+    pair.run_to_the_end(&[COPY, "--rows", "sql"])?;
+    for (table, key) in [("d.t", "id"), ("d.w", "w")] {
+        let columns =
+            if table == "d.t" { "id, v, n, f, d, at, HEX(b), e, REPLACE(j, ' ', '')" } else { "HEX(w), t_id" };
+        let rows = format!("SELECT {columns} FROM {table} ORDER BY {key}");
+        ensure!(pair.source.rows(&rows)? == pair.target.rows(&rows)?, "{table} differs");
+    }
+    Ok(())
+}
+
+/// Under other names: tables, foreign keys, views and triggers.
+fn renamed(kind: Kind) -> Result<()> {
+    let pair = filled(kind, 300)?;
+    let renaming = ["--rename", "d.words=archive.old_words", "--rename", "d=store"];
+    let changes = Changes::start(&pair, 1, seed(19, "copy"), change)?;
+    let mut heddle = pair.begin(&[&[COPY], &renaming[..]].concat())?;
+    heddle.wait_for_log("all rows are there")?;
+    changes.wait_for(20)?;
+    changes.stop()?;
+    ensure!(!heddle.has_ended()?, "{}", heddle.log());
+    heddle.terminate()?;
+    heddle.wait()?;
+    pair.source.execute("INSERT INTO d.parts VALUES (99999, NULL); UPDATE d.words SET n = n + 1")?;
+    pair.run_to_the_end(&[&[COPY], &renaming[..]].concat())?;
+    for (table, there, order) in [
+        ("d.n", "store.n", "id"),
+        ("d.c", "store.c", "id"),
+        ("d.g", "store.g", "id"),
+        ("d.parts", "store.parts", "id"),
+        ("d.words", "archive.old_words", "w"),
+        ("d.a_view", "store.a_view", "id"),
+    ] {
+        let rows = |of: &str| format!("SELECT * FROM {of} ORDER BY {order}");
+        ensure!(pair.source.rows(&rows(table))? == pair.target.rows(&rows(there))?, "{table} and {there} differ");
+    }
+    let keys = "SELECT COUNT(*) FROM information_schema.REFERENTIAL_CONSTRAINTS WHERE CONSTRAINT_SCHEMA = 'store' AND UNIQUE_CONSTRAINT_SCHEMA = 'store'";
+    ensure!(pair.target.scalar(keys)? == "2");
+    ensure!(
+        pair.target.scalar("SELECT COUNT(*) FROM information_schema.TRIGGERS WHERE TRIGGER_SCHEMA = 'store'")? == "1"
+    );
+    ensure!(pair.target.scalar("SELECT COUNT(*) FROM information_schema.SCHEMATA WHERE SCHEMA_NAME = 'd'")? == "0");
+    Ok(())
+}
+
+/// What the target does not take is said before any row is copied.
+fn definitions_not_taken() -> Result<()> {
+    let pair = Pair::start_two((MYSQL_9_7, &GTIDS), (MARIADB_10_11, &[]))?;
+    pair.source.execute("CREATE DATABASE d; CREATE TABLE d.ok (id INT PRIMARY KEY) COLLATE utf8mb4_bin; CREATE TABLE d.t (id INT PRIMARY KEY, v TEXT) COLLATE utf8mb4_0900_ai_ci;
+        INSERT INTO d.ok VALUES (1)")?;
+    for more in [&["--dry-run"][..], &["--until-end"]] {
+        let run = pair.begin(&[&[COPY, "--rows", "sql"], more].concat())?.wait()?;
+        ensure!(run.status.code() == Some(1), "{run}");
+        ensure!(format!("{run}").contains("d.t") && format!("{run}").contains("utf8mb4_0900_ai_ci"), "{run}");
+    }
+    ensure!(pair.target.scalar("SELECT COUNT(*) FROM information_schema.SCHEMATA WHERE SCHEMA_NAME = 'd'")? == "0");
+    Ok(())
+}
+
 e2e::tests! {
+    renamed_mysql: renamed(MYSQL_9_7);
+    renamed_mariadb: renamed(MARIADB_10_11);
+    mysql_into_mariadb: across(MYSQL_9_7, MARIADB_10_11);
+    mariadb_into_mysql: across(MARIADB_10_11, MYSQL_9_7);
+    definitions_that_the_target_does_not_take: definitions_not_taken();
+    #[ignore = "another version: scripts/nightly"]
+    mysql_5_7_into_9_7: across("mysql-5.7.22".parse().expect("a server"), MYSQL_9_7);
+    #[ignore = "another version: scripts/nightly"]
+    mysql_8_0_into_5_7: across("mysql-8.0.15".parse().expect("a server"), "mysql-5.7.22".parse().expect("a server"));
+    #[ignore = "another version: scripts/nightly"]
+    mariadb_11_8_into_10_11: across("mariadb-11.8".parse().expect("a server"), MARIADB_10_11);
     every_kind_of_table_mysql: at_rest(MYSQL_9_7);
     every_kind_of_table_mariadb: at_rest(MARIADB_10_11);
     under_load_mysql: under_load(MYSQL_9_7);

@@ -2,12 +2,18 @@
 //!
 //! Foreign keys are made when all rows are there: until then rows come in any order, and nothing cascades on the target.
 
+mod obstacles;
 mod programs;
 mod relations;
 mod split;
 mod tables;
+mod target_names;
 
-pub use programs::{create as create_programs, read as read_programs};
+pub use obstacles::not_known;
+pub use programs::{
+    create as create_programs, in_one_character_set, read as read_programs, renamed as renamed_program,
+};
 pub use relations::Relations;
-pub use split::split;
+pub use split::{constraint_name, split};
 pub use tables::{SourceTable, create_schema, list, schemas, show_create};
+pub use target_names::{TargetNames, TargetStatement};

@@ -8,6 +8,7 @@ use engine::sql::{SqlMode, enabled_at};
 use wire::{Connection, Error, Row};
 
 use super::tables::schemas;
+use super::target_names::{TargetNames, TargetStatement};
 use crate::chunk::TableName;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -36,12 +37,25 @@ impl ProgramKind {
 pub struct Program {
     pub kind: ProgramKind,
     pub name: TableName,
+    /// Of a trigger.
+    pub table: Option<TableName>,
     /// `CREATE …`
     pub text: String,
     pub sql_mode: String,
     pub collation: String,
     /// Of an event.
     pub time_zone: String,
+}
+
+/// What is asked has its texts in utf8mb4. Rows come in the character sets of their columns.
+pub fn in_one_character_set<T>(
+    connection: &mut Connection,
+    ask: impl FnOnce(&mut Connection) -> Result<T, Error>,
+) -> Result<T, Error> {
+    connection.execute_repeatable("SET NAMES utf8mb4")?;
+    let answer = ask(connection);
+    connection.execute_repeatable("SET SESSION character_set_results=NULL")?;
+    answer
 }
 
 /// Of the schemas that are taken whole; triggers of each table that is taken. In the order in which they are made.
@@ -78,7 +92,7 @@ pub fn read(connection: &mut Connection, part: Option<&Filter>) -> Result<Vec<Pr
             ] {
                 for row in connection.rows(sql)? {
                     let name = TableName::new(schema.clone(), row.required_text(0)?);
-                    programs.extend(show_create(connection, kind, name)?);
+                    programs.extend(show_create(connection, kind, name, None)?);
                 }
             }
         }
@@ -88,9 +102,10 @@ pub fn read(connection: &mut Connection, part: Option<&Filter>) -> Result<Vec<Pr
              ORDER BY EVENT_OBJECT_TABLE, ACTION_TIMING, EVENT_MANIPULATION, ACTION_ORDER"
         ))?;
         for row in triggers {
-            if part.is_none_or(|part| part.takes(&schema, row.text(1).ok().flatten().unwrap_or_default())) {
+            let table = TableName::new(schema.clone(), row.required_text(1)?);
+            if part.is_none_or(|part| part.takes(&schema, &table.table)) {
                 let name = TableName::new(schema.clone(), row.required_text(0)?);
-                programs.extend(show_create(connection, ProgramKind::Trigger, name)?);
+                programs.extend(show_create(connection, ProgramKind::Trigger, name, Some(table))?);
             }
         }
     }
@@ -98,7 +113,13 @@ pub fn read(connection: &mut Connection, part: Option<&Filter>) -> Result<Vec<Pr
     Ok(programs)
 }
 
-fn show_create(connection: &mut Connection, kind: ProgramKind, name: TableName) -> Result<Option<Program>, Error> {
+/// `table`: of a trigger.
+fn show_create(
+    connection: &mut Connection,
+    kind: ProgramKind,
+    name: TableName,
+    table: Option<TableName>,
+) -> Result<Option<Program>, Error> {
     let rows = match connection.rows(format!("SHOW CREATE {} {}", kind.word(), name.quoted())) {
         // It was dropped meanwhile: the log says so.
         Err(error) if error.code().is_some_and(|code| matches!(code, 1146 | 1305 | 1360 | 1539)) => return Ok(None),
@@ -133,6 +154,7 @@ fn show_create(connection: &mut Connection, kind: ProgramKind, name: TableName) 
     Ok(Some(Program {
         kind,
         name,
+        table,
         text: statement,
         sql_mode: text(row, "sql_mode"),
         collation: text(row, "collation_connection"),
@@ -144,12 +166,12 @@ fn show_create(connection: &mut Connection, kind: ProgramKind, name: TableName) 
 ///
 /// # Errors
 /// The target does not take one of them.
-pub fn create(connection: &mut Connection, programs: &[Program]) -> Result<(), Failure> {
+pub fn create(connection: &mut Connection, names: &TargetNames, programs: &[Program]) -> Result<(), Failure> {
     let mut waiting: Vec<&Program> = programs.iter().collect();
     while !waiting.is_empty() {
         let mut refused: Vec<(&Program, Failure)> = Vec::new();
         for program in &waiting {
-            if let Err(failure) = create_one(connection, program) {
+            if let Err(failure) = create_one(connection, names, program) {
                 if failure.kind != FailureKind::Refused {
                     return Err(failure);
                 }
@@ -173,7 +195,38 @@ pub fn create(connection: &mut Connection, programs: &[Program]) -> Result<(), F
     Ok(())
 }
 
-fn create_one(connection: &mut Connection, program: &Program) -> Result<(), Failure> {
+/// On the target: what it takes the place of, and itself. Why there is none: the selection does not take it, or its names can not be told.
+///
+/// # Errors
+/// In words: what makes it impossible.
+pub fn renamed(program: &Program, names: &TargetNames) -> Result<(TargetStatement, TargetStatement), String> {
+    let (word, schema) = (program.kind.word(), &program.name.schema);
+    let take = |sql: &str, sql_mode: &str| {
+        let statement = names.statement(sql, schema, sql_mode).map_err(|failure| failure.message)?;
+        statement.ok_or_else(|| "the selection does not take it".to_owned())
+    };
+    let of_program = |why: String| format!("the {} {} is left out: {why}", word.to_lowercase(), program.name);
+    let made = take(&program.text, &program.sql_mode).map_err(of_program)?;
+    let dropped = match &program.table {
+        // It is where its table is.
+        Some(table) => {
+            let schema = names.table(table).schema;
+            let name = TableName::new(schema.clone(), program.name.table.clone());
+            TargetStatement { sql: format!("DROP {word} IF EXISTS {}", name.quoted()), schema }
+        }
+        None => take(&format!("DROP {word} IF EXISTS {}", program.name.quoted()), "").map_err(of_program)?,
+    };
+    Ok((dropped, made))
+}
+
+fn create_one(connection: &mut Connection, names: &TargetNames, program: &Program) -> Result<(), Failure> {
+    let (drop, made) = match renamed(program, names) {
+        Ok(statements) => statements,
+        Err(why) => {
+            tracing::warn!("copy: {why}");
+            return Ok(());
+        }
+    };
     let mut settings = vec![format!("SESSION sql_mode={}", quote(&program.sql_mode))];
     if !program.collation.is_empty() {
         settings.push(format!("SESSION collation_connection={}", quote(&program.collation)));
@@ -182,10 +235,10 @@ fn create_one(connection: &mut Connection, program: &Program) -> Result<(), Fail
         settings.push(format!("SESSION time_zone={}", quote(&program.time_zone)));
     }
     let mut execute = |sql: &str| connection.execute(sql).map(|_| ()).map_err(failed);
-    execute(&format!("USE {}", identifier(&program.name.schema)))?;
-    execute(&format!("DROP {} IF EXISTS {}", program.kind.word(), program.name.quoted()))?;
+    execute(&format!("USE {}", identifier(&made.schema)))?;
+    execute(&drop.sql)?;
     execute(&format!("SET {}", settings.join(", ")))?;
-    let made = execute(&program.text);
+    let made = execute(&made.sql);
     execute("SET SESSION sql_mode='', collation_connection='utf8mb4_general_ci', time_zone='+00:00'")?;
     made
 }

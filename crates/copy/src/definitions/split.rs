@@ -32,9 +32,17 @@ pub fn split(statement: &str) -> SplitDefinition {
 }
 
 fn is_foreign_key(element: &str) -> bool {
-    let Some(behind) = element.strip_prefix("CONSTRAINT `") else { return element.starts_with("FOREIGN KEY (") };
+    let behind = constraint_name(element).and_then(|name| element.get(CONSTRAINT.len() + name.len()..));
+    behind.map_or_else(|| element.starts_with("FOREIGN KEY ("), |behind| behind.starts_with(" FOREIGN KEY ("))
+}
+
+const CONSTRAINT: &str = "CONSTRAINT ";
+
+/// In its quotes, of what is defined as `CONSTRAINT …`.
+pub fn constraint_name(element: &str) -> Option<&str> {
+    let quoted = element.strip_prefix(CONSTRAINT)?;
     // The name may have quoted backticks.
-    let mut characters = behind.char_indices().peekable();
+    let mut characters = quoted.strip_prefix('`')?.char_indices().peekable();
     while let Some((at, c)) = characters.next() {
         if c != '`' {
             continue;
@@ -43,9 +51,9 @@ fn is_foreign_key(element: &str) -> bool {
             characters.next();
             continue;
         }
-        return behind.get(at + 1..).is_some_and(|behind| behind.starts_with(" FOREIGN KEY ("));
+        return quoted.get(..at + 2);
     }
-    false
+    None
 }
 
 #[cfg(test)]
@@ -70,6 +78,13 @@ mod tests {
                 "CONSTRAINT `z` FOREIGN KEY (`p`) REFERENCES `q` (`id`)"
             ]
         );
+    }
+
+    #[test]
+    fn names_of_constraints() {
+        assert_eq!(constraint_name("CONSTRAINT `a``b` FOREIGN KEY (`p`)"), Some("`a``b`"));
+        assert_eq!(constraint_name("FOREIGN KEY (`p`)"), None);
+        assert_eq!(constraint_name("CONSTRAINT `a"), None);
     }
 
     #[test]

@@ -32,7 +32,7 @@ impl SourceTable {
     }
 }
 
-fn is_servers_own() -> String {
+pub(super) fn is_servers_own() -> String {
     format!("('mysql','sys','information_schema','performance_schema','{SCHEMA}')")
 }
 

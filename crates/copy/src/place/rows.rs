@@ -6,7 +6,7 @@ use apply::mysql::server::sql::identifier;
 use engine::failure::{Failure, FailureKind};
 use wire::{Connection, Row};
 
-use crate::chunk::{TableDefinition, put_literal};
+use crate::chunk::{TableDefinition, TableName, put_literal};
 
 /// A statement is sent from so many bytes on.
 const STATEMENT_BYTES: usize = 512 << 10;
@@ -33,9 +33,15 @@ pub struct PlacedRows {
 }
 
 impl<'a> RowPlacer<'a> {
-    pub fn new(connection: &'a mut Connection, table: &'a TableDefinition, packet_bytes_max: usize) -> Self {
+    /// `name`: of the table on the target.
+    pub fn new(
+        connection: &'a mut Connection,
+        table: &'a TableDefinition,
+        name: &TableName,
+        packet_bytes_max: usize,
+    ) -> Self {
         let columns: Vec<String> = table.columns.iter().map(|column| identifier(&column.name)).collect();
-        let head = format!("REPLACE INTO {} ({}) VALUES ", table.name.quoted(), columns.join(",")).into_bytes();
+        let head = format!("REPLACE INTO {} ({}) VALUES ", name.quoted(), columns.join(",")).into_bytes();
         Self {
             connection,
             table,

@@ -1,6 +1,7 @@
 //! Rows on their way: from the source's tables, in chunks by key or in one consistent read, to the target's.
 
 mod ranges;
+mod throttle;
 mod whole_read;
 mod worker;
 
@@ -14,16 +15,20 @@ pub use whole_read::{WholeRead, read_whole};
 pub use worker::{RangeWork, copy_ranges};
 
 use crate::bookkeeping::CopyState;
+use crate::definitions::TargetNames;
 use crate::measures::Measures;
 
 /// What readers of rows share.
 pub struct ReadContext<'a> {
     pub source: &'a ConnectOptions,
     pub target: &'a ConnectOptions,
+    pub names: &'a TargetNames,
     pub state: &'a CopyState,
     pub measures: &'a Measures,
     pub stop: &'a AtomicBool,
     pub workers: usize,
+    /// Workers wait while the source or the target has more.
+    pub threads_running_max: Option<u64>,
     /// The target's `max_allowed_packet`.
     pub packet_bytes_max: usize,
 }

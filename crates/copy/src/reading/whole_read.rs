@@ -91,7 +91,7 @@ fn copy(
     target.execute("START TRANSACTION").map_err(failed)?;
     context.state.check(target)?;
     let query = ChunkQuery { table, after: None, until: None, limit: None };
-    let (placed, _) = place_rows(source, target, table, &query.sql(), context.packet_bytes_max)?;
+    let (placed, _) = place_rows(source, target, table, &query.sql(), context)?;
     target.execute("COMMIT").map_err(failed)?;
     context.measures.placed(placed.rows, placed.bytes);
     Ok(())

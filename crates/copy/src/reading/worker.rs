@@ -9,6 +9,7 @@ use apply::mysql::server::errors::failed;
 use engine::failure::{Failure, FailureKind};
 use wire::{Connection, Error, Row};
 
+use super::throttle::Throttle;
 use super::{ReadContext, ReadEnd, of_source, of_target, source_failure, stopped};
 use crate::bookkeeping::{RangeRecord, ranges_of, record_frontier};
 use crate::chunk::{ChunkKey, ChunkQuery, ChunkSize, KeyBound, TableDefinition, key_literal};
@@ -68,7 +69,8 @@ fn work_off(
     redefined: &Redefined,
     failure: &Mutex<Option<Failure>>,
 ) -> Result<(), Failure> {
-    let mut worker = Worker { context, sessions: None, attempts: 0 };
+    let throttle = Throttle::new(context.threads_running_max);
+    let mut worker = Worker { context, sessions: None, attempts: 0, throttle };
     loop {
         let Some(mut work) = locked(queue).pop_front() else { return Ok(()) };
         let table = Arc::clone(&work.table);
@@ -93,6 +95,7 @@ struct Worker<'a> {
     context: &'a ReadContext<'a>,
     sessions: Option<Sessions>,
     attempts: u32,
+    throttle: Throttle,
 }
 
 impl Worker<'_> {
@@ -103,7 +106,7 @@ impl Worker<'_> {
             if is_ending() {
                 return Err(stopped().into());
             }
-            match self.chunk(work, &mut size) {
+            match self.wait_for_load(is_ending).and_then(|()| self.chunk(work, &mut size)) {
                 Ok(()) => self.attempts = 0,
                 Err(ReadEnd::Failed(failure)) if self.tries_again(&failure) => self.read_frontier(work)?,
                 Err(end) => {
@@ -166,6 +169,12 @@ impl Worker<'_> {
         self.sessions.as_mut().ok_or_else(stopped)
     }
 
+    fn wait_for_load(&mut self, is_ending: &dyn Fn() -> bool) -> Result<(), ReadEnd> {
+        self.sessions()?;
+        let Some(Sessions { source, target }) = &mut self.sessions else { return Ok(()) };
+        self.throttle.wait(&mut [source, target], is_ending).map_err(|error| ReadEnd::Failed(source_failure(error)))
+    }
+
     fn chunk(&mut self, work: &mut RangeWork, size: &mut ChunkSize) -> Result<(), ReadEnd> {
         let context = self.context;
         let began = Instant::now();
@@ -180,7 +189,7 @@ impl Worker<'_> {
         let Sessions { source, target } = self.sessions()?;
         target.execute("START TRANSACTION").map_err(failed)?;
         context.state.check(target)?;
-        let (placed, last) = place_rows(source, target, &table, &query.sql(), context.packet_bytes_max)?;
+        let (placed, last) = place_rows(source, target, &table, &query.sql(), context)?;
         let after = RangeRecord {
             frontier: last.or_else(|| range.frontier.clone()),
             rows: range.rows + placed.rows,
@@ -202,9 +211,10 @@ pub(super) fn place_rows(
     target: &mut Connection,
     table: &TableDefinition,
     sql: &str,
-    packet_bytes_max: usize,
+    context: &ReadContext<'_>,
 ) -> Result<(PlacedRows, Option<KeyBound>), ReadEnd> {
-    let mut placer = RowPlacer::new(target, table, packet_bytes_max);
+    let name = context.names.table(&table.name);
+    let mut placer = RowPlacer::new(target, table, &name, context.packet_bytes_max);
     let mut refusal = None;
     let mut last: Option<Row> = None;
     let read = source.for_each_row(sql, &mut |row| {

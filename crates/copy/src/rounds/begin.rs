@@ -1,5 +1,7 @@
 //! The begin of a copy: what is copied, and whether both ends allow it.
 
+use std::collections::BTreeMap;
+
 use apply::mysql::progress::SCHEMA;
 use apply::mysql::server::errors::{failed, if_there};
 use apply::mysql::server::sql::quote;
@@ -8,19 +10,24 @@ use channel::errors::failure;
 use channel::start::source_state::SourceState;
 use engine::failure::{Failure, FailureKind};
 use engine::windows::{Low, Reading};
+use serde::Serialize;
 use wire::{Connection, Error};
 
 use super::ends::CopyRequest;
 use crate::bookkeeping::{COPY_TABLES, CopyPlace, CopyState, Phase, TableRecord, TableStatus, create, set_table};
 use crate::chunk::{ChunkKey, TableDefinition, TableName};
-use crate::definitions::{Relations, SourceTable, list};
+use crate::definitions::{
+    Relations, SourceTable, TargetNames, in_one_character_set, list, not_known, read_programs, renamed_program,
+};
 use crate::place;
 use crate::reading::source_failure;
 use crate::source::{self, LowSource, Windows};
 
 /// What a copy would do, for a dry run.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize)]
 pub struct Plan {
+    /// The channel has not begun, or its copy is not finished.
+    pub is_needed: bool,
     pub tables: usize,
     /// As the source guesses them.
     pub rows: u64,
@@ -39,7 +46,8 @@ pub fn plan(request: &CopyRequest<'_>) -> Result<Plan, Failure> {
     let mut source = source::connect(request.source).map_err(source_failure)?;
     let mut control = place::connect(request.target)?;
     let windows = Windows::new(&mut source).map_err(source_failure)?;
-    let mut plan = Plan { problems: source_problems(&mut source)?, ..Plan::default() };
+    let (problems, warnings) = source_problems(&mut source, request)?;
+    let mut plan = Plan { is_needed: true, problems, warnings, ..Plan::default() };
     let tables = list(&mut source, request.part).map_err(source_failure)?;
     let relations = Relations::read(&mut source).map_err(source_failure)?;
     let by_deletes = relations.changed_by_deletes();
@@ -63,9 +71,10 @@ pub fn plan(request: &CopyRequest<'_>) -> Result<Plan, Failure> {
     if CopyState::read(&mut control, request.channel)?.is_some() {
         plan.warnings.push("a copy is under way: it would go on".to_owned());
     } else if channel_has_begun(&mut control, request.channel)? {
-        plan.warnings.push("the channel has begun already: nothing would be copied".to_owned());
+        return Ok(Plan::default());
     } else {
-        plan.problems.extend(already_there(&mut control, &names)?);
+        plan.problems.extend(already_there(&mut control, request, &names)?);
+        plan.problems.extend(not_known(&mut source, &mut control, request.part)?);
     }
     if windows.low_source() == LowSource::EarlierEnd {
         plan.warnings.push(
@@ -96,10 +105,11 @@ pub(super) fn begin(
     // Before the tables are listed: what is defined from here on is in the log.
     let low = windows.low(source).and_then(|low| place_of(source, low)).map_err(source_failure)?;
     let tables = list(source, request.part).map_err(source_failure)?;
-    let mut problems = source_problems(source)?;
+    let (mut problems, _) = source_problems(source, request)?;
     problems.extend(tables.iter().filter_map(SourceTable::obstacle));
     let names: Vec<TableName> = tables.into_iter().map(|listed| listed.name).collect();
-    problems.extend(already_there(control, &names)?);
+    problems.extend(already_there(control, request, &names)?);
+    problems.extend(not_known(source, control, request.part)?);
     refuse(problems)?;
     place::execute_all(control, &create())?;
     // What an earlier copy has left that has not begun.
@@ -140,29 +150,58 @@ pub(super) fn place_of(source: &mut Connection, low: Low) -> Result<CopyPlace, E
     }
 }
 
-fn source_problems(source: &mut Connection) -> Result<Vec<String>, Failure> {
+/// What keeps a copy from beginning; what it leaves out.
+fn source_problems(source: &mut Connection, request: &CopyRequest<'_>) -> Result<(Vec<String>, Vec<String>), Failure> {
     let state = SourceState::read(source).map_err(failure)?;
-    let mut problems = Vec::new();
+    let (mut problems, mut warnings) = (Vec::new(), Vec::new());
     if state.binlog_format != "ROW" {
         problems.push(format!("source: binlog_format={}: a copy needs ROW", state.binlog_format));
     }
     if !state.row_image.eq_ignore_ascii_case("FULL") {
         problems.push(format!("source: binlog_row_image={}: a copy needs FULL", state.row_image));
     }
-    Ok(problems)
+    let names_tables = request.part.is_some_and(|part| !part.rules.only.is_empty());
+    if !names_tables && !wire::source::sees_every_table(source).map_err(source_failure)? {
+        problems.push(
+            "source: this account is not shown every table, and what it does not see would be missing: GRANT SELECT, SHOW VIEW, TRIGGER, EVENT ON *.* to it \
+             on the source, or name the tables (--only)"
+                .to_owned(),
+        );
+    }
+    // At the end they are read again: whether they can be read is better said before.
+    match in_one_character_set(source, |source| read_programs(source, request.part)) {
+        Err(error) if error.is_connection_lost() => return Err(source_failure(error)),
+        Err(error) => problems.push(format!("source: {error}")),
+        Ok(programs) => {
+            let names = TargetNames::new(request.part);
+            warnings.extend(programs.iter().filter_map(|program| renamed_program(program, &names).err()));
+        }
+    }
+    Ok((problems, warnings))
 }
 
 /// A table of the target is never replaced that the copy has not made.
-fn already_there(control: &mut Connection, names: &[TableName]) -> Result<Vec<String>, Failure> {
+fn already_there(
+    control: &mut Connection,
+    request: &CopyRequest<'_>,
+    names: &[TableName],
+) -> Result<Vec<String>, Failure> {
     let mut problems = Vec::new();
+    let target_names = TargetNames::new(request.part);
+    let mut of_source: BTreeMap<TableName, &TableName> = BTreeMap::new();
     for name in names {
+        let there = target_names.table(name);
         let sql = format!(
             "SELECT COUNT(*) FROM information_schema.TABLES WHERE TABLE_SCHEMA={} AND TABLE_NAME={}",
-            quote(&name.schema),
-            quote(&name.table)
+            quote(&there.schema),
+            quote(&there.table)
         );
         if control.scalar(sql).map_err(failed)?.is_some_and(|count| count != "0") {
-            problems.push(format!("target: {name} is there already: a copy makes its tables itself"));
+            problems.push(format!("target: {there} is there already: a copy makes its tables itself"));
+        }
+        if let Some(other) = of_source.insert(there.clone(), name) {
+            problems
+                .push(format!("{other} and {name} of the source would both be {there}: a copy does not merge tables"));
         }
     }
     Ok(problems)

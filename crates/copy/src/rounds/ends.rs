@@ -5,7 +5,7 @@ use std::thread;
 use std::time::Duration;
 
 use apply::mysql::server::errors::failed;
-use apply::mysql::server::sql::quote;
+use apply::mysql::server::sql::{identifier, quote};
 use engine::failure::{Failure, FailureKind};
 use engine::intake::Filter;
 use engine::windows::{Low, Reading};
@@ -13,6 +13,7 @@ use wire::{ConnectOptions, Connection};
 
 use crate::bookkeeping::{CopyPlace, CopyState, Phase, TableStatus, tables_of};
 use crate::chunk::TableName;
+use crate::definitions::{TargetNames, TargetStatement};
 use crate::measures::Measures;
 use crate::place;
 use crate::reading::source_failure;
@@ -29,6 +30,8 @@ pub struct CopyRequest<'a> {
     /// The part of the source that the channel takes; `None`: all.
     pub part: Option<&'a Filter>,
     pub workers: usize,
+    /// Workers wait while the source or the target has more threads running; `None`: they do not.
+    pub threads_running_max: Option<u64>,
     /// Towards the source, for reading its log beside the channel.
     pub server_id: u32,
     pub memory_bytes: u64,
@@ -54,6 +57,7 @@ pub struct Ends<'a> {
     /// Of the target.
     pub control: Connection,
     pub windows: Windows,
+    pub names: TargetNames,
 }
 
 impl Ends<'_> {
@@ -129,6 +133,15 @@ impl Ends<'_> {
             thread::sleep(Duration::from_millis(20));
         }
     }
+}
+
+/// On the target, in its schema.
+pub fn execute_there(target: &mut Connection, statement: &TargetStatement) -> Result<(), Failure> {
+    let use_schema = (!statement.schema.is_empty()).then(|| format!("USE {}", identifier(&statement.schema)));
+    for sql in use_schema.iter().chain([&statement.sql]) {
+        target.execute(sql).map_err(failed)?;
+    }
+    Ok(())
 }
 
 /// One heddle copies. The number of the copy fences one that has lost its connection.

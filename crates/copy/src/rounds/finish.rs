@@ -5,10 +5,13 @@ use apply::mysql::server::sql::{identifier, quote};
 use engine::failure::{Failure, FailureKind};
 use engine::windows::{Reading, Window};
 
-use super::ends::Ends;
+use super::ends::{Ends, execute_there};
 use crate::bookkeeping::{CopyState, tables_of};
 use crate::chunk::TableName;
-use crate::definitions::{Relations, create_programs, read_programs, show_create, split};
+use crate::definitions::{
+    Relations, TargetStatement, constraint_name, create_programs, in_one_character_set, read_programs, show_create,
+    split,
+};
 use crate::reading::source_failure;
 use crate::scan::Scan;
 
@@ -22,13 +25,8 @@ pub(super) fn finish(ends: &mut Ends<'_>, state: &mut CopyState) -> Result<bool,
     let tables: Vec<TableName> =
         tables_of(&mut ends.control, &state.channel)?.into_iter().map(|table| table.name).collect();
     let foreign_keys = foreign_keys(ends, &tables)?;
-    let programs = {
-        // Texts come in one character set.
-        ends.source.execute_repeatable("SET NAMES utf8mb4").map_err(source_failure)?;
-        let read = read_programs(&mut ends.source, ends.request.part).map_err(source_failure)?;
-        ends.source.execute_repeatable("SET SESSION character_set_results=NULL").map_err(source_failure)?;
-        read
-    };
+    let programs = in_one_character_set(&mut ends.source, |source| read_programs(source, ends.request.part));
+    let programs = programs.map_err(source_failure)?;
     let end = wire::source::log_end(&mut ends.source).map_err(source_failure)?;
     let low = ends.windows.low(&mut ends.source).map_err(source_failure)?;
     let names: Vec<(TableName, Reading)> = tables.iter().map(|name| (name.clone(), Reading::Chunks)).collect();
@@ -49,41 +47,44 @@ pub(super) fn finish(ends: &mut Ends<'_>, state: &mut CopyState) -> Result<bool,
         return Ok(false);
     }
     make_foreign_keys(ends, &foreign_keys)?;
-    create_programs(&mut ends.control, &programs)?;
+    create_programs(&mut ends.control, &ends.names, &programs)?;
     state.forget(&mut ends.control)?;
     Ok(true)
 }
 
-type ForeignKeys = Vec<(TableName, Vec<String>)>;
+/// With the statement that makes it.
+type ForeignKeys = Vec<(TableName, TargetStatement)>;
 
 fn foreign_keys(ends: &mut Ends<'_>, tables: &[TableName]) -> Result<ForeignKeys, Failure> {
     let mut found = Vec::new();
     for name in tables {
         let text = show_create(&mut ends.source, name).map_err(source_failure)?.unwrap_or_default();
-        let there = show_create(&mut ends.control, name).map_err(failed)?.unwrap_or_default();
+        let of_source = split(&text).foreign_keys;
+        if of_source.is_empty() {
+            continue;
+        }
+        let there = show_create(&mut ends.control, &ends.names.table(name)).map_err(failed)?.unwrap_or_default();
         // An earlier attempt may have made some.
         let there = split(&there).foreign_keys;
+        let is_there = |key: &&String| there.iter().any(|other| constraint_name(other) == constraint_name(key));
         let missing: Vec<String> =
-            split(&text).foreign_keys.into_iter().filter(|key| !there.iter().any(|other| other == key)).collect();
-        if !missing.is_empty() {
-            found.push((name.clone(), missing));
+            of_source.iter().filter(|key| !is_there(key)).map(|key| format!("ADD {key}")).collect();
+        if missing.is_empty() {
+            continue;
         }
+        let statement = format!("ALTER TABLE {} {}", name.quoted(), missing.join(", "));
+        found.extend(ends.names.statement(&statement, &name.schema, "")?.map(|statement| (name.clone(), statement)));
     }
     Ok(found)
 }
 
 /// Without looking at the rows: they are the source's.
 fn make_foreign_keys(ends: &mut Ends<'_>, foreign_keys: &ForeignKeys) -> Result<(), Failure> {
-    for (name, keys) in foreign_keys {
-        let added: Vec<String> = keys.iter().map(|key| format!("ADD {key}")).collect();
-        for statement in
-            [format!("USE {}", identifier(&name.schema)), format!("ALTER TABLE {} {}", name.quoted(), added.join(", "))]
-        {
-            ends.control.execute(statement).map_err(failed).map_err(|failure| Failure {
-                message: format!("the target does not take the foreign keys of {name}: {}", failure.message),
-                ..failure
-            })?;
-        }
+    for (name, statement) in foreign_keys {
+        execute_there(&mut ends.control, statement).map_err(|failure| Failure {
+            message: format!("the target does not take the foreign keys of {name}: {}", failure.message),
+            ..failure
+        })?;
     }
     Ok(())
 }
@@ -91,6 +92,7 @@ fn make_foreign_keys(ends: &mut Ends<'_>, foreign_keys: &ForeignKeys) -> Result<
 /// Those that an earlier attempt has made: rows that are copied fire none.
 fn drop_triggers(ends: &mut Ends<'_>, tables: &[TableName]) -> Result<(), Failure> {
     for name in tables {
+        let name = ends.names.table(name);
         let sql = format!(
             "SELECT TRIGGER_NAME FROM information_schema.TRIGGERS WHERE EVENT_OBJECT_SCHEMA={} AND EVENT_OBJECT_TABLE={}",
             quote(&name.schema),

@@ -15,6 +15,7 @@ use engine::failure::{Failure, FailureKind};
 
 use self::ends::{Ends, take_lock};
 use crate::bookkeeping::{CopyState, Phase};
+use crate::definitions::TargetNames;
 use crate::place;
 use crate::reading::source_failure;
 use crate::source::{self, Windows};
@@ -54,7 +55,7 @@ pub fn copy(
         None if begin::channel_has_begun(&mut control, request.channel)? => return Ok(CopyEnd::NotNeeded),
         None => begin::begin(request, &mut source, &mut control, &mut windows, identity)?,
     };
-    let mut ends = Ends { request, source, control, windows };
+    let mut ends = Ends { request, source, control, windows, names: TargetNames::new(request.part) };
     loop {
         if request.stop.load(Ordering::Relaxed) {
             return Err(Failure::new(FailureKind::Stopped, "the copy was asked to end"));

@@ -9,12 +9,12 @@ use engine::failure::{Failure, FailureKind};
 use engine::windows::Reading;
 use wire::Connection;
 
-use super::ends::Ends;
+use super::ends::{Ends, execute_there};
 use crate::bookkeeping::{
     CopyPlace, CopyState, Phase, TableRecord, TableStatus, forget_table, ranges_of, set_ranges, set_table, tables_of,
 };
 use crate::chunk::{TableDefinition, TableName};
-use crate::definitions::{Relations, create_schema, list, schemas, show_create, split};
+use crate::definitions::{Relations, TargetNames, create_schema, list, schemas, show_create, split};
 use crate::reading::{RangeWork, ReadContext, WholeRead, copy_ranges, is_redefined, plan, read_whole, source_failure};
 use crate::scan::{Findings, Scan};
 
@@ -26,18 +26,22 @@ pub(super) fn read(ends: &mut Ends<'_>, state: &mut CopyState) -> Result<(), Fai
     let relations = Relations::read(&mut ends.source).map_err(source_failure)?;
     let (definitions, made) = make_tables(ends, state, &relations)?;
     let packet_bytes_max = ends.control.scalar("SELECT @@global.max_allowed_packet").map_err(failed)?;
+    let names = ends.names.clone();
     let context = ReadContext {
+        names: &names,
         source: request.source,
         target: request.target,
         state,
         measures: request.measures,
         stop: request.stop,
         workers: request.workers.max(1),
+        threads_running_max: request.threads_running_max,
         packet_bytes_max: packet_bytes_max.and_then(|bytes| bytes.parse().ok()).unwrap_or(1 << 20),
     };
-    let work = ranges(&mut ends.control, state, &definitions)?;
+    let (work, rows_there) = ranges(&mut ends.control, state, &definitions)?;
     let rows = definitions.values().map(|(table, _)| table.rows).sum();
     context.measures.expect(definitions.len() as u64, rows);
+    context.measures.placed(rows_there, 0);
     context.measures.begin(format!("round {}: copying {} tables, about {rows} rows", state.round, definitions.len()));
     let mut redefined: BTreeSet<TableName> = made;
     for (table, why) in copy_ranges(&context, work)? {
@@ -49,7 +53,7 @@ pub(super) fn read(ends: &mut Ends<'_>, state: &mut CopyState) -> Result<(), Fai
         context.measures.begin(format!("round {}: {} tables in one consistent read", state.round, whole.len()));
     }
     let read = read_whole(&context, &mut ends.windows, &whole, &mut |target, table, definition| {
-        make_table(target, &table.name, &split(definition).table)
+        make_table(target, &names, &table.name, &split(definition).table)
     })?;
     redefined.extend(read.redefined.iter().map(|(table, _)| table.name.clone()));
     ends.reconnect()?;
@@ -96,7 +100,7 @@ fn make_tables(
                 &state.channel,
                 &TableRecord { reading, status: TableStatus::Pending, ..table.clone() },
             )?;
-            if let Err(failure) = make_table(&mut ends.control, &table.name, &split(&text).table) {
+            if let Err(failure) = make_table(&mut ends.control, &ends.names, &table.name, &split(&text).table) {
                 if failure.kind != FailureKind::Refused {
                     return Err(failure);
                 }
@@ -127,33 +131,41 @@ fn make_tables(
 
 fn make_schemas(ends: &mut Ends<'_>) -> Result<(), Failure> {
     for (schema, _) in schemas(&mut ends.source, ends.request.part).map_err(source_failure)? {
-        if let Some(statement) = create_schema(&mut ends.source, &schema).map_err(source_failure)? {
-            ends.control.execute(statement).map_err(failed)?;
+        let Some(statement) = create_schema(&mut ends.source, &schema).map_err(source_failure)? else { continue };
+        if let Some(statement) = ends.names.statement(&statement, "", "")? {
+            execute_there(&mut ends.control, &statement)?;
         }
+    }
+    // Tables that are given a name in a schema of their own.
+    for schema in ends.request.part.iter().flat_map(|part| part.new_schemas()) {
+        let create = format!("CREATE DATABASE IF NOT EXISTS {}", identifier(schema));
+        ends.control.execute(create).map_err(failed)?;
     }
     Ok(())
 }
 
 /// In place of what an earlier attempt has left.
-fn make_table(target: &mut Connection, name: &TableName, definition: &str) -> Result<(), Failure> {
-    for statement in [
-        format!("USE {}", identifier(&name.schema)),
-        format!("DROP TABLE IF EXISTS {}", name.quoted()),
-        definition.to_owned(),
-    ] {
-        target.execute(statement).map_err(failed)?;
-    }
-    Ok(())
+fn make_table(target: &mut Connection, names: &TargetNames, name: &TableName, definition: &str) -> Result<(), Failure> {
+    let Some(statement) = names.statement(definition, &name.schema, "")? else {
+        return Err(Failure::new(FailureKind::Refused, format!("{name}: the renames leave it out")));
+    };
+    target.execute(format!("DROP TABLE IF EXISTS {}", names.table(name).quoted())).map_err(failed)?;
+    execute_there(target, &statement)
 }
 
-/// Those that are not done.
-fn ranges(control: &mut Connection, state: &CopyState, definitions: &Definitions) -> Result<Vec<RangeWork>, Failure> {
-    let mut work = Vec::new();
+/// Those that are not done; and how many rows are there already.
+fn ranges(
+    control: &mut Connection,
+    state: &CopyState,
+    definitions: &Definitions,
+) -> Result<(Vec<RangeWork>, u64), Failure> {
+    let (mut work, mut rows_there) = (Vec::new(), 0);
     for (name, (table, reading)) in definitions {
         if *reading == Reading::Whole {
             continue;
         }
         let ranges = ranges_of(control, &state.channel, name)?;
+        rows_there += ranges.iter().map(|range| range.rows).sum::<u64>();
         work.extend(
             ranges
                 .into_iter()
@@ -163,7 +175,7 @@ fn ranges(control: &mut Connection, state: &CopyState, definitions: &Definitions
     }
     // The longest first: at the end all workers have something to do.
     work.sort_by_key(|work| std::cmp::Reverse(work.table.rows));
-    Ok(work)
+    Ok((work, rows_there))
 }
 
 fn whole_tables(definitions: &Definitions) -> Vec<TableDefinition> {
@@ -225,7 +237,8 @@ fn settle(
     }
     let names: BTreeSet<TableName> = listed.into_iter().map(|listed| listed.name).collect();
     for table in tables.iter().filter(|table| !names.contains(&table.name)) {
-        ends.control.execute(format!("DROP TABLE IF EXISTS {}", table.name.quoted())).map_err(failed)?;
+        let there = ends.names.table(&table.name);
+        ends.control.execute(format!("DROP TABLE IF EXISTS {}", there.quoted())).map_err(failed)?;
         forget_table(&mut ends.control, channel, &table.name)?;
     }
     for name in names.iter().filter(|name| !tables.iter().any(|table| table.name == **name)) {

@@ -22,9 +22,9 @@ pub use by_map::TableMapCache;
 pub use keying::{Keying, KeyingError};
 pub use pieces::{Pieces, PlacedEvent};
 pub use selection::{
-    BOOKKEEPING_SCHEMA, Changes, Decision, Extent, Filter, ForeignObject, Pattern, PatternError, Refusal, Removal,
-    Removals, Rename, RenameError, Renames, Rules, SchemaTarget, Selection, ServerRules, ServerTable, ServerWildcard,
-    is_own_table,
+    BOOKKEEPING_SCHEMA, Changes, Decision, Extent, Fate, Filter, ForeignObject, Pattern, PatternError, Refusal,
+    Removal, Removals, Rename, RenameError, Renames, Rules, SchemaTarget, SelectedStatement, Selection, ServerRules,
+    ServerTable, ServerWildcard, is_own_table,
 };
 pub use tables::{Lookup, MappedTable, Tables};
 

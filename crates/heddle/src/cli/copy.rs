@@ -1,7 +1,6 @@
 //! `replicate --copy`: the rows first, then the channel.
 
 use std::io::IsTerminal;
-use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
@@ -11,12 +10,11 @@ use anyhow::{Context, Result};
 use channel::errors::failure;
 use channel::monitor::Monitor;
 use channel::spec::Spec;
-use copy::{CopyEnd, CopyRequest, CopySample, LogPart, Measures};
+use copy::{CopyEnd, CopyRequest, CopySample, LogPart, Measures, Plan};
 use engine::failure::{Failure, FailureKind};
 use engine::intake::{Changes, Filter, Pattern, Rules};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use observe::progress::{Kind, Progress};
-use output::say;
 use wire::ConnectOptions;
 
 /// Both ends of a copy, and how it runs.
@@ -26,6 +24,7 @@ pub struct Copy<'a> {
     pub channel: &'a str,
     pub part: Option<&'a Filter>,
     pub workers: usize,
+    pub threads_running_max: Option<u64>,
     pub server_id: u32,
     pub memory_bytes: u64,
     pub stop: &'a Arc<AtomicBool>,
@@ -39,6 +38,7 @@ impl Copy<'_> {
             channel: self.channel,
             part: self.part,
             workers: self.workers,
+            threads_running_max: self.threads_running_max,
             server_id: self.server_id,
             memory_bytes: self.memory_bytes,
             measures,
@@ -46,28 +46,9 @@ impl Copy<'_> {
         }
     }
 
-    /// What would be copied.
-    pub fn dry_run(&self, is_json: bool) -> Result<ExitCode> {
-        let plan = copy::plan(&self.request(&Measures::default())).map_err(anyhow::Error::new)?;
-        if is_json {
-            output::streams::json(&serde_json::to_string_pretty(&serde_json::json!({
-                "tables": plan.tables, "rows": plan.rows, "whole": plan.whole, "warnings": plan.warnings, "problems": plan.problems,
-            }))?);
-        } else {
-            say!("source  {}\ntarget  {}\nworkers {}", self.source.address(), self.target.address(), self.workers);
-            say!("copy    {} tables, about {} rows", plan.tables, plan.rows);
-            for table in &plan.whole {
-                say!("whole   {table}: read in one consistent read");
-            }
-            for warning in &plan.warnings {
-                say!("warning {warning}");
-            }
-            for problem in &plan.problems {
-                say!("PROBLEM {problem}");
-            }
-            say!("nothing was changed; leave --dry-run out to start");
-        }
-        Ok(ExitCode::from(u8::from(!plan.problems.is_empty())))
+    /// What would be copied. Changes nothing.
+    pub fn plan(&self) -> Result<Plan> {
+        copy::plan(&self.request(&Measures::default())).map_err(anyhow::Error::new)
     }
 
     /// `spec`: of a run of the channel over a part of the log, overwriting.
@@ -121,8 +102,9 @@ fn with_flag_of_its_own<T>(stop: &AtomicBool, run: impl FnOnce(&Arc<AtomicBool>)
     })
 }
 
-/// Rows of these tables, and no definitions: what is read again, and what is read as a whole, is not applied.
-pub fn part_of_copy(log: &LogPart) -> Result<Filter> {
+/// Rows of these tables, under their names on the target, and no definitions: what is read again, and what is read as a whole, is not applied. `part`: what the
+/// channel takes.
+pub fn part_of_copy(log: &LogPart, part: Option<&Filter>) -> Result<Filter> {
     let pattern = |name: &copy::chunk::TableName| -> Result<Pattern> {
         let quoted = |name: &str| format!("`{}`", name.replace('`', "``"));
         let text = format!("{}.{}", quoted(&name.schema), quoted(&name.table));
@@ -136,6 +118,8 @@ pub fn part_of_copy(log: &LogPart) -> Result<Filter> {
     Ok(Filter {
         rules: Rules { only, ..Rules::default() },
         changes: Changes { no_definitions: true, ..Changes::default() },
+        renames: part.map(|part| part.renames.clone()).unwrap_or_default(),
+        rewrites: part.is_some_and(|part| part.rewrites),
         ..Filter::default()
     })
 }
@@ -215,9 +199,9 @@ mod tests {
             to: nowhere.clone(),
             tables: tables.iter().map(|(schema, table)| TableName::new(*schema, *table)).collect(),
         };
-        let part = part_of_copy(&following(&[("a`b", "c*"), ("d", "e.f")])).unwrap();
+        let part = part_of_copy(&following(&[("a`b", "c*"), ("d", "e.f")]), None).unwrap();
         assert!(part.takes("a`b", "c*") && part.takes("d", "e.f"));
         assert!(!part.takes("a`b", "cx") && !part.takes("d", "e"));
-        assert!(!part_of_copy(&following(&[])).unwrap().takes("d", "t"));
+        assert!(!part_of_copy(&following(&[]), None).unwrap().takes("d", "t"));
     }
 }

@@ -15,6 +15,7 @@ use channel::source::open;
 use channel::spec::Spec;
 use channel::start::Start;
 use channel::start::source_state::SourceState;
+use copy::Plan;
 
 use channel::errors::chain;
 use output::say;
@@ -27,16 +28,21 @@ struct DryRun {
     start: String,
     /// The part of the source that a run would take; null: all.
     selection: Option<String>,
+    /// What a run with `--copy` would copy first; null: nothing.
+    copy: Option<Plan>,
     #[serde(flatten)]
     checks: Checks,
 }
 
-pub fn run(spec: &Spec, json: bool) -> Result<ExitCode> {
+/// `plan`: of the copy that comes before the channel.
+pub fn run(spec: &Spec, plan: Option<Plan>, json: bool) -> Result<ExitCode> {
+    let copy = plan.filter(|plan| plan.is_needed);
     let mut report = DryRun {
         source: String::new(),
         target: spec.target.describe(),
         start: String::new(),
         selection: None,
+        copy,
         checks: Checks { workers: spec.applying.workers, ..Checks::default() },
     };
     let live = match &spec.source {
@@ -51,12 +57,22 @@ pub fn run(spec: &Spec, json: bool) -> Result<ExitCode> {
         }
     };
     let live = live.map(|facts| match &spec.part {
+        // The tables come with the copy.
+        _ if report.copy.is_some() => SourceFacts { tables: Definitions::default(), ..facts },
         Some(part) => SourceFacts { tables: facts.tables.of_part(part), ..facts },
         None => facts,
     });
     report.selection = spec.part_text();
     spec.target.check(live.as_ref(), &mut report.checks);
-    refusals(spec, live.is_some(), &mut report);
+    match report.copy.take() {
+        Some(plan) => {
+            report.checks.warnings.extend(plan.warnings.iter().cloned());
+            report.checks.problems.extend(plan.problems.iter().cloned());
+            report.start = "a new channel, behind the copy".to_owned();
+            report.copy = Some(plan);
+        }
+        None => refusals(spec, live.is_some(), &mut report),
+    }
     let failed = !report.checks.problems.is_empty();
     if json {
         output::streams::json(&serde_json::to_string_pretty(&report)?);
@@ -73,6 +89,12 @@ fn print(report: &DryRun) {
     }
     if let Some(selection) = &report.selection {
         say!("takes   {selection}");
+    }
+    if let Some(Plan { tables, rows, whole, .. }) = &report.copy {
+        say!("copy    {tables} tables, about {rows} rows");
+        for table in whole {
+            say!("whole   {table}");
+        }
     }
     for (sign, lines) in
         [("ok     ", &report.checks.ok), ("warning", &report.checks.warnings), ("PROBLEM", &report.checks.problems)]

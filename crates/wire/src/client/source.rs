@@ -61,9 +61,41 @@ fn without_encryption_header(mut length: LogPosition, is_encrypted: bool) -> Log
     length
 }
 
+/// Whether the account is shown every table of the server: it has SELECT everywhere, and nothing of that is revoked.
+///
+/// # Errors
+/// The server's: it shows no grants.
+pub fn sees_every_table(connection: &mut Connection) -> Result<bool, Error> {
+    let rows = connection.rows("SHOW GRANTS")?;
+    let grants: Vec<&str> = rows.iter().filter_map(|row| row.text(0).ok().flatten()).collect();
+    Ok(select_everywhere(&grants))
+}
+
+fn select_everywhere(grants: &[&str]) -> bool {
+    let selects = |grant: &&str| {
+        let privileges = grant.strip_prefix("GRANT ").and_then(|rest| rest.split_once(" ON *.* TO "));
+        privileges.is_some_and(|(names, _)| names.split(", ").any(|name| matches!(name, "SELECT" | "ALL PRIVILEGES")))
+    };
+    // MySQL's partial revokes are shown as what they are.
+    grants.iter().any(selects) && !grants.iter().any(|grant| grant.starts_with("REVOKE "))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn who_sees_every_table() {
+        for (grants, sees) in [
+            (&["GRANT ALL PRIVILEGES ON *.* TO `root`@`localhost` WITH GRANT OPTION"][..], true),
+            (&["GRANT SELECT, REPLICATION SLAVE, REPLICATION CLIENT ON *.* TO 'r'@'%'"], true),
+            (&["GRANT REPLICATION SLAVE, REPLICATION CLIENT ON *.* TO 'r'@'%'"], false),
+            (&["GRANT USAGE ON *.* TO 'r'@'%'", "GRANT SELECT ON `shop`.* TO 'r'@'%'"], false),
+            (&["GRANT SELECT ON *.* TO `r`@`%`", "REVOKE SELECT ON `x`.* FROM `r`@`%`"], false),
+        ] {
+            assert_eq!(select_everywhere(grants), sees, "{grants:?}");
+        }
+    }
 
     #[test]
     fn positions_do_not_count_the_header_of_an_encrypted_file() {

@@ -1,6 +1,5 @@
 //! `--copy`: rows first. What of a run's arguments holds for the copy, and for the channel's run over the log of the copy's time.
 
-use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
@@ -12,7 +11,7 @@ use channel::spec::{RelaySpec, Replica, Span, Spec};
 use channel::start::StartRequest;
 use channel::start::wrong_start::WrongStart;
 use channel::stop_condition::StopCondition;
-use copy::{CopyEnd, LogPart};
+use copy::{CopyEnd, LogPart, Plan};
 
 use engine::schedule::Grouping;
 use wire::ConnectOptions;
@@ -35,8 +34,9 @@ pub(super) struct FirstCopy<'a> {
 }
 
 impl FirstCopy<'_> {
-    pub fn dry_run(&self, spec: &Spec) -> Result<ExitCode> {
-        self.copy(spec)?.dry_run(self.args.json)
+    /// What would be copied. Changes nothing.
+    pub fn plan(&self, spec: &Spec) -> Result<Plan> {
+        self.copy(spec)?.plan()
     }
 
     /// Until the channel can go on.
@@ -53,10 +53,8 @@ impl FirstCopy<'_> {
         let (Source::Live(source), Some(target)) = (&spec.source, self.target) else {
             return Err(Usage("--copy: from a live source, into a server: mysql://…".to_owned()).into());
         };
-        if args.writing.gtids == Gtids::Preserve || spec.part.as_ref().is_some_and(|part| !part.renames.is_empty()) {
-            return Err(
-                Usage("--copy: not with --gtids preserve, --rename or --replicate-rewrite-db".to_owned()).into()
-            );
+        if args.writing.gtids == Gtids::Preserve {
+            return Err(Usage("--copy: not with --gtids preserve".to_owned()).into());
         }
         Ok(Copy {
             source,
@@ -64,6 +62,7 @@ impl FirstCopy<'_> {
             channel: &args.channel,
             part: spec.part.as_deref(),
             workers: spec.applying.workers,
+            threads_running_max: args.max_load,
             server_id: server_id(&format!("{} copy", args.channel), self.address),
             memory_bytes: args.feed.memory,
             stop: self.stop,
@@ -98,7 +97,7 @@ impl FirstCopy<'_> {
             applying: applying(args, spec.applying.workers, self.grouping),
             relay: RelaySpec { dir: dir.clone(), contents: *contents, bytes_max: *bytes_max, sync: *sync },
             replica: Replica { server_id, not_from: None, retry_for },
-            part: Some(Arc::new(part_of_copy(following)?)),
+            part: Some(Arc::new(part_of_copy(following, spec.part.as_deref())?)),
             part_changed: true,
         })
     }

@@ -74,8 +74,11 @@ pub struct ReplicateArgs {
     ///
     /// The target must not have the tables yet. A copy that was interrupted goes on with the same command; so does the channel afterwards. docs/copy.md
     /// has what it needs and what it leaves out.
-    #[arg(long, hide = true, conflicts_with_all = ["start", "start_gtid", "start_from", "start_anyway", "fill_gaps"])]
+    #[arg(long, conflicts_with_all = ["start", "start_gtid", "start_from", "start_anyway", "fill_gaps"])]
     copy: bool,
+    /// With --copy: wait while the source or the target has more threads running
+    #[arg(long, value_name = "THREADS", requires = "copy")]
+    max_load: Option<u64>,
     /// A new channel: start at this position of the source's binary log. Ignored once the channel has passed it
     #[arg(long, value_name = "FILE:POS", conflicts_with = "start_gtid")]
     start: Option<LogPosition>,
@@ -167,7 +170,8 @@ pub fn run(args: &ReplicateArgs) -> Result<ExitCode> {
     };
     let first = FirstCopy { args, target: options.as_ref(), address: &address, grouping, stop: &ending.stop };
     if args.dry_run {
-        return if args.copy { first.dry_run(&spec) } else { crate::preflight::run(&spec, args.json) };
+        let plan = args.copy.then(|| first.plan(&spec)).transpose()?;
+        return crate::preflight::run(&spec, plan, args.json);
     }
     ending.watch()?;
     if args.copy {
