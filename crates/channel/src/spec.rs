@@ -65,6 +65,7 @@ pub enum End {
 }
 
 /// How transactions are ordered and applied.
+#[derive(Clone)]
 pub struct ApplySettings {
     pub workers: usize,
     /// There may be more of them while the target reads rows from its disk, if that [makes it faster](Target::reads_in_parallel).

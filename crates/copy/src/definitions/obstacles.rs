@@ -35,7 +35,7 @@ pub fn not_known(
     for (word, of_source) in
         [("collation", distinct(source, part, "COLLATION_NAME")), ("type", distinct(source, part, "DATA_TYPE"))]
     {
-        for (value, table) in of_source.map_err(crate::reading::source_failure)? {
+        for (value, table) in of_source.map_err(crate::source::source_failure)? {
             let knows = if word == "type" { is_known(&value, target) } else { knows_collation(target, &value)? };
             if !knows {
                 problems.push(format!("target: it does not know the {word} {value}, which {table} of the source has"));

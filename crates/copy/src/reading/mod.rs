@@ -17,6 +17,7 @@ pub use worker::{RangeWork, copy_ranges};
 use crate::bookkeeping::CopyState;
 use crate::definitions::TargetNames;
 use crate::measures::Measures;
+use crate::source::source_failure;
 
 /// What readers of rows share.
 pub struct ReadContext<'a> {
@@ -72,12 +73,6 @@ fn of_target(failure: Failure) -> ReadEnd {
         return ReadEnd::Redefined(failure.message);
     }
     ReadEnd::Failed(failure)
-}
-
-/// A failure of the source.
-pub fn source_failure(error: Error) -> Failure {
-    let failure = apply::mysql::server::errors::failed(error);
-    Failure { message: format!("source: {}", failure.message), ..failure }
 }
 
 fn stopped() -> Failure {

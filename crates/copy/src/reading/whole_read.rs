@@ -9,10 +9,11 @@ use engine::windows::{Low, Window};
 use wire::{Connection, Error};
 
 use super::worker::place_rows;
-use super::{ReadContext, ReadEnd, of_source, source_failure, stopped};
+use super::{ReadContext, ReadEnd, of_source, stopped};
 use crate::chunk::{ChunkKey, ChunkQuery, TableDefinition};
 use crate::definitions::show_create;
 use crate::place;
+use crate::source::source_failure;
 use crate::source::{self, LowSource, Windows};
 
 /// A window in which nothing is logged is looked for so often: then nothing of the tables can be in it.

@@ -10,11 +10,12 @@ use engine::failure::{Failure, FailureKind};
 use wire::{Connection, Error, Row};
 
 use super::throttle::Throttle;
-use super::{ReadContext, ReadEnd, of_source, of_target, source_failure, stopped};
+use super::{ReadContext, ReadEnd, of_source, of_target, stopped};
 use crate::bookkeeping::{RangeRecord, ranges_of, record_frontier};
 use crate::chunk::{ChunkKey, ChunkQuery, ChunkSize, KeyBound, TableDefinition, key_literal};
 use crate::place::{self, PlacedRows, RowPlacer};
 use crate::source;
+use crate::source::source_failure;
 
 /// How long a chunk should take: the source keeps old versions of rows for no longer.
 const CHUNK_TIME: Duration = Duration::from_millis(500);

@@ -20,7 +20,7 @@ use crate::definitions::{
     Relations, SourceTable, TargetNames, in_one_character_set, list, not_known, read_programs, renamed_program,
 };
 use crate::place;
-use crate::reading::source_failure;
+use crate::source::source_failure;
 use crate::source::{self, LowSource, Windows};
 
 /// What a copy would do, for a dry run.

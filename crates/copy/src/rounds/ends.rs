@@ -16,7 +16,7 @@ use crate::chunk::TableName;
 use crate::definitions::{TargetNames, TargetStatement};
 use crate::measures::Measures;
 use crate::place;
-use crate::reading::source_failure;
+use crate::source::source_failure;
 use crate::source::{self, Windows};
 
 /// So many rounds: afterwards something is wrong, or never at rest.

@@ -12,8 +12,8 @@ use crate::definitions::{
     Relations, TargetStatement, constraint_name, create_programs, in_one_character_set, read_programs, show_create,
     split,
 };
-use crate::reading::source_failure;
 use crate::scan::Scan;
+use crate::source::source_failure;
 
 /// Whether the copy is done. If a definition has changed behind the round's end, there is another round: its log would meet the newer one.
 pub(super) fn finish(ends: &mut Ends<'_>, state: &mut CopyState) -> Result<bool, Failure> {

@@ -17,7 +17,7 @@ use self::ends::{Ends, take_lock};
 use crate::bookkeeping::{CopyState, Phase};
 use crate::definitions::TargetNames;
 use crate::place;
-use crate::reading::source_failure;
+use crate::source::source_failure;
 use crate::source::{self, Windows};
 
 pub use begin::{Plan, plan};

@@ -15,8 +15,9 @@ use crate::bookkeeping::{
 };
 use crate::chunk::{TableDefinition, TableName};
 use crate::definitions::{Relations, TargetNames, create_schema, list, schemas, show_create, split};
-use crate::reading::{RangeWork, ReadContext, WholeRead, copy_ranges, is_redefined, plan, read_whole, source_failure};
+use crate::reading::{RangeWork, ReadContext, WholeRead, copy_ranges, is_redefined, plan, read_whole};
 use crate::scan::{Findings, Scan};
+use crate::source::source_failure;
 
 pub(super) fn read(ends: &mut Ends<'_>, state: &mut CopyState) -> Result<(), Failure> {
     let request = ends.request;

@@ -3,5 +3,5 @@
 mod session;
 mod windows;
 
-pub use session::{connect, settings};
+pub use session::{connect, settings, source_failure};
 pub use windows::{LowSource, Windows};

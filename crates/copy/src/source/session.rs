@@ -1,5 +1,6 @@
 //! Sessions that read rows: what a session is set to so that each value comes as the server stores it.
 
+use engine::failure::Failure;
 use wire::{ConnectOptions, Connection, Error};
 
 /// A session that reads. Statements that the server breaks off after a time of its own have no limit here.
@@ -32,4 +33,10 @@ pub fn settings(connection: &Connection) -> Vec<String> {
     }
     statements.extend(no_limit.map(str::to_owned));
     statements
+}
+
+/// What a source said.
+pub fn source_failure(error: Error) -> Failure {
+    let failure = apply::mysql::server::errors::failed(error);
+    Failure { message: format!("source: {}", failure.message), ..failure }
 }

@@ -13,23 +13,23 @@ use channel::start::wrong_start::WrongStart;
 use channel::stop_condition::StopCondition;
 use copy::{CopyEnd, LogPart, Plan};
 
-use engine::schedule::Grouping;
 use wire::ConnectOptions;
 
-use super::target::account_statements;
+use super::target::{TargetArgs, account_statements};
 use super::values::Gtids;
-use super::{ReplicateArgs, applying};
 use crate::cli::copy::{Copy, part_of_copy};
 use crate::cli::exit::Usage;
-use crate::cli::feed::server_id;
+use crate::cli::feed::{FeedArgs, server_id};
 
 /// What a copy depends on beside its channel.
 pub(super) struct FirstCopy<'a> {
-    pub args: &'a ReplicateArgs,
+    pub channel: &'a str,
+    pub writing: &'a TargetArgs,
+    pub feed: &'a FeedArgs,
+    pub threads_running_max: Option<u64>,
     /// `None`: it is no server.
     pub target: Option<&'a ConnectOptions>,
     pub address: &'a str,
-    pub grouping: Grouping,
     pub stop: &'a Arc<AtomicBool>,
 }
 
@@ -49,34 +49,32 @@ impl FirstCopy<'_> {
     }
 
     fn copy<'s>(&'s self, spec: &'s Spec) -> Result<Copy<'s>> {
-        let args = self.args;
         let (Source::Live(source), Some(target)) = (&spec.source, self.target) else {
             return Err(Usage("--copy: from a live source, into a server: mysql://…".to_owned()).into());
         };
-        if args.writing.gtids == Gtids::Preserve {
+        if self.writing.gtids == Gtids::Preserve {
             return Err(Usage("--copy: not with --gtids preserve".to_owned()).into());
         }
         Ok(Copy {
             source,
             target,
-            channel: &args.channel,
+            channel: self.channel,
             part: spec.part.as_deref(),
             workers: spec.applying.workers,
-            threads_running_max: args.max_load,
-            server_id: server_id(&format!("{} copy", args.channel), self.address),
-            memory_bytes: args.feed.memory,
+            threads_running_max: self.threads_running_max,
+            server_id: server_id(&format!("{} copy", self.channel), self.address),
+            memory_bytes: self.feed.memory,
             stop: self.stop,
         })
     }
 
     /// Of the run over the log of the copy's time.
     fn spec(&self, spec: &Spec, options: &ConnectOptions, following: &LogPart) -> Result<Spec> {
-        let args = self.args;
         let rows = RowsChoice::Is(RowsAs::Overwriting);
-        let target = MySqlTarget::connect_for_rows(options.clone(), &args.channel, mysql::Gtids::Local, rows);
+        let target = MySqlTarget::connect_for_rows(options.clone(), self.channel, mysql::Gtids::Local, rows);
         let target = target.map_err(anyhow::Error::new)?;
-        target.set_reconnect_for(args.feed.connect_retry());
-        target.set_account_statements(account_statements(&args.writing));
+        target.set_reconnect_for(self.feed.connect_retry());
+        target.set_account_statements(account_statements(self.writing));
         let start = match (&following.from.gtids, &following.from.position) {
             (GtidState::None, Some(position)) => StartRequest::Position(position.clone()),
             (gtids, _) => StartRequest::Gtids(gtids.clone()),
@@ -94,7 +92,7 @@ impl FirstCopy<'_> {
             target: Arc::new(target),
             on_target: GtidState::None,
             span: Span { start, wrong_start: WrongStart::Known, until, of_copy: true, ..Span::default() },
-            applying: applying(args, spec.applying.workers, self.grouping),
+            applying: spec.applying.clone(),
             relay: RelaySpec { dir: dir.clone(), contents: *contents, bytes_max: *bytes_max, sync: *sync },
             replica: Replica { server_id, not_from: None, retry_for },
             part: Some(Arc::new(part_of_copy(following, spec.part.as_deref())?)),

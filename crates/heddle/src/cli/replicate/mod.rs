@@ -168,7 +168,15 @@ pub fn run(args: &ReplicateArgs) -> Result<ExitCode> {
             retry_for: args.feed.connect_retry(),
         },
     };
-    let first = FirstCopy { args, target: options.as_ref(), address: &address, grouping, stop: &ending.stop };
+    let first = FirstCopy {
+        channel: &args.channel,
+        writing: &args.writing,
+        feed: &args.feed,
+        threads_running_max: args.max_load,
+        target: options.as_ref(),
+        address: &address,
+        stop: &ending.stop,
+    };
     if args.dry_run {
         let plan = args.copy.then(|| first.plan(&spec)).transpose()?;
         return crate::preflight::run(&spec, plan, args.json);

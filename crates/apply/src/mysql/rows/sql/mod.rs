@@ -11,7 +11,7 @@ mod json_tree;
 mod leftovers;
 mod literal;
 pub(in crate::mysql) mod over_leftovers;
-mod overwriting;
+mod replacement;
 pub(in crate::mysql) mod session;
 mod statements;
 pub(in crate::mysql) mod table;
@@ -49,7 +49,7 @@ const STORED: &str = "sql ";
 pub enum Writes {
     /// They have to be those that the source changed.
     Exactly(CompareBefore),
-    /// Whatever they are ([`overwriting`]).
+    /// Whatever they are ([`replacement`]).
     Overwriting,
 }
 
