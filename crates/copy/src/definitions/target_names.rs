@@ -130,7 +130,7 @@ mod tests {
         for (sql, schema, expected) in [
             ("CREATE DATABASE IF NOT EXISTS `shop`", "", "CREATE DATABASE IF NOT EXISTS `store`"),
             ("CREATE TABLE `t` (\n  `id` int\n)", "shop", "CREATE TABLE `t` (\n  `id` int\n)"),
-            ("CREATE TABLE `events` (`id` int)", "log", "CREATE TABLE `archive`.`old` (`id` int)"),
+            ("CREATE TABLE `events` (`id` int)", "log", "CREATE TABLE `old` (`id` int)"),
             (
                 "ALTER TABLE `t` ADD CONSTRAINT `k` FOREIGN KEY (`a`) REFERENCES `shop`.`p` (`a`)",
                 "shop",

@@ -181,11 +181,13 @@ impl fmt::Display for Pattern {
 pub fn parts(text: &str) -> Result<Vec<String>, PatternError> {
     let wrong = || PatternError::Form(text.to_owned());
     let mut parts = vec![String::new()];
-    let mut characters = text.chars();
+    let mut characters = text.chars().peekable();
     let mut is_quoted = false;
     while let Some(character) = characters.next() {
         let Some(part) = parts.last_mut() else { return Err(wrong()) };
         match character {
+            // Twice, it is a part of the name, as in a statement.
+            '`' if is_quoted && characters.next_if_eq(&'`').is_some() => part.extend(['\\', '`']),
             '`' => is_quoted = !is_quoted,
             '*' | '?' | '\\' if is_quoted => part.extend(['\\', character]),
             '\\' => {
@@ -214,6 +216,7 @@ mod tests {
             ("*", &["", "x"], &[]),
             (r"a\*", &["a*"], &["ab", "a"]),
             ("`a*`", &["a*"], &["ab"]),
+            ("`a``b`", &["a`b"], &["ab", "a``b"]),
             ("ÄPFEL", &["äpfel"], &["apfel"]),
         ] {
             let pattern: Pattern = pattern.parse().unwrap();
