@@ -162,9 +162,6 @@ impl SourceReader<'_> {
 
     fn high(&mut self) -> Result<High> {
         let log = self.log;
-        if log == SourceLog::Absent {
-            return Ok(High { position: binlog::LogPosition::new("", 0), gtids: binlog::gtids::GtidState::default() });
-        }
         self.server.again(|connection| place::high(connection, log))
     }
 }

@@ -4,4 +4,4 @@ mod session;
 mod windows;
 
 pub use session::{connect, settings};
-pub use windows::{LowSource, Windows};
+pub use windows::{LowSource, Windows, begin_snapshot};
