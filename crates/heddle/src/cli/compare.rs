@@ -74,7 +74,8 @@ pub struct CompareArgs {
     #[arg(long, value_name = "SECONDS", help_heading = EXPERT, default_value_t = 0.5, value_parser = chunk_time)]
     chunk_time: f64,
     /// Server id under which the source's log is read, and the next one: must differ from every replica's; default: made from both addresses
-    #[arg(long, value_name = "N", help_heading = EXPERT)]
+    // The next one has to be a number, too.
+    #[arg(long, value_name = "N", help_heading = EXPERT, value_parser = clap::value_parser!(u32).range(1..i64::from(u32::MAX)))]
     server_id: Option<u32>,
     /// Option file for the source, groups [client] and [heddle]
     #[arg(long, value_name = "FILE", help_heading = EXPERT)]
