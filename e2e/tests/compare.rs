@@ -404,6 +404,80 @@ fn keys(kind: Kind) -> Result<()> {
     Ok(())
 }
 
+/// Killed in the middle, it goes on: nothing is read twice, nothing that was found is lost.
+fn goes_on(kind: Kind) -> Result<()> {
+    let (source, target) = Server::start_two((kind, &[]), (kind, &[]))?;
+    for server in [&source, &target] {
+        server.execute(
+            "CREATE DATABASE d; USE d; CREATE TABLE digits (n INT PRIMARY KEY); INSERT INTO digits VALUES (0), (1), (2), (3), (4), (5), (6), (7), (8), (9);
+            CREATE TABLE a (n INT PRIMARY KEY, v INT); CREATE TABLE keyless (n INT); CREATE TABLE z (n INT PRIMARY KEY, v INT);
+            INSERT INTO a SELECT w.n + 10 * x.n + 100 * y.n + 1000 * z.n, 0 FROM digits w, digits x, digits y, digits z;
+            INSERT INTO keyless SELECT n FROM a WHERE n < 100; INSERT INTO z SELECT * FROM a",
+        )?;
+    }
+    target.execute(
+        "USE d; UPDATE a SET v = 1 WHERE n = 50; DELETE FROM a WHERE n = 500; DELETE FROM keyless WHERE n = 7; INSERT INTO z VALUES (20000, 0)",
+    )?;
+    let state = target.dir().join("compare.state");
+    let path = state.display().to_string();
+    let (from, to) = (source.url(), target.url());
+    // Chunks of ten milliseconds at most: several of each table.
+    let arguments = ["compare", "--from", &from, "--to", &to, "--json", "--chunk-time", "0.01", "--state", &path];
+    let lines = || -> Result<Vec<serde_json::Value>> {
+        let text = std::fs::read_to_string(&state).unwrap_or_default();
+        let lines = text.split_inclusive('\n').filter(|line| line.ends_with('\n'));
+        lines.map(|line| Ok(serde_json::from_str(line)?)).collect()
+    };
+    let mut locked = target.connect()?;
+    locked.execute("LOCK TABLES d.z WRITE")?;
+    let first = Heddle::start(&arguments)?;
+    // The last table is not read, and everything before it is settled.
+    e2e::until("what differs is recorded", || {
+        let count = |step: &str| Ok::<_, anyhow::Error>(lines()?.iter().filter(|line| !line[step].is_null()).count());
+        Ok(count("different")? == 3 && count("settled")? == count("suspect")?)
+    })?;
+    let refused = heddle(&[&arguments[..], &["--max-differences", "5"]].concat())?;
+    ensure!(refused.status.code() == Some(1) && refused.stderr.contains("another heddle compare"), "{refused}");
+    first.kill()?;
+    first.wait()?;
+    locked.execute("UNLOCK TABLES")?;
+    let refused = heddle(&[&arguments[..], &["--max-differences", "5"]].concat())?;
+    ensure!(refused.status.code() == Some(1) && refused.stderr.contains("other options"), "{refused}");
+    // As if it had been killed in the middle of the first table: without its last chunk and without other tables, and a line that is half there.
+    let of = |line: &serde_json::Value, step: &str| line[step]["table"] == "`d`.`a`";
+    let is_last = |line: &serde_json::Value| of(line, "equal") && line["equal"]["until"].is_null();
+    let all = lines()?;
+    let last = all.iter().position(is_last).context("the last chunk of the first table")?;
+    let is_kept = |at: usize, line: &serde_json::Value| at < last || of(line, "different") || of(line, "settled");
+    let kept = all.iter().enumerate().filter(|(at, line)| is_kept(*at, line)).map(|(_, line)| format!("{line}\n"));
+    std::fs::write(&state, kept.collect::<String>() + r#"{"equal":{"table":"`d`.`a`","un"#)?;
+    let rows: u64 = lines_rows(&lines()?);
+    ensure!((1000..10_000).contains(&rows), "{rows} rows");
+    let report = ends_with(heddle(&arguments)?, &[DIFFERENT])?;
+    ensure!(report["rows_before"] == rows, "{rows}: {report}");
+    for (table, rows) in [("d.a", 10_000), ("d.keyless", 100), ("d.z", 10_000)] {
+        let found = report["tables"].as_array().into_iter().flatten().find(|found| found["source"] == table);
+        ensure!(found.is_some_and(|found| found["rows"] == rows), "{report}");
+    }
+    let expected = [
+        "d.a 50 values v",
+        "d.a 500 missing_on_target",
+        "d.keyless [1,0] missing_on_target",
+        "d.z 20000 only_on_target",
+    ];
+    ensure!(differences(&report).into_iter().collect::<Vec<_>>() == expected, "{report}");
+    ensure!(!state.exists(), "the state is still there");
+    let report = ends_with(heddle(&arguments)?, &[DIFFERENT])?;
+    ensure!(report["rows_before"].is_null() && differences(&report).len() == expected.len(), "{report}");
+    Ok(())
+}
+
+/// Of all chunks of a state.
+fn lines_rows(lines: &[serde_json::Value]) -> u64 {
+    let step = |line: &serde_json::Value| ["equal", "suspect", "settled"].map(|step| line[step]["rows"].as_u64());
+    lines.iter().flat_map(step).flatten().sum()
+}
+
 /// A replica without any channel of Heddle.
 fn native(kind: Kind) -> Result<()> {
     let (source, replica) = Server::start_two((kind, &[]), (kind, &[]))?;
@@ -476,6 +550,8 @@ e2e::tests! {
     mariadb_definitions: definitions(MARIADB_10_11);
     mysql_keys: keys(MYSQL_9_7);
     mariadb_keys: keys(MARIADB_10_11);
+    mysql_goes_on: goes_on(MYSQL_9_7);
+    mariadb_goes_on: goes_on(MARIADB_10_11);
     mysql_native: native(MYSQL_9_7);
     mariadb_native: native(MARIADB_10_11);
     documents_of_two_vendors: documents();

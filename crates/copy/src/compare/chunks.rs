@@ -11,6 +11,7 @@ use super::log::follow::Waiter;
 use super::log::place::{self, High, SourceLog};
 use super::server::{Digest, Server};
 use super::sql::{self, Range};
+use super::state::Journal;
 use super::tables::plan::{ChunkKey, Key, Side, TablePlan};
 
 const ROWS_FIRST: u64 = 1000;
@@ -54,6 +55,8 @@ pub struct Suspect {
     pub table: usize,
     /// `None`: the whole table, which has no key.
     pub range: Option<Range>,
+    /// In the [`Journal`].
+    pub number: u64,
 }
 
 /// Waits while a server has more to do than it should.
@@ -98,6 +101,9 @@ pub struct SourceReader<'a> {
     pub stop: &'a AtomicBool,
     /// Tables that need not be read to their end.
     pub is_done: &'a [AtomicBool],
+    /// Behind which key each table is read; `None`: from its beginning.
+    pub starts: Vec<Option<Key>>,
+    pub journal: &'a Journal,
 }
 
 impl SourceReader<'_> {
@@ -105,12 +111,16 @@ impl SourceReader<'_> {
     pub fn run(mut self, chunks: &Sender<Chunk>, suspects: &Sender<Suspect>) -> Result<()> {
         let mut throttle = Throttle::new(self.pace.threads_running_max);
         for (table, plan) in self.plans.iter().enumerate() {
+            if self.is_ended(table) {
+                continue;
+            }
             let Some(key) = &plan.key else {
-                let _ = suspects.send(Suspect { table, range: None });
+                let number = self.journal.suspect(plan, None, 0)?;
+                let _ = suspects.send(Suspect { table, range: None, number });
                 continue;
             };
             let mut size = ChunkSize::new(plan, self.pace.chunk_time);
-            let mut after = None;
+            let mut after = self.starts.get_mut(table).and_then(Option::take);
             while !self.is_ended(table) {
                 throttle.wait(&mut self.server, self.stop)?;
                 let chunk = self.chunk(table, plan, key, after.take(), &mut size)?;
@@ -212,6 +222,7 @@ pub struct TargetReader<'a> {
     pub stop: &'a AtomicBool,
     /// Rows of each table, as the source had them.
     pub rows: &'a [AtomicU64],
+    pub journal: &'a Journal,
 }
 
 impl TargetReader<'_> {
@@ -227,18 +238,21 @@ impl TargetReader<'_> {
             if let Some(rows) = self.rows.get(chunk.table) {
                 rows.fetch_add(chunk.rows, Ordering::Relaxed);
             }
-            if !self.is_equal(&chunk)? {
-                let suspect = Suspect { table: chunk.table, range: Some(chunk.range) };
-                if suspects.send(suspect).is_err() {
-                    break;
-                }
+            let Some(plan) = self.plans.get(chunk.table) else { continue };
+            if self.is_equal(plan, &chunk)? {
+                self.journal.equal(plan, &chunk.range, chunk.rows)?;
+                continue;
+            }
+            let number = self.journal.suspect(plan, Some(&chunk.range), chunk.rows)?;
+            let suspect = Suspect { table: chunk.table, range: Some(chunk.range), number };
+            if suspects.send(suspect).is_err() {
+                break;
             }
         }
         Ok(())
     }
 
-    fn is_equal(&mut self, chunk: &Chunk) -> Result<bool> {
-        let Some(plan) = self.plans.get(chunk.table) else { return Ok(false) };
+    fn is_equal(&mut self, plan: &TablePlan, chunk: &Chunk) -> Result<bool> {
         let Some(key) = plan.key.as_ref().filter(|_| !plan.is_fetched()) else { return Ok(false) };
         self.waiter.wait(&mut self.server, &chunk.high)?;
         let began = Instant::now();

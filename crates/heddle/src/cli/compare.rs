@@ -9,7 +9,7 @@ use std::time::Duration;
 use anyhow::{Context, Result};
 use clap::Args;
 use copy::compare::report::{Outcome, ShowValues};
-use copy::compare::{Choice, Counters, Pace, Repair, Request, TableName};
+use copy::compare::{Choice, Counters, Pace, Repair, Request, StateRequest, TableName};
 use engine::intake::{Decision, Filter, Pattern};
 use indicatif::ProgressStyle;
 
@@ -58,6 +58,9 @@ pub struct CompareArgs {
     /// With --repair: print the statements, write nothing
     #[arg(long)]
     dry_run: bool,
+    /// Keep how far it is in this file. After an interruption the same command goes on from there. The file is removed at the end
+    #[arg(long, value_name = "FILE")]
+    state: Option<PathBuf>,
     /// One JSON object
     #[arg(long)]
     json: bool,
@@ -147,6 +150,7 @@ pub fn run(args: &CompareArgs) -> Result<ExitCode> {
         pace: Pace { chunk_time: Duration::from_secs_f64(args.chunk_time), threads_running_max: args.max_load },
         differences_max: args.max_differences,
         repair: args.repair.then_some(if args.dry_run { Repair::Shown } else { Repair::Written }),
+        state: args.state.clone().map(|path| StateRequest { path, options: options_of(args) }),
         show_values: if args.show_values { ShowValues::Shown } else { ShowValues::Masked },
     };
     ending.watch()?;
@@ -165,6 +169,12 @@ pub fn run(args: &CompareArgs) -> Result<ExitCode> {
         Outcome::Different => EXIT_DIFFERENT,
         Outcome::Unsettled => EXIT_PARTIAL,
     }))
+}
+
+/// What has to be the same for going on: all that changes what is compared, or what the report has.
+fn options_of(args: &CompareArgs) -> String {
+    let CompareArgs { compared, ignore_column, show_values, repair, dry_run, max_differences, channel, .. } = args;
+    format!("{:?}", (compared, ignore_column, show_values, repair, dry_run, max_differences, channel))
 }
 
 fn progress(counters: &Arc<Counters>) -> Bar {
