@@ -3,7 +3,9 @@
 #![allow(clippy::expect_used, clippy::indexing_slicing, clippy::panic, clippy::print_stderr, reason = "a test")]
 
 use std::collections::BTreeSet;
-use std::fmt::Write;
+use std::fmt::Write as _;
+use std::io::{Read as _, Write as _};
+use std::net::TcpStream;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
@@ -12,7 +14,7 @@ use anyhow::{Context, Result, ensure};
 use e2e::heddle::{Heddle, Run, heddle};
 use e2e::native::{configure, start_native};
 use e2e::pair::Pair;
-use e2e::server::{Kind, MARIADB_10_11, MYSQL_9_7, Server};
+use e2e::server::{Kind, MARIADB_10_11, MYSQL_9_7, Server, free_port};
 use e2e::wait_caught_up;
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
@@ -478,6 +480,66 @@ fn lines_rows(lines: &[serde_json::Value]) -> u64 {
     lines.iter().flat_map(step).flatten().sum()
 }
 
+/// Round after round, until it is told to end.
+fn goes_round(kind: Kind) -> Result<()> {
+    let (source, target) = Server::start_two((kind, &[]), (kind, &[]))?;
+    for server in [&source, &target] {
+        server.execute(
+            "CREATE DATABASE d; CREATE TABLE d.t (id INT PRIMARY KEY, v INT); INSERT INTO d.t VALUES (1, 1), (2, 2)",
+        )?;
+    }
+    let (from, to, http) = (source.url(), target.url(), format!("127.0.0.1:{}", free_port()?));
+    let arguments = ["compare", "--from", &from, "--to", &to, "--json", "--watch", "1s", "--http", &http];
+    let begun = |http: &str| -> Result<Heddle> {
+        let mut arguments = arguments;
+        arguments[9] = http;
+        Heddle::start(&arguments)
+    };
+    let outcomes = |running: &Heddle| -> Result<Vec<String>> {
+        let lines = running.stdout_so_far();
+        let lines = lines.split_inclusive('\n').filter(|line| line.ends_with('\n'));
+        lines.map(|line| Ok(serde_json::from_str::<serde_json::Value>(line)?["outcome"].to_string())).collect()
+    };
+    let reports = |running: &Heddle, outcome: &str| {
+        e2e::until(outcome, || Ok(outcomes(running)?.last().is_some_and(|last| last.contains(outcome))))
+    };
+    let mut running = begun(&http)?;
+    reports(&running, "equal")?;
+    target.execute("SET sql_log_bin = 0; UPDATE d.t SET v = 3 WHERE id = 2")?;
+    reports(&running, "different")?;
+    let metrics = get(&http, "/metrics")?;
+    for line in
+        ["heddle_compare_differences{} 1.0", "heddle_compare_tables{} 1.0", "heddle_compare_last_round_rows{} 2.0"]
+    {
+        ensure!(metrics.lines().any(|found| found == line), "{line}: {metrics}");
+    }
+    ensure!(get(&http, "/")?.contains("DIFFERENT: 1 of 1 tables"));
+    // A server is away for a while.
+    target.stop()?;
+    running.wait_for_log("the round came to no end")?;
+    target.restart(&[])?;
+    target.execute("SET sql_log_bin = 0; UPDATE d.t SET v = 2 WHERE id = 2")?;
+    reports(&running, "equal")?;
+    target.execute("SET sql_log_bin = 0; UPDATE d.t SET v = 3 WHERE id = 2")?;
+    reports(&running, "different")?;
+    running.terminate()?;
+    ensure!(running.wait()?.status.code() == Some(DIFFERENT));
+    target.execute("SET sql_log_bin = 0; UPDATE d.t SET v = 2 WHERE id = 2")?;
+    let running = begun(&format!("127.0.0.1:{}", free_port()?))?;
+    reports(&running, "equal")?;
+    running.terminate()?;
+    ensure!(running.wait()?.status.code() == Some(EQUAL));
+    Ok(())
+}
+
+fn get(http: &str, path: &str) -> Result<String> {
+    let mut stream = TcpStream::connect(http)?;
+    write!(stream, "GET {path} HTTP/1.0\r\nHost: localhost\r\n\r\n")?;
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer)?;
+    Ok(answer)
+}
+
 /// A replica without any channel of Heddle.
 fn native(kind: Kind) -> Result<()> {
     let (source, replica) = Server::start_two((kind, &[]), (kind, &[]))?;
@@ -552,6 +614,8 @@ e2e::tests! {
     mariadb_keys: keys(MARIADB_10_11);
     mysql_goes_on: goes_on(MYSQL_9_7);
     mariadb_goes_on: goes_on(MARIADB_10_11);
+    mysql_goes_round: goes_round(MYSQL_9_7);
+    mariadb_goes_round: goes_round(MARIADB_10_11);
     mysql_native: native(MYSQL_9_7);
     mariadb_native: native(MARIADB_10_11);
     documents_of_two_vendors: documents();

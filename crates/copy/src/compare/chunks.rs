@@ -19,6 +19,7 @@ const ROWS_MIN: u64 = 10;
 const ROWS_MAX: u64 = 1 << 20;
 /// Text of one chunk: behind it a larger one is not faster.
 const CHUNK_BYTES: u64 = 4 << 20;
+const SPREAD_POLL: Duration = Duration::from_millis(100);
 const LOAD_EVERY: Duration = Duration::from_millis(500);
 
 /// How far a comparison is, for who shows it.
@@ -39,6 +40,35 @@ pub struct Pace {
     pub chunk_time: Duration,
     /// Wait while a server has more threads running.
     pub threads_running_max: Option<u64>,
+}
+
+/// A comparison that takes its time.
+#[derive(Clone, Copy, Debug)]
+pub struct Spread {
+    pub began: Instant,
+    pub period: Duration,
+    /// That are to be read; `None`: as the source estimates them.
+    pub rows: Option<u64>,
+}
+
+impl Spread {
+    /// How long to wait, if so many rows are read after this time. Beyond the rows that were expected there is no wait.
+    fn pause(&self, rows: u64, expected: u64, elapsed: Duration) -> Duration {
+        let share = if expected == 0 { 1.0 } else { rows as f64 / expected as f64 };
+        if share >= 1.0 { Duration::ZERO } else { self.period.mul_f64(share).saturating_sub(elapsed) }
+    }
+
+    /// Waits until the next chunk is due.
+    fn wait(&self, counters: &Counters, is_ended: impl Fn() -> bool) {
+        while !is_ended() {
+            let [rows, estimate] = [&counters.rows, &counters.rows_estimate].map(|count| count.load(Ordering::Relaxed));
+            let pause = self.pause(rows, self.rows.unwrap_or(estimate), self.began.elapsed());
+            if pause.is_zero() {
+                return;
+            }
+            std::thread::sleep(pause.min(SPREAD_POLL));
+        }
+    }
 }
 
 /// A chunk that was read on the source.
@@ -103,6 +133,8 @@ pub struct SourceReader<'a> {
     pub is_done: &'a [AtomicBool],
     /// Behind which key each table is read; `None`: from its beginning.
     pub starts: Vec<Option<Key>>,
+    /// `None`: as fast as the pace lets it.
+    pub spread: Option<Spread>,
     pub journal: &'a Journal,
 }
 
@@ -122,6 +154,9 @@ impl SourceReader<'_> {
             let mut size = ChunkSize::new(plan, self.pace.chunk_time);
             let mut after = self.starts.get_mut(table).and_then(Option::take);
             while !self.is_ended(table) {
+                if let Some(spread) = &self.spread {
+                    spread.wait(self.counters, || self.is_ended(table));
+                }
                 throttle.wait(&mut self.server, self.stop)?;
                 let chunk = self.chunk(table, plan, key, after.take(), &mut size)?;
                 after.clone_from(&chunk.range.until);
@@ -269,6 +304,25 @@ impl TargetReader<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_round_is_spread_over_its_time() {
+        let (hour, zero) = (Duration::from_secs(3600), Duration::ZERO);
+        let spread = Spread { began: Instant::now(), period: hour, rows: None };
+        let check = |rows: u64, expected: u64, elapsed: Duration, pause: Duration| {
+            assert_eq!(spread.pause(rows, expected, elapsed), pause, "{rows} of {expected} after {elapsed:?}");
+        };
+        check(0, 1000, zero, zero);
+        check(500, 1000, zero, hour / 2);
+        check(500, 1000, hour / 4, hour / 4);
+        check(500, 1000, hour / 2, zero);
+        // It is late.
+        check(500, 1000, hour * 2, zero);
+        // There are more than was expected.
+        check(1000, 1000, zero, zero);
+        check(5000, 1000, zero, zero);
+        check(0, 0, zero, zero);
+    }
 
     #[test]
     fn chunks_by_time_and_by_bytes() {

@@ -25,6 +25,7 @@ mod server;
 mod sql;
 mod state;
 mod tables;
+pub mod watch;
 
 pub use chunks::{Counters, Pace};
 pub use repair::Repair;

@@ -8,7 +8,7 @@ use anyhow::{Context, Result, anyhow, ensure};
 use crossbeam_channel::{Receiver, RecvTimeoutError, bounded, unbounded};
 use wire::{Connection, source};
 
-use super::chunks::{Counters, SourceReader, Suspect, TargetReader};
+use super::chunks::{Counters, SourceReader, Spread, Suspect, TargetReader};
 use super::log::follow::{Ends, Waiter};
 use super::log::place::{Follower, SourceLog};
 use super::log::touches::{self, Interest};
@@ -30,7 +30,13 @@ const CANDIDATES_MAX: usize = 500;
 const SETTLE_AFTER: Duration = Duration::from_secs(2);
 
 /// Compares all tables of the choice. Writes on neither server.
-pub fn compare(request: &Request, choice: &dyn Choice, counters: &Counters, stop: &AtomicBool) -> Result<Report> {
+pub fn compare(
+    request: &Request,
+    choice: &dyn Choice,
+    counters: &Counters,
+    spread: Option<Spread>,
+    stop: &AtomicBool,
+) -> Result<Report> {
     let began = Instant::now();
     let mut source = Server::connect(&request.source, "source")?;
     let mut target = Server::connect(&request.target, "target")?;
@@ -61,7 +67,7 @@ pub fn compare(request: &Request, choice: &dyn Choice, counters: &Counters, stop
     let mut looker =
         Looker { source, target, waiter, ends: &ends, log, server_id: request.server_id, plans: &plan.tables, stop };
     let mut results = Results::new(&plan, request, &journal);
-    read_all(request, &mut looker, &mut results, counters, progress)?;
+    read_all(request, &mut looker, &mut results, counters, spread, progress)?;
     let tables = results.into_tables(&plan);
     journal.remove()?;
     Ok(Report {
@@ -138,6 +144,7 @@ fn read_all(
     looker: &mut Looker<'_>,
     results: &mut Results<'_>,
     counters: &Counters,
+    spread: Option<Spread>,
     progress: Vec<TableProgress>,
 ) -> Result<()> {
     let (plans, stop, ends, journal) = (looker.plans, looker.stop, looker.ends, results.journal);
@@ -158,7 +165,7 @@ fn read_all(
     let server = Server::connect(&request.source, "source")?;
     let log = looker.log;
     let pace = request.pace;
-    let reader = SourceReader { server, log, plans, counters, pace, stop, is_done: &is_done, starts, journal };
+    let reader = SourceReader { server, log, plans, counters, pace, stop, is_done: &is_done, starts, spread, journal };
     let mut server = Server::connect(&request.target, "target")?;
     let waiter = Waiter::new(&mut server, ends, request.server_id.wrapping_add(1), stop)?;
     let follower = TargetReader { server, waiter, plans, counters, pace, stop, rows: &rows, journal };
