@@ -3,7 +3,9 @@
 #![allow(clippy::expect_used, clippy::indexing_slicing, clippy::panic, clippy::print_stderr, reason = "a test")]
 
 use std::collections::BTreeSet;
-use std::fmt::Write;
+use std::fmt::Write as _;
+use std::io::{Read as _, Write as _};
+use std::net::TcpStream;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
@@ -12,7 +14,7 @@ use anyhow::{Context, Result, ensure};
 use e2e::heddle::{Heddle, Run, heddle};
 use e2e::native::{configure, start_native};
 use e2e::pair::Pair;
-use e2e::server::{Kind, MARIADB_10_11, MYSQL_9_7, Server};
+use e2e::server::{Kind, MARIADB_10_11, MYSQL_9_7, Server, free_port};
 use e2e::wait_caught_up;
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
@@ -147,7 +149,7 @@ fn differences(report: &serde_json::Value) -> BTreeSet<String> {
 fn begin(pair: &Pair, more: &[&str]) -> Result<Heddle> {
     pair.source.execute(&(TABLES.to_owned() + &rows()))?;
     let channel = pair.begin(more)?;
-    caught_up(pair)?;
+    caught_up(pair).with_context(|| channel.log())?;
     Ok(channel)
 }
 
@@ -346,6 +348,198 @@ fn definitions(kind: Kind) -> Result<()> {
     Ok(())
 }
 
+/// Tables of 4,000 rows by their keys on the source and on the target; the columns of the key that they are read by, none: in one piece.
+const KEYS: [(&str, &str, &str, &[&str]); 7] = [
+    ("down", "PRIMARY KEY (n DESC)", "PRIMARY KEY (n DESC)", &["n"]),
+    ("mixed", "PRIMARY KEY (a, b DESC)", "PRIMARY KEY (a, b DESC)", &["a", "b"]),
+    ("turned", "PRIMARY KEY (a, b)", "PRIMARY KEY (a DESC, b)", &["a", "b"]),
+    ("named", "UNIQUE KEY one (n)", "PRIMARY KEY (a, b), UNIQUE KEY two (n)", &["n"]),
+    ("hidden", "UNIQUE KEY z (n), UNIQUE KEY a (a, b) HIDDEN", "UNIQUE KEY z (n), UNIQUE KEY a (a, b)", &["n"]),
+    ("hidden_there", "UNIQUE KEY z (n)", "UNIQUE KEY a (a, b), UNIQUE KEY z (n) HIDDEN", &["n"]),
+    ("hashed", "PRIMARY KEY (n)) ENGINE=MEMORY", "PRIMARY KEY (n)) ENGINE=InnoDB", &[]),
+];
+
+/// Indexes that go down, and such as a query cannot name.
+fn keys(kind: Kind) -> Result<()> {
+    let (source, target) = Server::start_two((kind, &[]), (kind, &[]))?;
+    let hidden = if kind.is_mariadb() { "IGNORED" } else { "INVISIBLE" };
+    let mut expected = BTreeSet::new();
+    for server in [&source, &target] {
+        server.execute(
+            "CREATE DATABASE d; USE d; CREATE TABLE digits (n INT PRIMARY KEY); INSERT INTO digits VALUES (0), (1), (2), (3), (4), (5), (6), (7), (8), (9)",
+        )?;
+    }
+    for (name, here, there, key) in KEYS {
+        for (server, keys) in [(&source, here), (&target, there)] {
+            let keys = keys.replace("HIDDEN", hidden);
+            let end = if keys.contains("ENGINE") { "" } else { ")" };
+            server.execute(&format!(
+                "USE d; CREATE TABLE {name} (a INT NOT NULL, b INT NOT NULL, n INT NOT NULL, v INT, {keys}{end};
+                INSERT INTO {name} SELECT n DIV 10, n % 10, n, n FROM (SELECT w.n + 10 * x.n + 100 * y.n + 1000 * z.n n FROM digits w, digits x, digits y, digits z) m WHERE n < 4000"
+            ))?;
+        }
+        target.execute(&format!("DELETE FROM d.{name} WHERE n = 2503"))?;
+        if key.is_empty() {
+            expected.insert(format!("d.{name} [1,0] missing_on_target"));
+            continue;
+        }
+        target.execute(&format!(
+            "UPDATE d.{name} SET v = -1 WHERE n = 1502; INSERT INTO d.{name} VALUES (500, 1, 5001, 0)"
+        ))?;
+        for (n, found) in [(1502, "values v"), (2503, "missing_on_target"), (5001, "only_on_target")] {
+            let at = if key == ["n"] { n.to_string() } else { format!("{},{}", n / 10, n % 10) };
+            expected.insert(format!("d.{name} {at} {found}"));
+        }
+    }
+    let report = ends_with(compare(&source, &target, &["--ignore", "d.digits"])?, &[DIFFERENT])?;
+    let found = differences(&report);
+    ensure!(
+        found == expected,
+        "missing {:?}\nfalse {:?}\n{report}",
+        expected.difference(&found),
+        found.difference(&expected)
+    );
+    // Each row in one chunk.
+    for table in report["tables"].as_array().into_iter().flatten() {
+        ensure!(table["rows"] == 4000, "{table}");
+    }
+    Ok(())
+}
+
+/// Killed in the middle, it goes on: nothing is read twice, nothing that was found is lost.
+fn goes_on(kind: Kind) -> Result<()> {
+    let (source, target) = Server::start_two((kind, &[]), (kind, &[]))?;
+    for server in [&source, &target] {
+        server.execute(
+            "CREATE DATABASE d; USE d; CREATE TABLE digits (n INT PRIMARY KEY); INSERT INTO digits VALUES (0), (1), (2), (3), (4), (5), (6), (7), (8), (9);
+            CREATE TABLE a (n INT PRIMARY KEY, v INT); CREATE TABLE keyless (n INT); CREATE TABLE z (n INT PRIMARY KEY, v INT);
+            INSERT INTO a SELECT w.n + 10 * x.n + 100 * y.n + 1000 * z.n, 0 FROM digits w, digits x, digits y, digits z;
+            INSERT INTO keyless SELECT n FROM a WHERE n < 100; INSERT INTO z SELECT * FROM a",
+        )?;
+    }
+    target.execute(
+        "USE d; UPDATE a SET v = 1 WHERE n = 50; DELETE FROM a WHERE n = 500; DELETE FROM keyless WHERE n = 7; INSERT INTO z VALUES (20000, 0)",
+    )?;
+    let state = target.dir().join("compare.state");
+    let path = state.display().to_string();
+    let (from, to) = (source.url(), target.url());
+    // Chunks of ten milliseconds at most: several of each table.
+    let arguments = ["compare", "--from", &from, "--to", &to, "--json", "--chunk-time", "0.01", "--state", &path];
+    let lines = || -> Result<Vec<serde_json::Value>> {
+        let text = std::fs::read_to_string(&state).unwrap_or_default();
+        let lines = text.split_inclusive('\n').filter(|line| line.ends_with('\n'));
+        lines.map(|line| Ok(serde_json::from_str(line)?)).collect()
+    };
+    let mut locked = target.connect()?;
+    locked.execute("LOCK TABLES d.z WRITE")?;
+    let first = Heddle::start(&arguments)?;
+    // The last table is not read, and everything before it is settled.
+    e2e::until("what differs is recorded", || {
+        let count = |step: &str| Ok::<_, anyhow::Error>(lines()?.iter().filter(|line| !line[step].is_null()).count());
+        Ok(count("different")? == 3 && count("settled")? == count("suspect")?)
+    })?;
+    let refused = heddle(&[&arguments[..], &["--max-differences", "5"]].concat())?;
+    ensure!(refused.status.code() == Some(1) && refused.stderr.contains("another heddle compare"), "{refused}");
+    first.kill()?;
+    first.wait()?;
+    locked.execute("UNLOCK TABLES")?;
+    let refused = heddle(&[&arguments[..], &["--max-differences", "5"]].concat())?;
+    ensure!(refused.status.code() == Some(1) && refused.stderr.contains("other options"), "{refused}");
+    // As if it had been killed in the middle of the first table: without its last chunk and without other tables, and a line that is half there.
+    let of = |line: &serde_json::Value, step: &str| line[step]["table"] == "`d`.`a`";
+    let is_last = |line: &serde_json::Value| of(line, "equal") && line["equal"]["until"].is_null();
+    let all = lines()?;
+    let last = all.iter().position(is_last).context("the last chunk of the first table")?;
+    let is_kept = |at: usize, line: &serde_json::Value| at < last || of(line, "different") || of(line, "settled");
+    let kept = all.iter().enumerate().filter(|(at, line)| is_kept(*at, line)).map(|(_, line)| format!("{line}\n"));
+    std::fs::write(&state, kept.collect::<String>() + r#"{"equal":{"table":"`d`.`a`","un"#)?;
+    let rows: u64 = lines_rows(&lines()?);
+    ensure!((1000..10_000).contains(&rows), "{rows} rows");
+    let report = ends_with(heddle(&arguments)?, &[DIFFERENT])?;
+    ensure!(report["rows_before"] == rows, "{rows}: {report}");
+    for (table, rows) in [("d.a", 10_000), ("d.keyless", 100), ("d.z", 10_000)] {
+        let found = report["tables"].as_array().into_iter().flatten().find(|found| found["source"] == table);
+        ensure!(found.is_some_and(|found| found["rows"] == rows), "{report}");
+    }
+    let expected = [
+        "d.a 50 values v",
+        "d.a 500 missing_on_target",
+        "d.keyless [1,0] missing_on_target",
+        "d.z 20000 only_on_target",
+    ];
+    ensure!(differences(&report).into_iter().collect::<Vec<_>>() == expected, "{report}");
+    ensure!(!state.exists(), "the state is still there");
+    let report = ends_with(heddle(&arguments)?, &[DIFFERENT])?;
+    ensure!(report["rows_before"].is_null() && differences(&report).len() == expected.len(), "{report}");
+    Ok(())
+}
+
+/// Of all chunks of a state.
+fn lines_rows(lines: &[serde_json::Value]) -> u64 {
+    let step = |line: &serde_json::Value| ["equal", "suspect", "settled"].map(|step| line[step]["rows"].as_u64());
+    lines.iter().flat_map(step).flatten().sum()
+}
+
+/// Round after round, until it is told to end.
+fn goes_round(kind: Kind) -> Result<()> {
+    let (source, target) = Server::start_two((kind, &[]), (kind, &[]))?;
+    for server in [&source, &target] {
+        server.execute(
+            "CREATE DATABASE d; CREATE TABLE d.t (id INT PRIMARY KEY, v INT); INSERT INTO d.t VALUES (1, 1), (2, 2)",
+        )?;
+    }
+    let (from, to, http) = (source.url(), target.url(), format!("127.0.0.1:{}", free_port()?));
+    let arguments = ["compare", "--from", &from, "--to", &to, "--json", "--watch", "1s", "--http", &http];
+    let begun = |http: &str| -> Result<Heddle> {
+        let mut arguments = arguments;
+        arguments[9] = http;
+        Heddle::start(&arguments)
+    };
+    let outcomes = |running: &Heddle| -> Result<Vec<String>> {
+        let lines = running.stdout_so_far();
+        let lines = lines.split_inclusive('\n').filter(|line| line.ends_with('\n'));
+        lines.map(|line| Ok(serde_json::from_str::<serde_json::Value>(line)?["outcome"].to_string())).collect()
+    };
+    let reports = |running: &Heddle, outcome: &str| {
+        e2e::until(outcome, || Ok(outcomes(running)?.last().is_some_and(|last| last.contains(outcome))))
+    };
+    let mut running = begun(&http)?;
+    reports(&running, "equal")?;
+    target.execute("SET sql_log_bin = 0; UPDATE d.t SET v = 3 WHERE id = 2")?;
+    reports(&running, "different")?;
+    let metrics = get(&http, "/metrics")?;
+    for line in
+        ["heddle_compare_differences{} 1.0", "heddle_compare_tables{} 1.0", "heddle_compare_last_round_rows{} 2.0"]
+    {
+        ensure!(metrics.lines().any(|found| found == line), "{line}: {metrics}");
+    }
+    ensure!(get(&http, "/")?.contains("DIFFERENT: 1 of 1 tables"));
+    // A server is away for a while.
+    target.stop()?;
+    running.wait_for_log("the round came to no end")?;
+    target.restart(&[])?;
+    target.execute("SET sql_log_bin = 0; UPDATE d.t SET v = 2 WHERE id = 2")?;
+    reports(&running, "equal")?;
+    target.execute("SET sql_log_bin = 0; UPDATE d.t SET v = 3 WHERE id = 2")?;
+    reports(&running, "different")?;
+    running.terminate()?;
+    ensure!(running.wait()?.status.code() == Some(DIFFERENT));
+    target.execute("SET sql_log_bin = 0; UPDATE d.t SET v = 2 WHERE id = 2")?;
+    let running = begun(&format!("127.0.0.1:{}", free_port()?))?;
+    reports(&running, "equal")?;
+    running.terminate()?;
+    ensure!(running.wait()?.status.code() == Some(EQUAL));
+    Ok(())
+}
+
+fn get(http: &str, path: &str) -> Result<String> {
+    let mut stream = TcpStream::connect(http)?;
+    write!(stream, "GET {path} HTTP/1.0\r\nHost: localhost\r\n\r\n")?;
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer)?;
+    Ok(answer)
+}
+
 /// A replica without any channel of Heddle.
 fn native(kind: Kind) -> Result<()> {
     let (source, replica) = Server::start_two((kind, &[]), (kind, &[]))?;
@@ -416,6 +610,12 @@ e2e::tests! {
     mariadb_to_mysql: planted(MARIADB_10_11, MYSQL_9_7, &[]);
     mysql_definitions: definitions(MYSQL_9_7);
     mariadb_definitions: definitions(MARIADB_10_11);
+    mysql_keys: keys(MYSQL_9_7);
+    mariadb_keys: keys(MARIADB_10_11);
+    mysql_goes_on: goes_on(MYSQL_9_7);
+    mariadb_goes_on: goes_on(MARIADB_10_11);
+    mysql_goes_round: goes_round(MYSQL_9_7);
+    mariadb_goes_round: goes_round(MARIADB_10_11);
     mysql_native: native(MYSQL_9_7);
     mariadb_native: native(MARIADB_10_11);
     documents_of_two_vendors: documents();

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use binlog::gtids::GtidState;
-use binlog::{Checksum, Event, Flavour, FormatDescription, Kind, LogPosition};
+use binlog::{Event, Flavour, FormatDescription, Kind, LogPosition};
 use engine::failure::{Failure, FailureKind};
 use engine::intake::{Assembler, Selection};
 use engine::sql::{Class, DdlKind};
@@ -107,8 +107,7 @@ impl<'a> LogLookahead<'a> {
         let memory = self.memory;
         let failed = |error: wire::Error| remedies::of_stream(&error, memory);
         let mut connection = Connection::connect(connect).map_err(failed)?;
-        let checksum = connection.scalar("SELECT @@global.binlog_checksum").ok().flatten();
-        let mut checksum = if checksum.as_deref() == Some("CRC32") { Checksum::Crc32 } else { Checksum::Off };
+        let mut checksum = wire::source::checksum(&mut connection);
         let from = start.mark.position.clone().filter(|_| start.instead_of.is_none());
         let (file, position) = from.map_or((String::new(), 4), |at| (at.file.to_string(), at.offset));
         let annotate = if source.flavour == Flavour::MariaDb { DUMP_SEND_ANNOTATE_ROWS } else { 0 };

@@ -64,8 +64,7 @@ impl TransactionReader {
         let memory = EventMemory::new(request.memory_bytes, READING);
         let failed = |error: wire::Error| remedies::of_stream(&error, memory);
         let mut connection = Connection::connect(options).map_err(failed)?;
-        let checksum = connection.scalar("SELECT @@global.binlog_checksum").ok().flatten();
-        let checksum = if checksum.as_deref() == Some("CRC32") { Checksum::Crc32 } else { Checksum::Off };
+        let checksum = wire::source::checksum(&mut connection);
         let is_mariadb = connection.server().is_mariadb();
         let dump = dump_request(&request, is_mariadb);
         let dump_options = DumpOptions {

@@ -92,11 +92,7 @@ impl Upstream {
             ));
         }
         let request = self.request(connection.server(), writer).map_err(StreamEnd::Failed)?;
-        let checksum = connection.scalar("SELECT @@global.binlog_checksum").ok().flatten();
-        let checksum = match checksum.as_deref() {
-            Some("CRC32") => Checksum::Crc32,
-            _ => Checksum::Off,
-        };
+        let checksum = wire::source::checksum(&mut connection);
         let options = DumpOptions {
             heartbeat_period: HEARTBEAT,
             event_bytes_max: Some(self.memory.event_bytes_max()),

@@ -1,6 +1,6 @@
-//! The key by which a table is read in chunks, from what `SHOW INDEX` says.
+//! The key by which a table is read in chunks, from what `SHOW INDEX` or `information_schema.STATISTICS` says.
 
-use wire::{Error, Row};
+use wire::{Connection, Error, Row};
 
 /// A column of the key, by its place among the [columns](super::TableDefinition::columns) that are read.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -21,7 +21,7 @@ pub enum ChunkKey {
 
 /// A part of an index.
 #[derive(Clone, Debug, Default)]
-pub(super) struct IndexPart {
+pub(crate) struct IndexPart {
     pub index: String,
     pub is_unique: bool,
     /// `None`: an expression.
@@ -34,7 +34,21 @@ pub(super) struct IndexPart {
 }
 
 impl IndexPart {
-    /// Of a row of `SHOW INDEX`.
+    /// What [`IndexPart::read`] reads of `information_schema.STATISTICS`, under the names that `SHOW INDEX` has.
+    pub fn of_statistics(connection: &Connection) -> &'static str {
+        let server = connection.server();
+        match (server.is_mariadb(), server.at_least(8, 0, 0), server.at_least(10, 6, 0)) {
+            (true, _, true) => {
+                "INDEX_NAME AS Key_name, NON_UNIQUE, COLUMN_NAME, SUB_PART, NULLABLE AS `Null`, COLLATION, INDEX_TYPE, IGNORED"
+            }
+            (false, true, _) => {
+                "INDEX_NAME AS Key_name, NON_UNIQUE, COLUMN_NAME, SUB_PART, NULLABLE AS `Null`, COLLATION, INDEX_TYPE, IS_VISIBLE AS Visible"
+            }
+            _ => "INDEX_NAME AS Key_name, NON_UNIQUE, COLUMN_NAME, SUB_PART, NULLABLE AS `Null`, COLLATION, INDEX_TYPE",
+        }
+    }
+
+    /// Of a row of `SHOW INDEX`, or of [`IndexPart::of_statistics`].
     pub fn read(row: &Row) -> Result<Self, Error> {
         let text = |name: &str| Ok::<_, Error>(row.text(name)?.unwrap_or_default().to_owned());
         let optional = |name: &str| row.text(name).ok().flatten().unwrap_or_default().to_owned();
@@ -52,28 +66,52 @@ impl IndexPart {
     }
 }
 
-/// The primary key; else the first unique index over whole columns without NULL. `names`: the columns that are read, in their order.
-pub(super) fn choose(parts: &[IndexPart], names: &[String]) -> ChunkKey {
-    let mut indexes: Vec<&str> = Vec::new();
+/// A column of a [`UniqueIndex`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct IndexColumn {
+    pub name: String,
+    pub is_descending: bool,
+}
+
+/// An index by which a table can be read in chunks: unique, over whole columns without NULL, and a query can name it (`FORCE INDEX`).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct UniqueIndex {
+    pub name: String,
+    pub columns: Vec<IndexColumn>,
+}
+
+/// The indexes of a table that are fit for chunks, the primary key first.
+pub(crate) fn unique_indexes(parts: &[IndexPart]) -> Vec<UniqueIndex> {
+    let mut names: Vec<&str> = Vec::new();
     for part in parts.iter().filter(|part| part.is_unique) {
-        if !indexes.contains(&part.index.as_str()) {
-            indexes.push(&part.index);
+        if !names.contains(&part.index.as_str()) {
+            names.push(&part.index);
         }
     }
-    indexes.sort_by_key(|name| *name != "PRIMARY");
-    let columns_of = |index: &str| -> Option<Vec<KeyColumn>> {
-        let parts = parts.iter().filter(|part| part.index == index);
-        parts
-            .map(|part| {
-                let is_whole = !part.has_prefix && !part.is_nullable && part.is_usable;
-                let wanted = part.column.as_ref().filter(|_| is_whole)?;
-                let column = names.iter().position(|name| name.eq_ignore_ascii_case(wanted))?;
-                Some(KeyColumn { column, is_descending: part.is_descending })
-            })
-            .collect()
+    names.sort_by_key(|name| *name != "PRIMARY");
+    let column = |part: &IndexPart| {
+        let is_fit = !part.has_prefix && !part.is_nullable && part.is_usable;
+        let name = part.column.clone().filter(|_| is_fit)?;
+        Some(IndexColumn { name, is_descending: part.is_descending })
     };
-    let found = indexes.into_iter().find_map(|name| Some((name.to_owned(), columns_of(name)?)));
-    found.map_or(ChunkKey::Whole, |(name, columns)| ChunkKey::Index { name, columns })
+    let index = |name: &str| {
+        let columns = parts.iter().filter(|part| part.index == name).map(column).collect::<Option<_>>()?;
+        Some(UniqueIndex { name: name.to_owned(), columns })
+    };
+    names.into_iter().filter_map(index).collect()
+}
+
+/// The primary key; else the first unique index over whole columns without NULL. `names`: the columns that are read, in their order.
+pub(super) fn choose(parts: &[IndexPart], names: &[String]) -> ChunkKey {
+    let columns_of = |index: &UniqueIndex| -> Option<Vec<KeyColumn>> {
+        let column = |wanted: &IndexColumn| {
+            let column = names.iter().position(|name| name.eq_ignore_ascii_case(&wanted.name))?;
+            Some(KeyColumn { column, is_descending: wanted.is_descending })
+        };
+        index.columns.iter().map(column).collect()
+    };
+    let found = unique_indexes(parts).into_iter().find_map(|index| Some((columns_of(&index)?, index.name)));
+    found.map_or(ChunkKey::Whole, |(columns, name)| ChunkKey::Index { name, columns })
 }
 
 #[cfg(test)]

@@ -10,6 +10,7 @@ mod size;
 
 pub use definition::{ChunkColumn, TableDefinition, TableName};
 pub use key::{ChunkKey, KeyColumn};
+pub(crate) use key::{IndexColumn, IndexPart, UniqueIndex, unique_indexes};
 pub use literal::{ValueKind, key_literal, put_literal};
 pub use query::{ChunkQuery, KeyBound};
 pub use size::ChunkSize;

@@ -11,6 +11,7 @@ use super::log::follow::Waiter;
 use super::log::place::{self, High, SourceLog};
 use super::server::{Digest, Server};
 use super::sql::{self, Range};
+use super::state::Journal;
 use super::tables::plan::{ChunkKey, Key, Side, TablePlan};
 
 const ROWS_FIRST: u64 = 1000;
@@ -18,6 +19,7 @@ const ROWS_MIN: u64 = 10;
 const ROWS_MAX: u64 = 1 << 20;
 /// Text of one chunk: behind it a larger one is not faster.
 const CHUNK_BYTES: u64 = 4 << 20;
+const SPREAD_POLL: Duration = Duration::from_millis(100);
 const LOAD_EVERY: Duration = Duration::from_millis(500);
 
 /// How far a comparison is, for who shows it.
@@ -40,6 +42,35 @@ pub struct Pace {
     pub threads_running_max: Option<u64>,
 }
 
+/// A comparison that takes its time.
+#[derive(Clone, Copy, Debug)]
+pub struct Spread {
+    pub began: Instant,
+    pub period: Duration,
+    /// That are to be read; `None`: as the source estimates them.
+    pub rows: Option<u64>,
+}
+
+impl Spread {
+    /// How long to wait, if so many rows are read after this time. Beyond the rows that were expected there is no wait.
+    fn pause(&self, rows: u64, expected: u64, elapsed: Duration) -> Duration {
+        let share = if expected == 0 { 1.0 } else { rows as f64 / expected as f64 };
+        if share >= 1.0 { Duration::ZERO } else { self.period.mul_f64(share).saturating_sub(elapsed) }
+    }
+
+    /// Waits until the next chunk is due.
+    fn wait(&self, counters: &Counters, is_ended: impl Fn() -> bool) {
+        while !is_ended() {
+            let [rows, estimate] = [&counters.rows, &counters.rows_estimate].map(|count| count.load(Ordering::Relaxed));
+            let pause = self.pause(rows, self.rows.unwrap_or(estimate), self.began.elapsed());
+            if pause.is_zero() {
+                return;
+            }
+            std::thread::sleep(pause.min(SPREAD_POLL));
+        }
+    }
+}
+
 /// A chunk that was read on the source.
 pub struct Chunk {
     pub table: usize,
@@ -54,6 +85,8 @@ pub struct Suspect {
     pub table: usize,
     /// `None`: the whole table, which has no key.
     pub range: Option<Range>,
+    /// In the [`Journal`].
+    pub number: u64,
 }
 
 /// Waits while a server has more to do than it should.
@@ -98,6 +131,11 @@ pub struct SourceReader<'a> {
     pub stop: &'a AtomicBool,
     /// Tables that need not be read to their end.
     pub is_done: &'a [AtomicBool],
+    /// Behind which key each table is read; `None`: from its beginning.
+    pub starts: Vec<Option<Key>>,
+    /// `None`: as fast as the pace lets it.
+    pub spread: Option<Spread>,
+    pub journal: &'a Journal,
 }
 
 impl SourceReader<'_> {
@@ -105,13 +143,20 @@ impl SourceReader<'_> {
     pub fn run(mut self, chunks: &Sender<Chunk>, suspects: &Sender<Suspect>) -> Result<()> {
         let mut throttle = Throttle::new(self.pace.threads_running_max);
         for (table, plan) in self.plans.iter().enumerate() {
+            if self.is_ended(table) {
+                continue;
+            }
             let Some(key) = &plan.key else {
-                let _ = suspects.send(Suspect { table, range: None });
+                let number = self.journal.suspect(plan, None, 0)?;
+                let _ = suspects.send(Suspect { table, range: None, number });
                 continue;
             };
             let mut size = ChunkSize::new(plan, self.pace.chunk_time);
-            let mut after = None;
+            let mut after = self.starts.get_mut(table).and_then(Option::take);
             while !self.is_ended(table) {
+                if let Some(spread) = &self.spread {
+                    spread.wait(self.counters, || self.is_ended(table));
+                }
                 throttle.wait(&mut self.server, self.stop)?;
                 let chunk = self.chunk(table, plan, key, after.take(), &mut size)?;
                 after.clone_from(&chunk.range.until);
@@ -162,9 +207,6 @@ impl SourceReader<'_> {
 
     fn high(&mut self) -> Result<High> {
         let log = self.log;
-        if log == SourceLog::Absent {
-            return Ok(High { position: binlog::LogPosition::new("", 0), gtids: binlog::gtids::GtidState::default() });
-        }
         self.server.again(|connection| place::high(connection, log))
     }
 }
@@ -215,6 +257,7 @@ pub struct TargetReader<'a> {
     pub stop: &'a AtomicBool,
     /// Rows of each table, as the source had them.
     pub rows: &'a [AtomicU64],
+    pub journal: &'a Journal,
 }
 
 impl TargetReader<'_> {
@@ -230,18 +273,21 @@ impl TargetReader<'_> {
             if let Some(rows) = self.rows.get(chunk.table) {
                 rows.fetch_add(chunk.rows, Ordering::Relaxed);
             }
-            if !self.is_equal(&chunk)? {
-                let suspect = Suspect { table: chunk.table, range: Some(chunk.range) };
-                if suspects.send(suspect).is_err() {
-                    break;
-                }
+            let Some(plan) = self.plans.get(chunk.table) else { continue };
+            if self.is_equal(plan, &chunk)? {
+                self.journal.equal(plan, &chunk.range, chunk.rows)?;
+                continue;
+            }
+            let number = self.journal.suspect(plan, Some(&chunk.range), chunk.rows)?;
+            let suspect = Suspect { table: chunk.table, range: Some(chunk.range), number };
+            if suspects.send(suspect).is_err() {
+                break;
             }
         }
         Ok(())
     }
 
-    fn is_equal(&mut self, chunk: &Chunk) -> Result<bool> {
-        let Some(plan) = self.plans.get(chunk.table) else { return Ok(false) };
+    fn is_equal(&mut self, plan: &TablePlan, chunk: &Chunk) -> Result<bool> {
         let Some(key) = plan.key.as_ref().filter(|_| !plan.is_fetched()) else { return Ok(false) };
         self.waiter.wait(&mut self.server, &chunk.high)?;
         let began = Instant::now();
@@ -258,6 +304,25 @@ impl TargetReader<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_round_is_spread_over_its_time() {
+        let (hour, zero) = (Duration::from_secs(3600), Duration::ZERO);
+        let spread = Spread { began: Instant::now(), period: hour, rows: None };
+        let check = |rows: u64, expected: u64, elapsed: Duration, pause: Duration| {
+            assert_eq!(spread.pause(rows, expected, elapsed), pause, "{rows} of {expected} after {elapsed:?}");
+        };
+        check(0, 1000, zero, zero);
+        check(500, 1000, zero, hour / 2);
+        check(500, 1000, hour / 4, hour / 4);
+        check(500, 1000, hour / 2, zero);
+        // It is late.
+        check(500, 1000, hour * 2, zero);
+        // There are more than was expected.
+        check(1000, 1000, zero, zero);
+        check(5000, 1000, zero, zero);
+        check(0, 0, zero, zero);
+    }
 
     #[test]
     fn chunks_by_time_and_by_bytes() {

@@ -16,6 +16,7 @@ use super::server::Server;
 use super::sql::{self, Range};
 use super::tables::fetched_values as document;
 use super::tables::plan::{ChunkKey, ComparedColumn, Key, Side, TablePlan};
+use crate::source::begin_snapshot;
 
 /// Hashes that one statement asks for.
 const HASHES_MAX: usize = 200;
@@ -79,9 +80,6 @@ pub struct Looker<'a> {
 impl Looker<'_> {
     pub fn high(&mut self) -> Result<High> {
         let log = self.log;
-        if log == SourceLog::Absent {
-            return Ok(High { position: binlog::LogPosition::new("", 0), gtids: binlog::gtids::GtidState::default() });
-        }
         self.source.again(|connection| place::high(connection, log))
     }
 
@@ -229,10 +227,10 @@ impl Looker<'_> {
                 Ok((Some(low), self.states(Side::Source, candidates)?))
             }
             SourceLog::MariaDb => {
-                self.source.connection().execute("START TRANSACTION WITH CONSISTENT SNAPSHOT")?;
-                let low = place::snapshot_place(self.source.connection())?;
+                // If the connection is lost and made anew, the reads see more than the snapshot, never less.
+                let low = self.source.again(|connection| Ok(begin_snapshot(connection)?))?;
                 let states = self.states(Side::Source, candidates)?;
-                self.source.connection().execute("COMMIT")?;
+                self.source.again(|connection| Ok(connection.execute("COMMIT")?))?;
                 Ok((Some(low), states))
             }
         }

@@ -9,6 +9,8 @@
 //!
 //! [`log::verdict`] has the rule, why nothing false is reported, and its model. [`sql`] says why nothing that differs is taken for equal.
 //!
+//! [`state`] keeps how far a comparison is, for going on after an interruption.
+//!
 //! Only `repair` writes, where it is asked for. It never decides by time alone that a row differs.
 
 mod chunks;
@@ -16,13 +18,19 @@ mod log;
 mod looks;
 mod repair;
 pub mod report;
+mod request;
+mod results;
 mod run;
 mod server;
 mod sql;
+mod state;
 mod tables;
+pub mod watch;
 
 pub use chunks::{Counters, Pace};
 pub use repair::Repair;
-pub use run::{Request, compare};
+pub use request::Request;
+pub use run::compare;
+pub use state::StateRequest;
 pub use tables::definition::TableName;
 pub use tables::plan::Choice;

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use binlog::text::escape_bytes;
 use output::numbers::{counted, per_second, thousands};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// Whether values are shown.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -15,7 +15,7 @@ pub enum ShowValues {
     Shown,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Kind {
     MissingOnTarget,
@@ -24,7 +24,7 @@ pub enum Kind {
 }
 
 /// A value of a row, or that there is none.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Value {
     /// `None`: NULL.
     pub bytes: Option<u64>,
@@ -33,20 +33,20 @@ pub struct Value {
     pub text: Option<String>,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ColumnDifference {
     pub column: String,
     pub source: Value,
     pub target: Value,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RowDifference {
     pub kind: Kind,
     /// Names and values of the key's columns; without a key the row's hash.
     pub key: Vec<(String, String)>,
     /// Of a row that both have.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub columns: Vec<ColumnDifference>,
     /// Of a table without a key: how often each server has the row.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -57,7 +57,7 @@ pub struct RowDifference {
 }
 
 /// What would make the row equal, or has.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RowRepair {
     /// The statement for the target; or why there is none.
     pub sql: Result<String, String>,
@@ -109,6 +109,9 @@ pub struct Report {
     /// Who brings changes to the target.
     pub follower: String,
     pub rows: u64,
+    /// Of these, what an interrupted comparison had read, on which this one went on.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rows_before: Option<u64>,
     pub seconds: f64,
     pub tables: Vec<TableReport>,
     pub only_on_target: Vec<String>,
@@ -150,10 +153,12 @@ impl Report {
             Outcome::Repaired => "equal now, as all rows that differed were repaired".to_owned(),
             Outcome::Unsettled => "nothing differs, but some rows never came to rest".to_owned(),
         };
-        let rate = if self.seconds > 0.0 { self.rows as f64 / self.seconds } else { 0.0 };
+        let read = self.rows.saturating_sub(self.rows_before.unwrap_or(0));
+        let rate = if self.seconds > 0.0 { read as f64 / self.seconds } else { 0.0 };
+        let before = self.rows_before.map_or_else(String::new, |rows| format!(", {} before", counted(rows, "row")));
         let _ = writeln!(
             out,
-            "{verdict}: {} in {}, {:.1} s ({} rows/s), {}",
+            "{verdict}: {} in {}{before}, {:.1} s ({} rows/s), {}",
             counted(self.rows, "row"),
             counted(self.tables.len() as u64, "table"),
             self.seconds,

@@ -1,8 +1,8 @@
 //! The statements that read rows: digests of chunks, rows of chunks, rows by key, and sums of whole tables. Pure.
 //!
 //! # Digest of a chunk
-//! `SHA2(GROUP_CONCAT(row's text))`: the texts of all rows, in the order of the key's index, under one SHA-256. Nothing can cancel out, as it can in sums. An order
-//! that differs (nothing promises the index's) only makes the digests differ: then the rows decide, each by its own key.
+//! `SHA2(GROUP_CONCAT(row's text))`: the texts of all rows, in the order of the key's index, under one SHA-256. Nothing can cancel out, as it can in sums. A target
+//! without such an index sorts the texts by the key. An order that differs (nothing promises the index's) only makes the digests differ: then the rows decide, each by its own key.
 //!
 //! # Sums of a table without a key
 //! Each row's SHA-256 is cut into a bucket and two numbers of 60 bits, which are summed exactly. Equal sums and counts of two different sets of rows need two
@@ -36,46 +36,54 @@ fn literal(column: &KeyColumn, value: &[u8]) -> String {
     }
 }
 
-/// `end` behind (`>`) or up to (`<=`) a key. Row constructors are slow in MySQL 5.7, so it is written out.
-fn bound(key: &ChunkKey, at: &Key, is_lower: IsLower) -> String {
+/// Behind a key, or up to it, as the index orders them. Row constructors are slow in MySQL 5.7, so it is written out.
+fn bound(key: &ChunkKey, at: &Key, end: End) -> String {
     let mut sql = String::new();
     let last = key.columns.len().saturating_sub(1);
     for (number, (column, value)) in key.columns.iter().zip(at).enumerate() {
         let (name, value) = (identifier(&column.name), literal(column, value));
-        let (strict, end) = match is_lower {
-            IsLower::Yes => (">", ">"),
-            IsLower::No => ("<", "<="),
+        let sign = match (end, column.is_descending) {
+            (End::After, false) | (End::Until, true) => ">",
+            (End::After, true) | (End::Until, false) => "<",
         };
         if number == last {
-            sql += &format!("{name}{end}{value}");
+            let or_equal = if end == End::Until { "=" } else { "" };
+            sql += &format!("{name}{sign}{or_equal}{value}");
         } else {
-            sql += &format!("{name}{strict}{value} OR ({name}={value} AND (");
+            sql += &format!("{name}{sign}{value} OR ({name}={value} AND (");
         }
     }
     sql + &"))".repeat(last)
 }
 
-#[derive(Clone, Copy)]
-enum IsLower {
-    Yes,
-    No,
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum End {
+    After,
+    Until,
 }
 
 fn condition(key: &ChunkKey, range: &Range) -> String {
-    let after = range.after.as_ref().map(|at| format!("({})", bound(key, at, IsLower::Yes)));
-    let until = range.until.as_ref().map(|at| format!("({})", bound(key, at, IsLower::No)));
+    let after = range.after.as_ref().map(|at| format!("({})", bound(key, at, End::After)));
+    let until = range.until.as_ref().map(|at| format!("({})", bound(key, at, End::Until)));
     let parts: Vec<String> = after.into_iter().chain(until).collect();
     if parts.is_empty() { String::new() } else { format!(" WHERE {}", parts.join(" AND ")) }
 }
 
 fn from(plan: &TablePlan, side: Side) -> String {
     let name = plan.name(side).sql();
-    match &plan.key {
-        Some(key) if side == Side::Source || key.is_index_of_target => {
-            format!("{name} FORCE INDEX ({})", identifier(&key.index))
-        }
-        _ => name,
+    match plan.key.as_ref().and_then(|key| key.index(side)) {
+        Some(index) => format!("{name} FORCE INDEX ({})", identifier(index)),
+        None => name,
     }
+}
+
+/// The order of the key, as the source's index has it.
+fn order(key: &ChunkKey) -> String {
+    let column = |column: &KeyColumn| {
+        let direction = if column.is_descending { " DESC" } else { "" };
+        format!("{}{direction}", identifier(&column.name))
+    };
+    format!("ORDER BY {}", key.columns.iter().map(column).collect::<Vec<_>>().join(","))
 }
 
 /// The text of a row, as arguments of `CONCAT` or `GROUP_CONCAT`.
@@ -105,21 +113,21 @@ fn key_columns(key: &ChunkKey) -> String {
 /// The key of the row at which a chunk of so many rows ends; no row: it is the last chunk.
 pub fn chunk_end(plan: &TablePlan, key: &ChunkKey, after: Option<&Key>, rows: u64) -> String {
     let range = Range { after: after.cloned(), until: None };
-    let order: Vec<String> = key.columns.iter().map(|column| identifier(&column.name)).collect();
     format!(
-        "SELECT {} FROM {}{} ORDER BY {} LIMIT 1 OFFSET {}",
+        "SELECT {} FROM {}{} {} LIMIT 1 OFFSET {}",
         key_columns(key),
         from(plan, Side::Source),
         condition(key, &range),
-        order.join(","),
+        order(key),
         rows.saturating_sub(1)
     )
 }
 
 /// Two columns: the number of rows, their digest.
 pub fn digest(plan: &TablePlan, key: &ChunkKey, side: Side, range: &Range) -> String {
+    let sorted = if key.is_sorted(side) { format!(" {}", order(key)) } else { String::new() };
     format!(
-        "SELECT COUNT(*),SHA2(GROUP_CONCAT({} SEPARATOR ''),256) FROM {}{}",
+        "SELECT COUNT(*),SHA2(GROUP_CONCAT({}{sorted} SEPARATOR ''),256) FROM {}{}",
         row_text(plan, side),
         from(plan, side),
         condition(key, range)
@@ -213,26 +221,31 @@ fn hashes(plan: &TablePlan, side: Side, what: &str, wanted: &[String]) -> String
 
 #[cfg(test)]
 mod tests {
+    use super::super::tables::definition::TableName;
+    use super::super::tables::plan::TargetOrder;
     use super::*;
 
-    fn key(kinds: &[KeyKind]) -> ChunkKey {
+    fn key(kinds: &[KeyKind], descending: &[usize]) -> ChunkKey {
         let column = |(ordinal, kind): (usize, &KeyKind)| KeyColumn {
             name: ["a", "b", "c"][ordinal].to_owned(),
             kind: kind.clone(),
             unsigned: false,
             ordinal,
+            is_descending: descending.contains(&ordinal),
         };
         let columns = kinds.iter().enumerate().map(column).collect();
-        ChunkKey { index: "PRIMARY".to_owned(), columns, is_index_of_target: true }
+        ChunkKey { index: "PRIMARY".to_owned(), columns, target: TargetOrder::Index("PRIMARY".to_owned()) }
+    }
+
+    fn at(values: &[&[u8]]) -> Option<Key> {
+        (!values.is_empty()).then(|| values.iter().map(|value| value.to_vec()).collect())
     }
 
     #[test]
     fn ends_of_a_chunk() {
         let check = |kinds: &[KeyKind], after: &[&[u8]], until: &[&[u8]], expected: &str| {
-            let at =
-                |values: &[&[u8]]| (!values.is_empty()).then(|| values.iter().map(|value| value.to_vec()).collect());
             let range = Range { after: at(after), until: at(until) };
-            assert_eq!(condition(&key(kinds), &range).replace('`', ""), expected);
+            assert_eq!(condition(&key(kinds, &[]), &range).replace('`', ""), expected);
         };
         use KeyKind::{Bytes, Number, Quoted};
         let text = KeyKind::Text("latin1".to_owned());
@@ -248,5 +261,44 @@ mod tests {
         check(&[text], &[b""], &[], " WHERE (a>_latin1 '')");
         // What a server says that is no number does not get into a statement as it is.
         check(&[Number], &[b"1 OR 1"], &[], " WHERE (a>0x31204F522031)");
+    }
+
+    #[test]
+    fn indexes_that_go_down() {
+        let check = |descending: &[usize], condition_: &str, order_: &str| {
+            let key = key(&[KeyKind::Number, KeyKind::Number], descending);
+            let range = Range { after: at(&[b"1", b"2"]), until: at(&[b"5", b"6"]) };
+            assert_eq!(condition(&key, &range).replace('`', ""), format!(" WHERE {condition_}"));
+            assert_eq!(order(&key).replace('`', ""), format!("ORDER BY {order_}"));
+        };
+        check(&[], "(a>1 OR (a=1 AND (b>2))) AND (a<5 OR (a=5 AND (b<=6)))", "a,b");
+        check(&[0, 1], "(a<1 OR (a=1 AND (b<2))) AND (a>5 OR (a=5 AND (b>=6)))", "a DESC,b DESC");
+        check(&[1], "(a>1 OR (a=1 AND (b<2))) AND (a<5 OR (a=5 AND (b>=6)))", "a,b DESC");
+    }
+
+    #[test]
+    fn a_target_without_that_index_sorts() {
+        let mut plan = TablePlan {
+            source: TableName::new("d", "t"),
+            target: TableName::new("e", "t"),
+            columns: Vec::new(),
+            key: None,
+            rows_estimate: 0,
+            row_bytes: 0,
+            width: 1,
+            cascading_parents: Vec::new(),
+            notes: Vec::new(),
+        };
+        let mut check = |target: TargetOrder, expected: &str| {
+            let key = ChunkKey { target, ..key(&[KeyKind::Number], &[0]) };
+            plan.key = Some(key.clone());
+            let sql = digest(&plan, &key, Side::Target, &Range::default()).replace('`', "");
+            assert_eq!(sql, format!("SELECT COUNT(*),SHA2(GROUP_CONCAT({expected}"));
+            let sql = digest(&plan, &key, Side::Source, &Range::default()).replace('`', "");
+            assert_eq!(sql, "SELECT COUNT(*),SHA2(GROUP_CONCAT('' SEPARATOR ''),256) FROM d.t FORCE INDEX (PRIMARY)");
+        };
+        check(TargetOrder::Index("u".to_owned()), "'' SEPARATOR ''),256) FROM e.t FORCE INDEX (u)");
+        check(TargetOrder::Sorted("u".to_owned()), "'' ORDER BY a DESC SEPARATOR ''),256) FROM e.t FORCE INDEX (u)");
+        check(TargetOrder::AnyIndex, "'' ORDER BY a DESC SEPARATOR ''),256) FROM e.t");
     }
 }

@@ -4,4 +4,4 @@ mod session;
 mod windows;
 
 pub use session::{connect, settings, source_failure};
-pub use windows::{LowSource, Windows};
+pub use windows::{LowSource, Windows, begin_snapshot};

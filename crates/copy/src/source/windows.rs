@@ -60,12 +60,12 @@ impl Windows {
     /// Begins a transaction in which all reads see one state of the source, and says between which places of the log that state lies. The high is asked for
     /// at once: however long the reads take, the window stays small.
     pub fn begin(&mut self, connection: &mut Connection) -> Result<Window, Error> {
-        let low = self.low(connection)?;
-        connection.execute("START TRANSACTION WITH CONSISTENT SNAPSHOT")?;
         if self.low == LowSource::Snapshot {
-            let place = snapshot_place(connection)?;
+            let place = begin_snapshot(connection)?;
             return Ok(Window { low: Low::Position(place.clone()), high: place });
         }
+        let low = self.low(connection)?;
+        connection.execute(BEGIN_SNAPSHOT)?;
         Ok(Window { low, high: wire::source::log_end(connection)? })
     }
 
@@ -80,8 +80,7 @@ impl Windows {
             LowSource::LogStatus => log_status(connection).map(Low::Position),
             LowSource::EarlierEnd => self.earlier_end(connection).map(Low::Position),
             LowSource::Snapshot => {
-                connection.execute("START TRANSACTION WITH CONSISTENT SNAPSHOT")?;
-                let place = snapshot_place(connection)?;
+                let place = begin_snapshot(connection)?;
                 connection.execute("ROLLBACK")?;
                 Ok(Low::Position(place))
             }
@@ -104,8 +103,14 @@ impl Windows {
     }
 }
 
-/// The place of the transaction's consistent read (MariaDB).
-fn snapshot_place(connection: &mut Connection) -> Result<LogPosition, Error> {
+const BEGIN_SNAPSHOT: &str = "START TRANSACTION WITH CONSISTENT SNAPSHOT";
+
+/// Begins a transaction in which all reads see one state of the source, and says the exact place of that state in its log (MariaDB).
+///
+/// # Errors
+/// The server's, or the connection's; [`Error::Protocol`]: it has no binary log.
+pub fn begin_snapshot(connection: &mut Connection) -> Result<LogPosition, Error> {
+    connection.execute(BEGIN_SNAPSHOT)?;
     let (mut file, mut position) = (String::new(), 0);
     for row in connection.rows("SHOW STATUS LIKE 'binlog_snapshot_%'")? {
         match row.required_text(0)?.to_ascii_lowercase().as_str() {

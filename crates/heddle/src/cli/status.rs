@@ -12,6 +12,7 @@ use apply::status::{ChannelStatus, PendingWork};
 use channel::source::backlog::Backlog;
 use channel::source::{Source, open};
 use channel::start::source_state::SourceState;
+use channel::start::split_source;
 use serve::status::{Snapshot, control, status_of_folder};
 
 use observe::http_get;
@@ -116,8 +117,7 @@ fn ask_source(options: &wire::ConnectOptions, channels: &mut [ChannelStatus]) ->
     let state = open::read_state(options)?;
     let mut connection = wire::Connection::connect(options).context("source")?;
     for channel in channels {
-        let identity = channel.source.rsplit_once(" by ").map_or(channel.source.as_str(), |(identity, _)| identity);
-        if identity == state.identity {
+        if split_source(&channel.source).0 == state.identity {
             channel.lag = Some(behind(&mut connection, &state, channel)?);
         }
     }

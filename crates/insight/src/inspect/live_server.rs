@@ -211,11 +211,7 @@ impl Reader<'_, '_> {
         flavour: binlog::Flavour,
         (file, position): (String, u64),
     ) -> Result<Ended> {
-        let checksum = connection.scalar("SELECT @@global.binlog_checksum").ok().flatten();
-        let mut checksum = match checksum.as_deref() {
-            Some("CRC32") => binlog::Checksum::Crc32,
-            _ => binlog::Checksum::Off,
-        };
+        let mut checksum = wire::source::checksum(&mut connection);
         let mut flags = if live.follow { 0 } else { DUMP_NON_BLOCK };
         if flavour == binlog::Flavour::MariaDb {
             // Without them positions would not be the file's.

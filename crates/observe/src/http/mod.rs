@@ -13,6 +13,7 @@
 //! Where a token is set, all of them but `/healthz` ask for it. Where none is, a name that a browser was made to resolve to this machine is not answered.
 
 mod acceptor;
+mod comparison;
 pub mod endpoint;
 mod frame_sampler;
 pub mod log_sampler;
@@ -36,6 +37,7 @@ use axum::middleware::{Next, from_fn_with_state};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use channel::monitor::Monitor;
+use copy::compare::watch::Board as ComparisonBoard;
 use futures_util::stream;
 use serve::status::View;
 use tokio::sync::{Notify, watch};
@@ -90,6 +92,12 @@ impl Http {
     /// The same of native replicas that are watched.
     pub fn start_watch(listen: Endpoint, board: Arc<Board>) -> Result<Self> {
         let router = protected(replicas::router(board), listen.token.clone());
+        Self::listen(listen, router, None)
+    }
+
+    /// The same of a comparison that goes round.
+    pub fn start_compare(listen: Endpoint, board: Arc<ComparisonBoard>) -> Result<Self> {
+        let router = protected(comparison::router(board), listen.token.clone());
         Self::listen(listen, router, None)
     }
 

@@ -1,6 +1,7 @@
-//! The metrics of a running channel, of a running mirror, and of watched replicas: what each is called, what it means, and how it is read from a snapshot. One list for each; `/metrics` and
+//! The metrics of a running channel, of a running mirror, of watched replicas, and of a comparison that goes round: what each is called, what it means, and how it is read from a snapshot. One list for each; `/metrics` and
 //! docs/metrics.md are made from them. It measures nothing itself.
 
+mod comparison;
 mod definitions;
 mod mirror;
 #[cfg(test)]
@@ -11,9 +12,10 @@ mod text;
 
 use channel::snapshot::Snapshot;
 
-pub use text::{CONTENT_TYPE, of_mirror, of_watch, text};
+pub use text::{CONTENT_TYPE, of_comparison, of_mirror, of_watch, text};
 
 use crate::usage::Usage;
+use copy::compare::watch::{Board as ComparisonBoard, RoundSummary};
 use watch::board::ReplicaReports;
 use watch::report::Report;
 
@@ -44,6 +46,9 @@ pub type Read = fn(&ChannelReading<'_>, &mut Samples);
 pub type ReadMirror = fn(&MirrorReading<'_>, &mut Samples);
 /// From the last looks at replicas.
 pub type ReadWatch = fn(&WatchReading<'_>, &mut Samples);
+
+/// From a comparison that goes round.
+pub type ReadComparison = fn(&ComparisonReading<'_>, &mut Samples);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
@@ -78,6 +83,14 @@ pub struct MirrorReading<'a> {
 /// What metrics of watched replicas are read from.
 pub struct WatchReading<'a> {
     pub looks: &'a [ReplicaReports],
+    pub usage: Usage,
+}
+
+/// What metrics of a comparison are read from.
+pub struct ComparisonReading<'a> {
+    pub board: &'a ComparisonBoard,
+    /// The last round that has ended.
+    pub last: Option<&'a RoundSummary>,
     pub usage: Usage,
 }
 

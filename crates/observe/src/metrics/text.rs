@@ -13,10 +13,14 @@ use prometheus_client::registry::{Registry, Unit as ClientUnit};
 
 use serve::status::{Detail, View};
 
+use super::comparison::ALL as COMPARISON;
 use super::definitions::ALL;
 use super::mirror::ALL as MIRROR;
 use super::replicas::ALL as WATCHED;
-use super::{ChannelReading, Definition, Kind, MirrorReading, Samples, Unit, Value, WatchReading};
+use super::{
+    ChannelReading, ComparisonBoard, ComparisonReading, Definition, Kind, MirrorReading, Samples, Unit, Value,
+    WatchReading,
+};
 use crate::usage::Usage;
 use watch::board::Board;
 
@@ -73,6 +77,22 @@ impl Collector for Watch {
         let looks = self.0.looks();
         let seen = WatchReading { looks: &looks, usage: Usage::now() };
         all(WATCHED, &[], &mut encoder, |read, samples| read(&seen, samples))
+    }
+}
+
+/// All metrics of a comparison that goes round.
+pub fn of_comparison(board: &Arc<ComparisonBoard>) -> Result<String, Error> {
+    encoded(Comparison(Arc::clone(board)))
+}
+
+#[derive(Debug)]
+struct Comparison(Arc<ComparisonBoard>);
+
+impl Collector for Comparison {
+    fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> Result<(), Error> {
+        let last = self.0.last().map(|(last, _)| last);
+        let seen = ComparisonReading { board: &self.0, last: last.as_ref(), usage: Usage::now() };
+        all(COMPARISON, &[], &mut encoder, |read, samples| read(&seen, samples))
     }
 }
 

@@ -1,6 +1,6 @@
 //! What every reader of a server's binary log asks it first: who it is, which log files it has, where its log ends. It judges none of the answers.
 
-use binlog::LogPosition;
+use binlog::{Checksum, LogPosition};
 
 use super::connection::Connection;
 use crate::codec::resultset::Row;
@@ -19,6 +19,14 @@ pub fn identity(connection: &mut Connection) -> Result<String, Error> {
     let (name, before) = if is_mariadb { ("server_id", "mariadb-server-") } else { ("server_uuid", "") };
     let value = connection.scalar(format!("SELECT @@global.{name}"))?;
     Ok(format!("{before}{}", value.unwrap_or_default()))
+}
+
+/// How the events that it sends first are summed: those after its first FORMAT_DESCRIPTION are as that says. A server that does not know the variable sums none.
+pub fn checksum(connection: &mut Connection) -> Checksum {
+    match connection.scalar("SELECT @@global.binlog_checksum").ok().flatten().as_deref() {
+        Some("CRC32") => Checksum::Crc32,
+        _ => Checksum::Off,
+    }
 }
 
 /// The statement that shows where the log ends.

@@ -15,6 +15,14 @@ pub fn is_not_there(error: &wire::Error) -> bool {
     matches!(error.code(), Some(code::BAD_DB | code::NO_SUCH_TABLE))
 }
 
+/// Error numbers that name a privilege.
+pub fn is_privilege(number: u16) -> bool {
+    matches!(
+        number,
+        code::ACCESS_DENIED_DB | code::TABLEACCESS_DENIED | code::COLUMNACCESS_DENIED | code::SPECIFIC_ACCESS_DENIED
+    )
+}
+
 /// An answer from the bookkeeping tables; `None`: they are not there.
 pub fn if_there<T>(answer: Result<T, wire::Error>) -> Result<Option<T>, Failure> {
     match answer {

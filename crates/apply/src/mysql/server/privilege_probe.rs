@@ -5,7 +5,7 @@ use engine::failure::{Failure, FailureKind};
 use wire::Connection;
 
 use super::bookkeeping::SCHEMA;
-use super::errors::{code, failed};
+use super::errors::{failed, is_privilege};
 use super::info::OwnAccount;
 
 /// One that is missing.
@@ -79,14 +79,6 @@ pub fn is_denied(connection: &mut Connection, statement: &str) -> Result<bool, F
         Err(error) if error.is_connection_lost() => Err(failed(error)),
         Err(error) => Ok(error.code().is_some_and(is_privilege)),
     }
-}
-
-/// Error numbers that name a privilege.
-pub fn is_privilege(number: u16) -> bool {
-    matches!(
-        number,
-        code::ACCESS_DENIED_DB | code::TABLEACCESS_DENIED | code::COLUMNACCESS_DENIED | code::SPECIFIC_ACCESS_DENIED
-    )
 }
 
 /// All of them at once, with the statements that give them. `None`: nothing is missing.

@@ -68,7 +68,7 @@ impl<'a> Waiter<'a> {
         if *self.follower() == Follower::Nobody || self.has_reached(high) {
             return Ok(true);
         }
-        let (mut pause, mut before, mut since) = (POLL, self.last.clone(), Instant::now());
+        let (mut pause, mut before, mut standstill) = (POLL, self.last.clone(), Standstill::new(Instant::now()));
         loop {
             self.applied(target)?;
             if self.has_reached(high) {
@@ -76,17 +76,18 @@ impl<'a> Waiter<'a> {
                 return Ok(true);
             }
             if !is_same(&before, &self.last) {
-                (before, since, self.is_stopped) = (self.last.clone(), Instant::now(), false);
+                (before, standstill, self.is_stopped) = (self.last.clone(), Standstill::new(Instant::now()), false);
             }
             if self.is_stopped {
                 return Ok(false);
             }
-            if since.elapsed() >= STILL {
+            let now = Instant::now();
+            if standstill.is_due(now) {
                 if self.lacks_nothing(high) {
                     self.covered = Some(high.position.clone());
                     return Ok(true);
                 }
-                if since.elapsed() >= STILL_MAX || !self.runs(target)? {
+                if standstill.is_over(now) || !self.runs(target)? {
                     tracing::warn!(
                         "nothing is applied on the target: rows that the log has changed since are not compared"
                     );
@@ -134,6 +135,53 @@ impl<'a> Waiter<'a> {
     }
 }
 
+/// How long nothing has been applied, and when to ask why: each question reads the source's log.
+struct Standstill {
+    since: Instant,
+    next: Instant,
+}
+
+impl Standstill {
+    fn new(now: Instant) -> Self {
+        Self { since: now, next: now + STILL }
+    }
+
+    /// Once in each [`STILL`].
+    fn is_due(&mut self, now: Instant) -> bool {
+        let is_due = now >= self.next;
+        if is_due {
+            self.next = now + STILL;
+        }
+        is_due
+    }
+
+    fn is_over(&self, now: Instant) -> bool {
+        now.duration_since(self.since) >= STILL_MAX
+    }
+}
+
 fn is_same(one: &AppliedPlace, other: &AppliedPlace) -> bool {
     one.position == other.position && one.gtids == other.gtids
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_log_is_read_once_in_each_standstill() {
+        let began = Instant::now();
+        let mut standstill = Standstill::new(began);
+        let mut check = |after: Duration, due: bool, over: bool| {
+            let now = began + after;
+            assert_eq!((standstill.is_due(now), standstill.is_over(now)), (due, over), "{after:?}");
+        };
+        check(POLL_MAX, false, false);
+        check(STILL, true, false);
+        check(STILL + POLL_MAX, false, false);
+        check(STILL + POLL_MAX * 2, false, false);
+        check(STILL * 2, true, false);
+        check(STILL_MAX, true, true);
+        check(STILL_MAX + POLL, false, true);
+    }
 }

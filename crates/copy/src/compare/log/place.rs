@@ -7,9 +7,11 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, anyhow, ensure};
 use apply::mysql::progress::SCHEMA;
+use apply::mysql::server::errors::{is_not_there, is_privilege};
 use apply::mysql::server::sql::quote;
 use binlog::gtids::GtidState;
 use binlog::{Flavour, LogPosition};
+use channel::start::split_source;
 use replica::questions;
 use replica::statements::NativeChannel;
 use wire::{Connection, source};
@@ -82,8 +84,11 @@ fn owned(text: &str) -> Result<GtidState> {
     gtids(&plain)
 }
 
-/// Behind everything that any read so far has seen.
+/// Behind everything that any read so far has seen. Without a log it is the beginning.
 pub fn high(connection: &mut Connection, log: SourceLog) -> Result<High> {
+    if log == SourceLog::Absent {
+        return Ok(High { position: LogPosition::new("", 0), gtids: GtidState::default() });
+    }
     let position = source::log_end(connection).context("asking where the source's log ends")?;
     let gtids = match log {
         SourceLog::MySqlGtids => started_gtids(connection)?,
@@ -110,7 +115,7 @@ const VISIBLE_MAX: Duration = Duration::from_secs(300);
 /// Without GTIDs nothing says what is visible: what is so old is. `rpl_semi_sync_source_timeout` is 10 seconds unless somebody changed it.
 pub const VISIBLE_AFTER: Duration = Duration::from_secs(11);
 
-/// A place: what the log has before it, every read from now on sees. MySQL alone; MariaDB says it of a snapshot ([`snapshot_place`]).
+/// A place: what the log has before it, every read from now on sees. MySQL alone; MariaDB says it of a snapshot ([`crate::source::begin_snapshot`]).
 pub fn low(connection: &mut Connection, log: SourceLog) -> Result<LogPosition> {
     let position = source::log_end(connection).context("asking where the source's log ends")?;
     if log != SourceLog::MySqlGtids {
@@ -126,16 +131,6 @@ pub fn low(connection: &mut Connection, log: SourceLog) -> Result<LogPosition> {
         std::thread::sleep(VISIBLE_EVERY);
     }
     Ok(position)
-}
-
-/// MariaDB: the exact place of the snapshot that this connection's transaction has.
-pub fn snapshot_place(connection: &mut Connection) -> Result<LogPosition> {
-    let status = questions::variables_like(connection, "STATUS", "binlog_snapshot_%")?;
-    let file = status.get("binlog_snapshot_file").filter(|file| !file.is_empty());
-    let offset = status.get("binlog_snapshot_position").and_then(|text| text.parse().ok());
-    let (file, offset) =
-        file.zip(offset).context("the source does not say where its snapshot is (binlog_snapshot_file)")?;
-    Ok(LogPosition::new(file.as_str(), offset))
 }
 
 /// Who brings the source's changes to the target.
@@ -170,7 +165,7 @@ impl Progress {
             }
             (None, [(name, _)]) => Follower::Channel(name.clone()),
             (None, all) if !all.is_empty() => {
-                let mut of_source = all.iter().filter(|(_, of)| *of == source);
+                let mut of_source = all.iter().filter(|(_, of)| is_of(of, &source));
                 match (of_source.next(), of_source.next()) {
                     (Some((name, _)), None) => Follower::Channel(name.clone()),
                     _ => {
@@ -221,7 +216,7 @@ impl Progress {
         );
         let row = target.row(sql)?.with_context(|| format!("channel {name} is gone from {SCHEMA}.progress"))?;
         let (file, offset) = (row.required_text(0)?, row.required(1)?);
-        let is_this_log = !file.is_empty() && identity(row.text(3)?.unwrap_or_default()) == self.source;
+        let is_this_log = !file.is_empty() && is_of(row.text(3)?.unwrap_or_default(), &self.source);
         let position = is_this_log.then(|| LogPosition::new(file, offset));
         Ok(AppliedPlace { position, gtids: gtids(row.text(2)?.unwrap_or_default())? })
     }
@@ -237,24 +232,20 @@ impl Progress {
     }
 }
 
-/// Names and sources of Heddle's channels.
+/// Names of Heddle's channels, and their sources as they are recorded.
 fn channels(target: &mut Connection) -> Result<Vec<(String, String)>> {
-    let rows = match target
-        .rows(format!("SELECT channel, source FROM {SCHEMA}.progress WHERE started = 1 ORDER BY channel"))
-    {
-        Ok(rows) => rows,
-        // No such table, no such schema, or none that this account may read.
-        Err(error) if matches!(error.code(), Some(1146 | 1049 | 1142 | 1044)) => return Ok(Vec::new()),
-        Err(error) => return Err(error).context("reading the target's channels"),
+    let sql = format!("SELECT channel, source FROM {SCHEMA}.progress WHERE started = 1 ORDER BY channel");
+    let rows = match target.rows(sql) {
+        // The account may not read it, or may not know that it is not there.
+        Err(error) if is_not_there(&error) || error.code().is_some_and(is_privilege) => Vec::new(),
+        rows => rows.context("reading the target's channels")?,
     };
-    rows.iter()
-        .map(|row| Ok((row.required_text(0)?.to_owned(), identity(row.text(1)?.unwrap_or_default()).to_owned())))
-        .collect()
+    rows.iter().map(|row| Ok((row.required_text(0)?.to_owned(), row.text(1)?.unwrap_or_default().to_owned()))).collect()
 }
 
-/// Who the source is: a channel records how it reads it, too (`… by position`).
-fn identity(source: &str) -> &str {
-    source.split_once(" by ").map_or(source, |(identity, _)| identity)
+/// Whether a channel's source, as it is recorded, is the one of this name.
+fn is_of(recorded: &str, source: &str) -> bool {
+    split_source(recorded).0 == source
 }
 
 #[cfg(test)]

@@ -6,11 +6,11 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use anyhow::{Context, Result, bail};
 use binlog::{
-    Checksum, ColumnKind, Event, FormatDescription, Header, Kind, LogPosition, MAGIC, Query, RowsEvent, TableMap,
+    ColumnKind, Event, FormatDescription, Header, Kind, LogPosition, MAGIC, Query, RowsEvent, TableMap,
     TransactionPayload, rotate, table_map, value,
 };
 use engine::sql::{Class, DdlKind, SqlMode, classify};
-use wire::{ConnectOptions, Connection, DUMP_NON_BLOCK, DUMP_SEND_ANNOTATE_ROWS, DumpRequest};
+use wire::{ConnectOptions, Connection, DUMP_NON_BLOCK, DUMP_SEND_ANNOTATE_ROWS, DumpRequest, source};
 
 use crate::compare::tables::definition::TableName;
 use crate::compare::tables::plan::Key;
@@ -117,8 +117,7 @@ pub fn read(
         return Ok(reader.touches);
     }
     let mut connection = Connection::connect(options).context("reading the source's log")?;
-    let summed = connection.scalar("SELECT @@global.binlog_checksum").ok().flatten();
-    let mut checksum = if summed.as_deref() == Some("CRC32") { Checksum::Crc32 } else { Checksum::Off };
+    let mut checksum = source::checksum(&mut connection);
     let is_mariadb = connection.server().is_mariadb();
     // Without annotations the offsets would not be the file's.
     let flags = if is_mariadb { DUMP_NON_BLOCK | DUMP_SEND_ANNOTATE_ROWS } else { DUMP_NON_BLOCK };

@@ -8,6 +8,8 @@ use apply::mysql::progress::SCHEMA;
 use apply::mysql::server::sql::{identifier, quote};
 use wire::{Connection, Row};
 
+use crate::chunk::{IndexPart, UniqueIndex, unique_indexes};
+
 /// Schemas that belong to the server.
 const SERVER_SCHEMAS: [&str; 5] = ["mysql", "sys", "information_schema", "performance_schema", "innodb"];
 
@@ -75,13 +77,6 @@ impl ColumnDefinition {
     }
 }
 
-/// A unique index whose columns are whole and not nullable, by the names of its columns.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct UniqueKey {
-    pub name: String,
-    pub columns: Vec<String>,
-}
-
 #[derive(Clone, Debug, Default)]
 pub struct TableDefinition {
     /// The server's estimates.
@@ -89,8 +84,8 @@ pub struct TableDefinition {
     pub row_bytes: u64,
     /// In the table's order.
     pub columns: Vec<ColumnDefinition>,
-    /// The primary key first.
-    pub keys: Vec<UniqueKey>,
+    /// Those by which it can be read in chunks, the primary key first.
+    pub keys: Vec<UniqueIndex>,
     /// Tables whose changes change rows here by a foreign key, without a row event of their own; transitively.
     pub cascading_parents: Vec<TableName>,
 }
@@ -174,29 +169,18 @@ fn read_columns(connection: &mut Connection, tables: &mut Tables) -> Result<()> 
 
 fn read_keys(connection: &mut Connection, tables: &mut Tables) -> Result<()> {
     let sql = format!(
-        "SELECT TABLE_SCHEMA, TABLE_NAME, INDEX_NAME, COLUMN_NAME, SUB_PART, NULLABLE FROM information_schema.STATISTICS \
-         WHERE NON_UNIQUE = 0 AND {} ORDER BY TABLE_SCHEMA, TABLE_NAME, INDEX_NAME <> 'PRIMARY', INDEX_NAME, SEQ_IN_INDEX",
+        "SELECT TABLE_SCHEMA, TABLE_NAME, {} FROM information_schema.STATISTICS \
+         WHERE NON_UNIQUE = 0 AND {} ORDER BY TABLE_SCHEMA, TABLE_NAME, INDEX_NAME, SEQ_IN_INDEX",
+        IndexPart::of_statistics(connection),
         outside_server_schemas("TABLE_SCHEMA")
     );
-    let mut unusable: Vec<(TableName, String)> = Vec::new();
+    let mut parts: BTreeMap<TableName, Vec<IndexPart>> = BTreeMap::new();
     for row in connection.rows(sql).context("reading the keys")? {
-        let (table_name, key) = (name(&row, 0)?, row.required_text(2)?.to_owned());
-        let Some(table) = tables.get_mut(&table_name) else { continue };
-        // Without a name it is an expression.
-        let column = row.text(3)?;
-        let is_whole = row.get(4).is_none() && row.text(5)?.is_none_or(|nullable| nullable != "YES");
-        let Some(column) = column.filter(|_| is_whole) else {
-            unusable.push((table_name, key));
-            continue;
-        };
-        match table.keys.iter_mut().find(|known| known.name == key) {
-            Some(known) => known.columns.push(column.to_owned()),
-            None => table.keys.push(UniqueKey { name: key, columns: vec![column.to_owned()] }),
-        }
+        parts.entry(name(&row, 0)?).or_default().push(IndexPart::read(&row)?);
     }
-    for (table, key) in unusable {
+    for (table, parts) in parts {
         if let Some(table) = tables.get_mut(&table) {
-            table.keys.retain(|known| known.name != key);
+            table.keys = unique_indexes(&parts);
         }
     }
     Ok(())

@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 
 use super::canonical::{self, Family, FetchedKind, Form, Nulls, Piece, Printer};
-use super::definition::{ColumnDefinition, ColumnStorage, TableDefinition, TableName, Tables, UniqueKey};
+use super::definition::{ColumnDefinition, ColumnStorage, TableDefinition, TableName, Tables};
+use crate::chunk::{IndexColumn, UniqueIndex};
 
 /// One of the two servers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -33,15 +34,44 @@ pub struct KeyColumn {
     pub unsigned: bool,
     /// Its place in the source's table.
     pub ordinal: usize,
+    /// The source's index goes from the greatest to the least.
+    pub is_descending: bool,
 }
 
-/// The key by which rows are read in chunks, on both servers in the same order.
+/// The key by which rows are read in chunks, in the order of the source's index.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ChunkKey {
+    /// Of the source.
     pub index: String,
     pub columns: Vec<KeyColumn>,
-    /// The target has an index of the same name and columns.
-    pub is_index_of_target: bool,
+    pub target: TargetOrder,
+}
+
+/// How the target finds the rows of a chunk, and orders them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum TargetOrder {
+    /// By an index of the same columns in the same directions.
+    Index(String),
+    /// By an index of the same columns; its rows are sorted.
+    Sorted(String),
+    /// By whatever the server likes; its rows are sorted.
+    AnyIndex,
+}
+
+impl ChunkKey {
+    /// The index that a statement names.
+    pub fn index(&self, side: Side) -> Option<&str> {
+        match (side, &self.target) {
+            (Side::Source, _) => Some(&self.index),
+            (Side::Target, TargetOrder::Index(index) | TargetOrder::Sorted(index)) => Some(index),
+            (Side::Target, TargetOrder::AnyIndex) => None,
+        }
+    }
+
+    /// Whether the index alone does not give the rows in the key's order.
+    pub fn is_sorted(&self, side: Side) -> bool {
+        side == Side::Target && !matches!(self.target, TargetOrder::Index(_))
+    }
 }
 
 #[derive(Clone, Debug)]
@@ -232,28 +262,38 @@ fn table(
     }
 }
 
-/// `None`: both servers do not read the rows in the same order by this key.
+/// `None`: both servers do not order the rows alike by this key.
 fn chunk_key(
-    key: &UniqueKey,
+    key: &UniqueIndex,
     source: &TableDefinition,
     target: &TableDefinition,
     compared: &[ComparedColumn],
 ) -> Option<ChunkKey> {
-    let columns = key.columns.iter().map(|name| {
+    let columns = key.columns.iter().map(|IndexColumn { name, is_descending }| {
         let ((ordinal, one), (_, other)) = (source.column(name)?, target.column(name)?);
         let is_compared = compared.iter().any(|column| column.name == one.name);
         let kind = key_kind(one, other).filter(|_| is_compared && one.stored != ColumnStorage::Virtual)?;
-        Some(KeyColumn { name: one.name.clone(), kind, unsigned: one.has_attribute("unsigned"), ordinal })
+        let unsigned = one.has_attribute("unsigned");
+        Some(KeyColumn { name: one.name.clone(), kind, unsigned, ordinal, is_descending: *is_descending })
     });
     let columns: Vec<KeyColumn> = columns.collect::<Option<_>>()?;
-    let is_same = |other: &UniqueKey| {
-        let same = |(one, other): (&String, &String)| one.eq_ignore_ascii_case(other);
-        other.name == key.name
-            && other.columns.len() == key.columns.len()
-            && key.columns.iter().zip(&other.columns).all(same)
+    Some(ChunkKey { index: key.name.clone(), columns, target: target_order(key, &target.keys) })
+}
+
+fn target_order(key: &UniqueIndex, target: &[UniqueIndex]) -> TargetOrder {
+    let is_same = |other: &&UniqueIndex, is_alike: &dyn Fn(&IndexColumn, &IndexColumn) -> bool| {
+        let same = |(one, other): (&IndexColumn, &IndexColumn)| {
+            one.name.eq_ignore_ascii_case(&other.name) && is_alike(one, other)
+        };
+        other.columns.len() == key.columns.len() && key.columns.iter().zip(&other.columns).all(same)
     };
-    let is_index_of_target = target.keys.iter().any(is_same);
-    Some(ChunkKey { index: key.name.clone(), columns, is_index_of_target })
+    if let Some(index) =
+        target.iter().find(|other| is_same(other, &|one, other| one.is_descending == other.is_descending))
+    {
+        return TargetOrder::Index(index.name.clone());
+    }
+    let index = target.iter().find(|other| is_same(other, &|_, _| true));
+    index.map_or(TargetOrder::AnyIndex, |index| TargetOrder::Sorted(index.name.clone()))
 }
 
 /// Names of the same collation in all versions.
@@ -316,11 +356,17 @@ mod tests {
     }
 
     fn definition(columns: Vec<ColumnDefinition>, keys: &[(&str, &[&str])]) -> TableDefinition {
-        let key = |(name, columns): &(&str, &[&str])| UniqueKey {
-            name: (*name).to_owned(),
-            columns: columns.iter().map(|column| (*column).to_owned()).collect(),
-        };
+        let key = |(name, columns): &(&str, &[&str])| index(name, columns);
         TableDefinition { columns, keys: keys.iter().map(key).collect(), ..TableDefinition::default() }
+    }
+
+    /// `a-`: descending.
+    fn index(name: &str, columns: &[&str]) -> UniqueIndex {
+        let column = |column: &&str| IndexColumn {
+            name: column.trim_end_matches('-').to_owned(),
+            is_descending: column.ends_with('-'),
+        };
+        UniqueIndex { name: name.to_owned(), columns: columns.iter().map(column).collect() }
     }
 
     fn of_two(source: TableDefinition, target: TableDefinition) -> Plan {
@@ -343,6 +389,23 @@ mod tests {
     }
 
     #[test]
+    fn the_index_of_the_target() {
+        let check = |source: &[&str], target: &[(&str, &[&str])], expected: TargetOrder| {
+            let indexes: Vec<UniqueIndex> = target.iter().map(|(name, columns)| index(name, columns)).collect();
+            assert_eq!(target_order(&index("PRIMARY", source), &indexes), expected, "{source:?} {target:?}");
+        };
+        let named = |name: &str| name.to_owned();
+        check(&["a", "b"], &[("PRIMARY", &["A", "b"])], TargetOrder::Index(named("PRIMARY")));
+        // The name does not matter, columns and directions do.
+        check(&["a"], &[("PRIMARY", &["b"]), ("u", &["a-"]), ("v", &["a"])], TargetOrder::Index(named("v")));
+        check(&["a-", "b"], &[("PRIMARY", &["a-", "b"])], TargetOrder::Index(named("PRIMARY")));
+        check(&["a-", "b"], &[("PRIMARY", &["a", "b"])], TargetOrder::Sorted(named("PRIMARY")));
+        check(&["a", "b"], &[("PRIMARY", &["b", "a"]), ("u", &["a"])], TargetOrder::AnyIndex);
+        // It is invisible, say.
+        check(&["a"], &[], TargetOrder::AnyIndex);
+    }
+
+    #[test]
     fn columns_by_name_in_any_order() {
         let source = definition(
             vec![column("a", "int", None), column("b", "int", None), column("skip", "int", None)],
@@ -353,7 +416,7 @@ mod tests {
         assert_eq!(plan.differences, [(TableName::new("d", "t"), DefinitionDifference::Columns(vec!["b".to_owned()]))]);
         let table = &plan.tables[0];
         assert_eq!(table.columns.iter().map(|column| column.name.as_str()).collect::<Vec<_>>(), ["a"]);
-        assert!(table.key.as_ref().unwrap().is_index_of_target);
+        assert_eq!(table.key.as_ref().unwrap().target, TargetOrder::Index("PRIMARY".to_owned()));
         assert_eq!(table.notes, ["only on the target, not compared: x"]);
     }
 

@@ -25,9 +25,9 @@ use super::sql::{StoredStatements, write_stored_statements};
 use super::writer::RowWriter;
 use super::{ambiguous_rows, hidden_keys};
 use crate::mysql::script::{Base64Frame, Script};
-use crate::mysql::server::errors::failed;
+use crate::mysql::server::errors::{failed, is_privilege};
 use crate::mysql::server::info::TargetInfo;
-use crate::mysql::server::privilege_probe::{Lack, is_denied, is_privilege};
+use crate::mysql::server::privilege_probe::{Lack, is_denied};
 use crate::mysql::server::sql::identifier;
 
 /// Before stored rows of tables as in `rows/hidden_keys.rs`.
