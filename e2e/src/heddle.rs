@@ -79,6 +79,13 @@ impl Heddle {
         Heddle::start_as(command, arguments)
     }
 
+    /// As a service: SIGHUP does not come from a terminal.
+    pub fn start_without_terminal(arguments: &[&str]) -> Result<Heddle> {
+        let mut command = Command::new("setsid");
+        command.arg(binary()?);
+        Heddle::start_as(command, arguments)
+    }
+
     /// In another network namespace.
     pub fn start_in(namespace: &str, arguments: &[&str]) -> Result<Heddle> {
         let mut command = Command::new("ip");

@@ -13,6 +13,7 @@ pub mod chromium;
 pub mod client;
 pub mod crash;
 pub mod docs;
+pub mod galera;
 pub mod heddle;
 pub mod hostile;
 pub mod http_proxy;

@@ -113,6 +113,13 @@ pub struct Server {
 pub fn servers_script(arguments: &[&str]) -> Command {
     let mut command = Command::new(repository().join("scripts/servers"));
     command.args(arguments);
+    // Nodes of a cluster look for the script of their state transfer there.
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let tools = repository().join("e2e/tools/galera");
+    let folders = std::iter::once(tools).chain(std::env::split_paths(&path));
+    if let Ok(path) = std::env::join_paths(folders) {
+        command.env("PATH", path);
+    }
     command
 }
 

@@ -96,6 +96,21 @@ fn forged(kind: Kind, options: &[&str]) -> Result<()> {
     Ok(())
 }
 
+/// Somebody writes to the progress of a channel that runs: what it says of that names no other heddle.
+fn changed_by_hand(kind: Kind) -> Result<()> {
+    let pair = Pair::start(kind)?;
+    pair.source.execute(TABLES)?;
+    let running = pair.begin(&[])?;
+    pair.target.wait_until("SELECT COUNT(*) FROM information_schema.TABLES WHERE TABLE_SCHEMA = 'd'")?;
+    pair.target.wait_until("SELECT COUNT(*) = 3 FROM d.t")?;
+    pair.target.execute("UPDATE heddle.progress SET seq = seq + 100")?;
+    pair.source.execute("CREATE TABLE d.later (id INT PRIMARY KEY)")?;
+    let run = running.wait()?;
+    refused_with_remedy(&run, &["progress was changed on the target, and not by another heddle"])?;
+    ensure!(!run.stderr.contains("has taken this channel over"), "{run}");
+    Ok(())
+}
+
 /// An application's schema of that name stops the channel before it begins, or at its first table; in a schema of another name heddle's tables are in nobody's way.
 fn schema_of_application(kind: Kind) -> Result<()> {
     let pair = Pair::start(kind)?;
@@ -133,6 +148,8 @@ e2e::tests! {
     mysql_forged: forged(MYSQL_9_7, &[]);
     mariadb_forged_with_kept_gtids: forged(MARIADB_10_11, &["--gtids", "preserve"]);
     mysql_forged_with_kept_gtids: forged(MYSQL_9_7, &["--gtids", "preserve"]);
+    mariadb_changed_by_hand: changed_by_hand(MARIADB_10_11);
+    mysql_changed_by_hand: changed_by_hand(MYSQL_9_7);
     mariadb_schema_of_application: schema_of_application(MARIADB_10_11);
     mysql_schema_of_application: schema_of_application(MYSQL_9_7);
 }

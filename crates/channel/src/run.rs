@@ -5,7 +5,7 @@ use std::sync::atomic::AtomicBool;
 use std::time::Instant;
 
 use anyhow::{Result, bail};
-use apply::ChannelRecord;
+use apply::{ChannelRecord, Target};
 use engine::Seq;
 use engine::failure::{Failure, FailureKind};
 
@@ -54,6 +54,9 @@ pub fn run(spec: &Spec, monitor: &Monitor, stop: &Arc<AtomicBool>) -> Result<Run
     if let Ok((_, outcome)) = &mut done {
         complete_gtids(spec, outcome);
     }
+    if let Ok((_, Outcome { failure: Some(failure), .. })) = &mut done {
+        tell_fences_apart(&*target, failure);
+    }
     let stops = match &done {
         Ok((_, outcome)) => outcome.failure.clone(),
         Err(error) => Some(of_error(error)),
@@ -64,6 +67,19 @@ pub fn run(spec: &Spec, monitor: &Monitor, stop: &Arc<AtomicBool>) -> Result<Run
     let (first_seq, outcome) = done?;
     target.close();
     Ok(RunEnd { first_seq, time: began.elapsed(), outcome })
+}
+
+/// The fence fails when another Heddle has the channel, and when something else has changed its progress. Who holds the lease tells which.
+fn tell_fences_apart(target: &dyn Target, failure: &mut Failure) {
+    if failure.kind != FailureKind::Fenced || target.still_held().is_err() {
+        return;
+    }
+    failure.kind = FailureKind::Refused;
+    failure.message =
+        format!("the channel's progress was changed on the target, and not by another heddle: {}", failure.message);
+    "find out what changes Heddle's own tables there (a person, a trigger, a second channel of replication into them), end that, and bring the row of progress back as \
+     the last heddle status had it; or load the target anew"
+        .clone_into(&mut failure.remedy);
 }
 
 /// What is reported as applied is so by its GTIDs as well. A target that is away has them added by the next run.

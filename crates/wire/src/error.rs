@@ -6,6 +6,8 @@ use std::time::Duration;
 
 use binlog::text::EscapedText;
 
+use crate::availability::{self, AvailabilityError, Reaction};
+
 /// An error of one connection. [`Error::is_connection_lost`] says whether the connection can still be used.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -187,7 +189,7 @@ impl Error {
             | Error::HeartbeatTimeout { .. }
             | Error::DumpEnded
             | Error::DumpRequest(_) => true,
-            Error::Server { code, .. } => closes_connection(*code),
+            Error::Server { code, message, .. } => closes_connection(*code, message),
             Error::LocalInfileRefused { .. }
             | Error::LocalInfileData { .. }
             | Error::Value { .. }
@@ -205,11 +207,20 @@ impl Error {
             | Error::Lost { .. }
             | Error::Timeout { .. }
             | Error::HeartbeatTimeout { .. } => true,
-            // Too many connections, server shutting down, session killed or idle for too long.
-            Error::Server { code, .. } => {
-                matches!(code, 1040 | 1053 | 1158..=1161 | 1203 | 1927 | 3169 | 4031)
-            }
+            Error::Server { .. } => self.availability().is_some_and(|row| {
+                row.reaction == Reaction::Reconnect || row.ends_connection && row.reaction == Reaction::Wait
+            }),
             _ => false,
+        }
+    }
+
+    /// What the table of errors that say "not now" has about it.
+    pub fn availability(&self) -> Option<&'static AvailabilityError> {
+        match self {
+            Error::Server { code, message, .. } | Error::Auth { code, message, .. } => {
+                availability::find(*code, message)
+            }
+            _ => None,
         }
     }
 
@@ -225,10 +236,10 @@ impl Error {
     }
 }
 
-/// Errors after which both servers close the connection (error lists of MySQL and MariaDB): shutdown, packet too
-/// large, packets out of order, network errors, session killed, interaction timeout.
-fn closes_connection(code: u16) -> bool {
-    matches!(code, 1040 | 1053 | 1152..=1161 | 1184 | 1927 | 3169 | 4031)
+/// Errors after which a server closes the connection, or can only be left.
+fn closes_connection(code: u16, message: &str) -> bool {
+    // Packets that are too large, out of order, or cannot be read.
+    matches!(code, 1153..=1157) || availability::find(code, message).is_some_and(|row| row.ends_connection)
 }
 
 /// What is known of a statement, for errors about it.

@@ -17,6 +17,7 @@
 //! This crate never retries, never reconnects, never decodes binary log events, starts no thread but the one of [`ShutdownHandle::unless_stopped`], and never prints a password.
 #![warn(missing_docs)]
 
+pub mod availability;
 mod client;
 mod codec;
 mod error;

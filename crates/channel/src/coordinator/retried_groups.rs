@@ -28,10 +28,15 @@ struct FailedGroup {
 
 impl RetriedGroups {
     pub fn failed(&mut self, id: GroupId, group: Option<&Group>, failure: &Failure) {
-        // It runs again to find the transaction that fails, and mostly fails again: the channel's last words say it then.
-        if failure.kind.directive() == Directive::Isolate {
-            tracing::debug!("looking for the transaction that fails: {}", failure.message);
-            return;
+        match failure.kind.directive() {
+            // It runs again to find the transaction that fails, and mostly fails again: the channel's last words say it then.
+            Directive::Isolate => {
+                tracing::debug!("looking for the transaction that fails: {}", failure.message);
+                return;
+            }
+            // It is not tried again: likewise.
+            Directive::Stop => return,
+            Directive::RetryAsHead | Directive::Wait | Directive::Reconnect => {}
         }
         let known = self.failed.entry(id).or_insert_with(|| FailedGroup {
             retried: GroupRetry {
@@ -99,6 +104,7 @@ mod tests {
         let conflict = Failure::new(FailureKind::Conflict, "deadlock");
         let full = Failure::new(FailureKind::Exhausted, "the table is full").code(1114);
         groups.failed(GroupId(0), None, &Failure::new(FailureKind::Divergence, "there already"));
+        groups.failed(GroupId(0), None, &Failure::new(FailureKind::Fenced, "taken over"));
         let shown = |groups: &RetriedGroups| {
             groups.shown().map(|retried| (retried.message.clone(), retried.code, retried.tries))
         };

@@ -2,14 +2,13 @@
 
 use apply::mysql::server::remedies::{ChannelEnd, of_connecting, of_privilege};
 use engine::failure::{Failure, FailureKind};
+use wire::availability::Reaction;
 
 use crate::errors::chain;
 use crate::flow::memory::event_memory::EventMemory;
 
 /// `ER_SLAVE_SAME_ID` of MariaDB's.
 const SAME_SERVER_ID: u16 = 4052;
-/// `ER_SERVER_OFFLINE_MODE`
-const OFFLINE_MODE: u16 = 3032;
 
 /// A failure before anything was received: with what helps.
 pub fn failure(error: anyhow::Error) -> anyhow::Error {
@@ -17,9 +16,11 @@ pub fn failure(error: anyhow::Error) -> anyhow::Error {
     let Some(of_server) = found else { return error };
     let kind = if matches!(of_server, wire::Error::Interrupted { .. }) {
         FailureKind::Stopped
-    } else if of_server.code() == Some(OFFLINE_MODE) {
+    } else if of_server.availability().is_some_and(|row| row.reaction == Reaction::Wait) {
         FailureKind::Maintenance
-    } else if of_server.is_transient_network() {
+    } else if of_server.is_transient_network()
+        || of_server.availability().is_some_and(|row| row.reaction != Reaction::Stop)
+    {
         FailureKind::ConnectionLost
     } else {
         FailureKind::Refused

@@ -4,6 +4,7 @@ use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
@@ -18,7 +19,7 @@ use serve::inventory::{Inventory, UnreadFiles};
 use serve::mirror::{self, CompleteFiles, EndCondition, MirrorHandles, Monitor, Orders, Plan, Retention, Upstream};
 use serve::retag::stream::{Retagger, Schema, Settings as RetagSettings, TagMonitor};
 use serve::semisync::{Ack, Acks};
-use serve::server::{Server, Settings};
+use serve::server::{Certificate, Server, Settings};
 use serve::sessions::Groups;
 use serve::status::control::{Control, ControlHandler};
 use serve::status::{Detail, Snapshot, View};
@@ -136,6 +137,9 @@ pub struct ServeArgs {
     /// The authority of the replicas' certificates (PEM)
     #[arg(long, value_name = "FILE", requires = "tls_cert")]
     tls_ca: Option<PathBuf>,
+    /// Offer no TLS. Without this, and without --tls-cert, Heddle makes a key and a certificate in --dir
+    #[arg(long, requires = "listen", conflicts_with = "tls_cert")]
+    no_tls: bool,
     /// Connections of replicas and tools at the same time
     #[arg(long, default_value_t = 1000)]
     connections_max: usize,
@@ -230,10 +234,7 @@ impl ServeArgs {
             !book.is_empty(),
             "--listen needs --replica-user NAME, --accounts FILE or --source-accounts: nobody could attach"
         );
-        ensure!(
-            !book.needs_tls() || self.tls_cert.is_some(),
-            "an account requires TLS: give --tls-cert and --tls-key, or nobody can use it"
-        );
+        ensure!(!book.needs_tls() || !self.no_tls, "an account requires TLS: leave out --no-tls, or nobody can use it");
         Ok(book)
     }
 
@@ -273,10 +274,10 @@ impl ServeArgs {
             return Ok(None);
         }
         let accounts = Arc::new(SourceAccounts::default());
-        let possible = match (&self.tls_cert, &self.tls_ca) {
-            (None, _) => Line::Any,
-            (Some(_), None) => Line::Tls,
-            (Some(_), Some(_)) => Line::Certificate,
+        let possible = match (self.no_tls, &self.tls_ca) {
+            (true, _) => Line::Any,
+            (false, None) => Line::Tls,
+            (false, Some(_)) => Line::Certificate,
         };
         let learning = AccountReader::start(Arc::clone(&accounts), Arc::clone(monitor), &self.dir, possible)
             .context("--source-accounts: what is kept of them")?;
@@ -291,16 +292,21 @@ impl ServeArgs {
         monitor: &Arc<Monitor>,
         tags: Option<Arc<TagMonitor>>,
         acks: &Arc<Acks>,
+        reload: &Arc<AtomicBool>,
     ) -> Result<Option<Server>> {
         let Some(listen) = &self.listen else { return Ok(None) };
-        let tls = match (&self.tls_cert, &self.tls_key) {
-            (Some(cert), Some(key)) => Some(TlsFiles { cert: cert.clone(), key: key.clone(), ca: self.tls_ca.clone() }),
-            _ => None,
+        let certificate = match (&self.tls_cert, &self.tls_key) {
+            (Some(cert), Some(key)) => {
+                Certificate::Given(TlsFiles { cert: cert.clone(), key: key.clone(), ca: self.tls_ca.clone() })
+            }
+            _ if self.no_tls => Certificate::None,
+            _ => Certificate::Own(self.dir.clone()),
         };
+        let reload = Arc::clone(reload);
         let (connections_max, monitor, acks) = (self.connections_max, Arc::clone(monitor), Arc::clone(acks));
         let groups = Groups { dir: self.dir.clone(), limits: self.group, applier_is_behind: Arc::default() };
         let accounts = self.accounts(of_source)?;
-        let settings = Settings { accounts, tls, connections_max, monitor, tags, acks, groups };
+        let settings = Settings { accounts, certificate, reload, connections_max, monitor, tags, acks, groups };
         let listener = TcpListener::bind(listen)
             .with_context(|| format!("--listen {listen}: this address can not be listened on"))?;
         let server = Server::start(listener, Arc::clone(inventory), settings)?;
@@ -376,7 +382,7 @@ pub fn run(args: &ServeArgs) -> Result<ExitCode> {
     };
     let upstreams = args.from.iter().map(|from| sources.of(from)).collect::<Result<Vec<_>>>()?;
     let acks = Arc::new(Acks::new(args.ack)?);
-    ending.watch()?;
+    let reload = ending.watch_for_reload()?;
     let inventory = Arc::new(Inventory::new(&mirror::folder_of(&args.dir)));
     if let Some(identity) = &args.positions_of {
         inventory.take_positions_of(identity);
@@ -389,7 +395,7 @@ pub fn run(args: &ServeArgs) -> Result<ExitCode> {
     let retagger = args.retagger(Some(Schema::OfSource), &inventory, &monitor)?;
     let (of_source, learning) = args.source_accounts(&monitor)?.unzip();
     let tags = retagger.as_ref().map(Retagger::monitor);
-    let server = args.server(of_source, &inventory, &monitor, tags.clone(), &acks)?;
+    let server = args.server(of_source, &inventory, &monitor, tags.clone(), &acks, &reload)?;
     let clients = server.as_ref().map(Server::clients);
     let view = Arc::new(View::new(&args.dir, Arc::clone(&monitor), tags, Arc::clone(&inventory), clients));
     let http = args.http.clone().map(|place| Endpoint { place, token: None, tls: None });
@@ -458,14 +464,14 @@ fn from_archive(args: &ServeArgs, url: &str, ending: &Ending) -> Result<ExitCode
     let keeps = args.keep_days.is_some() || args.keep_bytes.is_some() || args.keep_free.is_some();
     ensure!(!keeps, "--keep-days, --keep-bytes, --keep-free: what is filled from an archive would come again");
     let store = super::archive::store(url, &ending.stop)?;
-    ending.watch()?;
+    let reload = ending.watch_for_reload()?;
     let inventory = Arc::new(Inventory::new(&mirror::folder_of(&args.dir)));
     ensure!(args.ack == Ack::Off, "--ack {}: an archive does not wait for acknowledgements", args.ack);
     let acks = Arc::new(Acks::new(Ack::Off)?);
     let monitor = Arc::new(Monitor::default());
     let retagger = args.retagger(None, &inventory, &monitor)?;
     let tags = retagger.as_ref().map(Retagger::monitor);
-    let server = args.server(None, &inventory, &monitor, tags, &acks)?;
+    let server = args.server(None, &inventory, &monitor, tags, &acks, &reload)?;
     let until = if args.until_end { EndCondition::SourceEnd } else { EndCondition::Stopped };
     let done = serve::archive::fill(&store, &args.dir, &inventory, until, &ending.stop);
     let retagged = end_tags(retagger, done.is_ok(), &inventory, ending);

@@ -1,4 +1,4 @@
-//! SIGTERM, SIGINT and SIGHUP (a terminal that is gone; not under `nohup`): commands end early with what they have, or with their temporary files
+//! SIGTERM, SIGINT and SIGHUP (a terminal that is gone; not under `nohup`; a server without a terminal reads files again): commands end early with what they have, or with their temporary files
 //! removed; channels stop without gaps, within five seconds.
 
 use std::sync::atomic::AtomicBool;
@@ -62,6 +62,11 @@ fn ends() -> Vec<i32> {
     signals
 }
 
+/// Whether there is a terminal that sends SIGHUP when it goes.
+fn has_terminal() -> bool {
+    std::fs::File::open("/dev/tty").is_ok()
+}
+
 /// Whether whoever started the process wants it to live through the signal, as Linux says it (`proc(5)`: `SigIgn`, a bit for each signal from 1 on).
 fn is_ignored(signal: i32) -> bool {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
@@ -97,6 +102,20 @@ impl Ending {
     pub fn watch(&self) -> Result<()> {
         self.stop_at(&ends(), SIGHUP)?;
         end_in_time(self.interrupt(), Arc::downgrade(&self.alive))
+    }
+
+    /// The same, for a server. Where no terminal can go, SIGHUP asks for files to be read again: it sets the flag.
+    pub fn watch_for_reload(&self) -> Result<Arc<AtomicBool>> {
+        let reload = Arc::new(AtomicBool::new(false));
+        let ends = ends();
+        let is_for_reload = !ends.contains(&SIGHUP) || !has_terminal();
+        if is_for_reload {
+            signal_hook::flag::register(SIGHUP, Arc::clone(&reload)).context("signal handlers")?;
+        }
+        let ends: Vec<i32> = ends.into_iter().filter(|signal| *signal != SIGHUP || !is_for_reload).collect();
+        self.stop_at(&ends, SIGHUP)?;
+        end_in_time(self.interrupt(), Arc::downgrade(&self.alive))?;
+        Ok(reload)
     }
 
     /// SIGUSR1 pauses, SIGUSR2 resumes.

@@ -16,7 +16,7 @@ use serve::mirror::{
     self, CompleteFiles, EndCondition, MirrorHandles, MirrorOutcome, Monitor, Orders, Plan, Retention, Upstream,
 };
 use serve::semisync::{Ack, Acks};
-use serve::server::{Server, Settings};
+use serve::server::{Certificate, Server, Settings};
 use serve::sessions::Groups;
 use serve::status::View;
 use wire::server::Line;
@@ -61,7 +61,8 @@ impl Stream {
         let (accounts, learning) = accounts(via, user, dir, &monitor)?;
         let settings = Settings {
             accounts,
-            tls: via.tls.clone(),
+            certificate: via.tls.clone().map_or(Certificate::None, Certificate::Given),
+            reload: Arc::default(),
             connections_max: CONNECTIONS_MAX,
             monitor: Arc::clone(&monitor),
             tags: None,

@@ -240,7 +240,7 @@ fn why_not(account: &SourceAccount, possible: Line) -> Option<String> {
                 Line::Certificate => {
                     "it requires a certificate of the client's: give --tls-cert, --tls-key and --tls-ca"
                 }
-                _ => "it requires TLS: give --tls-cert and --tls-key",
+                _ => "it requires TLS: give --tls-cert and --tls-key (heddle serve: or leave out --no-tls)",
             }
             .to_owned(),
         ),

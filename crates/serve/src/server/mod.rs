@@ -10,7 +10,12 @@ use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use wire::server::{Closer, Identity, PeerOptions, Plugin, RsaKey, ServerError, TlsFiles, server_tls};
+use wire::server::{Closer, Identity, PeerOptions, Plugin, RsaKey, ServerError};
+
+mod certificate;
+
+pub use certificate::Certificate;
+use certificate::ReplicaTls;
 
 use crate::accounts::Book;
 use crate::inventory::{Inventory, SourceFacts};
@@ -29,7 +34,9 @@ const STACK_BYTES: usize = 512 << 10;
 #[derive(Debug)]
 pub struct Settings {
     pub accounts: Book,
-    pub tls: Option<TlsFiles>,
+    pub certificate: Certificate,
+    /// Set when the certificate is to be read again.
+    pub reload: Arc<AtomicBool>,
     /// Connections at the same time.
     pub connections_max: usize,
     /// The mirror's state.
@@ -55,7 +62,7 @@ impl Server {
         let io = |source: io::Error| wire::Error::Io { during: "listening", source };
         let address = listener.local_addr().map_err(io)?;
         listener.set_nonblocking(true).map_err(io)?;
-        let tls = settings.tls.as_ref().map(server_tls).transpose()?;
+        let tls = ReplicaTls::new(settings.certificate, settings.reload)?;
         let shared = Arc::new(SessionContext {
             inventory,
             registry: Registry::new(settings.connections_max),
@@ -81,7 +88,7 @@ impl Server {
         let accepting = Arc::clone(&shared);
         let acceptor = thread::Builder::new()
             .name("accept".to_owned())
-            .spawn(move || accept(&listener, &encryption, &accepting))
+            .spawn(move || accept(&listener, encryption, &accepting))
             .map_err(io)?;
         Ok(Self { address, shared, acceptor: Some(acceptor) })
     }
@@ -99,7 +106,7 @@ impl Server {
 
 /// What logins are encrypted with.
 struct Encryption {
-    tls: Option<Arc<rustls::ServerConfig>>,
+    tls: ReplicaTls,
     rsa: Arc<OnceLock<RsaKey>>,
 }
 
@@ -147,15 +154,16 @@ fn make_key(rsa: &OnceLock<RsaKey>) {
     }
 }
 
-fn accept(listener: &TcpListener, encryption: &Encryption, shared: &Arc<SessionContext>) {
+fn accept(listener: &TcpListener, mut encryption: Encryption, shared: &Arc<SessionContext>) {
     while !shared.stop.load(Ordering::Relaxed) {
         let Some(source) = shared.inventory.source() else {
             thread::sleep(STEP_WAIT);
             continue;
         };
+        encryption.tls.renew();
         match listener.accept() {
             Ok((tcp, from)) => {
-                if let Err(error) = receive(tcp, from, options(&source, encryption), shared) {
+                if let Err(error) = receive(tcp, from, options(&source, &encryption), shared) {
                     tracing::warn!("a connection from {from} could not be accepted: {error}");
                 }
             }
@@ -197,5 +205,5 @@ fn refuse(mut tcp: TcpStream) -> io::Result<()> {
 fn options(source: &SourceFacts, encryption: &Encryption) -> PeerOptions {
     let plugin = if !source.is_mariadb() && source.at_least(8, 0, 0) { Plugin::CachingSha2 } else { Plugin::Native };
     let identity = Identity { version: source.greeting.clone(), charset: source.charset, plugin };
-    PeerOptions { tls: encryption.tls.clone(), rsa: Arc::clone(&encryption.rsa), ..PeerOptions::new(identity) }
+    PeerOptions { tls: encryption.tls.current(), rsa: Arc::clone(&encryption.rsa), ..PeerOptions::new(identity) }
 }

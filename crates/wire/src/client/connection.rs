@@ -84,6 +84,11 @@ impl Connection {
         &self.server
     }
 
+    /// SHA-256 of the certificate that the server has shown, if the connection is inside TLS.
+    pub fn certificate_fingerprint(&self) -> Option<[u8; 32]> {
+        self.stream.certificate()
+    }
+
     /// True where the next login is refused once the server has forgotten the password: it restarts, or somebody executes FLUSH PRIVILEGES. Only
     /// caching_sha2_password without TLS has such a cache; then the password may not be sent ([`PasswordOptions`](crate::PasswordOptions)).
     pub fn needs_password_cache(&self) -> bool {

@@ -6,8 +6,10 @@
 use super::auth::{self, Answer, Line, Plugin};
 use super::connection::Connection;
 use super::options::{ConnectOptions, SslMode};
+use crate::codec::certificate_proof::{self, Fingerprint};
 use crate::codec::error_packet::parse_error;
 use crate::codec::handshake::{AuthSwitch, Greeting, Login};
+use crate::codec::resultset::OkInfo;
 use crate::error::Error;
 
 const LOGGING_IN: &str = "logging in";
@@ -19,8 +21,8 @@ const MAX_AUTH_ROUNDS: usize = 16;
 fn line(connection: &Connection, options: &ConnectOptions) -> Line {
     if connection.server.tls {
         return match options.effective_ssl_mode() {
-            SslMode::VerifyCa | SslMode::VerifyIdentity => Line::VerifiedTls,
-            SslMode::Disabled | SslMode::Preferred | SslMode::Required => Line::Tls,
+            SslMode::VerifyCa | SslMode::VerifyIdentity if !options.verifies_by_password() => Line::VerifiedTls,
+            _ => Line::Tls,
         };
     }
     if connection.stream.socket().is_unix() { Line::UnixSocket } else { Line::Clear }
@@ -39,8 +41,20 @@ pub(crate) fn log_in(
     };
     let line = line(connection, options);
     let password = options.password.as_ref().map_or("", |password| password.expose());
-    let mut exchange =
-        Exchange { connection, options, password, line, plugin, nonce: greeting.nonce, key_awaited: false, sequence };
+    let certificate = connection.stream.certificate().filter(|_| options.verifies_by_password());
+    let mut exchange = Exchange {
+        connection,
+        options,
+        password,
+        line,
+        plugin,
+        greeting_nonce: greeting.nonce.clone(),
+        nonce: greeting.nonce,
+        unverified: certificate,
+        key_awaited: false,
+        sequence,
+    };
+    exchange.check_plugin()?;
     let first = match plugin.answer(password, &exchange.nonce, line, &options.password_options)? {
         Answer::Bytes(bytes) => bytes,
         Answer::ClearPassword | Answer::Rsa { .. } => Vec::new(),
@@ -75,6 +89,9 @@ struct Exchange<'a> {
     line: Line,
     plugin: Plugin,
     nonce: Vec<u8>,
+    greeting_nonce: Vec<u8>,
+    /// The server's certificate, if only the end of the login shows whether it is the server's.
+    unverified: Option<Fingerprint>,
     /// The server was asked for its RSA key.
     key_awaited: bool,
     /// Number of the next packet that is sent.
@@ -91,7 +108,10 @@ impl Exchange<'_> {
         let frame = self.connection.receive(LOGGING_IN)?;
         self.sequence = frame.sequence.wrapping_add(1);
         match frame.payload.first() {
-            Some(0x00) => return Ok(Round::Done),
+            Some(0x00) => {
+                self.check_certificate(&frame.payload)?;
+                return Ok(Round::Done);
+            }
             Some(0xff) => return Err(parse_error(&frame.payload, 0)),
             Some(0xfe) => self.switch(AuthSwitch::parse(&frame.payload))?,
             Some(0x01) => self.go_on(frame.payload.get(1..).unwrap_or_default())?,
@@ -111,11 +131,34 @@ impl Exchange<'_> {
         self.plugin = Plugin::from_name(&switch.plugin).ok_or_else(|| auth::unsupported(&switch.plugin))?;
         self.nonce = switch.nonce;
         self.key_awaited = false;
+        self.check_plugin()?;
         match self.plugin.answer(self.password, &self.nonce, self.line, &self.options.password_options)? {
             Answer::Bytes(bytes) => self.send(&[&bytes]),
             Answer::ClearPassword => self.send_clear(),
             Answer::Rsa { request } => self.send_sealed(request),
         }
+    }
+
+    /// While the certificate is not verified, nothing goes out that would help somebody in between.
+    fn check_plugin(&self) -> Result<(), Error> {
+        let proves = self.plugin.stored_hash(self.password).is_some() && !self.password.is_empty();
+        if self.unverified.is_none() || proves {
+            return Ok(());
+        }
+        let why = if self.password.is_empty() { "no password was given" } else { self.plugin.name() };
+        Err(not_trusted(why))
+    }
+
+    /// Who knows the password, and has this certificate, is the server.
+    fn check_certificate(&self, payload: &[u8]) -> Result<(), Error> {
+        let Some(certificate) = &self.unverified else { return Ok(()) };
+        let hash = self.plugin.stored_hash(self.password).unwrap_or_default();
+        let nonce = if self.plugin == Plugin::Ed25519 { &self.greeting_nonce } else { &self.nonce };
+        let expected = certificate_proof::text(&hash, nonce, certificate);
+        if OkInfo::text(payload)? == expected {
+            return Ok(());
+        }
+        Err(not_trusted("the server has not shown that it knows the password"))
     }
 
     /// More data of the plugin's.
@@ -189,6 +232,16 @@ pub(crate) fn refusal(error: Error, options: &ConnectOptions) -> Error {
         _ => return Error::Server { code, sqlstate, message, statement_index },
     };
     Error::Auth { code, message, hint }
+}
+
+/// Without an authority, and without the server's proof.
+fn not_trusted(why: &str) -> Error {
+    Error::Tls {
+        message: format!(
+            "the server's certificate can not be verified ({why}). verify-ca and verify-identity need ssl-ca, a PEM file with the authority's certificate; or a \
+             MariaDB server from 11.4 on that made its certificate itself, and an account with mysql_native_password or ed25519 and a password"
+        ),
+    }
 }
 
 #[cfg(test)]

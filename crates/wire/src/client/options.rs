@@ -21,9 +21,11 @@ pub enum SslMode {
     Preferred,
     /// TLS or no connection; any certificate. With an authority it becomes [`SslMode::VerifyCa`].
     Required,
-    /// TLS with a certificate signed by an authority of [`TlsOptions::ca`], whatever name it has.
+    /// TLS with a certificate signed by an authority of [`TlsOptions::ca`], whatever name it has. Without an authority, a MariaDB server from 11.4 on
+    /// has to show at the end of the login that it knows the password, and that the certificate is its own.
     VerifyCa,
-    /// TLS with a certificate signed by an authority of [`TlsOptions::ca`] that is for the host connected to.
+    /// TLS with a certificate signed by an authority of [`TlsOptions::ca`] that is for the host connected to. Without an authority as
+    /// [`SslMode::VerifyCa`].
     VerifyIdentity,
 }
 
@@ -160,5 +162,10 @@ impl ConnectOptions {
             SslMode::Preferred | SslMode::Required if self.tls.ca.is_some() => SslMode::VerifyCa,
             mode => mode,
         }
+    }
+
+    /// Whether only the end of the login shows if the server's certificate is its own.
+    pub(crate) fn verifies_by_password(&self) -> bool {
+        self.tls.ca.is_none() && matches!(self.tls.mode, SslMode::VerifyCa | SslMode::VerifyIdentity)
     }
 }

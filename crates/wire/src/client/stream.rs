@@ -9,6 +9,7 @@ use std::time::Duration;
 use rustls::{ClientConnection, StreamOwned};
 
 use super::socket::Socket;
+use crate::codec::certificate_proof::{Fingerprint, fingerprint};
 
 /// How often a watcher looks whether it is time to stop.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
@@ -36,6 +37,14 @@ impl Stream {
 
     pub(crate) fn is_tls(&self) -> bool {
         matches!(self, Stream::Tls(_))
+    }
+
+    /// Of the certificate that the server has shown.
+    pub(crate) fn certificate(&self) -> Option<Fingerprint> {
+        match self {
+            Stream::Plain(_) => None,
+            Stream::Tls(tls) => tls.conn.peer_certificates()?.first().map(|shown| fingerprint(shown)),
+        }
     }
 
     /// Whether bytes have come from the socket that were not read from here yet.

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use rustls::client::WebPkiServerVerifier;
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
-use rustls::crypto::CryptoProvider;
+use rustls::crypto::{CryptoProvider, verify_tls12_signature, verify_tls13_signature};
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
 use rustls::{
     AlertDescription, CertificateError, ClientConfig, ClientConnection, DigitallySignedStruct, RootCertStore,
@@ -152,7 +152,7 @@ fn verifier(options: &ConnectOptions, provider: &Arc<CryptoProvider>) -> Result<
         return Ok(Arc::new(AcceptAny { schemes }));
     }
     let Some(path) = &options.tls.ca else {
-        return Err(tls("verify-ca and verify-identity need ssl-ca: a PEM file with the authority's certificate"));
+        return Ok(Arc::new(KeyOwner { provider: Arc::clone(provider) }));
     };
     let authorities = certificates(path, "ssl-ca")?;
     let mut roots = RootCertStore::empty();
@@ -232,6 +232,47 @@ impl ServerCertVerifier for AcceptAny {
 
     fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
         self.schemes.clone()
+    }
+}
+
+/// Any certificate whose key the other side has: whose it is, the end of the login shows (`login`).
+#[derive(Debug)]
+struct KeyOwner {
+    provider: Arc<CryptoProvider>,
+}
+
+impl ServerCertVerifier for KeyOwner {
+    fn verify_server_cert(
+        &self,
+        _: &CertificateDer<'_>,
+        _: &[CertificateDer<'_>],
+        _: &ServerName<'_>,
+        _: &[u8],
+        _: UnixTime,
+    ) -> Result<ServerCertVerified, rustls::Error> {
+        Ok(ServerCertVerified::assertion())
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        message: &[u8],
+        cert: &CertificateDer<'_>,
+        signed: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        verify_tls12_signature(message, cert, signed, &self.provider.signature_verification_algorithms)
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        cert: &CertificateDer<'_>,
+        signed: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        verify_tls13_signature(message, cert, signed, &self.provider.signature_verification_algorithms)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.provider.signature_verification_algorithms.supported_schemes()
     }
 }
 

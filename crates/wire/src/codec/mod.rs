@@ -3,6 +3,7 @@
 //! It never reads a socket (packets come through `Read` and `Write`), a clock or an option, and knows nothing of who is connected.
 
 pub(crate) mod capabilities;
+pub(crate) mod certificate_proof;
 pub(crate) mod command;
 pub(crate) mod compressed;
 pub(crate) mod cursor;

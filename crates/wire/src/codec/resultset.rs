@@ -34,6 +34,17 @@ impl OkInfo {
         Ok(OkInfo { affected, last_insert_id, warnings, status })
     }
 
+    /// The text of an OK packet.
+    pub(crate) fn text(payload: &[u8]) -> Result<&[u8], Error> {
+        let mut cursor = Cursor::new(payload, "an OK packet");
+        cursor.u8()?;
+        cursor.lenenc()?;
+        cursor.lenenc()?;
+        cursor.u16()?;
+        cursor.u16()?;
+        if cursor.remaining() == 0 { Ok(&[]) } else { cursor.lenenc_bytes() }
+    }
+
     /// An EOF packet of a server without CLIENT_DEPRECATE_EOF.
     pub(crate) fn parse_eof(payload: &[u8]) -> Result<OkInfo, Error> {
         let mut cursor = Cursor::new(payload, "an EOF packet");

@@ -161,6 +161,13 @@ pub(crate) fn prepared(number: u32, values: u16, capabilities: u32) -> Vec<Vec<u
     packets
 }
 
+/// The end of a login, with a text for the client.
+pub(crate) fn ok_with(text: &[u8]) -> Vec<u8> {
+    let mut out = ok(0);
+    put_lenenc_bytes(&mut out, text);
+    out
+}
+
 /// `header` is 0, or 0xfe where it ends rows.
 pub(crate) fn ok(header: u8) -> Vec<u8> {
     let mut out = vec![header, 0, 0];

@@ -16,8 +16,9 @@ use super::auth::{Account, Accounts, AuthResult, Line, Plugin, RsaKey, Verifier,
 use super::greeting::{Greeting, Login, NONCE_BYTES, Response};
 use super::options::{PeerError, PeerOptions};
 use super::stream::{Stream, TimedSocket};
-use super::tls;
+use super::tls::{self, ServerTls};
 use crate::codec::capabilities as cap;
+use crate::codec::certificate_proof;
 use crate::codec::compressed::{CompressedStream, Method};
 use crate::codec::packet::write_payload;
 use crate::secret::Secret;
@@ -53,15 +54,18 @@ pub(super) fn log_in(
         stream: Stream::Plain(TimedSocket::new(tcp, Instant::now() + options.login_timeout)),
         sequence: 0,
         nonce: nonce(NONCE_BYTES),
+        greeting_nonce: Vec::new(),
+        plugin: None,
         rsa: &options.rsa,
     };
+    exchange.greeting_nonce.clone_from(&exchange.nonce);
     let offered = cap::OFFERED | options.tls.as_ref().map_or(0, |_| cap::SSL);
     exchange.greet(number, options, offered)?;
     let mut response = exchange.response(offered)?;
     if response == Response::Tls
-        && let Some(config) = &options.tls
+        && let Some(tls) = &options.tls
     {
-        exchange = exchange.in_tls(config)?;
+        exchange = exchange.in_tls(tls)?;
         response = exchange.response(offered)?;
     }
     let Response::Login(login) = response else {
@@ -82,7 +86,8 @@ pub(super) fn log_in(
     if let Some(reason) = reason {
         return Err(exchange.deny(user, from, reason));
     }
-    exchange.send(&[&answer::ok(0)])?;
+    let text = options.tls.as_deref().and_then(|tls| exchange.certificate_proof(&account.verifier, tls));
+    exchange.send(&[&text.map_or_else(|| answer::ok(0), |text| answer::ok_with(&text))])?;
     exchange
         .stream
         .timed_mut()
@@ -102,6 +107,9 @@ struct Exchange<'a> {
     /// Number of the next packet that is sent.
     sequence: u8,
     nonce: Vec<u8>,
+    greeting_nonce: Vec<u8>,
+    /// The one that the client has answered with.
+    plugin: Option<Plugin>,
     rsa: &'a OnceLock<RsaKey>,
 }
 
@@ -120,12 +128,20 @@ impl<'a> Exchange<'a> {
         self.send(&[&greeting.encode()])
     }
 
-    fn in_tls(self, config: &Arc<rustls::ServerConfig>) -> Result<Self, PeerError> {
+    fn in_tls(self, config: &ServerTls) -> Result<Self, PeerError> {
         let Stream::Plain(timed) = self.stream else {
             return Err(PeerError::Protocol(crate::Error::protocol("TLS inside of TLS")));
         };
-        let stream = tls::accept(timed, config).map_err(PeerError::Protocol)?;
+        let stream = tls::accept(timed, &config.config).map_err(PeerError::Protocol)?;
         Ok(Exchange { stream, ..self })
+    }
+
+    /// What shows that the certificate is this server's, for clients that have no authority for it.
+    fn certificate_proof(&self, verifier: &Verifier, tls: &ServerTls) -> Option<Vec<u8>> {
+        let plugin = self.plugin.filter(|_| self.stream.is_tls())?;
+        // MariaDB's ed25519 has a nonce of its own, which does not count here.
+        let nonce = if plugin == Plugin::Ed25519 { &self.greeting_nonce } else { &self.nonce };
+        Some(certificate_proof::text(&verifier.stored_hash(plugin)?, nonce, &tls.fingerprint))
     }
 
     fn send(&mut self, parts: &[&[u8]]) -> Result<(), PeerError> {
@@ -201,6 +217,7 @@ impl<'a> Exchange<'a> {
                 (plugin, self.receive()?)
             }
         };
+        self.plugin = Some(plugin);
         match check(account, plugin, &answer, &self.nonce) {
             AuthResult::Right => {
                 if plugin == Plugin::CachingSha2 {

@@ -18,7 +18,7 @@ pub use auth::{Account, Accounts, Line, Plugin, RsaKey, Sha2Hash, Verifier};
 pub use connection::{Closer, EventReply, Peer, refuse};
 pub use greeting::login_is_read;
 pub use options::{Identity, PeerError, PeerOptions};
-pub use tls::{TlsFiles, server_tls};
+pub use tls::{ServerTls, TlsFiles, certificate_end, server_tls};
 
 pub use crate::codec::command::{Command, CommandError, DumpPlace, Registration, RegistrationField, ReportedText};
 pub use crate::codec::semi_sync::Reply;

@@ -5,9 +5,8 @@ use std::net::IpAddr;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use rustls::ServerConfig;
-
 use super::auth::{Plugin, RsaKey};
+use super::tls::ServerTls;
 use crate::error::Error;
 
 /// Why a client is served no longer. None of them is an error of this process.
@@ -53,7 +52,7 @@ pub struct PeerOptions {
     /// What the greeting says.
     pub identity: Identity,
     /// None: TLS is not offered.
-    pub tls: Option<Arc<ServerConfig>>,
+    pub tls: Option<Arc<ServerTls>>,
     /// For passwords without TLS; it may still be in the making.
     pub rsa: Arc<OnceLock<RsaKey>>,
     /// How long a login may take, all in all.

@@ -10,7 +10,7 @@ use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 use wire::server::{
     Account, Accounts, ColumnKind, Command, EventReply, Identity, Line, Peer, PeerError, PeerOptions, Plugin, Rows,
-    RsaKey, ServerError, TlsFiles, Verifier, server_tls,
+    RsaKey, ServerError, ServerTls, TlsFiles, Verifier,
 };
 use wire::{ConnectOptions, Connection, DumpRequest, Error, SslMode};
 
@@ -254,7 +254,8 @@ fn tls_and_client_certificates() {
     }
     let files = TlsFiles { cert: path("server.pem"), key: path("server.key"), ca: Some(path("ca.pem")) };
     let mut options = options(Plugin::CachingSha2);
-    options.tls = Some(server_tls(&files).unwrap());
+    options.tls = Some(ServerTls::read(&files).unwrap());
+    let with_tls = options.clone();
     let address = serve(options);
     let check = |user: &str, certificate: Option<&str>, is_let_in: bool| {
         let mut options = client(address, user, "secret");
@@ -268,6 +269,20 @@ fn tls_and_client_certificates() {
     for user in ["password", "native", "sha2", "ed25519", "tls"] {
         check(user, None, true);
         check(user, Some("client"), true);
+    }
+    // Without an authority, the server shows that it knows the password; caching_sha2's hash only it knows.
+    let native = serve(PeerOptions { identity: self::options(Plugin::Native).identity, ..with_tls });
+    for (user, password, is_let_in) in [
+        ("password", "secret", true),
+        ("native", "secret", true),
+        ("ed25519", "secret", true),
+        ("sha2", "secret", false),
+        ("native", "", false),
+    ] {
+        let mut options = client(native, user, password);
+        options.tls.mode = SslMode::VerifyIdentity;
+        let connected = Connection::connect(&options).and_then(|mut connection| connection.ping());
+        assert_eq!(connected.is_ok(), is_let_in, "{user}: {connected:?}");
     }
     check("certificate", None, false);
     check("certificate", Some("client"), true);

@@ -1,4 +1,4 @@
-//! The servers' error numbers by name: MySQL's and MariaDB's `errmsg` files agree on all of these.
+//! The servers' error numbers by name: MySQL's and MariaDB's `errmsg` files agree on all of these. Errors that pass are in `wire::availability`.
 
 pub const ACCESS_DENIED_DB: u16 = 1044;
 pub const ACCESS_DENIED: u16 = 1045;
@@ -11,13 +11,9 @@ pub const BAD_NULL: u16 = 1048;
 pub const BAD_DB: u16 = 1049;
 pub const BAD_TABLE: u16 = 1051;
 pub const DUP_ENTRY: u16 = 1062;
-pub const DISK_FULL: u16 = 1021;
-/// A file could not be written, as the system says: `EE_WRITE` of the transaction's cache of the binary log, say; `ER_ERROR_ON_WRITE`.
-pub const NOT_WRITTEN: [u16; 2] = [3, 1026];
 pub const DUP_KEY: u16 = 1022;
 pub const UNKNOWN: u16 = 1105;
 pub const KEY_NOT_FOUND: u16 = 1032;
-pub const RECORD_FILE_FULL: u16 = 1114;
 pub const TABLEACCESS_DENIED: u16 = 1142;
 pub const COLUMNACCESS_DENIED: u16 = 1143;
 pub const NO_SUCH_TABLE: u16 = 1146;
@@ -27,16 +23,11 @@ pub const LOCAL_INFILE_OFF: [u16; 3] = [1148, 3948, 4166];
 /// The schema of a DROP DATABASE.
 pub const DB_DROP_EXISTS: u16 = 1008;
 pub const PACKET_TOO_LARGE: u16 = 1153;
-/// MariaDB in REPEATABLE READ, `innodb_snapshot_isolation`: somebody else has changed the row since the transaction began to read.
-pub const CHECKREAD: u16 = 1020;
 pub const LOCK_WAIT_TIMEOUT: u16 = 1205;
 pub const LOCK_DEADLOCK: u16 = 1213;
 pub const SPECIFIC_ACCESS_DENIED: u16 = 1227;
 pub const ACCESS_DENIED_NO_PASSWORD: u16 = 1698;
 pub const OPTION_PREVENTS_STATEMENT: u16 = 1290;
-pub const USER_LIMIT_REACHED: u16 = 1226;
-pub const SERVER_OFFLINE_MODE: u16 = 3032;
-pub const QUERY_INTERRUPTED: u16 = 1317;
 /// GTIDs that are to be added to gtid_purged are executed, or owned by a session.
 pub const GTIDS_OVERLAP: u16 = 3546;
 pub const ROW_IS_REFERENCED: u16 = 1451;

@@ -2,6 +2,8 @@
 
 use engine::failure::{Failure, FailureKind};
 
+use wire::availability::{AvailabilityError, Reaction};
+
 use super::bookkeeping::SCHEMA;
 pub(in crate::mysql) use super::error_codes as code;
 use super::remedies::{ChannelEnd, of_connecting, of_privilege};
@@ -52,6 +54,9 @@ pub fn failure(error: &wire::Error) -> Failure {
         return Failure::new(FailureKind::Refused, error.to_string())
             .remedy("nothing that heddle asks for is that large: please report it, with the log");
     }
+    if let Some(row) = error.availability() {
+        return unavailable(error, row);
+    }
     // The connection is gone with this one, too, but a new one would fare no better.
     let too_large = error.code() == Some(code::PACKET_TOO_LARGE);
     let refused_login = matches!(error, wire::Error::Auth { .. });
@@ -71,12 +76,10 @@ pub fn failure(error: &wire::Error) -> Failure {
         return Failure::new(FailureKind::Refused, text).code(number);
     }
     let stated = of_privilege(number, &text).or_else(|| of_connecting(ChannelEnd::Target, error));
-    if let Some(remedy) = stated.filter(|_| passing(number, &text).is_none()) {
+    if let Some(remedy) = stated {
         return Failure::new(FailureKind::Refused, text).code(number).remedy(remedy);
     }
-    let (kind, remedy) = passing(number, &text)
-        .or_else(|| closed(number, &text))
-        .or_else(|| divergence(number, &text))
+    let (kind, remedy) = divergence(number, &text)
         .or_else(|| refusal(number, &text))
         .or_else(|| other_state(number))
         .unwrap_or((FailureKind::Refused, "see the message; when the cause is gone, run the same command again"));
@@ -85,49 +88,17 @@ pub fn failure(error: &wire::Error) -> Failure {
 
 type Meaning = (FailureKind, &'static str);
 
-/// What goes away when the group, or the command, is tried again.
-fn passing(number: u16, text: &str) -> Option<Meaning> {
-    Some(match number {
-        code::CHECKREAD | code::LOCK_DEADLOCK | code::LOCK_WAIT_TIMEOUT | code::QUERY_INTERRUPTED => {
-            (FailureKind::Conflict, "")
-        }
-        number
-            if matches!(number, code::DISK_FULL | code::RECORD_FILE_FULL)
-                || code::NOT_WRITTEN.contains(&number)
-                    && (text.contains("errno 28") || text.contains("rrcode: 28")) =>
-        {
-            (
-                FailureKind::Exhausted,
-                "the target's disk or tablespace is full: make room and run the same command again",
-            )
-        }
-        code::USER_LIMIT_REACHED => (
-            FailureKind::Exhausted,
-            "heddle's account has used up what it may do in an hour (MAX_CONNECTIONS_PER_HOUR and its like): raise it with ALTER USER … WITH",
-        ),
-        _ => return None,
-    })
-}
-
-/// The target's administrator has closed it to changes, or to everybody. Its own applier goes on while `read_only` is ON; a client can not.
-fn closed(number: u16, text: &str) -> Option<Meaning> {
-    let names = |option: &str| text.replace('_', "-").contains(option);
-    let remedy = match number {
-        code::SERVER_OFFLINE_MODE => {
-            "the target is in maintenance (offline_mode=ON): SET GLOBAL offline_mode=OFF there when that is over; heddle goes on then, or run the same command again"
-        }
-        code::OPTION_PREVENTS_STATEMENT if names("super-read-only") => {
-            "the target is read-only for everybody: SET GLOBAL super_read_only=OFF there (read_only may stay ON, with GRANT CONNECTION_ADMIN ON *.* TO heddle's \
-             account); on a managed service name the writer's endpoint; heddle goes on then, or run the same command again"
-        }
-        code::OPTION_PREVENTS_STATEMENT if !names("read-only") => return None,
-        code::OPTION_PREVENTS_STATEMENT | code::READ_ONLY_MODE | code::INNODB_READ_ONLY => {
-            "the target is read-only: SET GLOBAL read_only=OFF there (innodb_read_only: restart it without), or GRANT CONNECTION_ADMIN ON *.* \
-             (MariaDB: READ ONLY ADMIN) TO heddle's account, the privilege to write to a read-only server; on a managed service name the writer's endpoint; heddle goes on then, or run the same command again"
-        }
-        _ => return None,
+/// For an error of the table of those that say "not now".
+fn unavailable(error: &wire::Error, row: &AvailabilityError) -> Failure {
+    let kind = match row.reaction {
+        Reaction::Reconnect => FailureKind::ConnectionLost,
+        Reaction::Wait => FailureKind::Maintenance,
+        Reaction::RetryLater => FailureKind::Exhausted,
+        Reaction::Retry => FailureKind::Conflict,
+        Reaction::Stop => FailureKind::Refused,
     };
-    Some((FailureKind::Maintenance, remedy))
+    let failure = Failure::new(kind, error.to_string()).code(row.number);
+    if row.reaction == Reaction::Reconnect { failure.remedy(lost_remedy(error)) } else { failure.remedy(row.remedy) }
 }
 
 /// The channel, or the data, is not what it was.
@@ -283,7 +254,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn who_has_closed_the_target_is_waited_for() {
+    fn errors_that_pass_are_of_the_tables_kind() {
         for (number, message, kind) in [
             (
                 1290,
@@ -297,6 +268,20 @@ mod tests {
             (1874, "InnoDB is in read only mode.", FailureKind::Maintenance),
             (3032, "The server is currently in offline mode", FailureKind::Maintenance),
             (1114, "The table 't' is full", FailureKind::Exhausted),
+            (1047, "WSREP has not yet prepared node for application use", FailureKind::Maintenance),
+            (1047, "Unknown command", FailureKind::Refused),
+            (
+                1180,
+                "Error while appending streaming replication fragment(provider status: Not connected to Primary Component)",
+                FailureKind::ConnectionLost,
+            ),
+            (1105, "Maximum writeset size exceeded", FailureKind::Refused),
+            (
+                1203,
+                "User h already has more than 'max_user_connections' active connections",
+                FailureKind::ConnectionLost,
+            ),
+            (3101, "Plugin instructed the server to rollback the current transaction.", FailureKind::Conflict),
         ] {
             let (sqlstate, message) = ("HY000".to_owned(), message.to_owned());
             let failure = failure(&wire::Error::Server { code: number, sqlstate, message, statement_index: 0 });

@@ -35,15 +35,6 @@ pub fn of_connecting(end: ChannelEnd, error: &Error) -> Option<String> {
         });
     }
     Some(match error.code()? {
-        1040 | 1203 if end == ChannelEnd::Target => {
-            "use fewer --workers, or raise the target's max_connections (max_user_connections)".to_owned()
-        }
-        1040 | 1203 => {
-            "raise the source's max_connections (max_user_connections), or close connections there".to_owned()
-        }
-        1129 => format!(
-            "the {server} has blocked this host after many failed connections: FLUSH HOSTS there, and look for who fails"
-        ),
         1130 => format!(
             "the {server} has no account for this host: CREATE USER 'heddle'@'HOST' … there, with this machine's address as the {server} sees it (it is in the \
              message), and the grants of docs/privileges.md"
@@ -59,7 +50,8 @@ pub fn of_connecting(end: ChannelEnd, error: &Error) -> Option<String> {
             "the {server} has not loaded the account's authentication plugin: load it, or ALTER USER … IDENTIFIED WITH caching_sha2_password (MariaDB: \
              mysql_native_password) BY …"
         ),
-        _ => return None,
+        // Where nobody needs to do anything, or nothing more can be said, the table says nothing.
+        _ => return error.availability().map(|row| row.remedy.to_owned()).filter(|remedy| !remedy.is_empty()),
     })
 }
 

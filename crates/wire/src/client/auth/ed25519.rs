@@ -42,6 +42,11 @@ pub(crate) fn sign(password: &[u8], nonce: &[u8]) -> Vec<u8> {
     [point, s.to_bytes()].concat()
 }
 
+/// As the server keeps it.
+pub(crate) fn stored(password: &[u8]) -> Vec<u8> {
+    key(password).public.to_vec()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

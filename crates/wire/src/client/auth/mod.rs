@@ -69,6 +69,15 @@ impl Plugin {
         }
     }
 
+    /// The password's hash as the server keeps it, where both sides know it.
+    pub(crate) fn stored_hash(self, password: &str) -> Option<Vec<u8>> {
+        match self {
+            Plugin::Native => Some(native::stored(password.as_bytes())),
+            Plugin::Ed25519 => Some(ed25519::stored(password.as_bytes())),
+            Plugin::CachingSha2 | Plugin::Sha256 | Plugin::ClearText | Plugin::Socket => None,
+        }
+    }
+
     /// The first answer.
     pub(crate) fn answer(
         self,

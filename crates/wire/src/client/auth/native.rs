@@ -12,6 +12,11 @@ pub(crate) fn scramble(password: &[u8], nonce: &[u8]) -> Vec<u8> {
     once.iter().zip(mask).map(|(a, b)| a ^ b).collect()
 }
 
+/// As the server keeps it.
+pub(crate) fn stored(password: &[u8]) -> Vec<u8> {
+    Sha1::digest(Sha1::digest(password)).to_vec()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

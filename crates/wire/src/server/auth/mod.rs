@@ -117,6 +117,21 @@ impl Verifier {
         }
     }
 
+    /// The password's hash as a server keeps it that has this plugin, where both sides know it: with it the server shows that its certificate is its own.
+    pub(crate) fn stored_hash(&self, plugin: Plugin) -> Option<Vec<u8>> {
+        match (self, plugin) {
+            (Verifier::Password(password), Plugin::Native) => {
+                Some(native::stored(password.expose().as_bytes()).to_vec())
+            }
+            (Verifier::Password(password), Plugin::Ed25519) => {
+                Some(ed25519::public_key(password.expose().as_bytes()).to_vec())
+            }
+            (Verifier::Native(stored), Plugin::Native) => Some(stored.to_vec()),
+            (Verifier::Ed25519(key), Plugin::Ed25519) => Some(key.to_vec()),
+            _ => None,
+        }
+    }
+
     /// The plugin that a client is asked to use when its own choice cannot be taken.
     pub(crate) fn plugin(&self, default: Plugin) -> Plugin {
         match self {
