@@ -258,10 +258,10 @@ fn definitions_change(kind: Kind) -> Result<()> {
 fn refusals(kind: Kind) -> Result<()> {
     let options: &[&str] = if kind.is_mariadb() { &[] } else { &GTIDS };
     let pair = Pair::start_with(kind, options, &[])?;
-    pair.source.execute("CREATE DATABASE d; CREATE TABLE d.t (id INT PRIMARY KEY); CREATE TABLE d.m (id INT) ENGINE=MyISAM; INSERT INTO d.t VALUES (1)")?;
+    pair.source.execute("CREATE DATABASE d; CREATE TABLE d.t (id INT PRIMARY KEY); CREATE TABLE d.m (id INT) ENGINE=BLACKHOLE; INSERT INTO d.t VALUES (1)")?;
     pair.target.execute("CREATE DATABASE d; CREATE TABLE d.t (id INT PRIMARY KEY); INSERT INTO d.t VALUES (7)")?;
     let refused = pair.begin(&[COPY, "--until-end"])?.wait()?;
-    refused_with_remedy(&refused, &["d.m is of the engine MyISAM", "d.t is there already"])?;
+    refused_with_remedy(&refused, &["d.m is of the engine BLACKHOLE", "d.t is there already"])?;
     ensure!(pair.target.scalar("SELECT SUM(id) FROM d.t")? == "7");
     pair.target.execute("DROP TABLE d.t")?;
     pair.run_to_the_end(&[COPY, "--ignore", "d.m"])?;
@@ -308,6 +308,26 @@ fn across(source: Kind, target: Kind) -> Result<()> {
         ensure!(pair.source.rows(&rows)? == pair.target.rows(&rows)?, "{table} differs");
     }
     Ok(())
+}
+
+/// Of engines without transactions, while they and others change.
+fn without_transactions(kind: Kind) -> Result<()> {
+    let pair = filled(kind, 300)?;
+    let other = if kind.is_mariadb() { "Aria" } else { "MyISAM" };
+    pair.source.execute(&format!(
+        "CREATE TABLE d.my (id INT PRIMARY KEY, v INT) ENGINE=MyISAM; INSERT INTO d.my SELECT n, n FROM d.hundred;
+         CREATE TABLE d.other (v TEXT) ENGINE={other}; INSERT INTO d.other VALUES ('a'), ('a'), (NULL)"
+    ))?;
+    let changes = Changes::start(&pair, 2, seed(23, "copy"), |random| match random.random_range(0..40) {
+        0 => format!("UPDATE d.my SET v = v + 1 WHERE id = {}", random.random_range(0..100)),
+        1 => "INSERT INTO d.other VALUES ('new')".to_owned(),
+        _ => change(random),
+    })?;
+    let mut heddle = pair.begin(&[COPY])?;
+    heddle.wait_for_log("all rows are there")?;
+    changes.wait_for(40)?;
+    changes.stop()?;
+    goes_on(&pair, heddle)
 }
 
 /// Under other names: tables, foreign keys, views and triggers.
@@ -359,6 +379,8 @@ fn definitions_not_taken() -> Result<()> {
 }
 
 e2e::tests! {
+    without_transactions_mysql: without_transactions(MYSQL_9_7);
+    without_transactions_mariadb: without_transactions(MARIADB_10_11);
     renamed_mysql: renamed(MYSQL_9_7);
     renamed_mariadb: renamed(MARIADB_10_11);
     mysql_into_mariadb: across(MYSQL_9_7, MARIADB_10_11);

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use binlog::RowsKind;
 use binlog::gtids::GtidState;
+use binlog::{LogPosition, RowsKind};
 use channel::source::transaction_reader::{AtLogEnd, ReadRequest, TransactionReader};
 use channel::start::StreamStart;
 use engine::failure::Failure;
@@ -34,6 +34,14 @@ impl Folded {
     }
 }
 
+/// Tables whose read does not see the state of the round's last read, but a later one: of engines without transactions.
+#[derive(Clone, Debug, Default)]
+pub struct LateTables {
+    pub names: Vec<TableName>,
+    /// Of the log, when the last of them was read. Up to here nothing may have changed them.
+    pub end: Option<LogPosition>,
+}
+
 /// What is scanned, and by which rules.
 pub struct Scan<'a> {
     pub source: &'a ConnectOptions,
@@ -43,6 +51,7 @@ pub struct Scan<'a> {
     pub from: &'a CopyPlace,
     /// Of the last read: the log ends at its high.
     pub window: &'a Window,
+    pub late: &'a LateTables,
     pub tables: &'a [(TableName, Reading)],
     pub relations: &'a Relations,
 }
@@ -83,7 +92,11 @@ impl Scan<'_> {
         let mut reader = TransactionReader::open(self.source, request)?;
         while let Some(transaction) = reader.read()? {
             if transaction.start >= self.window.high {
-                break;
+                if self.late.end.as_ref().is_none_or(|end| transaction.start >= *end) {
+                    break;
+                }
+                seen.late_transaction(&transaction);
+                continue;
             }
             seen.transaction(&transaction);
         }
@@ -115,6 +128,32 @@ impl Seen<'_> {
                         Item::Rows(rows) => self.rows(rows, side),
                         Item::Statement(statement) => self.statement(&statement.class, side),
                     }
+                }
+            }
+        }
+    }
+
+    /// Behind the round's end: of the late tables alone.
+    fn late_transaction(&mut self, transaction: &Transaction) {
+        let late: Vec<Folded> = self.scan.late.names.iter().map(Folded::of_name).collect();
+        let mut note = |table: &Folded| {
+            if late.contains(table) {
+                self.round.note(table, Finding::Rows(Side::Within));
+            }
+        };
+        let Body::Items(items) = &transaction.body else { return late.iter().for_each(note) };
+        for item in items {
+            match item {
+                Item::Rows(rows) => note(&Folded::of(&rows.map.schema, &rows.map.table)),
+                // Of one that names no table it is not known what it changes.
+                Item::Statement(statement) if statement.class.tables.is_empty() => match statement.class.class {
+                    Class::Dml { .. } | Class::Ddl { .. } | Class::Unknown | Class::SetStatement => {
+                        late.iter().for_each(&mut note)
+                    }
+                    _ => {}
+                },
+                Item::Statement(statement) => {
+                    statement.class.tables.iter().for_each(|table| note(&Folded::of(&table.schema, &table.name)));
                 }
             }
         }

@@ -11,8 +11,9 @@ use wire::{Connection, Error};
 use super::worker::place_rows;
 use super::{ReadContext, ReadEnd, of_source, stopped};
 use crate::chunk::{ChunkKey, ChunkQuery, TableDefinition};
-use crate::definitions::show_create;
+use crate::definitions::{is_transactional, show_create};
 use crate::place;
+use crate::scan::LateTables;
 use crate::source::source_failure;
 use crate::source::{self, LowSource, Windows};
 
@@ -23,6 +24,7 @@ const QUIET_ATTEMPTS: u32 = 50;
 #[derive(Debug)]
 pub struct WholeRead {
     pub window: Window,
+    pub late: LateTables,
     /// Redefined meanwhile.
     pub redefined: Vec<(TableDefinition, String)>,
 }
@@ -40,7 +42,8 @@ pub fn read_whole(
     let mut source = source::connect(context.source).map_err(source_failure)?;
     let window = begin(windows, &mut source, tables.is_empty()).map_err(source_failure)?;
     let mut redefined = Vec::new();
-    for table in tables {
+    let (late, snapshot): (Vec<_>, Vec<_>) = tables.iter().partition(|table| !is_transactional(&table.engine));
+    for table in snapshot.into_iter().chain(late.iter().copied()) {
         if context.is_stopping() {
             return Err(stopped());
         }
@@ -50,8 +53,12 @@ pub fn read_whole(
             Err(ReadEnd::Failed(failure)) => return Err(failure),
         }
     }
+    let mut late = LateTables { names: late.iter().map(|table| table.name.clone()).collect(), end: None };
+    if !late.names.is_empty() {
+        late.end = Some(wire::source::log_end(&mut source).map_err(source_failure)?);
+    }
     source.execute("COMMIT").map_err(source_failure)?;
-    Ok(WholeRead { window, redefined })
+    Ok(WholeRead { window, late, redefined })
 }
 
 /// With tables: in a moment in which the source logs nothing, if there is one.

@@ -17,7 +17,8 @@ use super::ends::CopyRequest;
 use crate::bookkeeping::{COPY_TABLES, CopyPlace, CopyState, Phase, TableRecord, TableStatus, create, set_table};
 use crate::chunk::{ChunkKey, TableDefinition, TableName};
 use crate::definitions::{
-    Relations, SourceTable, TargetNames, in_one_character_set, list, not_known, read_programs, renamed_program,
+    Relations, SourceTable, TargetNames, in_one_character_set, is_transactional, list, not_known, read_programs,
+    renamed_program,
 };
 use crate::place;
 use crate::source::source_failure;
@@ -60,6 +61,11 @@ pub fn plan(request: &CopyRequest<'_>) -> Result<Plan, Failure> {
         plan.rows += definition.rows;
         if definition.key == ChunkKey::Whole {
             plan.whole.push(format!("{}: it has no unique key of columns without NULL", listed.name));
+        } else if !is_transactional(&listed.engine) {
+            plan.whole.push(format!(
+                "{}: of the engine {}, in one statement, in which nothing may change it",
+                listed.name, listed.engine
+            ));
         } else if by_deletes.contains(&listed.name) {
             plan.whole.push(format!(
                 "{}: a foreign key changes its rows (ON DELETE), which the source does not log",

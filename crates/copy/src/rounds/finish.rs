@@ -12,7 +12,7 @@ use crate::definitions::{
     Relations, TargetStatement, constraint_name, create_programs, in_one_character_set, read_programs, show_create,
     split,
 };
-use crate::scan::Scan;
+use crate::scan::{LateTables, Scan};
 use crate::source::source_failure;
 
 /// Whether the copy is done. If a definition has changed behind the round's end, there is another round: its log would meet the newer one.
@@ -36,6 +36,7 @@ pub(super) fn finish(ends: &mut Ends<'_>, state: &mut CopyState) -> Result<bool,
         memory_bytes: ends.request.memory_bytes,
         from: &high,
         window: &Window { low, high: end },
+        late: &LateTables::default(),
         tables: &names,
         relations: &Relations::default(),
     }

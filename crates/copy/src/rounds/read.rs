@@ -14,7 +14,7 @@ use crate::bookkeeping::{
     CopyPlace, CopyState, Phase, TableRecord, TableStatus, forget_table, ranges_of, set_ranges, set_table, tables_of,
 };
 use crate::chunk::{TableDefinition, TableName};
-use crate::definitions::{Relations, TargetNames, create_schema, list, schemas, show_create, split};
+use crate::definitions::{Relations, TargetNames, create_schema, is_transactional, list, schemas, show_create, split};
 use crate::reading::{RangeWork, ReadContext, WholeRead, copy_ranges, is_redefined, plan, read_whole};
 use crate::scan::{Findings, Scan};
 use crate::source::source_failure;
@@ -93,8 +93,9 @@ fn make_tables(
             gone.insert(table.name);
             continue;
         };
-        let reading =
-            if definition.has_key() && !by_deletes.contains(&table.name) { Reading::Chunks } else { Reading::Whole };
+        let is_by_key =
+            definition.has_key() && is_transactional(&definition.engine) && !by_deletes.contains(&table.name);
+        let reading = if is_by_key { Reading::Chunks } else { Reading::Whole };
         if !has_rows {
             set_table(
                 &mut ends.control,
@@ -200,6 +201,7 @@ fn look_through(
         memory_bytes: ends.request.memory_bytes,
         from,
         window: &read.window,
+        late: &read.late,
         tables: &tables,
         relations,
     }
