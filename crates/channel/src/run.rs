@@ -77,8 +77,8 @@ fn tell_fences_apart(target: &dyn Target, failure: &mut Failure) {
     failure.kind = FailureKind::Refused;
     failure.message =
         format!("the channel's progress was changed on the target, and not by another heddle: {}", failure.message);
-    "find out what changes Heddle's own tables there (a person, a trigger, a second channel of replication into them), end that, and bring the row of progress back as \
-     the last heddle status had it; or load the target anew"
+    "find out what changes Heddle's own tables there (a person, a trigger, a second channel of replication into them), and end that; then the row of progress: \
+     restore it from the last `heddle status`, or load the target anew"
         .clone_into(&mut failure.remedy);
 }
 
