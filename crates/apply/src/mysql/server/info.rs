@@ -63,6 +63,8 @@ pub struct TargetInfo {
     pub shows_lock_holders: bool,
     /// The account may set variables of its session that not every account may: what is logged, and how.
     pub sets_restricted: bool,
+    /// It may not set `explicit_defaults_for_timestamp`, and its sessions have this value (MySQL 5.7 without SUPER). `None`: it may, or there is none.
+    pub fixed_explicit_defaults: Option<bool>,
     /// It may set `pseudo_thread_id`: which of the source's sessions a statement is of.
     pub sets_thread_id: bool,
     pub account: OwnAccount,
@@ -85,6 +87,14 @@ impl OwnAccount {
     /// As statements name it.
     pub fn name(&self) -> String {
         format!("{}@{}", quote(&self.user), quote(&self.host))
+    }
+}
+
+/// A session has `explicit_defaults_for_timestamp` of its own. Before, MariaDB had it for the whole server.
+pub fn has_explicit_defaults(flavour: Flavour, version: (u16, u16, u16)) -> bool {
+    match flavour {
+        Flavour::MySql => version >= (5, 6, 6),
+        Flavour::MariaDb => version >= (10, 10, 0),
     }
 }
 
@@ -111,6 +121,7 @@ impl TargetInfo {
             shows_lock_holders: true,
             sets_restricted: true,
             sets_thread_id: true,
+            fixed_explicit_defaults: None,
             account: OwnAccount::default(),
         }
     }
@@ -152,6 +163,7 @@ impl TargetInfo {
                 done => Ok(done.is_ok()),
             };
         let (sets_restricted, sets_thread_id) = (may_set("sql_log_bin")?, may_set("pseudo_thread_id")?);
+        let may_set_defaults = !has_explicit_defaults(flavour, version) || may_set("explicit_defaults_for_timestamp")?;
         let mut is_on = |since: (u16, u16, u16), variable: &str| {
             let is_there = flavour == Flavour::MySql && version >= since;
             let value = is_there.then(|| connection.scalar(format!("SELECT @@{variable}")).map_err(failed));
@@ -160,6 +172,13 @@ impl TargetInfo {
         let encrypts_tables = is_on((8, 0, 16), "default_table_encryption")?;
         let adds_primary_keys = is_on((8, 0, 30), "sql_generate_invisible_primary_key")?;
         let restricts_foreign_keys = is_on((8, 4, 0), "restrict_fk_on_non_standard_key")?;
+        let shows_lock_holders = is_on((8, 0, 0), "performance_schema")?;
+        let fixed_explicit_defaults = if may_set_defaults {
+            None
+        } else {
+            let value = connection.scalar("SELECT @@session.explicit_defaults_for_timestamp").map_err(failed)?;
+            Some(value.as_deref() == Some("1"))
+        };
         Ok(Self {
             flavour,
             engine,
@@ -176,9 +195,10 @@ impl TargetInfo {
             encrypts_tables,
             adds_primary_keys,
             restricts_foreign_keys,
-            shows_lock_holders: is_on((8, 0, 0), "performance_schema")?,
+            shows_lock_holders,
             sets_restricted,
             sets_thread_id,
+            fixed_explicit_defaults,
             account: OwnAccount::parse(
                 &connection.scalar("SELECT CURRENT_USER()").map_err(failed)?.unwrap_or_default(),
             ),

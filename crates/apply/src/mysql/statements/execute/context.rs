@@ -9,7 +9,7 @@ use engine::failure::{Failure, FailureKind};
 use engine::sql::{Class, DdlKind, SqlMode, mentions};
 use engine::transaction::{Context, StatementItem};
 
-use crate::mysql::server::info::{Engine, TargetInfo};
+use crate::mysql::server::info::{Engine, TargetInfo, has_explicit_defaults};
 use crate::mysql::server::sql::{hex, identifier, mysql_sql_mode, quote};
 use crate::mysql::session::settings::{CHARACTER_SETS, SQL_MODE};
 
@@ -96,7 +96,7 @@ fn settings(item: &StatementItem, target: &TargetInfo) -> String {
     // MariaDB says it of every statement; MySQL does not let it be set in a transaction.
     if let Some(explicit) = vars.explicit_defaults_for_timestamp
         && matches!(item.class.class, Class::Ddl { .. })
-        && has_explicit_defaults(target)
+        && has_to_set_explicit_defaults(explicit, item, target)
     {
         sets.push(format!("explicit_defaults_for_timestamp={}", u8::from(explicit)));
     }
@@ -164,12 +164,13 @@ fn flags(vars: &StatusVars, sets: &mut Vec<String>) {
     ));
 }
 
-/// A session may change it. Before, MariaDB had it for the whole server.
-fn has_explicit_defaults(target: &TargetInfo) -> bool {
-    match target.flavour {
-        Flavour::MySql => target.version >= (5, 6, 6),
-        Flavour::MariaDb => target.version >= (10, 10, 0),
-    }
+/// An account that may not set it need not where the session has the same value, or nothing in the statement depends on it. Elsewhere the server refuses, by the
+/// privilege that is missing.
+fn has_to_set_explicit_defaults(explicit: bool, item: &StatementItem, target: &TargetInfo) -> bool {
+    has_explicit_defaults(target.flavour, target.version)
+        && target
+            .fixed_explicit_defaults
+            .is_none_or(|fixed| fixed != explicit && mentions(&item.query.sql, b"timestamp"))
 }
 
 /// What only MySQL's sessions have. A collation that is not in the event is that of a source before 8.0.
