@@ -14,6 +14,8 @@ use copy::{CopyEnd, CopyRequest, CopySample, LogPart, Measures, Plan};
 use engine::failure::{Failure, FailureKind};
 use engine::intake::{Changes, Filter, Pattern, Rules};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use observe::http::Http;
+use observe::http::endpoint::Endpoint;
 use observe::progress::{Kind, Progress};
 use wire::ConnectOptions;
 
@@ -52,8 +54,10 @@ impl Copy<'_> {
     }
 
     /// `spec`: of a run of the channel over a part of the log, overwriting.
-    pub fn run(&self, spec: &mut dyn FnMut(&LogPart) -> Result<Spec>) -> Result<CopyEnd> {
+    pub fn run(&self, listen: Option<Endpoint>, spec: &mut dyn FnMut(&LogPart) -> Result<Spec>) -> Result<CopyEnd> {
         let measures = Arc::new(Measures::default());
+        // Its port is free again when the channel goes on.
+        let _http = listen.map(|listen| Http::start_copy(listen, Arc::clone(&measures))).transpose()?;
         let shown = Shown::start(&measures).context("a thread")?;
         let mut follow = |following: &LogPart| -> Result<(), Failure> {
             let spec = spec(following).map_err(failure)?;

@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 
+use ::copy::compare::watch::Board;
 use axum::Router;
 use axum::extract::State;
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
-use copy::compare::watch::Board;
 
 use crate::metrics;
 

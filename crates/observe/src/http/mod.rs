@@ -14,6 +14,7 @@
 
 mod acceptor;
 mod comparison;
+mod copy;
 pub mod endpoint;
 mod frame_sampler;
 pub mod log_sampler;
@@ -28,6 +29,8 @@ use std::sync::{Arc, LazyLock};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
+use ::copy::Measures as CopyMeasures;
+use ::copy::compare::watch::Board as ComparisonBoard;
 use anyhow::{Context, Result};
 use axum::Router;
 use axum::body::Body;
@@ -37,7 +40,6 @@ use axum::middleware::{Next, from_fn_with_state};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use channel::monitor::Monitor;
-use copy::compare::watch::Board as ComparisonBoard;
 use futures_util::stream;
 use serve::status::View;
 use tokio::sync::{Notify, watch};
@@ -98,6 +100,12 @@ impl Http {
     /// The same of a comparison that goes round.
     pub fn start_compare(listen: Endpoint, board: Arc<ComparisonBoard>) -> Result<Self> {
         let router = protected(comparison::router(board), listen.token.clone());
+        Self::listen(listen, router, None)
+    }
+
+    /// The same of a copy under way.
+    pub fn start_copy(listen: Endpoint, measures: Arc<CopyMeasures>) -> Result<Self> {
+        let router = protected(copy::router(measures), listen.token.clone());
         Self::listen(listen, router, None)
     }
 

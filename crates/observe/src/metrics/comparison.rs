@@ -1,6 +1,6 @@
 //! Every metric of a comparison that goes round: name, unit, kind, meaning, and where its board has it. A line of docs/metrics.md for each.
 
-use copy::compare::watch::RoundSummary;
+use ::copy::compare::watch::RoundSummary;
 
 use super::Kind::{Counter, Gauge};
 use super::{ComparisonReading, Definition, ReadComparison, Samples, Unit, define};

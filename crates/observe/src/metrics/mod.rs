@@ -1,7 +1,8 @@
-//! The metrics of a running channel, of a running mirror, of watched replicas, and of a comparison that goes round: what each is called, what it means, and how it is read from a snapshot. One list for each; `/metrics` and
+//! The metrics of a running channel, of a running mirror, of watched replicas, of a comparison that goes round, and of a copy under way: what each is called, what it means, and how it is read from a snapshot. One list for each; `/metrics` and
 //! docs/metrics.md are made from them. It measures nothing itself.
 
 mod comparison;
+mod copy;
 mod definitions;
 mod mirror;
 #[cfg(test)]
@@ -12,10 +13,11 @@ mod text;
 
 use channel::snapshot::Snapshot;
 
-pub use text::{CONTENT_TYPE, of_comparison, of_mirror, of_watch, text};
+pub use text::{CONTENT_TYPE, of_comparison, of_copy, of_mirror, of_watch, text};
 
 use crate::usage::Usage;
-use copy::compare::watch::{Board as ComparisonBoard, RoundSummary};
+use ::copy::CopySample;
+use ::copy::compare::watch::{Board as ComparisonBoard, RoundSummary};
 use watch::board::ReplicaReports;
 use watch::report::Report;
 
@@ -49,6 +51,9 @@ pub type ReadWatch = fn(&WatchReading<'_>, &mut Samples);
 
 /// From a comparison that goes round.
 pub type ReadComparison = fn(&ComparisonReading<'_>, &mut Samples);
+
+/// From a copy under way.
+pub type ReadCopy = fn(&CopyReading, &mut Samples);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
@@ -91,6 +96,12 @@ pub struct ComparisonReading<'a> {
     pub board: &'a ComparisonBoard,
     /// The last round that has ended.
     pub last: Option<&'a RoundSummary>,
+    pub usage: Usage,
+}
+
+/// What metrics of a copy are read from.
+pub struct CopyReading {
+    pub sample: CopySample,
     pub usage: Usage,
 }
 

@@ -3,6 +3,7 @@
 use std::fmt::Write;
 
 use super::comparison::ALL as COMPARISON;
+use super::copy::ALL as COPY;
 use super::definitions::ALL;
 use super::mirror::ALL as MIRROR;
 use super::replicas::ALL as WATCHED;
@@ -12,6 +13,7 @@ const PAGE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/metrics.md")
 const BEGIN: &str = "<!-- metrics -->\n";
 const BEGIN_MIRROR: &str = "<!-- metrics of a mirror -->\n";
 const BEGIN_COMPARISON: &str = "<!-- metrics of a comparison -->\n";
+const BEGIN_COPY: &str = "<!-- metrics of a copy -->\n";
 const BEGIN_WATCH: &str = "<!-- metrics of watched replicas -->\n";
 const END: &str = "<!-- end of metrics -->";
 
@@ -42,6 +44,7 @@ fn the_page_has_every_metric() {
     let made = replaced(&replaced(&page, BEGIN, &table(ALL)), BEGIN_MIRROR, &table(MIRROR));
     let made = replaced(&made, BEGIN_WATCH, &table(WATCHED));
     let made = replaced(&made, BEGIN_COMPARISON, &table(COMPARISON));
+    let made = replaced(&made, BEGIN_COPY, &table(COPY));
     if std::env::var_os("HEDDLE_WRITE_DOCS").is_some() {
         std::fs::write(PAGE, &made).unwrap();
     } else {
@@ -58,7 +61,8 @@ fn names_follow_the_convention() {
     let of_mirror = MIRROR.iter().map(|one| (one.name, one.help, one.full_name()));
     let watched = WATCHED.iter().map(|one| (one.name, one.help, one.full_name()));
     let compared = COMPARISON.iter().map(|one| (one.name, one.help, one.full_name()));
-    let all: Vec<_> = of_channel.chain(of_mirror).chain(watched).chain(compared).collect();
+    let copied = COPY.iter().map(|one| (one.name, one.help, one.full_name()));
+    let all: Vec<_> = of_channel.chain(of_mirror).chain(watched).chain(compared).chain(copied).collect();
     for (short, help, name) in &all {
         assert!(name.starts_with("heddle_") && help.ends_with('.'), "{name}");
         assert!(!short.ends_with("_total") && !short.ends_with("_seconds"), "{name}: unit and kind add it");

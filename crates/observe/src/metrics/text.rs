@@ -11,15 +11,17 @@ use prometheus_client::encoding::{DescriptorEncoder, NoLabelSet};
 use prometheus_client::metrics::MetricType;
 use prometheus_client::registry::{Registry, Unit as ClientUnit};
 
+use ::copy::Measures;
 use serve::status::{Detail, View};
 
 use super::comparison::ALL as COMPARISON;
+use super::copy::ALL as COPY;
 use super::definitions::ALL;
 use super::mirror::ALL as MIRROR;
 use super::replicas::ALL as WATCHED;
 use super::{
-    ChannelReading, ComparisonBoard, ComparisonReading, Definition, Kind, MirrorReading, Samples, Unit, Value,
-    WatchReading,
+    ChannelReading, ComparisonBoard, ComparisonReading, CopyReading, Definition, Kind, MirrorReading, Samples, Unit,
+    Value, WatchReading,
 };
 use crate::usage::Usage;
 use watch::board::Board;
@@ -93,6 +95,21 @@ impl Collector for Comparison {
         let last = self.0.last().map(|(last, _)| last);
         let seen = ComparisonReading { board: &self.0, last: last.as_ref(), usage: Usage::now() };
         all(COMPARISON, &[], &mut encoder, |read, samples| read(&seen, samples))
+    }
+}
+
+/// All metrics of a copy under way.
+pub fn of_copy(measures: &Arc<Measures>) -> Result<String, Error> {
+    encoded(CopyUnderWay(Arc::clone(measures)))
+}
+
+#[derive(Debug)]
+struct CopyUnderWay(Arc<Measures>);
+
+impl Collector for CopyUnderWay {
+    fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> Result<(), Error> {
+        let seen = CopyReading { sample: self.0.sample(), usage: Usage::now() };
+        all(COPY, &[], &mut encoder, |read, samples| read(&seen, samples))
     }
 }
 

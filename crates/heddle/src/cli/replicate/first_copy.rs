@@ -42,7 +42,7 @@ impl FirstCopy<'_> {
     /// Until the channel can go on.
     pub fn run(&self, spec: &Spec) -> Result<()> {
         let copy = self.copy(spec)?;
-        if copy.run(&mut |following| self.spec(spec, copy.target, following))? == CopyEnd::Copied {
+        if copy.run(self.feed.http()?, &mut |following| self.spec(spec, copy.target, following))? == CopyEnd::Copied {
             tracing::info!("copy: all rows are there; the channel goes on");
         }
         Ok(())
