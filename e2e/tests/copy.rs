@@ -258,10 +258,17 @@ fn definitions_change(kind: Kind) -> Result<()> {
 fn refusals(kind: Kind) -> Result<()> {
     let options: &[&str] = if kind.is_mariadb() { &[] } else { &GTIDS };
     let pair = Pair::start_with(kind, options, &[])?;
-    pair.source.execute("CREATE DATABASE d; CREATE TABLE d.t (id INT PRIMARY KEY); CREATE TABLE d.m (id INT) ENGINE=BLACKHOLE; INSERT INTO d.t VALUES (1)")?;
+    let (kept, why) = if kind.is_mariadb() {
+        ("WITH SYSTEM VERSIONING", "d.m keeps the history of its rows")
+    } else {
+        ("ENGINE=BLACKHOLE", "d.m is of the engine BLACKHOLE")
+    };
+    pair.source.execute(&format!(
+        "CREATE DATABASE d; CREATE TABLE d.t (id INT PRIMARY KEY); CREATE TABLE d.m (id INT) {kept}; INSERT INTO d.t VALUES (1)"
+    ))?;
     pair.target.execute("CREATE DATABASE d; CREATE TABLE d.t (id INT PRIMARY KEY); INSERT INTO d.t VALUES (7)")?;
     let refused = pair.begin(&[COPY, "--until-end"])?.wait()?;
-    refused_with_remedy(&refused, &["d.m is of the engine BLACKHOLE", "d.t is there already"])?;
+    refused_with_remedy(&refused, &[why, "d.t is there already"])?;
     ensure!(pair.target.scalar("SELECT SUM(id) FROM d.t")? == "7");
     pair.target.execute("DROP TABLE d.t")?;
     pair.run_to_the_end(&[COPY, "--ignore", "d.m"])?;
