@@ -166,7 +166,8 @@ fn change_any(random: &mut StdRng) -> String {
 const COPY: &str = "--copy";
 
 /// The channel after the copy, to the end of the source's log; both ends equal.
-fn goes_on(pair: &Pair, heddle: Heddle) -> Result<()> {
+fn goes_on(pair: &Pair, mut heddle: Heddle) -> Result<()> {
+    ensure!(!heddle.has_ended()?, "{}", heddle.log());
     heddle.terminate()?;
     heddle.wait()?;
     pair.to_the_end(&[COPY])?;
