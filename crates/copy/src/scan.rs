@@ -148,7 +148,7 @@ impl Seen<'_> {
                 // Of one that names no table it is not known what it changes.
                 Item::Statement(statement) if statement.class.tables.is_empty() => match statement.class.class {
                     Class::Dml { .. } | Class::Ddl { .. } | Class::Unknown | Class::SetStatement => {
-                        late.iter().for_each(&mut note)
+                        late.iter().for_each(&mut note);
                     }
                     _ => {}
                 },

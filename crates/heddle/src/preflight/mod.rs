@@ -68,7 +68,7 @@ pub fn run(spec: &Spec, plan: Option<Plan>, json: bool) -> Result<ExitCode> {
         Some(plan) => {
             report.checks.warnings.extend(plan.warnings.iter().cloned());
             report.checks.problems.extend(plan.problems.iter().cloned());
-            report.start = "a new channel, behind the copy".to_owned();
+            "a new channel, behind the copy".clone_into(&mut report.start);
             report.copy = Some(plan);
         }
         None => refusals(spec, live.is_some(), &mut report),
