@@ -73,6 +73,7 @@ impl Scan<'_> {
             scan: self,
             names: self.tables.iter().map(|(name, _)| (Folded::of_name(name), name.clone())).collect(),
             round: Round::new(self.tables.iter().map(|(name, reading)| (Folded::of_name(name), *reading))),
+            late: self.late.names.iter().map(Folded::of_name).collect(),
             definitions_changed: false,
             gtids: self.from.gtids.clone(),
         };
@@ -108,6 +109,7 @@ struct Seen<'a> {
     scan: &'a Scan<'a>,
     names: BTreeMap<Folded, TableName>,
     round: Round<Folded>,
+    late: Vec<Folded>,
     definitions_changed: bool,
     gtids: GtidState,
 }
@@ -135,10 +137,10 @@ impl Seen<'_> {
 
     /// Behind the round's end: of the late tables alone.
     fn late_transaction(&mut self, transaction: &Transaction) {
-        let late: Vec<Folded> = self.scan.late.names.iter().map(Folded::of_name).collect();
+        let Self { late, round, .. } = self;
         let mut note = |table: &Folded| {
             if late.contains(table) {
-                self.round.note(table, Finding::Rows(Side::Within));
+                round.note(table, Finding::Rows(Side::Within));
             }
         };
         let Body::Items(items) = &transaction.body else { return late.iter().for_each(note) };

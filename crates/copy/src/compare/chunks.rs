@@ -13,6 +13,7 @@ use super::server::{Digest, Server};
 use super::sql::{self, Range};
 use super::state::Journal;
 use super::tables::plan::{ChunkKey, Key, Side, TablePlan};
+use crate::source::threads_running;
 
 const ROWS_FIRST: u64 = 1000;
 const ROWS_MIN: u64 = 10;
@@ -106,8 +107,7 @@ impl Throttle {
             return Ok(());
         }
         loop {
-            let rows = server.rows("SHOW GLOBAL STATUS LIKE 'Threads_running'")?;
-            let running: u64 = rows.first().map(|row| row.required(1)).transpose()?.unwrap_or(0);
+            let running = server.again(|connection| Ok(threads_running(connection)?))?;
             self.asked = Some(Instant::now());
             if running <= max || stop.load(Ordering::Relaxed) {
                 return Ok(());

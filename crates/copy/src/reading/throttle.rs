@@ -5,6 +5,8 @@ use std::time::{Duration, Instant};
 
 use wire::{Connection, Error};
 
+use crate::source::threads_running;
+
 const ASK_EVERY: Duration = Duration::from_secs(1);
 const LOOK_AGAIN: Duration = Duration::from_millis(500);
 
@@ -43,9 +45,4 @@ impl Throttle {
         }
         Ok(())
     }
-}
-
-fn threads_running(server: &mut Connection) -> Result<u64, Error> {
-    let row = server.row("SHOW GLOBAL STATUS LIKE 'Threads_running'")?;
-    row.map_or(Ok(0), |row| row.required(1))
 }

@@ -3,5 +3,5 @@
 mod session;
 mod windows;
 
-pub use session::{connect, settings, source_failure};
+pub use session::{connect, settings, source_failure, threads_running};
 pub use windows::{LowSource, Windows, begin_snapshot};

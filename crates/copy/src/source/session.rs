@@ -40,3 +40,9 @@ pub fn source_failure(error: Error) -> Failure {
     let failure = apply::mysql::server::errors::failed(error);
     Failure { message: format!("source: {}", failure.message), ..failure }
 }
+
+/// What a server has to do now, this session included.
+pub fn threads_running(connection: &mut Connection) -> Result<u64, Error> {
+    let row = connection.row("SHOW GLOBAL STATUS LIKE 'Threads_running'")?;
+    row.map_or(Ok(0), |row| row.required(1))
+}
