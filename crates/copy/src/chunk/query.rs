@@ -29,7 +29,7 @@ impl ChunkQuery<'_> {
 
     /// What of the rows is selected, in the order of the key.
     pub fn selecting(&self, expressions: &str) -> String {
-        let mut sql = format!("SELECT {expressions} FROM {}", self.table.name.quoted());
+        let mut sql = format!("SELECT {}{expressions} FROM {}", self.buffering(), self.table.name.quoted());
         if let ChunkKey::Index { name, columns } = &self.table.key {
             sql.push_str(&format!(" FORCE INDEX ({})", identifier(name)));
             sql.push_str(&self.condition(columns));
@@ -53,6 +53,11 @@ impl ChunkQuery<'_> {
             sql.push_str(&self.condition(columns));
         }
         sql
+    }
+
+    /// A read of any other engine locks its table until the last row is on its way: the server is to keep the rows apart first.
+    fn buffering(&self) -> &'static str {
+        if self.table.engine.eq_ignore_ascii_case("InnoDB") { "" } else { "SQL_BUFFER_RESULT " }
     }
 
     fn name(&self, key: &KeyColumn) -> String {
@@ -157,6 +162,9 @@ mod tests {
                 "{one} WHERE `a`>=1 AND ((`a`>1) OR (`a`=1 AND `b`<2)) AND `a`<=3 AND ((`a`<3) OR (`a`=3 AND `b`>=4)) ORDER BY `a`, `b` DESC"
             ),
         );
+        let my = TableDefinition { engine: "MyISAM".to_owned(), ..table(&[]) };
+        let query = ChunkQuery { table: &my, after: None, until: None, limit: None };
+        assert_eq!(query.sql(), "SELECT SQL_BUFFER_RESULT `a`, `b`, `v` FROM `d`.`t`");
         check(&[false, false], None, Some(&["3"]), &format!("{one} WHERE ((`a`<=3)) ORDER BY `a`, `b`"));
     }
 }

@@ -46,6 +46,13 @@ pub fn is_transactional(engine: &str) -> bool {
     engine.eq_ignore_ascii_case("InnoDB")
 }
 
+/// Whether one statement reads one state of the table that has all that was logged before it, and nothing that is logged only after it: InnoDB by its
+/// snapshots; MyISAM and Aria by a lock of the table that a writer gives back after it has logged its changes (`close_thread_tables` comes behind
+/// `trans_commit_stmt` in `sql_parse.cc`). ARCHIVE lets others read what is not logged yet.
+pub fn is_read_in_chunks(engine: &str) -> bool {
+    is_transactional(engine) || ["MyISAM", "Aria"].iter().any(|known| known.eq_ignore_ascii_case(engine))
+}
+
 pub(super) fn is_servers_own() -> String {
     format!("('mysql','sys','information_schema','performance_schema','{SCHEMA}')")
 }
@@ -108,6 +115,15 @@ fn definition(connection: &mut Connection, statement: &str) -> Result<Option<Str
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn engines() {
+        for (engine, is_in_chunks) in
+            [("InnoDB", true), ("MyISAM", true), ("Aria", true), ("MEMORY", false), ("ARCHIVE", false), ("CSV", false)]
+        {
+            assert_eq!(is_read_in_chunks(engine), is_in_chunks, "{engine}");
+        }
+    }
 
     #[test]
     fn what_is_not_copied_is_named() {

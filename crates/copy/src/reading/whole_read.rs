@@ -10,7 +10,7 @@ use wire::{Connection, Error};
 
 use super::worker::place_rows;
 use super::{ReadContext, ReadEnd, of_source, stopped};
-use crate::chunk::{ChunkKey, ChunkQuery, TableDefinition};
+use crate::chunk::{ChunkKey, ChunkQuery, TableDefinition, TableName};
 use crate::definitions::{is_transactional, show_create};
 use crate::place;
 use crate::scan::LateTables;
@@ -40,25 +40,49 @@ pub fn read_whole(
     prepare: &mut dyn FnMut(&mut Connection, &TableDefinition, &str) -> Result<(), Failure>,
 ) -> Result<WholeRead, Failure> {
     let mut source = source::connect(context.source).map_err(source_failure)?;
-    let window = begin(windows, &mut source, tables.is_empty()).map_err(source_failure)?;
-    let mut redefined = Vec::new();
     let (late, snapshot): (Vec<_>, Vec<_>) = tables.iter().partition(|table| !is_transactional(&table.engine));
-    for table in snapshot.into_iter().chain(late.iter().copied()) {
-        if context.is_stopping() {
-            return Err(stopped());
-        }
-        match copy(context, &mut source, &mut place::connect(context.target)?, table, prepare) {
-            Ok(()) => context.measures.table_is_placed(),
-            Err(ReadEnd::Redefined(why)) => redefined.push((table.clone(), why)),
-            Err(ReadEnd::Failed(failure)) => return Err(failure),
-        }
-    }
-    let mut late = LateTables { names: late.iter().map(|table| table.name.clone()).collect(), end: None };
-    if !late.names.is_empty() {
-        late.end = Some(wire::source::log_end(&mut source).map_err(source_failure)?);
-    }
+    let mut ends = TableReads { context, redefined: Vec::new() };
+    // The late ones are made before, and read first: the less time lies between the begin and their reads, the less may have changed them.
+    ends.each(&late, |table| make(context, &mut source, table, prepare))?;
+    let window = begin(windows, &mut source, tables.is_empty()).map_err(source_failure)?;
+    ends.each(&late, |table| place(context, &mut source, table))?;
+    let names: Vec<TableName> = late.iter().map(|table| table.name.clone()).collect();
+    let end = (!late.is_empty()).then(|| wire::source::log_end(&mut source).map_err(source_failure)).transpose()?;
+    ends.each(&snapshot, |table| {
+        make(context, &mut source, table, prepare)?;
+        place(context, &mut source, table)
+    })?;
     source.execute("COMMIT").map_err(source_failure)?;
-    Ok(WholeRead { window, late, redefined })
+    Ok(WholeRead { window, late: LateTables { names, end }, redefined: ends.redefined })
+}
+
+/// Steps over tables. One that is another meanwhile is left out of the next step.
+struct TableReads<'a> {
+    context: &'a ReadContext<'a>,
+    redefined: Vec<(TableDefinition, String)>,
+}
+
+impl TableReads<'_> {
+    fn each(
+        &mut self,
+        tables: &[&TableDefinition],
+        mut step: impl FnMut(&TableDefinition) -> Result<(), ReadEnd>,
+    ) -> Result<(), Failure> {
+        for &table in tables {
+            if self.context.is_stopping() {
+                return Err(stopped());
+            }
+            if self.redefined.iter().any(|(other, _)| other.name == table.name) {
+                continue;
+            }
+            match step(table) {
+                Ok(()) => {}
+                Err(ReadEnd::Redefined(why)) => self.redefined.push((table.clone(), why)),
+                Err(ReadEnd::Failed(failure)) => return Err(failure),
+            }
+        }
+        Ok(())
+    }
 }
 
 /// With tables: in a moment in which the source logs nothing, if there is one.
@@ -77,18 +101,21 @@ fn begin(windows: &mut Windows, source: &mut Connection, is_only_asked: bool) ->
     windows.begin(source)
 }
 
-fn copy(
+/// An empty table of the target, in place of what an earlier attempt has left.
+fn make(
     context: &ReadContext<'_>,
     source: &mut Connection,
-    target: &mut Connection,
     table: &TableDefinition,
     prepare: &mut dyn FnMut(&mut Connection, &TableDefinition, &str) -> Result<(), Failure>,
 ) -> Result<(), ReadEnd> {
-    // An earlier attempt may have placed rows.
     let Some(definition) = show_create(source, &table.name).map_err(of_source)? else {
         return Err(ReadEnd::Redefined("it is gone".to_owned()));
     };
-    prepare(target, table, &definition)?;
+    prepare(&mut place::connect(context.target)?, table, &definition)?;
+    Ok(())
+}
+
+fn place(context: &ReadContext<'_>, source: &mut Connection, table: &TableDefinition) -> Result<(), ReadEnd> {
     if matches!(table.key, ChunkKey::Whole) && table.rows > 1_000_000 {
         tracing::warn!(
             "{} has no key of columns without NULL, and about {} rows: it is read in one consistent read, which keeps old row versions on the source meanwhile",
@@ -96,11 +123,13 @@ fn copy(
             table.rows
         );
     }
+    let target = &mut place::connect(context.target)?;
     target.execute("START TRANSACTION").map_err(failed)?;
     context.state.check(target)?;
     let query = ChunkQuery { table, after: None, until: None, limit: None };
     let (placed, _) = place_rows(source, target, table, &query.sql(), context)?;
     target.execute("COMMIT").map_err(failed)?;
     context.measures.placed(placed.rows, placed.bytes);
+    context.measures.table_is_placed();
     Ok(())
 }

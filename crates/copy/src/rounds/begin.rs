@@ -17,7 +17,7 @@ use super::ends::CopyRequest;
 use crate::bookkeeping::{COPY_TABLES, CopyPlace, CopyState, Phase, TableRecord, TableStatus, create, set_table};
 use crate::chunk::{ChunkKey, TableDefinition, TableName};
 use crate::definitions::{
-    Relations, SourceTable, TargetNames, in_one_character_set, is_transactional, list, not_known, read_programs,
+    Relations, SourceTable, TargetNames, in_one_character_set, is_read_in_chunks, list, not_known, read_programs,
     renamed_program,
 };
 use crate::place;
@@ -61,7 +61,7 @@ pub fn plan(request: &CopyRequest<'_>) -> Result<Plan, Failure> {
         plan.rows += definition.rows;
         if definition.key == ChunkKey::Whole {
             plan.whole.push(format!("{}: it has no unique key of columns without NULL", listed.name));
-        } else if !is_transactional(&listed.engine) {
+        } else if !is_read_in_chunks(&listed.engine) {
             plan.whole.push(format!(
                 "{}: of the engine {}, in one statement, in which nothing may change it",
                 listed.name, listed.engine

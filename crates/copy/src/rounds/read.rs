@@ -14,7 +14,7 @@ use crate::bookkeeping::{
     CopyPlace, CopyState, Phase, TableRecord, TableStatus, forget_table, ranges_of, set_ranges, set_table, tables_of,
 };
 use crate::chunk::{TableDefinition, TableName};
-use crate::definitions::{Relations, TargetNames, create_schema, is_transactional, list, schemas, show_create, split};
+use crate::definitions::{Relations, TargetNames, create_schema, is_read_in_chunks, list, schemas, show_create, split};
 use crate::reading::{RangeWork, ReadContext, WholeRead, copy_ranges, is_redefined, plan, read_whole};
 use crate::scan::{Findings, Scan};
 use crate::source::source_failure;
@@ -94,7 +94,7 @@ fn make_tables(
             continue;
         };
         let is_by_key =
-            definition.has_key() && is_transactional(&definition.engine) && !by_deletes.contains(&table.name);
+            definition.has_key() && is_read_in_chunks(&definition.engine) && !by_deletes.contains(&table.name);
         let reading = if is_by_key { Reading::Chunks } else { Reading::Whole };
         if !has_rows {
             set_table(
