@@ -14,12 +14,13 @@
 //!   flavour; with `--gtids preserve`): a message that holds TEXT, `equal`, or `native`.
 
 use crate::client::Errors;
+use crate::pool::{PooledServer, ServerPool};
 use crate::server::{Kind, MARIADB_10_11, MYSQL_9_7, Server};
 use crate::{checksum, heddle, native};
 use anyhow::{Context, Result, anyhow, bail, ensure};
 use std::cmp::Ordering;
 use std::path::{Path, PathBuf};
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 
 /// How a case is replicated unless its options say otherwise: grouped from files, and live one by one in order.
 pub const DEFAULT_RUNS: [&str; 2] = ["files", "live --grouping off --workers 4"];
@@ -188,7 +189,8 @@ impl Case {
             return case.check(source, run);
         }
         let target_options = self.server_options("target", source.kind);
-        let target = Server::start(source.kind, &target_options)?;
+        let pool = &source.pool;
+        let target = pool.take(source.kind, &target_options)?;
         let source = source.server()?;
         if run == NATIVE {
             native::native_replica(source, &target)?;
@@ -212,26 +214,26 @@ impl Case {
         let first = heddle::heddle(&arguments)?;
         if let Some(message) = &self.error {
             first.failed_with(message)?;
-            return if self.native_stops { self.holds_what_native_holds(source, &target) } else { Ok(()) };
+            return if self.native_stops { self.holds_what_native_holds(pool, source, &target) } else { Ok(()) };
         }
         let first = first.successful()?;
         ensure!(!first.was_stopped()?, "a signal from outside ended it: {first}");
-        self.holds_what_it_should(source, &target).with_context(|| first.to_string())?;
+        self.holds_what_it_should(pool, source, &target).with_context(|| first.to_string())?;
         let again = heddle::heddle(&arguments)?.successful().context("the same command again")?;
         ensure!(again.number("transactions")? == 0, "the same command again applied something: {again}");
-        self.holds_what_it_should(source, &target).context("after the same command again")
+        self.holds_what_it_should(pool, source, &target).context("after the same command again")
     }
 
-    fn holds_what_it_should(&self, source: &Server, target: &Server) -> Result<()> {
+    fn holds_what_it_should(&self, pool: &Arc<ServerPool>, source: &Server, target: &Server) -> Result<()> {
         if self.as_native {
-            self.holds_what_native_holds(source, target)
+            self.holds_what_native_holds(pool, source, target)
         } else {
             checksum::assert_equal(source, target)
         }
     }
 
-    fn holds_what_native_holds(&self, source: &Server, target: &Server) -> Result<()> {
-        let replica = Server::start(source.kind, &self.server_options("target", source.kind))?;
+    fn holds_what_native_holds(&self, pool: &Arc<ServerPool>, source: &Server, target: &Server) -> Result<()> {
+        let replica = pool.take(source.kind, &self.server_options("target", source.kind))?;
         native::native_replica(source, &replica)?;
         if self.native_stops {
             native::wait_stopped(&replica)?;
@@ -247,21 +249,22 @@ impl Case {
 pub struct Source {
     case: Case,
     kind: Kind,
-    server: OnceLock<Result<Server, String>>,
+    pool: Arc<ServerPool>,
+    server: OnceLock<Result<PooledServer, String>>,
 }
 
 impl Source {
-    pub fn new(case: Case, kind: Kind) -> Self {
-        Self { case, kind, server: OnceLock::new() }
+    pub fn new(case: Case, kind: Kind, pool: Arc<ServerPool>) -> Self {
+        Self { case, kind, pool, server: OnceLock::new() }
     }
 
     fn server(&self) -> Result<&Server> {
         let server = self.server.get_or_init(|| self.start().map_err(|error| format!("{error:#}")));
-        server.as_ref().map_err(|error| anyhow!("{error}"))
+        server.as_deref().map_err(|error| anyhow!("{error}"))
     }
 
-    fn start(&self) -> Result<Server> {
-        let server = Server::start(self.kind, &self.case.server_options("source", self.kind))?;
+    fn start(&self) -> Result<PooledServer> {
+        let server = self.pool.take(self.kind, &self.case.server_options("source", self.kind))?;
         for sql in self.case.workload(self.kind)? {
             for (account, sql) in sessions(&sql) {
                 let errors = if self.case.errors_allowed { Errors::Allowed } else { Errors::Fatal };

@@ -30,6 +30,7 @@ pub mod network;
 pub mod pair;
 pub mod patience;
 pub mod policies;
+pub mod pool;
 pub mod proxy;
 pub mod random;
 pub mod recorder;

@@ -10,10 +10,15 @@ const PATIENCE: Duration = Duration::from_secs(120);
 const BETWEEN_LOOKS: Duration = Duration::from_millis(20);
 
 /// Looks until it is so. `what`: the thing that is waited for, named where it never comes.
-pub fn until(what: impl Display, mut is_so: impl FnMut() -> Result<bool>) -> Result<()> {
+pub fn until(what: impl Display, is_so: impl FnMut() -> Result<bool>) -> Result<()> {
+    until_within(PATIENCE, what, is_so)
+}
+
+/// The same for what nobody waits for so long.
+pub fn until_within(patience: Duration, what: impl Display, mut is_so: impl FnMut() -> Result<bool>) -> Result<()> {
     let started = Instant::now();
     while !is_so()? {
-        ensure!(started.elapsed() < PATIENCE, "not within {PATIENCE:?}: {what}");
+        ensure!(started.elapsed() < patience, "not within {patience:?}: {what}");
         thread::sleep(BETWEEN_LOOKS);
     }
     Ok(())

@@ -9,6 +9,7 @@ use std::sync::Arc;
 
 use anyhow::Result;
 use e2e::case::{Case, DEFAULT_RUNS, NATIVE, Source, cases};
+use e2e::pool::ServerPool;
 use e2e::server::Kind;
 use libtest_mimic::{Arguments, Trial};
 
@@ -25,6 +26,7 @@ fn main() {
             std::process::exit(2);
         }
     };
+    let pool = Arc::new(ServerPool::default());
     let mut trials = Vec::new();
     let every_way = std::env::var_os("HEDDLE_E2E_EVERY_WAY").is_some();
     for (number, case) in cases.into_iter().enumerate() {
@@ -39,7 +41,7 @@ fn main() {
         let takes_turns = !every_way && kinds.len() == 2 && runs == DEFAULT_RUNS;
         for (turn, kind) in (number..).zip(kinds) {
             // Stopped with the last of them.
-            let source = Arc::new(Source::new(case.clone(), kind));
+            let source = Arc::new(Source::new(case.clone(), kind, Arc::clone(&pool)));
             let runs = if takes_turns { &runs[turn % 2..=turn % 2] } else { &runs[..] };
             for run in runs {
                 let (case, run, source) = (case.clone(), run.clone(), Arc::clone(&source));
@@ -49,7 +51,9 @@ fn main() {
             }
         }
     }
-    libtest_mimic::run(&arguments, trials).exit();
+    let conclusion = libtest_mimic::run(&arguments, trials);
+    eprintln!("{}", pool.end());
+    conclusion.exit();
 }
 
 /// None: those that the cases name.
