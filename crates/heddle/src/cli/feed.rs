@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use anyhow::{Result, bail};
+use anyhow::{Context, Result, bail};
 use clap::Args;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 
@@ -62,12 +62,8 @@ impl FeedArgs {
         if let Some(dir) = &self.relay_dir {
             return Ok(dir.clone());
         }
-        let state = match (std::env::var_os("XDG_STATE_HOME"), std::env::var_os("HOME")) {
-            (Some(state), _) if !state.is_empty() => PathBuf::from(state),
-            (_, Some(home)) => PathBuf::from(home).join(".local/state"),
-            _ => bail!("neither XDG_STATE_HOME nor HOME is set: name a --relay-dir"),
-        };
-        Ok(state.join("heddle").join(format!("{channel}-{:08x}", hash(channel, target) as u32)).join("relay"))
+        let state = state_dir().context("name a --relay-dir")?;
+        Ok(state.join(format!("{channel}-{:08x}", hash(channel, target) as u32)).join("relay"))
     }
 
     /// Where the channel is shown, if it is to be.
@@ -84,6 +80,16 @@ impl FeedArgs {
     pub fn server_id(&self, channel: &str, target: &str) -> u32 {
         self.server_id.unwrap_or_else(|| server_id(channel, target))
     }
+}
+
+/// What is kept from one run to the next, where nothing else is said.
+pub fn state_dir() -> Result<PathBuf> {
+    let state = match (std::env::var_os("XDG_STATE_HOME"), std::env::var_os("HOME")) {
+        (Some(state), _) if !state.is_empty() => PathBuf::from(state),
+        (_, Some(home)) => PathBuf::from(home).join(".local/state"),
+        _ => bail!("neither XDG_STATE_HOME nor HOME is set"),
+    };
+    Ok(state.join("heddle"))
 }
 
 /// A replica's number towards a source, where none was given.

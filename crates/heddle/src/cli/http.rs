@@ -1,12 +1,17 @@
 //! `--http` as its flags say it. Reads files and the environment, and listens nowhere.
 
+use std::fs;
 use std::path::{Path, PathBuf};
+use std::time::SystemTime;
 
 use clap::Args;
 use observe::http::endpoint::{Endpoint, Token};
 use observe::http::place::Place;
+use serve::server::OwnCertificate;
 use wire::TrustedFile;
 use wire::server::{TlsFiles, server_tls};
+
+use super::feed::state_dir;
 
 /// Where the token is, if no file has it. Never on the command line: others can see that.
 pub const TOKEN: &str = "HEDDLE_HTTP_TOKEN";
@@ -18,7 +23,8 @@ const TOKEN_BYTES_MIN: usize = 16;
 pub struct HttpArgs {
     /// Serve the dashboard at http://HOST:PORT/ and metrics for Prometheus at /metrics
     ///
-    /// An address that other machines can reach needs a token (HEDDLE_HTTP_TOKEN or --http-token-file) and TLS (--http-cert, --http-key).
+    /// An address that other machines can reach needs a token (HEDDLE_HTTP_TOKEN or --http-token-file), and has TLS: with --http-cert and --http-key, else
+    /// with a certificate that Heddle makes (heddle-http-cert.pem below $XDG_STATE_HOME/heddle or ~/.local/state/heddle).
     /// unix:PATH is a socket for the same user, for heddle top and heddle status.
     #[arg(long, value_name = "HOST:PORT")]
     pub http: Option<Place>,
@@ -45,21 +51,29 @@ impl HttpArgs {
         let Some(place) = self.http.clone() else { return Ok(None) };
         let environment = std::env::var(TOKEN).ok().filter(|token| !token.is_empty());
         let token = token(self.http_token_file.as_deref(), environment)?;
-        let tls = match (&self.http_cert, &self.http_key) {
-            (Some(cert), Some(key)) => {
-                let files = TlsFiles { cert: cert.clone(), key: key.clone(), ca: None };
-                Some(server_tls(&files).map_err(|error| format!("--http: {error}"))?)
-            }
-            _ => None,
-        };
-        if !place.is_local() && (token.is_none() || tls.is_none()) {
+        if !place.is_local() && token.is_none() {
             return Err(format!(
-                "--http {place} can be reached from other machines: it needs a token ({TOKEN} or --http-token-file FILE) and TLS (--http-cert and \
-                 --http-key). Or listen at 127.0.0.1, and forward it (ssh -L, a proxy)"
+                "--http {place} can be reached from other machines: it needs a token ({TOKEN} or --http-token-file FILE). Or listen at 127.0.0.1, and \
+                 forward it (ssh -L, a proxy)"
             ));
         }
+        let files = match (&self.http_cert, &self.http_key) {
+            (Some(cert), Some(key)) => Some(TlsFiles { cert: cert.clone(), key: key.clone(), ca: None }),
+            _ if place.is_local() => None,
+            _ => Some(own_certificate(&place)?),
+        };
+        let tls = files.map(|files| server_tls(&files)).transpose().map_err(|error| format!("--http: {error}"))?;
         Ok(Some(Endpoint { place, token, tls }))
     }
+}
+
+fn own_certificate(place: &Place) -> Result<TlsFiles, Problem> {
+    let instead = |what: String| format!("--http {place} needs TLS: {what}; or name --http-cert and --http-key");
+    let dir = state_dir().map_err(|error| instead(error.to_string()))?;
+    fs::create_dir_all(&dir).map_err(|error| instead(format!("{}: {error}", dir.display())))?;
+    let own = OwnCertificate::new(&dir, "heddle-http");
+    own.renew(SystemTime::now()).map_err(|error| instead(error.to_string()))?;
+    Ok(own.files())
 }
 
 fn token(file: Option<&Path>, environment: Option<String>) -> Result<Option<Token>, Problem> {
@@ -82,24 +96,12 @@ fn token(file: Option<&Path>, environment: Option<String>) -> Result<Option<Toke
     }
 }
 
-/// The same of this machine alone: where nobody is asked for a token.
-pub fn parse_local_place(text: &str) -> Result<Place, String> {
-    let place: Place = text.parse()?;
-    if !place.is_local() {
-        return Err(format!(
-            "{place} can be reached from other machines, and nobody is asked for a password there: listen at 127.0.0.1, and forward it (ssh -L, a proxy with TLS)"
-        ));
-    }
-    Ok(place)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn other_machines_need_a_token_and_tls() {
-        assert!(parse_local_place("localhost:9188").is_ok() && parse_local_place("0.0.0.0:9188").is_err());
+    fn other_machines_need_a_token() {
         let of = |address: &str| HttpArgs { http: Some(address.parse().unwrap()), ..HttpArgs::default() };
         assert!(of("127.0.0.1:9188").listen().unwrap().is_some() && of("unix:h.sock").listen().unwrap().is_some());
         for open in ["0.0.0.0:9188", "10.0.0.1:9188", "[::]:9188"] {

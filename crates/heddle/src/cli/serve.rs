@@ -28,14 +28,12 @@ use wire::{Interrupt, Secret, TrustedFile};
 
 use super::byte_size::parse_bytes;
 use super::connect::{self, End};
-use super::exit::{EXIT_OK, EXIT_TRY_AGAIN};
-use super::http::parse_local_place;
+use super::exit::{EXIT_OK, EXIT_TRY_AGAIN, Usage};
+use super::http::HttpArgs;
 use super::inspect::definitions;
 use super::retag::options as retag_options;
 use super::signals::Ending;
 use observe::http::Http;
-use observe::http::endpoint::Endpoint;
-use observe::http::place::Place;
 use observe::mirror::log as mirror_log;
 use output::{complain, say};
 
@@ -163,9 +161,8 @@ pub struct ServeArgs {
     /// itself
     #[arg(long, value_name = "N|auto", requires = "listen", value_parser = parse_group)]
     group: Option<Limits>,
-    /// Show the mirror and its replicas at http://HOST:PORT/ and metrics at /metrics, on this machine only; or at a socket, unix:PATH
-    #[arg(long, value_name = "HOST:PORT", value_parser = parse_local_place)]
-    http: Option<Place>,
+    #[command(flatten)]
+    http: HttpArgs,
     /// With --config: this one of the file's servers, a table [serve.NAME]
     #[arg(long, value_name = "NAME")]
     section: Option<String>,
@@ -398,7 +395,7 @@ pub fn run(args: &ServeArgs) -> Result<ExitCode> {
     let server = args.server(of_source, &inventory, &monitor, tags.clone(), &acks, &reload)?;
     let clients = server.as_ref().map(Server::clients);
     let view = Arc::new(View::new(&args.dir, Arc::clone(&monitor), tags, Arc::clone(&inventory), clients));
-    let http = args.http.clone().map(|place| Endpoint { place, token: None, tls: None });
+    let http = args.http.listen().map_err(Usage)?;
     let _http = http.map(|listen| Http::start_mirror(listen, Arc::clone(&view))).transpose()?;
     let password = upstreams.first().and_then(|upstream| upstream.options.password.clone());
     let running = Running { view: Arc::clone(&view), orders: Arc::clone(&orders), sources, password };

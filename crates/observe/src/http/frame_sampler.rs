@@ -9,6 +9,7 @@ use channel::snapshot::Snapshot;
 use tokio::sync::watch;
 
 use super::log_sampler::LogSampler;
+use super::readiness::Readiness;
 use crate::view::fact_values::StopCause;
 use crate::view::frame::{Frame, Process};
 use crate::view::history::{Columns, History};
@@ -122,6 +123,11 @@ impl FrameSampler {
     /// Some seconds ago.
     pub fn before(&self) -> Option<Snapshot> {
         self.state().before.front().cloned()
+    }
+
+    pub(super) fn readiness(&self) -> Readiness {
+        let has_ended = self.state().ended;
+        Readiness::of_channel(&self.monitor.snapshot(), has_ended)
     }
 
     pub fn channel(&self) -> (&str, &Arc<Monitor>) {

@@ -7,10 +7,11 @@
 //! | `/frame` | the last frame, as JSON: for `heddle top` |
 //! | `/metrics` | OpenMetrics text for Prometheus |
 //! | `/healthz` | `ok` while the process runs |
+//! | `/readyz` | whether it does what it is there for: 200, or 503 and why |
 //! | `/status.json` | of a mirror, whose page is another: what `heddle status --json` shows |
 //! | `/reports.json` | of watched replicas, whose page is another: the last reports and an hour of history |
 //!
-//! Where a token is set, all of them but `/healthz` ask for it. Where none is, a name that a browser was made to resolve to this machine is not answered.
+//! Where a token is set, all of them but `/healthz` and `/readyz` ask for it. Where none is, a name that a browser was made to resolve to this machine is not answered.
 
 mod acceptor;
 mod comparison;
@@ -21,6 +22,7 @@ pub mod log_sampler;
 mod mirror;
 mod page;
 pub mod place;
+mod readiness;
 mod replicas;
 
 use std::convert::Infallible;
@@ -51,6 +53,7 @@ use self::frame_sampler::{EVERY, FrameSampler};
 use self::log_sampler::{LogSampler, LogSource};
 use self::page::{assemble, html};
 use self::place::{Listener, Place};
+use self::readiness::{Readiness, ReadinessProbe};
 use crate::metrics;
 use crate::view::fact_values::StopCause;
 use ::watch::board::Board;
@@ -93,25 +96,36 @@ impl Http {
 
     /// The same of native replicas that are watched.
     pub fn start_watch(listen: Endpoint, board: Arc<Board>) -> Result<Self> {
-        let router = protected(replicas::router(board), listen.token.clone());
+        let router = protected(replicas::router(board), listen.token.clone(), readiness::always());
         Self::listen(listen, router, None)
     }
 
     /// The same of a comparison that goes round.
     pub fn start_compare(listen: Endpoint, board: Arc<ComparisonBoard>) -> Result<Self> {
-        let router = protected(comparison::router(board), listen.token.clone());
+        let router = protected(comparison::router(board), listen.token.clone(), readiness::always());
         Self::listen(listen, router, None)
     }
 
     /// The same of a copy under way.
     pub fn start_copy(listen: Endpoint, measures: Arc<CopyMeasures>) -> Result<Self> {
-        let router = protected(copy::router(measures), listen.token.clone());
+        let router = protected(
+            copy::router(measures),
+            listen.token.clone(),
+            Arc::new(|| Readiness::NotReady("a copy is under way")),
+        );
         Self::listen(listen, router, None)
     }
 
     /// The same of a mirror and the replicas that are attached to it.
     pub fn start_mirror(listen: Endpoint, view: Arc<View>) -> Result<Self> {
-        let router = protected(mirror::router(view), listen.token.clone());
+        let of_mirror = Arc::clone(&view);
+        let probe: ReadinessProbe =
+            Arc::new(
+                move || {
+                    if of_mirror.has_log() { Readiness::Ready } else { Readiness::NotReady("there is no log yet") }
+                },
+            );
+        let router = protected(mirror::router(view), listen.token.clone(), probe);
         Self::listen(listen, router, None)
     }
 
@@ -188,12 +202,13 @@ fn router(sampler: &Arc<FrameSampler>, token: Option<Token>) -> Router {
         .route("/frame", get(show_frame))
         .route("/metrics", get(show_metrics))
         .with_state(Arc::clone(sampler));
-    protected(shown, token)
+    let of_channel = Arc::clone(sampler);
+    protected(shown, token, Arc::new(move || of_channel.readiness()))
 }
 
-/// Everything but `/healthz` for those alone who may look.
-fn protected(shown: Router, token: Option<Token>) -> Router {
-    shown.layer(from_fn_with_state(token.map(Arc::new), authorise)).route("/healthz", get(|| async { "ok\n" }))
+/// Everything but `/healthz` and `/readyz` for those alone who may look.
+fn protected(shown: Router, token: Option<Token>, probe: ReadinessProbe) -> Router {
+    shown.layer(from_fn_with_state(token.map(Arc::new), authorise)).merge(readiness::router(probe))
 }
 
 /// By an address, or as this machine. A page of another site can make a browser ask under that site's name (DNS rebinding), and read the answer.
@@ -318,6 +333,7 @@ mod tests {
         );
         assert!(ask(at, "/metrics", "").unwrap().contains("heddle_transactions_total{channel=\"orders\"} 0"));
         assert!(ask(at, "/healthz", "").unwrap().ends_with("ok\n"));
+        assert!(ask(at, "/readyz", "").unwrap().ends_with("not ready: it starts\n"));
         assert!(ask(at, "/nothing", "").unwrap().starts_with("HTTP/1.1 404"));
         let frame = ask(at, "/frame", "").unwrap();
         assert!(
@@ -386,5 +402,6 @@ mod tests {
         let answer = ask(at, "/metrics", "Authorization: Bearer correct horse battery\r\n").unwrap();
         assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
         assert!(ask(at, "/healthz", "").unwrap().starts_with("HTTP/1.1 200"));
+        assert!(ask(at, "/readyz", "").unwrap().starts_with("HTTP/1.1 503"));
     }
 }

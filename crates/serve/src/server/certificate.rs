@@ -3,26 +3,17 @@
 //! A certificate of its own proves nothing to who has not seen it before, but MariaDB's replicas, which verify it by their password; against who only
 //! listens it helps all.
 
-use std::fs::{self, OpenOptions};
-use std::io::{self, Write};
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, SystemTime};
 
-use rcgen::{CertificateParams, DistinguishedName, DnType, KeyPair};
 use wire::server::{ServerTls, TlsFiles};
 
-const CERTIFICATE_FILE: &str = "heddle-tls-cert.pem";
-const KEY_FILE: &str = "heddle-tls-key.pem";
-const DAY: Duration = Duration::from_secs(24 * 3600);
-/// As long as MySQL's own.
-const VALID_FOR: Duration = Duration::from_secs(3650 * 24 * 3600);
-/// Clocks differ.
-const VALID_BEFORE: Duration = DAY;
-/// Before its end it is made anew.
-const RENEWED_BEFORE: Duration = Duration::from_secs(30 * 24 * 3600);
+use super::own_certificate::OwnCertificate;
+
+/// Its files are `heddle-tls-cert.pem` and `heddle-tls-key.pem`.
+const NAME: &str = "heddle-tls";
 /// After one that could not be made.
 const TRIED_AGAIN: Duration = Duration::from_secs(3600);
 
@@ -92,101 +83,22 @@ impl ReplicaTls {
 
 /// The certificate in the folder, and when it is to be made anew.
 fn own(dir: &Path, now: SystemTime) -> Result<(Arc<ServerTls>, SystemTime), wire::Error> {
-    let files = TlsFiles { cert: dir.join(CERTIFICATE_FILE), key: dir.join(KEY_FILE), ca: None };
-    let kept = due(&files.cert).filter(|due| *due > now).and_then(|due| Some((ServerTls::read(&files).ok()?, due)));
-    if let Some(kept) = kept {
-        return Ok(kept);
-    }
-    let (certificate, key) = made(now).map_err(|error| wire::Error::Tls { message: error.to_string() })?;
-    // A certificate without its key, or with another one, is made anew by the next.
-    for (path, text, mode) in [(&files.key, &key, 0o600), (&files.cert, &certificate, 0o644)] {
-        write(path, text, mode)
-            .map_err(|error| wire::Error::Tls { message: format!("{}: {error}", path.display()) })?;
-    }
-    tracing::info!("made a certificate for replicas: {}", files.cert.display());
-    let due = due(&files.cert).unwrap_or(now + DAY);
-    Ok((ServerTls::read(&files)?, due))
-}
-
-/// PEM of a certificate and its key.
-fn made(now: SystemTime) -> Result<(String, String), rcgen::Error> {
-    let host = rustix::system::uname().nodename().to_string_lossy().into_owned();
-    let mut params = CertificateParams::new([host])?;
-    let mut name = DistinguishedName::new();
-    name.push(DnType::CommonName, "heddle serve");
-    params.distinguished_name = name;
-    params.not_before = (now - VALID_BEFORE).into();
-    params.not_after = (now + VALID_FOR).into();
-    let key = KeyPair::generate()?;
-    Ok((params.self_signed(&key)?.pem(), key.serialize_pem()))
-}
-
-fn write(path: &Path, text: &str, mode: u32) -> io::Result<()> {
-    let new = path.with_extension("pem.new");
-    let _ = fs::remove_file(&new);
-    let mut file = OpenOptions::new().write(true).create_new(true).mode(mode).open(&new)?;
-    file.write_all(text.as_bytes())?;
-    file.sync_all()?;
-    fs::rename(&new, path)
-}
-
-/// When the certificate in the file is to be made anew. `None`: there is none that can be used.
-fn due(path: &Path) -> Option<SystemTime> {
-    let text = fs::read_to_string(path).ok()?;
-    let end = wire::server::certificate_end(&text)?;
-    SystemTime::UNIX_EPOCH.checked_add(Duration::from_secs(end))?.checked_sub(RENEWED_BEFORE)
+    let own = OwnCertificate::new(dir, NAME);
+    let due = own.renew(now)?;
+    Ok((ServerTls::read(&own.files())?, due))
 }
 
 #[cfg(test)]
 mod tests {
-    use std::os::unix::fs::PermissionsExt;
+    use std::fs;
 
     use super::*;
-
-    fn text(dir: &Path, name: &str) -> String {
-        fs::read_to_string(dir.join(name)).unwrap()
-    }
-
-    #[test]
-    fn one_of_its_own_is_kept_until_it_ends() {
-        let dir = tempfile::tempdir().unwrap();
-        let now = SystemTime::now();
-        let (_, due) = own(dir.path(), now).unwrap();
-        assert!(due > now + VALID_FOR - RENEWED_BEFORE - DAY && due < now + VALID_FOR);
-        let mode = fs::metadata(dir.path().join(KEY_FILE)).unwrap().permissions().mode();
-        assert_eq!(mode & 0o777, 0o600);
-        let first = text(dir.path(), CERTIFICATE_FILE);
-        own(dir.path(), now + DAY).unwrap();
-        assert_eq!(text(dir.path(), CERTIFICATE_FILE), first);
-        own(dir.path(), due + DAY).unwrap();
-        assert_ne!(text(dir.path(), CERTIFICATE_FILE), first);
-    }
-
-    #[test]
-    fn what_can_not_be_used_is_made_anew() {
-        let dir = tempfile::tempdir().unwrap();
-        let now = SystemTime::now();
-        own(dir.path(), now).unwrap();
-        let first = text(dir.path(), CERTIFICATE_FILE);
-        for (name, content) in [(KEY_FILE, ""), (CERTIFICATE_FILE, "noise")] {
-            fs::write(dir.path().join(name), content).unwrap();
-            own(dir.path(), now).unwrap();
-            assert_ne!(text(dir.path(), CERTIFICATE_FILE), first);
-        }
-        // Of another certificate.
-        let other = tempfile::tempdir().unwrap();
-        own(other.path(), now).unwrap();
-        fs::copy(other.path().join(KEY_FILE), dir.path().join(KEY_FILE)).unwrap();
-        let before = text(dir.path(), CERTIFICATE_FILE);
-        own(dir.path(), now).unwrap();
-        assert_ne!(text(dir.path(), CERTIFICATE_FILE), before);
-    }
 
     #[test]
     fn files_are_read_again_when_asked() {
         let dir = tempfile::tempdir().unwrap();
         own(dir.path(), SystemTime::now()).unwrap();
-        let files = TlsFiles { cert: dir.path().join(CERTIFICATE_FILE), key: dir.path().join(KEY_FILE), ca: None };
+        let files = OwnCertificate::new(dir.path(), NAME).files();
         let reload = Arc::new(AtomicBool::new(false));
         let mut tls = ReplicaTls::new(Certificate::Given(files.clone()), Arc::clone(&reload)).unwrap();
         let first = tls.current().unwrap();

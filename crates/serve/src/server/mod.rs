@@ -13,9 +13,11 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use wire::server::{Closer, Identity, PeerOptions, Plugin, RsaKey, ServerError};
 
 mod certificate;
+mod own_certificate;
 
 pub use certificate::Certificate;
 use certificate::ReplicaTls;
+pub use own_certificate::OwnCertificate;
 
 use crate::accounts::Book;
 use crate::inventory::{Inventory, SourceFacts};

@@ -48,6 +48,11 @@ impl View {
         Self { dir: dir.to_owned(), started_us: clock_us(), monitor, tags, inventory, clients, source_end }
     }
 
+    /// Whether there is a log that replicas can be served.
+    pub fn has_log(&self) -> bool {
+        self.inventory.end().is_some()
+    }
+
     /// The status now. The source is asked where its log ends, once a second at most.
     pub fn snapshot(&self, detail: Detail) -> Snapshot {
         let mirror = self.monitor.state();
