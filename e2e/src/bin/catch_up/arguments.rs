@@ -8,7 +8,7 @@ use e2e::server::{Kind, MARIADB_10_11, MYSQL_9_7};
 use e2e::sysbench::{Load, Script};
 use std::path::PathBuf;
 
-const SECTIONS: [&str; 12] = [
+const SECTIONS: [&str; 13] = [
     "catch-up",
     "gtids",
     "settings",
@@ -17,6 +17,7 @@ const SECTIONS: [&str; 12] = [
     "cold",
     "keep-up",
     "shapes",
+    "writers",
     "tables",
     "growth",
     "receive",

@@ -51,6 +51,10 @@ pub const AS_IT_COMES: &str = "heddle, as it comes";
 
 pub const SERIAL: &str = "heddle, 1 worker";
 
+const WITH_BINLOG: &str = "heddle, --rows binlog";
+
+const WITH_SQL: &str = "heddle, --rows sql";
+
 const KEPT: &str = "heddle, source's GTIDs kept";
 
 const HEDDLE: [Named; 7] = [
@@ -119,6 +123,14 @@ pub fn best(kind: Kind) -> Vec<Named> {
 pub fn kept(kind: Kind) -> Vec<Named> {
     let mut list = best(kind);
     list.extend(HEDDLE.into_iter().filter(|(name, _)| *name == KEPT));
+    list
+}
+
+/// The best native settings, and heddle with both of its ways to write rows.
+pub fn writers(kind: Kind) -> Vec<Named> {
+    let mut list = best(kind);
+    list.push((WITH_BINLOG, Contender::Heddle(&["--rows", "binlog"])));
+    list.push((WITH_SQL, Contender::Heddle(&["--rows", "sql"])));
     list
 }
 

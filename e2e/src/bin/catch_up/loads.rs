@@ -58,6 +58,17 @@ pub fn shapes(arguments: &Arguments) -> Vec<Workload> {
     ]
 }
 
+/// One kind of change each.
+pub fn changes(arguments: &Arguments) -> Vec<Workload> {
+    vec![
+        arguments.workload("updates", "oltp_update_non_index".into(), 8, 50_000, 1),
+        arguments.workload("updates of an indexed column", "oltp_update_index".into(), 8, 50_000, 1),
+        arguments.workload("inserts", "oltp_insert".into(), 8, 50_000, 1),
+        arguments.workload("deletes", "oltp_delete".into(), 8, 50_000, 1),
+        arguments.workload("64 KiB rows", shape!("blobs"), 4, 100, 20),
+    ]
+}
+
 /// Each keeps up with them, or not.
 pub fn steady(arguments: &Arguments) -> [Workload; 2] {
     [arguments.updates(u64::MAX), arguments.workload("XA branches", shape!("xa"), 1, 50_000, u64::MAX)]

@@ -1,7 +1,7 @@
 //! The benchmarks of bench/results/benchmarks.md: a source makes a workload, then native replicas and heddle apply it in turn, each on a fresh copy of the
 //! same start, all fully durable; contents are compared at the end. Sections that are not measured stay in the page as they are.
 //!
-//! Arguments: `--sections NAME,…` (catch-up, gtids, settings, workloads, slow-disk, cold, keep-up, shapes, tables, growth, receive, tuning; default
+//! Arguments: `--sections NAME,…` (catch-up, gtids, settings, workloads, slow-disk, cold, keep-up, shapes, writers, tables, growth, receive, tuning; default
 //! all),
 //! `--transactions N` (default 20000, a short look), `--repeat N` (1; in turn, the median counts), `--sessions N` (16), `--servers NAME,…`,
 //! `--rates N,…` (keep-up: transactions per second; 1000,3000), `--only TEXT[|TEXT…]` (contenders whose name holds one of these),
@@ -37,6 +37,7 @@ fn main() -> Result<()> {
             "receive" => receive::section(&arguments)?,
             "tables" => tables::many_tables(&arguments)?,
             "tuning" => tuning::section(&arguments)?,
+            "writers" => tables::writers(&arguments)?,
             "growth" => tables::growth(&arguments)?,
             _ => tables::shapes(&arguments)?,
         };

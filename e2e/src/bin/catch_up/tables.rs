@@ -255,6 +255,16 @@ pub fn shapes(arguments: &Arguments) -> Result<String> {
     ))
 }
 
+/// Both of heddle's ways to write rows.
+pub fn writers(arguments: &Arguments) -> Result<String> {
+    let list = loads::changes(arguments);
+    Ok(format!(
+        "## Rows as SQL\n\nThe same workloads with `--rows binlog` (row events in a `BINLOG` statement), `--rows sql` (plain `INSERT`, `UPDATE`, `DELETE`), and the way \
+         that heddle chooses by itself.\n{}",
+        several(arguments, &list, contenders::writers, &[])?
+    ))
+}
+
 pub fn many_tables(arguments: &Arguments) -> Result<String> {
     let list = loads::tables(arguments);
     Ok(format!(
