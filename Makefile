@@ -1,5 +1,5 @@
 # What people and machines run here. `make` alone builds heddle; `make help` lists the rest.
-.PHONY: build help demo test unit e2e lint structure bench nightly servers install deb static
+.PHONY: build help demo test unit e2e lint structure bench nightly servers install deb static oci
 
 build:
 	@scripts/package build
@@ -10,6 +10,7 @@ help:
 	@echo 'make install  what was built: program, man pages, completions, systemd units, below PREFIX=/usr/local (and DESTDIR)'
 	@echo 'make deb      a Debian package of the same, in target/package'
 	@echo 'make static   one file that needs no libraries (musl), in target/package'
+	@echo 'make oci      a container image of that file, in target/package'
 	@echo 'make test     everything: unit tests, then real servers (fetched into ~/.cache/heddle)'
 	@echo 'make unit     the unit tests alone'
 	@echo 'make e2e      the tests against real servers alone'
@@ -29,6 +30,9 @@ deb:
 
 static:
 	scripts/package static
+
+oci:
+	scripts/package oci
 
 test:
 	scripts/test

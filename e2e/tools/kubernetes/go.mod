@@ -1,0 +1,3 @@
+module heddle/kubernetes
+
+go 1.24
