@@ -100,6 +100,12 @@ fn the_demonstration_catches_up() -> Result<()> {
     ensure!(metrics.contains("heddle_lag_seconds"), "{metrics}");
     load.kill()?;
     load.wait()?;
+    // Its session may not notice: it waits for no answer.
+    let session = pair.source.scalar("SELECT ID FROM information_schema.PROCESSLIST WHERE USER='application'")?;
+    if !session.is_empty() {
+        let _ = pair.source.execute(&format!("KILL {session}"));
+    }
+    pair.source.wait_until("SELECT COUNT(*)=0 FROM information_schema.PROCESSLIST WHERE USER='application'")?;
     let end = pair.source.scalar("SELECT MAX(id) FROM shop.orders")?;
     until("caught up", || Ok(pair.target.scalar("SELECT MAX(id) FROM shop.orders")? == end))?;
     heddle.terminate()?;

@@ -2,8 +2,8 @@
 //!
 //! copy-bench [SERVER [TABLES [ROWS [WORKERS [ROUNDS]]]]]     default: mysql-9.7 8 500000 4 1
 //!
-//! Contenders: the server's dump piped into its client; mydumper and myloader, where they are installed; `heddle replicate --copy --until-end`. Each copies into a
-//! new server while one session of the source updates 500 rows a second. `HEDDLE_BENCH_DIR` chooses the disk.
+//! Contenders: the server's dump piped into its client; mydumper and myloader, where they are installed, as they come (the target's
+//! binary log has nothing of it) and with `--enable-binlog`; `heddle replicate --copy --until-end`, which is logged. Each copies into a new server while one session of the source updates 500 rows a second. `HEDDLE_BENCH_DIR` chooses the disk.
 
 #![allow(clippy::print_stdout, reason = "a benchmark")]
 
@@ -36,6 +36,7 @@ struct Bench {
 enum Contender {
     Dump,
     MyDumper,
+    MyDumperLogged,
     Heddle,
 }
 
@@ -59,9 +60,9 @@ fn main() -> Result<()> {
             Ok(())
         })?;
         println!("| nothing | | | {alone:.2} |");
-        for contender in [Contender::Dump, Contender::MyDumper, Contender::Heddle] {
-            if matches!(contender, Contender::MyDumper) && !has_mydumper {
-                println!("| MyDumper | not installed | | |");
+        for contender in [Contender::Dump, Contender::MyDumper, Contender::MyDumperLogged, Contender::Heddle] {
+            if matches!(contender, Contender::MyDumper | Contender::MyDumperLogged) && !has_mydumper {
+                println!("| {contender:?} | not installed | | |");
                 continue;
             }
             bench.measure(contender)?;
@@ -75,7 +76,8 @@ impl Bench {
         let target = Server::start(self.kind, &DURABLE)?;
         let (seconds, p99) = self.beside_updates(|| match contender {
             Contender::Dump => self.dump(&target),
-            Contender::MyDumper => self.mydumper(&target),
+            Contender::MyDumper => self.mydumper(&target, &["--overwrite-tables"]),
+            Contender::MyDumperLogged => self.mydumper(&target, &["--overwrite-tables", "--enable-binlog"]),
             Contender::Heddle => self.heddle(&target),
         })?;
         let counts = (1..=self.tables).map(|table| format!("(SELECT COUNT(*) FROM sbtest.sbtest{table})"));
@@ -132,12 +134,12 @@ impl Bench {
         Ok(())
     }
 
-    fn mydumper(&self, target: &Server) -> Result<()> {
+    fn mydumper(&self, target: &Server, loader: &[&str]) -> Result<()> {
         let folder = tempfile::tempdir_in(target.dir())?;
         let workers = self.workers.to_string();
         for (program, server, more) in [
             ("mydumper", &self.source, &["--database=sbtest", "--trx-consistency-only", "--rows=100000"][..]),
-            ("myloader", target, &["--overwrite-tables"][..]),
+            ("myloader", target, loader),
         ] {
             let folder_option = if program == "mydumper" { "--outputdir" } else { "--directory" };
             let run = Command::new(program)

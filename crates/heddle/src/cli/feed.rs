@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result};
 use clap::Args;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 
@@ -11,6 +11,7 @@ use super::byte_size::parse_bytes;
 use super::exit::Usage;
 use super::headings::EXPERT;
 use super::http::HttpArgs;
+use super::state_dir::state_dir;
 use apply::WORKERS_MAX;
 use channel::source::relay_sync::RelaySync;
 use observe::http::endpoint::Endpoint;
@@ -80,16 +81,6 @@ impl FeedArgs {
     pub fn server_id(&self, channel: &str, target: &str) -> u32 {
         self.server_id.unwrap_or_else(|| server_id(channel, target))
     }
-}
-
-/// What is kept from one run to the next, where nothing else is said.
-pub fn state_dir() -> Result<PathBuf> {
-    let state = match (std::env::var_os("XDG_STATE_HOME"), std::env::var_os("HOME")) {
-        (Some(state), _) if !state.is_empty() => PathBuf::from(state),
-        (_, Some(home)) => PathBuf::from(home).join(".local/state"),
-        _ => bail!("neither XDG_STATE_HOME nor HOME is set"),
-    };
-    Ok(state.join("heddle"))
 }
 
 /// A replica's number towards a source, where none was given.

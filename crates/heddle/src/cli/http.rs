@@ -11,7 +11,7 @@ use serve::server::OwnCertificate;
 use wire::TrustedFile;
 use wire::server::{TlsFiles, server_tls};
 
-use super::feed::state_dir;
+use super::state_dir::state_dir;
 
 /// Where the token is, if no file has it. Never on the command line: others can see that.
 pub const TOKEN: &str = "HEDDLE_HTTP_TOKEN";

@@ -32,6 +32,7 @@ mod serve;
 mod settle;
 mod signals;
 mod simulate;
+mod state_dir;
 mod status;
 mod store;
 mod time;

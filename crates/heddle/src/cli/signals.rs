@@ -23,9 +23,25 @@ pub struct Signals {
 
 impl Signals {
     pub fn watch(stop: &Arc<AtomicBool>) -> Result<Self> {
+        Self::watch_these(&ends(), stop)
+    }
+
+    /// The same, but where no terminal can go, SIGHUP sets the other flag.
+    pub fn watch_for_reload(stop: &Arc<AtomicBool>, reload: &Arc<AtomicBool>) -> Result<Self> {
+        let mut ends = ends();
+        let is_for_reload = is_for_reload(&ends);
+        ends.retain(|signal| *signal != SIGHUP || !is_for_reload);
+        let mut signals = Self::watch_these(&ends, stop)?;
+        if is_for_reload {
+            signals.ids.push(signal_hook::flag::register(SIGHUP, Arc::clone(reload)).context("signal handlers")?);
+        }
+        Ok(signals)
+    }
+
+    fn watch_these(ends: &[i32], stop: &Arc<AtomicBool>) -> Result<Self> {
         let (asked, alive) = (Interrupt::default(), Arc::new(()));
         let mut signals = Self { ids: Vec::new(), _alive: Arc::clone(&alive) };
-        for signal in ends() {
+        for &signal in ends {
             for flag in [asked.flag(), Arc::clone(stop)] {
                 signals.ids.push(signal_hook::flag::register(signal, flag).context("signal handlers")?);
             }
@@ -60,6 +76,11 @@ fn ends() -> Vec<i32> {
         signals.push(SIGHUP);
     }
     signals
+}
+
+/// SIGHUP does not say that a terminal is gone.
+fn is_for_reload(ends: &[i32]) -> bool {
+    !ends.contains(&SIGHUP) || !has_terminal()
 }
 
 /// Whether there is a terminal that sends SIGHUP when it goes.
@@ -108,7 +129,7 @@ impl Ending {
     pub fn watch_for_reload(&self) -> Result<Arc<AtomicBool>> {
         let reload = Arc::new(AtomicBool::new(false));
         let ends = ends();
-        let is_for_reload = !ends.contains(&SIGHUP) || !has_terminal();
+        let is_for_reload = is_for_reload(&ends);
         if is_for_reload {
             signal_hook::flag::register(SIGHUP, Arc::clone(&reload)).context("signal handlers")?;
         }

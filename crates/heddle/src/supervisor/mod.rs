@@ -1,59 +1,23 @@
 //! `heddle run`: several channels, each in a process of its own, so that one fails, is killed or runs out of memory without the others. It starts them,
-//! passes on what they say with the channel's name, starts again those that may succeed later, and ends them. It knows nothing of replication.
+//! passes on what they say with the channel's name, starts again those that may succeed later, follows their files, and ends them. It knows nothing of
+//! replication.
 
+mod channel;
 mod lines;
 mod process;
 
-use std::process::ExitStatus;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use anyhow::Result;
 
-use self::process::Process;
+use self::channel::{Channel, Look, Phase};
+pub use self::channel::{ChannelState, Restarts};
 pub use self::process::{PARENT, Program};
 
 const POLL: Duration = Duration::from_millis(100);
-
-/// What becomes of a channel whose process has ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Next {
-    /// A server or the network is away, or the process was killed: it goes on where it was.
-    Again,
-    Done,
-    /// Its message says what to do.
-    NeedsPerson,
-}
-
-impl Next {
-    /// As the systemd unit does: every code but those of success and of a failure that needs a person is tried again.
-    fn of(status: ExitStatus, needs_person: &[u8]) -> Self {
-        match status.code().map(u8::try_from) {
-            Some(Ok(0)) => Self::Done,
-            Some(Ok(code)) if needs_person.contains(&code) => Self::NeedsPerson,
-            _ => Self::Again,
-        }
-    }
-}
-
-enum State {
-    Running { process: Process, asked: bool },
-    Waiting { since: Instant },
-    Ended(Next),
-}
-
-struct Channel {
-    program: Program,
-    state: State,
-}
-
-/// When a channel whose process has ended is started again.
-#[derive(Clone, Copy, Debug)]
-pub struct Restarts {
-    pub after: Duration,
-    /// Exit codes after which a person has to change something first.
-    pub needs_person: &'static [u8],
-}
+/// So often the files are looked at.
+const LOOK_EVERY: Duration = Duration::from_secs(1);
 
 /// How it ended, over all channels.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -64,105 +28,108 @@ pub enum Outcome {
     NeedsPerson,
 }
 
-/// Runs until every channel has ended, or `stop` is set and they have stopped.
-pub fn run(programs: Vec<Program>, restarts: Restarts, stop: &AtomicBool) -> Result<Outcome> {
-    let mut channels = Vec::with_capacity(programs.len());
-    for program in programs {
-        let process = program.start()?;
-        channels.push(Channel { program, state: State::Running { process, asked: false } });
-    }
+/// What signals ask for.
+#[derive(Clone, Copy, Debug)]
+pub struct Requests<'a> {
+    pub stop: &'a AtomicBool,
+    /// Look at the files now, and try again what needed a person.
+    pub reload: &'a AtomicBool,
+}
+
+/// Runs until every channel has ended, or is asked to stop and they have stopped. `list` says which there are to be: it is asked again and again. `show` is told
+/// what each of them does, whenever that may have changed.
+///
+/// # Errors
+/// The first list, or a first start. Later ones are logged, and what runs goes on.
+pub fn run(
+    list: &mut dyn FnMut() -> Result<Vec<Program>>,
+    restarts: Restarts,
+    requests: Requests<'_>,
+    show: &mut dyn FnMut(&[(&Program, ChannelState)]),
+) -> Result<Outcome> {
+    let mut channels: Vec<Channel> = list()?.into_iter().map(Channel::new).collect();
+    channels.iter_mut().try_for_each(Channel::begin)?;
+    let (mut looked, mut complaint) = (Instant::now(), String::new());
+    let states =
+        |channels: &[Channel]| channels.iter().map(|channel| (channel.id().to_owned(), channel.state())).collect();
+    let mut shown: Vec<(String, ChannelState)> = Vec::new();
     loop {
-        let stopping = stop.load(Ordering::Relaxed);
-        for channel in &mut channels {
-            channel.step(restarts, stopping)?;
+        let phase = if requests.stop.load(Ordering::Relaxed) { Phase::Stopping } else { Phase::Running };
+        let look = if requests.reload.swap(false, Ordering::Relaxed) { Look::Asked } else { Look::Due };
+        if phase == Phase::Running && (look == Look::Asked || looked.elapsed() >= LOOK_EVERY) {
+            looked = Instant::now();
+            match list() {
+                Ok(found) => take(&mut channels, found, look),
+                Err(error) => {
+                    let text = format!("{error:#}");
+                    if text != complaint || look == Look::Asked {
+                        tracing::error!("the channels go on as they are: {text}");
+                    }
+                    complaint = text;
+                }
+            }
         }
-        if channels.iter().all(|channel| matches!(channel.state, State::Ended(_))) {
+        for channel in &mut channels {
+            channel.step(restarts, phase)?;
+        }
+        channels.retain(|channel| !channel.is_removed());
+        let now: Vec<(String, ChannelState)> = states(&channels);
+        if now != shown {
+            let members: Vec<_> = channels.iter().map(|channel| (channel.program(), channel.state())).collect();
+            show(&members);
+            shown = now;
+        }
+        if channels.iter().all(Channel::has_ended) {
             break;
         }
         std::thread::sleep(POLL);
     }
-    let stopped = channels.iter().any(|channel| matches!(channel.state, State::Ended(Next::NeedsPerson)));
-    Ok(if stopped { Outcome::NeedsPerson } else { Outcome::Done })
+    Ok(if channels.iter().any(|channel| channel.state() == ChannelState::NeedsPerson) {
+        Outcome::NeedsPerson
+    } else {
+        Outcome::Done
+    })
 }
 
-impl Channel {
-    fn step(&mut self, restarts: Restarts, stopping: bool) -> Result<()> {
-        let name = &self.program.channel;
-        match &mut self.state {
-            State::Running { process, asked } => {
-                if let Some(status) = process.ended()? {
-                    let next = Next::of(status, restarts.needs_person);
-                    self.state = match next {
-                        Next::Again if !stopping => {
-                            tracing::warn!(
-                                channel = name,
-                                "ended with {status}: started again in {} s",
-                                restarts.after.as_secs()
-                            );
-                            State::Waiting { since: Instant::now() }
-                        }
-                        Next::Again => State::Ended(Next::Done),
-                        Next::NeedsPerson => {
-                            tracing::error!(
-                                channel = name,
-                                "stopped, and needs a person: its message is above, and in `heddle status`. The other channels go on. Then start it alone: \
-                                 heddle replicate --config {}",
-                                self.program.file.display()
-                            );
-                            State::Ended(next)
-                        }
-                        Next::Done => State::Ended(next),
-                    };
-                } else if stopping && !*asked {
-                    *asked = true;
-                    process.ask_to_end();
-                }
-            }
-            State::Waiting { .. } if stopping => self.state = State::Ended(Next::Done),
-            State::Waiting { since } if since.elapsed() >= restarts.after => {
-                // Too many processes or open files, perhaps: the other channels run on meanwhile.
-                self.state = match self.program.start() {
-                    Ok(process) => State::Running { process, asked: false },
-                    Err(error) => {
-                        tracing::warn!(
-                            channel = name,
-                            "can not be started: {error:#}; tried again in {} s",
-                            restarts.after.as_secs()
-                        );
-                        State::Waiting { since: Instant::now() }
-                    }
-                };
-            }
-            State::Waiting { .. } | State::Ended(_) => {}
+/// What a look has found: some are new, some have changed, some are gone.
+fn take(channels: &mut Vec<Channel>, found: Vec<Program>, look: Look) {
+    for channel in channels.iter_mut() {
+        if !found.iter().any(|program| program.id == channel.id()) {
+            channel.missing(look);
         }
-        Ok(())
+    }
+    for program in found {
+        match channels.iter_mut().find(|channel| channel.id() == program.id) {
+            Some(channel) => channel.found(program, look),
+            None => {
+                tracing::info!(channel = program.channel, "{} is new: it starts", program.file.display());
+                channels.push(Channel::new(program));
+            }
+        }
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use std::os::unix::process::ExitStatusExt;
-
     use super::*;
 
     const fn after(after: Duration) -> Restarts {
         Restarts { after, needs_person: &[1, 2] }
     }
 
-    #[test]
-    fn only_what_can_help_is_tried_again() {
-        for (code, next) in
-            [(0, Next::Done), (1, Next::NeedsPerson), (2, Next::NeedsPerson), (75, Next::Again), (101, Next::Again)]
-        {
-            assert_eq!(Next::of(ExitStatus::from_raw(code << 8), &[1, 2]), next, "{code}");
-        }
-        assert_eq!(Next::of(ExitStatus::from_raw(9), &[1, 2]), Next::Again);
+    fn to_end(programs: &[Program], restarts: Restarts, stop: &AtomicBool) -> Outcome {
+        run(&mut || Ok(programs.to_vec()), restarts, Requests { stop, reload: &AtomicBool::new(false) }, &mut |_| {})
+            .unwrap()
     }
 
     fn shell(channel: &str, script: &str) -> Program {
         Program {
+            id: channel.to_owned(),
+            version: 0,
+            is_valid: true,
             channel: channel.to_owned(),
             file: "x.toml".into(),
+            socket: None,
             path: "/bin/sh".into(),
             arguments: vec!["-c".into(), script.into()],
         }
@@ -179,7 +146,7 @@ mod tests {
             shell("killed", &format!("echo killed >> {seen}; test $(grep -c killed {seen}) = 2 || kill -9 $$")),
             shell("good", &format!("echo good >> {seen}")),
         ];
-        let outcome = run(programs, after(Duration::ZERO), &AtomicBool::new(false)).unwrap();
+        let outcome = to_end(&programs, after(Duration::ZERO), &AtomicBool::new(false));
         assert_eq!(outcome, Outcome::NeedsPerson);
         let mut lines: Vec<String> =
             std::fs::read_to_string(dir.path().join("seen")).unwrap().lines().map(str::to_owned).collect();
@@ -205,8 +172,65 @@ mod tests {
             })
         };
         let programs = vec![shell("long", &script), shell("away", "exit 75")];
-        assert_eq!(run(programs, after(Duration::from_secs(3600)), &stop).unwrap(), Outcome::Done);
+        assert_eq!(to_end(&programs, after(Duration::from_secs(3600)), &stop), Outcome::Done);
         asker.join().unwrap();
         assert_eq!(std::fs::read_to_string(dir.path().join("asked")).unwrap(), "x\n");
+    }
+
+    #[test]
+    fn it_follows_its_files() {
+        let dir = tempfile::tempdir().unwrap();
+        let seen = dir.path().join("seen");
+        let says = |name: &str, version: u64, is_valid: bool| Program {
+            version,
+            is_valid,
+            ..shell(
+                name,
+                &format!(
+                    "trap 'exit 0' TERM; echo {name}{version} >> {}; while true; do sleep 0.02; done",
+                    seen.display()
+                ),
+            )
+        };
+        let (stop, reload) = (AtomicBool::new(false), AtomicBool::new(false));
+        let text = || std::fs::read_to_string(&seen).unwrap_or_default();
+        let mut looks = vec![
+            // One is changed, one is new, one is gone for a moment, one is broken.
+            vec![says("a", 1, true), says("c", 1, true), says("d", 1, true)],
+            vec![says("a", 2, true), says("b", 1, true), says("c", 1, true), says("d", 2, false)],
+            vec![says("a", 2, true), says("c", 1, true), says("d", 2, false)],
+            vec![says("a", 2, true), says("c", 1, true), says("d", 2, false)],
+        ]
+        .into_iter();
+        let last = vec![says("a", 2, true), says("c", 1, true), says("d", 3, true)];
+        let wait_for = |lines: usize| {
+            let since = Instant::now();
+            while text().lines().count() < lines && since.elapsed() < Duration::from_secs(20) {
+                std::thread::sleep(Duration::from_millis(10));
+            }
+        };
+        let mut turn = 0;
+        let mut list = || {
+            turn += 1;
+            // Each look sees what the one before has started.
+            match turn {
+                1 => {}
+                2 => wait_for(3),
+                _ => wait_for(4),
+            }
+            if turn > 5 {
+                wait_for(6);
+                stop.store(true, Ordering::Relaxed);
+            }
+            reload.store(turn == 4, Ordering::Relaxed);
+            Ok(looks.next().unwrap_or_else(|| last.clone()))
+        };
+        let outcome =
+            run(&mut list, after(Duration::ZERO), Requests { stop: &stop, reload: &reload }, &mut |_| {}).unwrap();
+        assert_eq!(outcome, Outcome::Done);
+        let text = text();
+        let mut lines: Vec<&str> = text.lines().collect();
+        lines.sort_unstable();
+        assert_eq!(lines, ["a1", "a2", "b1", "c1", "d1", "d3"]);
     }
 }

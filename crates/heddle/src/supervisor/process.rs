@@ -16,8 +16,16 @@ pub const PARENT: &str = "HEDDLE_PARENT";
 /// How a channel is started.
 #[derive(Clone, Debug)]
 pub struct Program {
+    /// The same for as long as its file, or its table there, has the same name.
+    pub id: String,
+    /// Of what the file says of it: another one is another program.
+    pub version: u64,
+    /// The file can be read.
+    pub is_valid: bool,
     pub channel: String,
     pub file: PathBuf,
+    /// Where its process shows itself, if the supervisor has chosen that.
+    pub socket: Option<PathBuf>,
     pub path: PathBuf,
     pub arguments: Vec<OsString>,
 }
@@ -25,6 +33,11 @@ pub struct Program {
 pub struct Process(Child);
 
 impl Program {
+    /// A binlog server: it reads its certificates again at SIGHUP, which ends a channel.
+    pub fn is_server(&self) -> bool {
+        self.arguments.first().is_some_and(|command| command == "serve")
+    }
+
     pub fn start(&self) -> Result<Process> {
         let mut child = Command::new(&self.path)
             .args(&self.arguments)
@@ -53,8 +66,16 @@ impl Process {
 
     /// It stops without gaps, within five seconds. One that has ended in between is seen as ended.
     pub fn ask_to_end(&self) {
+        self.signal(Signal::TERM);
+    }
+
+    pub fn ask_to_reload(&self) {
+        self.signal(Signal::HUP);
+    }
+
+    fn signal(&self, signal: Signal) {
         if let Some(pid) = i32::try_from(self.0.id()).ok().and_then(Pid::from_raw) {
-            let _ = kill_process(pid, Signal::TERM);
+            let _ = kill_process(pid, signal);
         }
     }
 }

@@ -126,8 +126,10 @@ impl FrameSampler {
     }
 
     pub(super) fn readiness(&self) -> Readiness {
-        let has_ended = self.state().ended;
-        Readiness::of_channel(&self.monitor.snapshot(), has_ended)
+        if self.state().ended {
+            return Readiness::NotReady("it ends");
+        }
+        Readiness::of_channel(&self.monitor.snapshot())
     }
 
     pub fn channel(&self) -> (&str, &Arc<Monitor>) {

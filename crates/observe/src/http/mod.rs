@@ -9,21 +9,19 @@
 //! | `/healthz` | `ok` while the process runs |
 //! | `/readyz` | whether it does what it is there for: 200, or 503 and why |
 //! | `/status.json` | of a mirror, whose page is another: what `heddle status --json` shows |
+//! | `/frames` | of all channels of one `heddle run`, whose page is another: each with its state and its last frame |
 //! | `/reports.json` | of watched replicas, whose page is another: the last reports and an hour of history |
 //!
 //! Where a token is set, all of them but `/healthz` and `/readyz` ask for it. Where none is, a name that a browser was made to resolve to this machine is not answered.
 
 mod acceptor;
-mod comparison;
-mod copy;
 pub mod endpoint;
 mod frame_sampler;
 pub mod log_sampler;
-mod mirror;
 mod page;
 pub mod place;
 mod readiness;
-mod replicas;
+mod routes;
 
 use std::convert::Infallible;
 use std::net::IpAddr;
@@ -54,6 +52,8 @@ use self::log_sampler::{LogSampler, LogSource};
 use self::page::{assemble, html};
 use self::place::{Listener, Place};
 use self::readiness::{Readiness, ReadinessProbe};
+use self::routes::{comparison, copy, fleet, mirror, replicas};
+use crate::fleet::Fleet;
 use crate::metrics;
 use crate::view::fact_values::StopCause;
 use ::watch::board::Board;
@@ -113,6 +113,12 @@ impl Http {
             listen.token.clone(),
             Arc::new(|| Readiness::NotReady("a copy is under way")),
         );
+        Self::listen(listen, router, None)
+    }
+
+    /// The same of all channels of one `heddle run`.
+    pub fn start_fleet(listen: Endpoint, fleet: Arc<Fleet>) -> Result<Self> {
+        let router = protected(fleet::router(fleet), listen.token.clone(), readiness::always());
         Self::listen(listen, router, None)
     }
 
@@ -360,7 +366,11 @@ mod tests {
         let listen = Endpoint { place: Place::Network(mirror), token: None, tls: None };
         let _mirror = Http::start_mirror(listen, view).unwrap();
         assert!(ask(mirror, "/status.json", "").unwrap().contains("\"replicas\":[]"));
-        for (at, source) in [(at, &PAGE), (free, &replicas::PAGE), (mirror, &mirror::PAGE)] {
+        let fleet = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+        let listen = Endpoint { place: Place::Network(fleet), token: None, tls: None };
+        let _fleet = Http::start_fleet(listen, Arc::default()).unwrap();
+        assert!(ask(fleet, "/frames", "").unwrap().ends_with("\r\n\r\n[]"));
+        for (at, source) in [(at, &PAGE), (free, &replicas::PAGE), (mirror, &mirror::PAGE), (fleet, &fleet::PAGE)] {
             let page = ask(at, "/", "").unwrap();
             assert!(page.len() < 300 * KIBI, "{} bytes", page.len());
             assert!(page.contains("content-security-policy: default-src 'none'; script-src 'sha256-"), "{page}");

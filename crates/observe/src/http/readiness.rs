@@ -5,7 +5,7 @@
 //! | a channel | it is past its start, and has its source and its target; also while it is paused |
 //! | a mirror | it has a log to serve; also while its source is away |
 //! | a copy under way | never: the tables are of different times |
-//! | watched replicas, a comparison | always |
+//! | watched replicas, a comparison, `heddle run` | always |
 
 use std::sync::Arc;
 
@@ -26,11 +26,9 @@ pub(super) enum Readiness {
 pub(super) type ReadinessProbe = Arc<dyn Fn() -> Readiness + Send + Sync>;
 
 impl Readiness {
-    pub(super) fn of_channel(now: &Snapshot, has_ended: bool) -> Self {
+    pub(super) fn of_channel(now: &Snapshot) -> Self {
         let trouble = &now.trouble;
-        if has_ended {
-            Self::NotReady("it ends")
-        } else if now.memory.max_bytes == 0 {
+        if now.memory.max_bytes == 0 {
             Self::NotReady("it starts")
         } else if trouble.target.lost.is_some() {
             Self::NotReady("the target is away")
@@ -68,13 +66,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_channel_that_starts_or_ends_is_not_ready() {
+    fn a_channel_that_starts_is_not_ready() {
         let starting = Monitor::default().snapshot();
-        assert_eq!(Readiness::of_channel(&starting, false), Readiness::NotReady("it starts"));
+        assert_eq!(Readiness::of_channel(&starting), Readiness::NotReady("it starts"));
         let mut running = starting;
         running.memory.max_bytes = 1;
-        assert_eq!(Readiness::of_channel(&running, false), Readiness::Ready);
-        assert_eq!(Readiness::of_channel(&running, true), Readiness::NotReady("it ends"));
+        assert_eq!(Readiness::of_channel(&running), Readiness::Ready);
         assert_eq!(Readiness::NotReady("it ends").answer().0, StatusCode::SERVICE_UNAVAILABLE);
     }
 }

@@ -1,4 +1,4 @@
-//! Asks one channel for its last frame, over HTTP with or without TLS, or through a socket of this machine. One request a connection; it waits for nobody longer than some seconds.
+//! Asks one channel, or a `heddle run` for all of its channels, for the last frame, over HTTP with or without TLS, or through a socket of this machine. One request a connection; it waits for nobody longer than some seconds.
 
 use std::fmt;
 use std::io::{Read, Write};
@@ -10,6 +10,7 @@ use std::time::Duration;
 use anyhow::{Context, Result, bail, ensure};
 use rustls::pki_types::ServerName;
 use rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned};
+use serde::Deserialize;
 
 use crate::http::place::{connect_to_socket, socket_path};
 use crate::view::frame::Frame;
@@ -17,7 +18,7 @@ use crate::view::frame::Frame;
 /// Of `--http` where a URL says none.
 pub const PORT: u16 = 9104;
 const PATIENCE: Duration = Duration::from_secs(3);
-const ANSWER_BYTES_MAX: u64 = 4 << 20;
+const ANSWER_BYTES_MAX: u64 = 64 << 20;
 /// Authorities of certificates, where the system has them.
 const SYSTEM_CA: [&str; 2] = ["/etc/ssl/certs/ca-certificates.crt", "/etc/pki/tls/certs/ca-bundle.crt"];
 
@@ -65,7 +66,7 @@ impl fmt::Display for Address {
     }
 }
 
-/// One channel, and how to ask it.
+/// Who is asked, and how.
 #[derive(Clone)]
 pub struct Client {
     pub address: Address,
@@ -78,13 +79,26 @@ impl Client {
         Self { address, token, tls }
     }
 
-    pub fn frame(&self) -> Result<Frame> {
+    /// The last frame of a channel, or those of all channels of a `heddle run` that run.
+    pub fn frames(&self) -> Result<Vec<Frame>> {
+        match self.get("/frame")? {
+            Some(text) => Ok(vec![serde_json::from_str(&text).context("not a heddle's frame")?]),
+            None => {
+                let text = self.get("/frames")?.context("answers, and shows no channel")?;
+                let members: Vec<Member> = serde_json::from_str(&text).context("not a heddle's frames")?;
+                Ok(members.into_iter().filter_map(Member::frame).collect())
+            }
+        }
+    }
+
+    /// `None`: there is nothing of this name.
+    fn get(&self, resource: &str) -> Result<Option<String>> {
         let (is_tls, host, port) = match &self.address {
             Address::Network { is_tls, host, port } => (*is_tls, host, *port),
             Address::Socket(path) => {
                 let stream = connect_to_socket(path, PATIENCE)
                     .with_context(|| format!("{}: does not answer", path.display()))?;
-                return self.ask(stream, "localhost");
+                return self.ask(stream, "localhost", resource);
             }
         };
         let found = (host.as_str(), port).to_socket_addrs().with_context(|| host.clone())?;
@@ -108,16 +122,16 @@ impl Client {
         if is_tls {
             let name = ServerName::try_from(host.clone()).context("the host's name")?;
             let connection = ClientConnection::new(Arc::clone(&self.tls), name)?;
-            self.ask(StreamOwned::new(connection, stream), &authority)
+            self.ask(StreamOwned::new(connection, stream), &authority, resource)
         } else {
-            self.ask(stream, &authority)
+            self.ask(stream, &authority, resource)
         }
     }
 
-    fn ask(&self, mut stream: impl Read + Write, authority: &str) -> Result<Frame> {
+    fn ask(&self, mut stream: impl Read + Write, authority: &str, resource: &str) -> Result<Option<String>> {
         let token = self.token.as_ref().map_or_else(String::new, |token| format!("Authorization: Bearer {token}\r\n"));
         // HTTP/1.0: the answer is one piece and ends with the connection.
-        write!(stream, "GET /frame HTTP/1.0\r\nHost: {authority}\r\n{token}\r\n")?;
+        write!(stream, "GET {resource} HTTP/1.0\r\nHost: {authority}\r\n{token}\r\n")?;
         stream.flush()?;
         let mut answer = Vec::new();
         match stream.take(ANSWER_BYTES_MAX).read_to_end(&mut answer) {
@@ -129,8 +143,27 @@ impl Client {
         let (head, body) = answer.split_once("\r\n\r\n").context("no HTTP answer")?;
         let status = head.split(' ').nth(1).unwrap_or_default();
         ensure!(status != "401", "the token is missing or wrong (HEDDLE_HTTP_TOKEN, --http-token-file)");
+        if status == "404" {
+            return Ok(None);
+        }
         ensure!(status == "200", "answers {}", head.lines().next().unwrap_or_default());
-        serde_json::from_str(body).context("not a heddle's frame")
+        Ok(Some(body.to_owned()))
+    }
+}
+
+/// Of a `heddle run`.
+#[derive(Deserialize)]
+struct Member {
+    name: String,
+    frame: Option<Frame>,
+}
+
+impl Member {
+    /// Under the name that it has there: two channels may have one name.
+    fn frame(self) -> Option<Frame> {
+        let mut frame = self.frame?;
+        frame.head.channel = self.name;
+        Some(frame)
     }
 }
 

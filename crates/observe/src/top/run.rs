@@ -20,7 +20,7 @@ const KEYS_EVERY: Duration = Duration::from_millis(100);
 /// Until `q`, Ctrl-C, or `stop`.
 pub fn watch(clients: Vec<Client>, every: Duration, stop: &Arc<AtomicBool>) -> Result<()> {
     let shared = Arc::new(Shared {
-        channels: Mutex::new(clients.iter().map(ChannelState::of).collect()),
+        channels: Mutex::new(clients.iter().map(|client| vec![ChannelState::of(client)]).collect()),
         stop: Arc::clone(stop),
     });
     for (number, client) in clients.into_iter().enumerate() {
@@ -40,7 +40,8 @@ pub fn watch(clients: Vec<Client>, every: Duration, stop: &Arc<AtomicBool>) -> R
 fn show(terminal: &mut ratatui::DefaultTerminal, shared: &Shared) -> Result<()> {
     let mut selected = 0;
     while !shared.stop.load(Ordering::Relaxed) {
-        let channels = shared.channels().clone();
+        let channels = shared.channels().concat();
+        selected = selected.min(channels.len().saturating_sub(1));
         terminal.draw(|frame| draw(frame, &Screen { channels: &channels, selected }))?;
         if !event::poll(KEYS_EVERY)? {
             continue;
@@ -63,21 +64,22 @@ fn show(terminal: &mut ratatui::DefaultTerminal, shared: &Shared) -> Result<()> 
 }
 
 struct Shared {
-    channels: Mutex<Vec<ChannelState>>,
+    /// Of each who is asked.
+    channels: Mutex<Vec<Vec<ChannelState>>>,
     stop: Arc<AtomicBool>,
 }
 
 impl Shared {
-    fn channels(&self) -> MutexGuard<'_, Vec<ChannelState>> {
+    fn channels(&self) -> MutexGuard<'_, Vec<Vec<ChannelState>>> {
         self.channels.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn ask(&self, number: usize, client: &Client, every: Duration) {
         while !self.stop.load(Ordering::Relaxed) {
             let since = Instant::now();
-            let answer = client.frame();
+            let answer = client.frames();
             if let Some(seen) = self.channels().get_mut(number) {
-                seen.take(answer);
+                *seen = ChannelState::after(std::mem::take(seen), client, answer);
             }
             std::thread::sleep(every.saturating_sub(since.elapsed()));
         }
@@ -88,13 +90,13 @@ impl Shared {
 pub fn once(clients: &[Client], width: u16) -> Result<(String, bool)> {
     let (mut text, mut all) = (String::new(), true);
     for client in clients {
-        let mut seen = ChannelState::of(client);
-        seen.take(client.frame());
-        all &= seen.error.is_none();
-        let height = super::screen::height(&seen);
-        let mut terminal = Terminal::new(TestBackend::new(width, height))?;
-        terminal.draw(|frame| draw(frame, &Screen { channels: std::slice::from_ref(&seen), selected: 0 }))?;
-        text += &super::screen::text(terminal.backend().buffer());
+        for seen in ChannelState::after(vec![ChannelState::of(client)], client, client.frames()) {
+            all &= seen.error.is_none();
+            let height = super::screen::height(&seen);
+            let mut terminal = Terminal::new(TestBackend::new(width, height))?;
+            terminal.draw(|frame| draw(frame, &Screen { channels: std::slice::from_ref(&seen), selected: 0 }))?;
+            text += &super::screen::text(terminal.backend().buffer());
+        }
     }
     Ok((text, all))
 }

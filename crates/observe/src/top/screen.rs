@@ -48,11 +48,21 @@ impl ChannelState {
         Self { address: client.address.to_string(), frame: None, error: None }
     }
 
-    /// The last frame stays when there is none.
-    pub fn take(&mut self, answer: Result<Frame>) {
+    /// What was asked, as it was before → as it is now. The last frames stay when there are none.
+    pub fn after(before: Vec<Self>, client: &Client, answer: Result<Vec<Frame>>) -> Vec<Self> {
+        let address = client.address.to_string();
         match answer {
-            Ok(frame) => (self.frame, self.error) = (Some(frame), None),
-            Err(error) => self.error = Some(channel::errors::chain(&error)),
+            Ok(frames) if frames.is_empty() => {
+                vec![Self { address, frame: None, error: Some("no channel runs there".to_owned()) }]
+            }
+            Ok(frames) => {
+                let seen = |frame| Self { address: address.clone(), frame: Some(frame), error: None };
+                frames.into_iter().map(seen).collect()
+            }
+            Err(error) => {
+                let text = channel::errors::chain(&error);
+                before.into_iter().map(|seen| Self { error: Some(text.clone()), ..seen }).collect()
+            }
         }
     }
 

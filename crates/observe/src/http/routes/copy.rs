@@ -11,7 +11,7 @@ use axum::routing::get;
 
 use crate::metrics;
 
-pub(super) fn router(measures: Arc<Measures>) -> Router {
+pub(in crate::http) fn router(measures: Arc<Measures>) -> Router {
     Router::new().route("/", get(show_sample)).route("/metrics", get(show_metrics)).with_state(measures)
 }
 

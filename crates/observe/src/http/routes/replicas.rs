@@ -8,13 +8,13 @@ use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 
-use super::page::{assemble, html};
+use crate::http::page::{assemble, html};
 use crate::metrics;
 use watch::board::Board;
 
-pub(super) static PAGE: LazyLock<String> = LazyLock::new(|| assemble(include_str!("pages/watch.html")));
+pub(in crate::http) static PAGE: LazyLock<String> = LazyLock::new(|| assemble(include_str!("../pages/watch.html")));
 
-pub(super) fn router(board: Arc<Board>) -> Router {
+pub(in crate::http) fn router(board: Arc<Board>) -> Router {
     Router::new()
         .route("/", get(|| async { html(&PAGE) }))
         .route("/reports.json", get(reports))

@@ -11,7 +11,7 @@ use axum::routing::get;
 
 use crate::metrics;
 
-pub(super) fn router(board: Arc<Board>) -> Router {
+pub(in crate::http) fn router(board: Arc<Board>) -> Router {
     Router::new().route("/", get(show_last)).route("/metrics", get(show_metrics)).with_state(board)
 }
 

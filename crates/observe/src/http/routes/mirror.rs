@@ -9,12 +9,12 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use serve::status::{Detail, View};
 
-use super::page::{assemble, html};
+use crate::http::page::{assemble, html};
 use crate::metrics;
 
-pub(super) static PAGE: LazyLock<String> = LazyLock::new(|| assemble(include_str!("pages/mirror.html")));
+pub(in crate::http) static PAGE: LazyLock<String> = LazyLock::new(|| assemble(include_str!("../pages/mirror.html")));
 
-pub(super) fn router(view: Arc<View>) -> Router {
+pub(in crate::http) fn router(view: Arc<View>) -> Router {
     Router::new()
         .route("/", get(|| async { html(&PAGE) }))
         .route("/metrics", get(show_metrics))
