@@ -61,6 +61,13 @@ pub struct SavedState {
     pub rest: Option<Coordinates>,
 }
 
+impl SavedState {
+    /// Where the target's log ends as long as nobody but Heddle has written there since the switch.
+    pub fn rest(&self) -> Option<&Coordinates> {
+        self.rest.as_ref().or(self.coordinates.as_ref())
+    }
+}
+
 /// One row.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Record {

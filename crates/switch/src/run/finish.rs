@@ -36,7 +36,9 @@ impl Switch<'_, '_> {
             };
         }
         self.prepare_return(return_command.as_deref())?;
-        saved.rest = Coordinates::read(&mut self.target).ok().flatten();
+        if !self.was_written {
+            saved.rest = Coordinates::read(&mut self.target).ok().flatten();
+        }
         record::save(&mut self.target, &self.channel, Phase::Switched, saved)
     }
 

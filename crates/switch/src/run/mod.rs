@@ -39,6 +39,8 @@ struct Switch<'r, 'a> {
     closer: u64,
     closed_at: Option<Instant>,
     channel_ended: bool,
+    /// Since an earlier run has switched, somebody has written to the target.
+    was_written: bool,
     report: Report,
 }
 
@@ -95,6 +97,7 @@ impl<'r, 'a> Switch<'r, 'a> {
             closer: 0,
             closed_at: None,
             channel_ended: false,
+            was_written: false,
             report,
         })
     }
@@ -380,6 +383,7 @@ impl<'r, 'a> Switch<'r, 'a> {
             ChannelEnd::Runs { owner, why } => Some(format!("{owner}: {why}")),
         };
         self.report.switched = Some(SwitchedState { channel_runs: runs, ..SwitchedState::default() });
+        self.was_written = Coordinates::read(&mut self.target)?.as_ref() != saved.rest();
         self.finish(saved)
     }
 

@@ -16,7 +16,7 @@ impl Switch<'_, '_> {
         let saved = &found.saved;
         if found.phase == Phase::Switched {
             let now = Coordinates::read(&mut self.target)?;
-            let then = saved.rest.as_ref().or(saved.coordinates.as_ref());
+            let then = saved.rest();
             if now.as_ref() != then {
                 let text = |at: Option<&Coordinates>| at.map_or_else(|| "no log".to_owned(), Coordinates::describe);
                 self.report.outcome = Outcome::Refused;
