@@ -73,11 +73,15 @@ impl Shop {
 
     fn start_channel(&mut self) -> Result<()> {
         self.channel = Some(self.pair.begin(&self.rows)?);
+        self.wait_for_state("\"running\": true")
+    }
+
+    /// What `heddle status --json` says of the channel.
+    fn wait_for_state(&self, text: &str) -> Result<()> {
         let ends = self.ends();
-        let (to, from) = (ends[3].clone(), ends[1].clone());
-        until("the channel runs", || {
-            let status = Heddle::start(&["status", "--to", &to, "--from", &from, "--json"])?.wait()?.successful()?;
-            Ok(status.stdout.contains("\"running\": true"))
+        until(format!("the channel is {text}"), || {
+            let status = Heddle::start(&["status", "--to", &ends[3], "--json"])?.wait()?.successful()?;
+            Ok(status.stdout.contains(text))
         })
     }
 
@@ -136,13 +140,15 @@ impl Shop {
         switch.wait_for_log("becomes read-only once these statements have ended")?;
         ensure!(!switch.has_ended()?, "{}{}", switch.stdout_so_far(), switch.log());
         self.channel()?.signal(Signal::USR1)?;
+        self.wait_for_state("\"state\": \"paused\"")?;
         statement.join().expect("no panic")?;
         until("the source is read-only", || self.is_read_only())?;
         Ok(switch)
     }
 
     fn resume(&self) -> Result<()> {
-        self.channel()?.signal(Signal::USR2)
+        self.channel()?.signal(Signal::USR2)?;
+        self.wait_for_state("\"state\": \"idle\"")
     }
 }
 

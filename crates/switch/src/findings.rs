@@ -119,7 +119,7 @@ fn source_writes(facts: &Facts<'_>, findings: &mut Findings) {
         let what = if facts.closing == ClosingMethod::Stopped {
             "what they write now"
         } else {
-            "they write although it is read_only"
+            "what they write although it is read_only"
         };
         findings.warnings.push(format!(
             "accounts on the source with a privilege to do so ({}): {what} moves the end of the log, and the switch waits for it to stand still",
