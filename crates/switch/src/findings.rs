@@ -135,7 +135,7 @@ fn source_writes(facts: &Facts<'_>, findings: &mut Findings) {
     let enabled = source.events.iter().filter(|event| event.is_enabled()).count() as u64;
     if enabled > 0 {
         findings.notes.push(format!(
-            "{} enabled on the source: read-only, it refuses what they write",
+            "{} enabled on the source: read-only, it refuses what they write, unless their definer may",
             counted(enabled, "event")
         ));
     }

@@ -36,6 +36,9 @@ impl Switch<'_, '_> {
             };
         }
         self.prepare_return(return_command.as_deref())?;
+        if ReadOnlyState::read(&mut self.source)?.is_read_only() {
+            self.say("source    it is read-only until its restart: write that into its configuration, too");
+        }
         if !self.was_written {
             saved.rest = Coordinates::read(&mut self.target).ok().flatten();
         }
