@@ -523,5 +523,5 @@ e2e::tests! {
     #[ignore = "another version: scripts/nightly"]
     no_write_is_lost_mysql_5_7_to_9_7: no_write_is_lost("mysql-5.7.22".parse().expect("a server"), MYSQL_9_7);
     #[ignore = "another version: scripts/nightly"]
-    no_write_is_lost_mariadb_to_11_8: no_write_is_lost(MARIADB_10_11, "mariadb-11.8".parse().expect("a server"));
+    no_write_is_lost_mariadb_to_11_4: no_write_is_lost(MARIADB_10_11, "mariadb-11.4".parse().expect("a server"));
 }
