@@ -30,7 +30,7 @@ const SCHEMA: &str = "CREATE DATABASE d DEFAULT CHARACTER SET utf8mb4 COLLATE ut
     INSERT INTO d.counters VALUES (1, 0), (2, 0);
     CREATE TABLE d.slow (id INT PRIMARY KEY, v INT);
     CREATE TABLE d.gone (id INT PRIMARY KEY);
-    SET collation_connection = 'utf8mb4_general_ci'; CREATE EVENT d.daily ON SCHEDULE EVERY 1 DAY STARTS '2038-01-01 00:00:00' DO DELETE FROM d.gone;
+    CREATE EVENT d.daily ON SCHEDULE EVERY 1 DAY STARTS '2038-01-01 00:00:00' DO DELETE FROM d.gone;
     CREATE EVENT d.off ON SCHEDULE EVERY 1 DAY STARTS '2038-01-01 00:00:00' DISABLE DO DELETE FROM d.gone";
 
 /// Applications: they write whatever is not read-only, and may nothing else.
