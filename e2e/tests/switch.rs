@@ -251,16 +251,38 @@ fn words(command: &str) -> Result<Vec<String>> {
     Ok(String::from_utf8_lossy(&output.stdout).lines().map(str::to_owned).collect())
 }
 
-/// The channel back, as it was printed, to the present end of the target's log.
-fn way_back(shop: &Shop, command: &str, relay: &str) -> Result<Run> {
+/// The channel back, as it was printed.
+fn begin_way_back(shop: &Shop, command: &str, more: &[&str]) -> Result<Heddle> {
     let mut arguments = words(command)?;
-    let relay = shop.pair.source.dir().join(relay).display().to_string();
-    arguments.extend(["--until-end", "--json", "--relay-dir", &relay].map(str::to_owned));
-    if !shop.rows.is_empty() {
-        arguments.extend(shop.rows.iter().map(|word| (*word).to_owned()));
-    }
+    let relay = shop.pair.source.dir().join("back").display().to_string();
+    arguments.extend(["--json", "--relay-dir", &relay].map(str::to_owned));
+    arguments.extend(shop.rows.iter().chain(more).map(|word| (*word).to_owned()));
     let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
-    ended(Heddle::start(&arguments)?, SWITCHED)
+    Heddle::start(&arguments)
+}
+
+/// To the present end of the target's log.
+fn way_back(shop: &Shop, command: &str) -> Result<Run> {
+    ended(begin_way_back(shop, command, &["--until-end"])?, SWITCHED)
+}
+
+/// Applications go back to the source.
+fn switch_back(shop: &Shop, command: &str) -> Result<()> {
+    let mut channel = begin_way_back(shop, command, &[])?;
+    channel.wait_for_log("workers, policy")?;
+    let ends = [shop.pair.target.url(), shop.pair.source.url()];
+    until("the channel back runs", || {
+        let status = Heddle::start(&["status", "--to", &ends[1], "--json"])?.wait()?.successful()?;
+        Ok(status.stdout.contains("\"running\": true") || channel.has_ended()?)
+    })?;
+    let more = ["--channel", "default-back", "--target-writable", "--enable-events"];
+    let switch = [&["switch", "--from", &ends[0], "--to", &ends[1]], &more[..]].concat();
+    ended(Heddle::start(&switch)?, SWITCHED)?;
+    channel.wait()?.successful()?;
+    ensure!(!shop.is_read_only()? && shop.pair.target.scalar("SELECT @@global.read_only")? == "1");
+    ensure!(event(&shop.pair.source, "daily")? == "ENABLED");
+    shop.pair.assert_same_rows()?;
+    app(&shop.pair.source)?.query("INSERT INTO d.t VALUES (-2, 2)").map(drop).context("the source takes writes")
 }
 
 /// The whole way under load, and back.
@@ -308,13 +330,14 @@ fn no_write_is_lost(source: Kind, target: Kind) -> Result<()> {
     ensure!(late.stderr.contains("was written to since"), "{late}");
     // And back, by the command that was printed.
     let command = report["switched"]["return_command"].as_str().context("a way back")?;
-    way_back(&shop, command, "back")?;
+    way_back(&shop, command)?;
     shop.pair.assert_same_rows()?;
     ensure!(shop.pair.source.scalar("SELECT COUNT(*) FROM d.t WHERE id = -1")? == "1");
     ensure!(shop.is_read_only()? && event(&shop.pair.source, "daily")? != "ENABLED");
     connection.query("UPDATE d.t SET v = 7 WHERE id = -1; DELETE FROM d.t WHERE id = 1")?;
-    way_back(&shop, command, "back")?;
-    shop.pair.assert_same_rows()
+    way_back(&shop, command)?;
+    shop.pair.assert_same_rows()?;
+    switch_back(&shop, command)
 }
 
 /// A channel that does not go on.
@@ -481,6 +504,25 @@ fn the_user_closes(kind: Kind) -> Result<()> {
     shop.pair.assert_same_rows()
 }
 
+/// A channel that takes a part, under other names; what it leaves out comes last in the log, which then begins a new file.
+fn a_part(kind: Kind) -> Result<()> {
+    let options = ["--log-bin=binlog"];
+    let pair = Pair::start_with(kind, &options, &options)?;
+    pair.source.execute(&format!("{SCHEMA}; CREATE DATABASE other; CREATE TABLE other.t (id INT PRIMARY KEY)"))?;
+    let part = ["--only", "d", "--rename", "d=store"];
+    let mut channel = pair.begin(&[&["--copy"][..], &part].concat())?;
+    channel.wait_for_log("workers, policy")?;
+    let shop = Shop { pair, channel: Some(channel), rows: vec![] };
+    shop.pair.source.execute("INSERT INTO d.t VALUES (1, 1); INSERT INTO other.t VALUES (1); FLUSH BINARY LOGS")?;
+    let run = shop.switch(&[&["--compare", "--json"][..], &part].concat(), SWITCHED)?;
+    let report = run.summary()?;
+    ensure!(report["comparison"]["outcome"] == "equal", "{run}");
+    ensure!(report["findings"]["notes"].to_string().contains("takes a part of the source"), "{run}");
+    ensure!(shop.pair.target.scalar("SELECT COUNT(*) FROM store.t")? == "1");
+    shop.switch(&["--undo"], SWITCHED)?;
+    shop.is_as_before()
+}
+
 /// Somebody writes although the source is read_only: an account with all rights.
 fn somebody_writes_on() -> Result<()> {
     let shop = Shop::open(MARIADB_10_11, MARIADB_10_11)?;
@@ -519,6 +561,8 @@ e2e::tests! {
     what_stands_in_the_way_mariadb: what_stands_in_the_way(MARIADB_10_11);
     the_user_closes_mysql: the_user_closes(MYSQL_9_7);
     the_user_closes_mariadb: the_user_closes(MARIADB_10_11);
+    a_part_mysql: a_part(MYSQL_9_7);
+    a_part_mariadb: a_part(MARIADB_10_11);
     writes_that_go_on: somebody_writes_on();
     #[ignore = "another version: scripts/nightly"]
     no_write_is_lost_mysql_5_7_to_9_7: no_write_is_lost("mysql-5.7.22".parse().expect("a server"), MYSQL_9_7);

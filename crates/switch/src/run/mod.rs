@@ -39,6 +39,8 @@ struct Switch<'r, 'a> {
     closer: u64,
     closed_at: Option<Instant>,
     channel_ended: bool,
+    /// What the source is to be again, whatever happens before the target has everything.
+    before: Option<ReadOnlyState>,
     /// Since an earlier run has switched, somebody has written to the target.
     was_written: bool,
     report: Report,
@@ -54,7 +56,7 @@ pub fn run(request: &Request<'_>, stop: &AtomicBool) -> (Report, Option<anyhow::
             if error.is_some() && switch.report.outcome == Outcome::Looked {
                 switch.report.outcome = Outcome::Failed;
             }
-            (switch.report, error)
+            (std::mem::take(&mut switch.report), error)
         }
     };
     report.error = error.as_ref().map(chain);
@@ -97,6 +99,7 @@ impl<'r, 'a> Switch<'r, 'a> {
             closer: 0,
             closed_at: None,
             channel_ended: false,
+            before: None,
             was_written: false,
             report,
         })
@@ -215,7 +218,10 @@ impl<'r, 'a> Switch<'r, 'a> {
         } else {
             record::save(&mut self.target, &self.channel, Phase::Closing, &saved)?;
         }
-        if let Err(error) = self.close_and_drain(&source, &mut saved) {
+        self.before.clone_from(&saved.source_before);
+        let done = self.close_and_drain(&source, &mut saved);
+        self.before = None;
+        if let Err(error) = done {
             self.set_back(&saved);
             return Err(error);
         }
@@ -398,6 +404,20 @@ impl<'r, 'a> Switch<'r, 'a> {
         self.report.outcome = Outcome::Switched;
         self.say("switched  point the applications to the target");
         Ok(())
+    }
+}
+
+/// A bug that ends the process on its way does not leave the source closed.
+impl Drop for Switch<'_, '_> {
+    fn drop(&mut self) {
+        let Some(before) = self.before.take() else { return };
+        if let Err(error) = source::restore(&self.request.source, &before, self.closer) {
+            tracing::error!(
+                "the source may still be read-only: {}. Execute there: {}",
+                chain(&error),
+                before.undoing()
+            );
+        }
     }
 }
 

@@ -8,8 +8,8 @@ use super::Switch;
 use crate::record::Record;
 use crate::report::Outcome;
 use crate::request::ClosingMethod;
+use crate::servers::coordinates::return_channel;
 use crate::servers::events;
-use crate::servers::read_only_state::OPENING;
 use crate::servers::target::TargetFacts;
 
 impl Switch<'_, '_> {
@@ -35,24 +35,29 @@ impl Switch<'_, '_> {
             ClosingMethod::Stopped => "takes it that nobody writes".to_owned(),
         };
         let seconds = self.request.timeout.as_secs();
-        self.say("");
-        self.say(&format!(
-            "step 1    wait until channel {} keeps up ({behind}), for {seconds} s at the most",
-            self.channel
-        ));
-        self.say(&format!("step 2    source: heddle {closing}. Undo: {OPENING}"));
-        self.say(&format!("step 3    wait until the source's log stands still and the target has all of it, for {seconds} s at the most; else undo step 2"));
-        if self.request.comparison.is_some() {
-            self.say("step 4    compare the rows; else undo step 2");
-        }
-        self.say(&format!(
-            "step 5    end the channel's process ({}); note where the target's log is",
-            target.channel.owner
-        ));
         let events = events::to_enable(&target.events, &source.events);
-        self.say(&format!("step 6    target: {}", self.after_text(&target, events.len())));
+        let mut steps = vec![
+            format!("wait until channel {} keeps up ({behind}), for {seconds} s at the most", self.channel),
+            format!("source: heddle {closing}. Undo: {}", source.read_only.undoing()),
+            format!(
+                "wait until the source's log stands still and the target has all of it, for {seconds} s at the most; else set the source back"
+            ),
+        ];
+        if self.request.comparison.is_some() {
+            steps.push("compare the rows; where they differ, set the source back".to_owned());
+        }
+        steps.push(format!("end the channel's process ({}); note where the target's log is", target.channel.owner));
+        steps.push(format!("target: {}", self.after_text(&target, events.len())));
+        steps.push(format!(
+            "print the command of channel {}, from the target back to the source",
+            return_channel(&self.channel)
+        ));
+        self.say("");
+        for (number, step) in steps.iter().enumerate() {
+            self.say(&format!("step {}    {step}", number.saturating_add(1)));
+        }
         for event in &events {
-            self.say(&format!("          {};", event.enabling()));
+            self.say(&format!("event     {};", event.enabling()));
         }
         if found.is_some() {
             self.say("          (an earlier switch was begun: the same command without --dry-run goes on, --undo sets it back)");
