@@ -343,8 +343,11 @@ fn no_write_is_lost(source: Kind, target: Kind) -> Result<()> {
 /// A channel that does not go on.
 fn a_channel_that_stands(kind: Kind) -> Result<()> {
     let mut shop = Shop::open(kind, kind)?;
-    let late = ended(shop.stuck(&["--timeout", "8s"])?, TRY_AGAIN)?;
-    ensure!(late.stderr.contains("has not applied all within 8 s") && late.stderr.contains("is paused"), "{late}");
+    let switch = shop.stuck(&["--timeout", "10s"])?;
+    let other = shop.switch(&["--undo"], REFUSED)?;
+    ensure!(other.stderr.contains("another heddle switches this channel") && shop.is_read_only()?, "{other}");
+    let late = ended(switch, TRY_AGAIN)?;
+    ensure!(late.stderr.contains("has not applied all within 10 s") && late.stderr.contains("is paused"), "{late}");
     ensure!(late.stdout.contains("set back  the source is writable"), "{late}");
     shop.is_as_before()?;
     let refused = shop.switch(&[], REFUSED)?;
@@ -446,6 +449,23 @@ fn a_target_that_is_lost(kind: Kind) -> Result<()> {
     shop.pair.assert_same_rows()
 }
 
+/// The source goes away in the middle: nothing can be set back, which is said. A restart makes it writable, and that is what it was.
+fn a_source_that_is_lost(kind: Kind) -> Result<()> {
+    let mut shop = Shop::open(kind, kind)?;
+    let switch = shop.stuck(&["--timeout", "90s"])?;
+    shop.pair.source.kill()?;
+    let lost = ended(switch, UNFINISHED)?;
+    ensure!(lost.stdout.contains("THE SOURCE MAY STILL BE READ-ONLY"), "{lost}");
+    ensure!(shop.recorded()? == 1);
+    shop.pair.source.restart(&[])?;
+    shop.switch(&["--undo"], SWITCHED)?;
+    shop.is_as_before()?;
+    // The one that is paused would wait longer before it connects again.
+    shop.channel()?.kill()?;
+    shop.start_channel()?;
+    shop.wait_until_equal()
+}
+
 /// What stands in the way: rows that differ, XA transactions that are prepared.
 fn what_stands_in_the_way(kind: Kind) -> Result<()> {
     let shop = Shop::open(kind, kind)?;
@@ -463,7 +483,11 @@ fn what_stands_in_the_way(kind: Kind) -> Result<()> {
     shop.is_as_before()?;
     branch.query("XA COMMIT 'x'")?;
     shop.switch(&["--compare"], SWITCHED)?;
-    shop.pair.assert_same_rows()
+    shop.pair.assert_same_rows()?;
+    let forget = ["channel", "forget", "default", "--yes", "--to", &shop.pair.target.url()];
+    ended(Heddle::start(&forget)?, SWITCHED)?;
+    ensure!(shop.recorded()? == 0);
+    Ok(())
 }
 
 /// An account that may read and not close: the user does it.
@@ -557,6 +581,8 @@ e2e::tests! {
     signals_and_kills_mariadb: signals_and_kills(MARIADB_10_11);
     a_target_that_is_lost_mysql: a_target_that_is_lost(MYSQL_9_7);
     a_target_that_is_lost_mariadb: a_target_that_is_lost(MARIADB_10_11);
+    a_source_that_is_lost_mysql: a_source_that_is_lost(MYSQL_9_7);
+    a_source_that_is_lost_mariadb: a_source_that_is_lost(MARIADB_10_11);
     what_stands_in_the_way_mysql: what_stands_in_the_way(MYSQL_9_7);
     what_stands_in_the_way_mariadb: what_stands_in_the_way(MARIADB_10_11);
     the_user_closes_mysql: the_user_closes(MYSQL_9_7);

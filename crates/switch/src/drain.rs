@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use anyhow::Result;
+use anyhow::{Context, Result};
 use apply::status::{ChannelStatus, State};
 use copy::compare::log::place::{self, AppliedPlace, High, Progress, SourceLog};
 use copy::compare::log::touches;
@@ -154,6 +154,7 @@ impl Drain<'_> {
             let is_over = Instant::now() >= deadline;
             if is_over || told.elapsed() >= TELL_EVERY {
                 told = Instant::now();
+                self.source.ping().context("the source is away")?;
                 let channel = target::channel_status(self.target_options, self.channel)?;
                 let text = standing(&channel, end);
                 if is_over {
