@@ -290,7 +290,10 @@ fn across(source: Kind, target: Kind) -> Result<()> {
              at TIMESTAMP NOT NULL DEFAULT CURRENT_TIMESTAMP ON UPDATE CURRENT_TIMESTAMP, b BLOB, e ENUM('a','b'), j JSON, KEY (v), UNIQUE KEY (n));
          CREATE TABLE d.w (w VARCHAR(30) CHARACTER SET latin1 PRIMARY KEY, t_id BIGINT UNSIGNED, FOREIGN KEY (t_id) REFERENCES d.t (id) ON DELETE CASCADE);
          INSERT INTO d.t (v, n, f, d, b, e, j) VALUES ('\u{e9}', 1.5, 0.1, '2020-02-29', X'00ff27', 'b', '{\"a\": [1, null, \"x\"]}'), ('', -0.5, -0.0, NULL, NULL, NULL, NULL);
-         INSERT INTO d.w VALUES ('\u{e9}t\u{e9}', 1), ('b', 2), ('c', NULL)",
+         INSERT INTO d.w VALUES ('\u{e9}t\u{e9}', 1), ('b', 2), ('c', NULL);
+         CREATE VIEW d.v AS SELECT id FROM d.t; CREATE TABLE d.quiet (id INT PRIMARY KEY); CREATE TRIGGER d.tr BEFORE INSERT ON d.quiet FOR EACH ROW SET NEW.id = NEW.id + 1;
+         CREATE FUNCTION d.twice (x INT) RETURNS INT DETERMINISTIC RETURN x * 2;
+         CREATE EVENT d.daily ON SCHEDULE EVERY 1 DAY STARTS '2038-01-01 00:00:00' DO DELETE FROM d.w WHERE w = 'never'",
     )?;
     let changes = Changes::start(&pair, 1, seed(17, "copy"), |random| {
         let i = random.random_range(0..50);
@@ -314,6 +317,15 @@ fn across(source: Kind, target: Kind) -> Result<()> {
             if table == "d.t" { "id, v, n, f, d, at, HEX(b), e, REPLACE(j, ' ', '')" } else { "HEX(w), t_id" };
         let rows = format!("SELECT {columns} FROM {table} ORDER BY {key}");
         ensure!(pair.source.rows(&rows)? == pair.target.rows(&rows)?, "{table} differs");
+    }
+    for programs in [
+        "VIEWS WHERE TABLE_SCHEMA",
+        "TRIGGERS WHERE TRIGGER_SCHEMA",
+        "ROUTINES WHERE ROUTINE_SCHEMA",
+        "EVENTS WHERE EVENT_SCHEMA",
+    ] {
+        let count = pair.target.scalar(&format!("SELECT COUNT(*) FROM information_schema.{programs} = 'd'"))?;
+        ensure!(count == "1", "{programs}: {count}");
     }
     Ok(())
 }

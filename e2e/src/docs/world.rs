@@ -92,7 +92,7 @@ impl World {
             as_root(
                 server,
                 &format!(
-                    "{stop}; SET foreign_key_checks=0; {drops} CREATE USER heddle@'%' IDENTIFIED BY 'secret'; \
+                    "SET GLOBAL read_only=OFF; {stop}; SET foreign_key_checks=0; {drops} CREATE USER heddle@'%' IDENTIFIED BY 'secret'; \
                      GRANT ALL ON *.* TO heddle@'%' WITH GRANT OPTION; {log};"
                 ),
             )?;

@@ -14,7 +14,7 @@
 //! Only `repair` writes, where it is asked for. It never decides by time alone that a row differs.
 
 mod chunks;
-mod log;
+pub mod log;
 mod looks;
 mod repair;
 pub mod report;

@@ -3,6 +3,7 @@
 //! Foreign keys are made when all rows are there: until then rows come in any order, and nothing cascades on the target.
 
 mod obstacles;
+mod program_settings;
 mod programs;
 mod relations;
 mod split;

@@ -7,6 +7,7 @@ use engine::intake::{Extent, Filter};
 use engine::sql::{SqlMode, enabled_at};
 use wire::{Connection, Error, Row};
 
+use super::program_settings;
 use super::tables::schemas;
 use super::target_names::{TargetNames, TargetStatement};
 use crate::chunk::TableName;
@@ -227,9 +228,12 @@ fn create_one(connection: &mut Connection, names: &TargetNames, program: &Progra
             return Ok(());
         }
     };
-    let mut settings = vec![format!("SESSION sql_mode={}", quote(&program.sql_mode))];
+    let (flavour, version) = (connection.server().flavour, connection.server().version);
+    let sql_mode = program_settings::sql_mode(&program.sql_mode, flavour, version);
+    let mut settings = vec![format!("SESSION sql_mode={}", quote(&sql_mode))];
     if !program.collation.is_empty() {
-        settings.push(format!("SESSION collation_connection={}", quote(&program.collation)));
+        let collation = program_settings::collation(&program.collation, flavour, version);
+        settings.push(format!("SESSION collation_connection={}", quote(&collation)));
     }
     if !program.time_zone.is_empty() {
         settings.push(format!("SESSION time_zone={}", quote(&program.time_zone)));

@@ -100,7 +100,7 @@ pub struct CompareArgs {
 
 /// `schema.table.column`.
 #[derive(Clone, Debug)]
-struct ColumnPattern {
+pub(super) struct ColumnPattern {
     table: Pattern,
     /// A pattern of one name, as patterns of schemas are.
     column: Pattern,
@@ -119,7 +119,7 @@ fn chunk_time(text: &str) -> Result<f64, String> {
 }
 
 /// `24h`, `90m`, `30s`, `7d`, or seconds.
-fn period(text: &str) -> Result<Duration, String> {
+pub(super) fn period(text: &str) -> Result<Duration, String> {
     let bad = || format!("{text:?} is no duration: write 24h, 90m or 30s");
     let units = [("d", 86_400.0), ("h", 3600.0), ("m", 60.0), ("s", 1.0), ("", 1.0)];
     let found = units.iter().find_map(|(unit, seconds)| Some((text.strip_suffix(unit)?, seconds)));
@@ -132,12 +132,19 @@ fn period(text: &str) -> Result<Duration, String> {
     }
 }
 
-struct Chosen<'a> {
+/// The tables and columns that were asked for.
+pub(super) struct TableChoice<'a> {
     filter: Option<Arc<Filter>>,
     ignored: &'a [ColumnPattern],
 }
 
-impl Choice for Chosen<'_> {
+impl<'a> TableChoice<'a> {
+    pub(super) fn new(filter: Option<Arc<Filter>>, ignored: &'a [ColumnPattern]) -> Self {
+        Self { filter, ignored }
+    }
+}
+
+impl Choice for TableChoice<'_> {
     fn target(&self, source: &TableName) -> Result<Option<TableName>, String> {
         let Some(filter) = &self.filter else { return Ok(Some(source.clone())) };
         match filter.decide(&source.schema, &source.table) {
@@ -162,8 +169,7 @@ pub fn run(args: &CompareArgs) -> Result<ExitCode> {
     let mut target = connect::options(End::Target, &args.to, args.target_defaults_file.as_deref())?;
     source.limits.interrupt = ending.interrupt();
     target.limits.interrupt = ending.interrupt();
-    let filter = args.compared.filter();
-    let choice = Chosen { filter, ignored: &args.ignore_column };
+    let choice = TableChoice::new(args.compared.filter(), &args.ignore_column);
     let request = Request {
         server_id: args
             .server_id
@@ -197,7 +203,7 @@ pub fn run(args: &CompareArgs) -> Result<ExitCode> {
 fn go_round(
     args: &CompareArgs,
     request: &Request,
-    choice: &Chosen<'_>,
+    choice: &TableChoice<'_>,
     period: Duration,
     listen: Option<Endpoint>,
     ending: &Ending,
@@ -268,7 +274,7 @@ mod tests {
     fn columns_by_patterns() {
         let check = |pattern: &str, column: &str, expected: bool| {
             let ignored = [column_pattern(pattern).unwrap()];
-            let choice = Chosen { filter: None, ignored: &ignored };
+            let choice = TableChoice { filter: None, ignored: &ignored };
             assert_eq!(choice.is_ignored(&TableName::new("shop", "orders"), column), expected, "{pattern} {column}");
         };
         check("shop.orders.at", "at", true);

@@ -20,7 +20,7 @@ pub const EXIT_FAILED: u8 = 1;
 /// A server or the network is away, or this machine has no disk, files or memory left ([`binlog::errno`]): the same command may succeed later.
 /// `EX_TEMPFAIL` of sysexits.h.
 pub const EXIT_TRY_AGAIN: u8 = 75;
-/// `rescue`: stopped before the hand-back; the replica does not replicate by itself.
+/// `rescue`: stopped before the hand-back; the replica does not replicate by itself. `switch`: the source is read-only.
 pub const EXIT_UNFINISHED: u8 = 3;
 /// The command line was not understood (clap's own code).
 pub const EXIT_USAGE: u8 = 2;
@@ -30,7 +30,7 @@ pub const EXIT_PARTIAL: u8 = 4;
 /// `inspect --find`: everything was read, and nothing was found.
 pub const EXIT_NOT_FOUND: u8 = 5;
 
-/// `compare`: rows differ.
+/// `compare`, `switch --compare`: rows differ.
 pub const EXIT_DIFFERENT: u8 = 5;
 
 /// After these the same command fails again until a person has changed something: `RestartPreventExitStatus` of the units, and `heddle run`.

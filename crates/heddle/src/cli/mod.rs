@@ -35,6 +35,7 @@ mod simulate;
 mod state_dir;
 mod status;
 mod store;
+mod switch;
 mod time;
 #[cfg(feature = "top")]
 mod top;
@@ -63,7 +64,7 @@ use output::streams::{Loss, loss};
     about = "Parallel replication for MySQL and MariaDB",
     long_about = "Heddle takes binary logs, live or from files, finds out which transactions can run in parallel, groups them, and \
                   applies them with many workers, exactly once through any crash.",
-    after_help = "Exit codes: 0 done · 1 failed and needs a person, the message says why and what to do · 2 the command line was not understood · 3 a rescue is not finished · 4 inspect, simulate: a part could not be read · 5 compare: rows differ · 75 a server or the network is away: try again",
+    after_help = "Exit codes: 0 done · 1 failed and needs a person, the message says why and what to do · 2 the command line was not understood · 3 a rescue or a switch is not finished · 4 inspect, simulate: a part could not be read · 5 compare, switch: rows differ · 75 a server or the network is away: try again",
     propagate_version = true
 )]
 struct Cli {
@@ -93,6 +94,7 @@ enum Command {
     Rescue(Box<rescue::RescueArgs>),
     Watch(watch::WatchArgs),
     Compare(Box<compare::CompareArgs>),
+    Switch(Box<switch::SwitchArgs>),
     Serve(Box<serve::ServeArgs>),
     Repoint(repoint::RepointArgs),
     Retag(retag::RetagArgs),
@@ -144,6 +146,7 @@ pub fn run() -> ExitCode {
         Command::Rescue(args) => rescue::run(&args),
         Command::Watch(args) => watch::run(&args),
         Command::Compare(args) => compare::run(&args),
+        Command::Switch(args) => switch::run(&args),
         Command::Serve(args) => serve::run(&args),
         Command::Repoint(args) => repoint::run(&args),
         Command::Retag(args) => retag::run(&args),

@@ -125,6 +125,16 @@ impl Ending {
         end_in_time(self.interrupt(), Arc::downgrade(&self.alive))
     }
 
+    /// The same where only this process can set right what it has begun: no signal ends it, however many come, and nothing else does.
+    pub fn watch_to_the_end(&self) -> Result<()> {
+        for signal in ends() {
+            signal_hook::flag::register(signal, self.asked.flag())
+                .and_then(|_| signal_hook::flag::register(signal, Arc::clone(&self.stop)))
+                .context("signal handlers")?;
+        }
+        Ok(())
+    }
+
     /// The same, for a server. Where no terminal can go, SIGHUP asks for files to be read again: it sets the flag.
     pub fn watch_for_reload(&self) -> Result<Arc<AtomicBool>> {
         let reload = Arc::new(AtomicBool::new(false));

@@ -9,7 +9,7 @@ use wire::{ConnectOptions, Connection};
 use super::native_position;
 use crate::mysql::progress::branches::open_branches::{self, OpenBranch};
 use crate::mysql::progress::stops;
-use crate::mysql::progress::tables::{COPY_TABLES, KEPT_GTIDS, OPEN_BRANCHES, SCHEMA, SELECTIONS, TABLES};
+use crate::mysql::progress::tables::{COPY_TABLES, KEPT_GTIDS, OPEN_BRANCHES, SCHEMA, SELECTIONS, SWITCHES, TABLES};
 use crate::mysql::rows::RowsAs;
 use crate::mysql::server::errors::{failed, if_there};
 use crate::mysql::server::gtids::{Gtids, OWN_DOMAIN};
@@ -143,7 +143,7 @@ impl StoppedChannel {
         let mut statements = vec!["BEGIN".to_owned()];
         let there = TABLES
             .iter()
-            .chain([&KEPT_GTIDS, &OPEN_BRANCHES, &SELECTIONS])
+            .chain([&KEPT_GTIDS, &OPEN_BRANCHES, &SELECTIONS, &SWITCHES])
             .chain(&COPY_TABLES)
             .filter(|table| known.contains(table));
         statements.extend(there.map(|table| format!("DELETE FROM {SCHEMA}.{table} WHERE channel={name}")));

@@ -10,4 +10,6 @@ pub(in crate::mysql) mod statements;
 pub(in crate::mysql) mod stops;
 pub(in crate::mysql) mod tables;
 
-pub use self::tables::{BookkeepingSchema, COPY_TABLES, HOLE_TABLE, KEPT_GTIDS, SCHEMA, TABLES, create};
+pub use self::tables::{
+    BookkeepingSchema, COPY_TABLES, HOLE_TABLE, KEPT_GTIDS, SCHEMA, SWITCHED, SWITCHES, TABLES, create, create_switches,
+};

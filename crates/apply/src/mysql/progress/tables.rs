@@ -3,7 +3,7 @@
 //! `progress` the low water, one row a channel · `islands` committed ranges above it · `leases` who has the channel · `branches` marks of XA
 //! branches · `kept_branches` rows of deferred XA branches · `open_branches` the same where the source's GTIDs are kept in groups (`branches/open_branches.rs` makes
 //! it) · `stops` why a channel stopped last · `skips` transactions that an operator had left out · `kept_gtids` which channels group transactions under the source's GTIDs (`session/grouped_gtids.rs` makes it) · `retries` what a running channel tries again · `selections` the part of
-//! the source that a channel takes.
+//! the source that a channel takes · `switches` what `heddle switch` has changed.
 
 pub use crate::mysql::server::bookkeeping::{BookkeepingSchema, SCHEMA};
 use crate::mysql::server::errors::FENCE_COLUMN;
@@ -21,6 +21,19 @@ pub const HOLE_TABLE: &str = "rescue_left_a_hole_in_this_binary_log";
 
 /// The part of the source that a channel takes: made where a channel does not take all, and not elsewhere. It has a column `channel`, too.
 pub const SELECTIONS: &str = "selections";
+
+/// Applications on their way from a channel's source to its target, or there: only a target of `heddle switch` has it. It has a column `channel`, too.
+pub const SWITCHES: &str = "switches";
+/// Its phase from which on the target is written to instead of the source.
+pub const SWITCHED: &str = "switched";
+
+/// Makes it.
+pub fn create_switches() -> String {
+    format!(
+        "CREATE TABLE IF NOT EXISTS {SCHEMA}.{SWITCHES} ({CHANNEL_COLUMN} PRIMARY KEY, phase VARCHAR(20) CHARACTER SET ascii NOT NULL, saved {TEXT}, \
+         began TIMESTAMP NOT NULL DEFAULT CURRENT_TIMESTAMP) ENGINE=InnoDB"
+    )
+}
 
 /// Those of a copy under way (the copy crate makes them). Each has a column `channel`; the first one has a row for each channel whose rows are not all there.
 pub const COPY_TABLES: [&str; 3] = ["copies", "copy_tables", "copy_ranges"];

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use engine::failure::{Failure, FailureKind};
 use wire::Connection;
 
+use crate::mysql::progress::{SCHEMA, SWITCHED, SWITCHES};
 use crate::mysql::rows::quirks::TableQuirks;
 use crate::mysql::rows::{self, RowsAs};
 use crate::mysql::server::gtids::AUTOMATIC;
@@ -12,6 +13,7 @@ use crate::mysql::server::info::Engine;
 use crate::mysql::server::privilege_probe::{self, Lack};
 use crate::mysql::server::privileges::{self, Grants};
 use crate::mysql::server::row_check::{self, RowChecks};
+use crate::mysql::server::sql::quote;
 use crate::mysql::session::channel::{ChannelContext, HiddenTriggers};
 use crate::mysql::session::connect::Connector;
 
@@ -53,7 +55,22 @@ pub fn refusals(channel: &ChannelContext, control: &mut Connection) -> Vec<Failu
     if channel.quirks.writes_sql() && channel.hidden_triggers() == HiddenTriggers::Refused {
         refusals.extend(Grants::read(control).ok().and_then(|grants| grants.hide_triggers(channel.connector.user())));
     }
+    refusals.extend(was_switched(channel.lease.channel(), control));
     refusals
+}
+
+/// Applications write to the target (`heddle switch`): what a channel back brings to the source would come here a second time.
+fn was_switched(channel: &str, control: &mut Connection) -> Option<Failure> {
+    let sql = format!("SELECT phase FROM {SCHEMA}.{SWITCHES} WHERE channel={}", quote(channel));
+    // Not there, or an account of before the table: no switch.
+    let phase = control.scalar(sql).ok().flatten()?;
+    let message =
+        format!("channel {} was switched: applications write to the target, not to its source", quote(channel));
+    (phase == SWITCHED).then(|| {
+        Failure::new(FailureKind::Refused, message).remedy(format!(
+            "leave it stopped. If they write to the source after all, and the target was not written to since: heddle switch --undo. To begin anew with another copy: heddle channel forget {channel}"
+        ))
+    })
 }
 
 /// What rows as SQL need of another engine: an error where a row is missing, and nothing of the packet executed behind it, for `COMMIT` is in the packet.

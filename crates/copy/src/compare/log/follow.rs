@@ -10,7 +10,7 @@ use replica::questions;
 use wire::ConnectOptions;
 
 use super::place::{AppliedPlace, Follower, High, Progress};
-use super::touches::{self, Interest};
+use super::touches;
 use crate::compare::server::Server;
 
 const POLL: Duration = Duration::from_millis(5);
@@ -107,12 +107,10 @@ impl<'a> Waiter<'a> {
         self.last.has_reached(high) || self.covered.as_ref().is_some_and(|covered| *covered >= high.position)
     }
 
-    /// A log that is rotated, or has only what is not applied, ends behind everything that there is to apply.
     fn lacks_nothing(&self, high: &High) -> bool {
         let Some(applied) = &self.last.position else { return false };
-        let read = touches::read(&self.ends.source, self.server_id, applied, &high.position, &Interest::default());
-        match read {
-            Ok(touches) => touches.is_empty(),
+        match touches::has_changes(&self.ends.source, self.server_id, applied, &high.position) {
+            Ok(has_changes) => !has_changes,
             Err(error) => {
                 tracing::debug!("{error:#}");
                 false

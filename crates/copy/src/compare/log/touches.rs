@@ -99,6 +99,14 @@ impl<'a> Interest<'a> {
     }
 }
 
+/// Whether the log changes anything from `start` to `end`: a log that is rotated, or has only what is not applied, ends behind all that there is to apply.
+///
+/// # Errors
+/// The log cannot be read.
+pub fn has_changes(options: &ConnectOptions, server_id: u32, start: &LogPosition, end: &LogPosition) -> Result<bool> {
+    Ok(!read(options, server_id, start, end, &Interest::default())?.is_empty())
+}
+
 /// Reads the log from `start` to `end`.
 pub fn read(
     options: &ConnectOptions,

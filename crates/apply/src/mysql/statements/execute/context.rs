@@ -313,12 +313,14 @@ fn decimal(bytes: &[u8]) -> Option<String> {
 const UTF8MB4_GENERAL_CI: u16 = 45;
 const UTF8MB4_0900_AI_CI: u16 = 255;
 
-/// A collation that only the other vendor has stands in a session for what its literals and new schemas are compared with: there the nearest one of the target.
+/// A collation that the target does not have, being of the other vendor or of an older version, stands in a session for what its literals and new schemas are compared with: there the nearest
+/// one of the target.
 fn known_collation(number: u16, target: &TargetInfo) -> u16 {
+    let has_0900 = target.flavour == Flavour::MySql && target.version >= (8, 0, 1);
     match target.flavour {
         // MySQL 8's of utf8mb4: utf8mb4's default.
-        Flavour::MariaDb if (255..=323).contains(&number) => UTF8MB4_GENERAL_CI,
-        Flavour::MySql => charsets::known_to_mysql(number, target.version >= (8, 0, 1)),
+        _ if !has_0900 && (255..=323).contains(&number) => UTF8MB4_GENERAL_CI,
+        Flavour::MySql => charsets::known_to_mysql(number, has_0900),
         Flavour::MariaDb => number,
     }
 }
