@@ -62,13 +62,14 @@ impl Server {
 
     /// A connection of our own, for what has to stay open, or to be fast.
     pub fn connect(&self) -> Result<Connection> {
-        let options = ConnectOptions {
+        let mut options = ConnectOptions {
             host: "127.0.0.1".to_owned(),
             port: self.port,
             user: USER.to_owned(),
             password: Some(PASSWORD.to_owned().into()),
             ..ConnectOptions::default()
         };
+        options.password_options.get_server_public_key = true;
         Connection::connect(&options).with_context(|| format!("connecting to {}", self.kind))
     }
 

@@ -80,6 +80,11 @@ impl Kind {
         self.is_mariadb() && !["mariadb-10.1", "mariadb-10.2"].contains(&self.0)
     }
 
+    /// It has no TLS that is spoken today, and passwords that want some, or the server's key.
+    pub fn has_old_tls(self) -> bool {
+        self.0 == "mysql-8.0.15"
+    }
+
     /// The tree whose command-line client can talk to this server.
     pub fn client_tree(self) -> &'static str {
         if self == MYSQL_9_7 { "mysql-9.7" } else { "mariadb-10.11" }
@@ -201,12 +206,16 @@ impl Server {
 
     /// The instance as heddle's SOURCE or TARGET; the password goes through the environment.
     pub fn url(&self) -> String {
+        if self.kind.has_old_tls() { self.plain_url() } else { self.address() }
+    }
+
+    fn address(&self) -> String {
         format!("mysql://{USER}@127.0.0.1:{}", self.port)
     }
 
     /// The same without TLS, as native replication connects unless it is told otherwise. A MySQL that has just started has no account in its cache.
     pub fn plain_url(&self) -> String {
-        format!("{}?ssl-mode=disabled&get-server-public-key=true", self.url())
+        format!("{}?ssl-mode=disabled&get-server-public-key=true", self.address())
     }
 
     pub fn error_log(&self) -> String {

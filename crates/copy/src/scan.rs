@@ -15,7 +15,7 @@ use wire::ConnectOptions;
 
 use crate::bookkeeping::CopyPlace;
 use crate::chunk::TableName;
-use crate::definitions::Relations;
+use crate::definitions::{GeneratedColumns, Relations};
 
 /// Bytes of events: of a larger transaction nothing is known, and all tables are read again.
 const TRANSACTION_BYTES_MAX: u64 = 1 << 30;
@@ -54,6 +54,7 @@ pub struct Scan<'a> {
     pub late: &'a LateTables,
     pub tables: &'a [(TableName, Reading)],
     pub relations: &'a Relations,
+    pub generated: &'a GeneratedColumns,
 }
 
 /// What was found.
@@ -168,10 +169,10 @@ impl Seen<'_> {
 
     fn rows(&mut self, rows: &RowsItem, side: Side) {
         let table = Folded::of(&rows.map.schema, &rows.map.table);
-        let is_partial =
-            rows.event.partial_json || rows.event.kind != RowsKind::Delete && !rows.event.after_columns.is_full();
+        let Some(name) = self.names.get(&table) else { return self.round.note(&table, Finding::Rows(side)) };
+        let is_whole = || self.scan.generated.is_whole(name, &rows.event.after_columns);
+        let is_partial = rows.event.partial_json || rows.event.kind != RowsKind::Delete && !is_whole();
         self.round.note(&table, if is_partial { Finding::PartialRows(side) } else { Finding::Rows(side) });
-        let Some(name) = self.names.get(&table) else { return };
         for child in self.scan.relations.changed_by(name, rows) {
             self.round.note(&Folded::of_name(&child), Finding::Cascade(side));
         }

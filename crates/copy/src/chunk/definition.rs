@@ -115,7 +115,7 @@ impl TableDefinition {
 }
 
 /// Of `information_schema.COLUMNS.EXTRA`. `DEFAULT_GENERATED` only says that the default is an expression.
-fn is_generated(extra: &str) -> bool {
+pub(crate) fn is_generated(extra: &str) -> bool {
     let extra = extra.to_ascii_uppercase();
     ["VIRTUAL", "PERSISTENT", "STORED GENERATED"].iter().any(|word| extra.contains(word))
 }

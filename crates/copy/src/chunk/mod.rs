@@ -8,6 +8,7 @@ mod literal;
 mod query;
 mod size;
 
+pub(crate) use definition::is_generated;
 pub use definition::{ChunkColumn, TableDefinition, TableName};
 pub use key::{ChunkKey, KeyColumn};
 pub(crate) use key::{IndexColumn, IndexPart, UniqueIndex, unique_indexes};

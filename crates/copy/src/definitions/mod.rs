@@ -2,6 +2,7 @@
 //!
 //! Foreign keys are made when all rows are there: until then rows come in any order, and nothing cascades on the target.
 
+mod generated_columns;
 mod obstacles;
 mod program_settings;
 mod programs;
@@ -10,6 +11,7 @@ mod split;
 mod tables;
 mod target_names;
 
+pub use generated_columns::GeneratedColumns;
 pub use obstacles::not_known;
 pub use programs::{
     create as create_programs, in_one_character_set, read as read_programs, renamed as renamed_program,

@@ -9,8 +9,8 @@ use super::ends::{Ends, execute_there};
 use crate::bookkeeping::{CopyState, tables_of};
 use crate::chunk::TableName;
 use crate::definitions::{
-    Relations, TargetStatement, constraint_name, create_programs, in_one_character_set, read_programs, show_create,
-    split,
+    GeneratedColumns, Relations, TargetStatement, constraint_name, create_programs, in_one_character_set,
+    read_programs, show_create, split,
 };
 use crate::scan::{LateTables, Scan};
 use crate::source::source_failure;
@@ -39,6 +39,7 @@ pub(super) fn finish(ends: &mut Ends<'_>, state: &mut CopyState) -> Result<bool,
         late: &LateTables::default(),
         tables: &names,
         relations: &Relations::default(),
+        generated: &GeneratedColumns::default(),
     }
     .run()?;
     if findings.definitions_changed {

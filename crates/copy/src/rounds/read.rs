@@ -14,7 +14,9 @@ use crate::bookkeeping::{
     CopyPlace, CopyState, Phase, TableRecord, TableStatus, forget_table, ranges_of, set_ranges, set_table, tables_of,
 };
 use crate::chunk::{TableDefinition, TableName};
-use crate::definitions::{Relations, TargetNames, create_schema, is_read_in_chunks, list, schemas, show_create, split};
+use crate::definitions::{
+    GeneratedColumns, Relations, TargetNames, create_schema, is_read_in_chunks, list, schemas, show_create, split,
+};
 use crate::reading::{RangeWork, ReadContext, WholeRead, copy_ranges, is_redefined, plan, read_whole};
 use crate::scan::{Findings, Scan};
 use crate::source::source_failure;
@@ -58,7 +60,8 @@ pub(super) fn read(ends: &mut Ends<'_>, state: &mut CopyState) -> Result<(), Fai
     })?;
     redefined.extend(read.redefined.iter().map(|(table, _)| table.name.clone()));
     ends.reconnect()?;
-    let findings = look_through(ends, state, &from, &read, &relations)?;
+    let generated = GeneratedColumns::read(&mut ends.source).map_err(source_failure)?;
+    let findings = look_through(ends, state, &from, &read, &relations, &generated)?;
     settle(ends, state, &findings, &redefined)?;
     state.high = Some(CopyPlace { position: Some(read.window.high), gtids: findings.gtids });
     state.phase = Phase::Following;
@@ -191,6 +194,7 @@ fn look_through(
     from: &CopyPlace,
     read: &WholeRead,
     relations: &Relations,
+    generated: &GeneratedColumns,
 ) -> Result<Findings, Failure> {
     let tables = tables_of(&mut ends.control, &state.channel)?;
     let tables: Vec<(TableName, Reading)> = tables.into_iter().map(|table| (table.name, table.reading)).collect();
@@ -204,6 +208,7 @@ fn look_through(
         late: &read.late,
         tables: &tables,
         relations,
+        generated,
     }
     .run()
 }

@@ -38,7 +38,10 @@ impl<'a> Statements<'a> {
             let message = format!("the log of the copy's time has rows of {}.{} {why}", map.schema, map.table);
             Err(Failure::new(FailureKind::Refused, message).remedy(remedy.to_owned()))
         };
-        if self.batch.kind != RowsKind::Delete && !self.batch.after_columns.is_full() {
+        // Columns that the server works out may be missing.
+        let mut columns = self.columns();
+        let lacks_columns = columns.any(|(at, column, _)| column.is_some() && !self.batch.after_columns.get(at));
+        if self.batch.kind != RowsKind::Delete && lacks_columns {
             return refused("without all columns", "set binlog_row_image=FULL on the source, and copy again");
         }
         if self.table.key.is_none() {

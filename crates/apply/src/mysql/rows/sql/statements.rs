@@ -109,7 +109,7 @@ impl<'a> Statements<'a> {
     }
 
     /// The column and what the log says of it.
-    fn columns(self) -> impl Iterator<Item = (usize, Option<&'a SqlColumn>, &'a Column)> {
+    pub(super) fn columns(self) -> impl Iterator<Item = (usize, Option<&'a SqlColumn>, &'a Column)> {
         let known = self.table.columns.iter().map(Option::as_ref);
         known.zip(&self.batch.map.columns).enumerate().map(|(at, (column, logged))| (at, column, logged))
     }
