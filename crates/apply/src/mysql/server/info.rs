@@ -7,6 +7,7 @@ use engine::failure::{Failure, FailureKind};
 use wire::Connection;
 
 use crate::mysql::server::errors::failed;
+use crate::mysql::server::fixed_settings::FixedSettings;
 use crate::mysql::server::row_check::{self, RowChecks};
 use crate::mysql::server::sql::quote;
 
@@ -63,8 +64,8 @@ pub struct TargetInfo {
     pub shows_lock_holders: bool,
     /// The account may set variables of its session that not every account may: what is logged, and how.
     pub sets_restricted: bool,
-    /// It may not set `explicit_defaults_for_timestamp`, and its sessions have this value (MySQL 5.7 without SUPER). `None`: it may, or there is none.
-    pub fixed_explicit_defaults: Option<bool>,
+    /// What it may not set.
+    pub fixed: FixedSettings,
     /// It may set `pseudo_thread_id`: which of the source's sessions a statement is of.
     pub sets_thread_id: bool,
     pub account: OwnAccount,
@@ -121,7 +122,7 @@ impl TargetInfo {
             shows_lock_holders: true,
             sets_restricted: true,
             sets_thread_id: true,
-            fixed_explicit_defaults: None,
+            fixed: FixedSettings::default(),
             account: OwnAccount::default(),
         }
     }
@@ -163,7 +164,6 @@ impl TargetInfo {
                 done => Ok(done.is_ok()),
             };
         let (sets_restricted, sets_thread_id) = (may_set("sql_log_bin")?, may_set("pseudo_thread_id")?);
-        let may_set_defaults = !has_explicit_defaults(flavour, version) || may_set("explicit_defaults_for_timestamp")?;
         let mut is_on = |since: (u16, u16, u16), variable: &str| {
             let is_there = flavour == Flavour::MySql && version >= since;
             let value = is_there.then(|| connection.scalar(format!("SELECT @@{variable}")).map_err(failed));
@@ -173,11 +173,11 @@ impl TargetInfo {
         let adds_primary_keys = is_on((8, 0, 30), "sql_generate_invisible_primary_key")?;
         let restricts_foreign_keys = is_on((8, 4, 0), "restrict_fk_on_non_standard_key")?;
         let shows_lock_holders = is_on((8, 0, 0), "performance_schema")?;
-        let fixed_explicit_defaults = if may_set_defaults {
-            None
+        // An account that may set what is logged may set these, too.
+        let fixed = if flavour == Flavour::MySql && !sets_restricted {
+            FixedSettings::read(connection)?
         } else {
-            let value = connection.scalar("SELECT @@session.explicit_defaults_for_timestamp").map_err(failed)?;
-            Some(value.as_deref() == Some("1"))
+            FixedSettings::default()
         };
         Ok(Self {
             flavour,
@@ -198,7 +198,7 @@ impl TargetInfo {
             shows_lock_holders,
             sets_restricted,
             sets_thread_id,
-            fixed_explicit_defaults,
+            fixed,
             account: OwnAccount::parse(
                 &connection.scalar("SELECT CURRENT_USER()").map_err(failed)?.unwrap_or_default(),
             ),

@@ -4,6 +4,7 @@ pub(in crate::mysql) mod account_tables;
 pub mod bookkeeping;
 pub(in crate::mysql) mod error_codes;
 pub mod errors;
+pub(in crate::mysql) mod fixed_settings;
 pub(in crate::mysql) mod gtids;
 pub mod info;
 pub(in crate::mysql) mod privilege_probe;

@@ -97,11 +97,12 @@ pub fn settings(info: &TargetInfo) -> String {
 fn defaults(info: &TargetInfo) -> String {
     let mut sets = String::from(
         "foreign_key_checks=1, unique_checks=1, sql_auto_is_null=0, timestamp=DEFAULT, \
-         time_zone=DEFAULT, lc_time_names=DEFAULT, auto_increment_increment=DEFAULT, auto_increment_offset=DEFAULT, \
-         collation_server=DEFAULT",
+         time_zone=DEFAULT, lc_time_names=DEFAULT, collation_server=DEFAULT",
     );
     let (mysql, version) = (info.flavour == Flavour::MySql, info.version);
     for (variable, is_there) in [
+        ("auto_increment_increment", true),
+        ("auto_increment_offset", true),
         ("default_collation_for_utf8mb4", mysql && version >= (8, 0, 11)),
         ("sql_require_primary_key", mysql && version >= (8, 0, 13) && info.sets_restricted),
         ("enable_cascade_triggers", mysql && version >= (9, 7, 0)),
@@ -110,7 +111,7 @@ fn defaults(info: &TargetInfo) -> String {
         ("system_versioning_insert_history", !mysql && version >= (10, 11, 0)),
         ("character_set_collations", info.has_collations_of_character_sets()),
     ] {
-        if is_there {
+        if is_there && info.fixed.may_set(variable) {
             sets.push_str(&format!(", {variable}=DEFAULT"));
         }
     }

@@ -83,7 +83,11 @@ fn settings(item: &StatementItem, target: &TargetInfo) -> String {
     flags(vars, &mut sets);
     // What is left out is 1, whatever the target's own are.
     let (increment, offset) = vars.auto_increment.unwrap_or((1, 1));
-    sets.push(format!("auto_increment_increment={increment}, @@session.auto_increment_offset={offset}"));
+    for (name, value) in [("auto_increment_increment", increment), ("auto_increment_offset", offset)] {
+        if !target.fixed.has(name, &value.to_string()) {
+            sets.push(format!("{name}={value}"));
+        }
+    }
     if let Some(zone) = &vars.time_zone
         && !zone.is_empty()
     {
@@ -91,17 +95,20 @@ fn settings(item: &StatementItem, target: &TargetInfo) -> String {
     }
     sets.push(format!("lc_time_names={}", vars.lc_time_names.unwrap_or(0)));
     if let Some(collation) = vars.charset_database {
-        sets.push(format!("collation_database={}", known_collation(collation, target)));
+        let collation = known_collation(collation, target).to_string();
+        if !target.fixed.has("collation_database", &collation) {
+            sets.push(format!("collation_database={collation}"));
+        }
     }
     // MariaDB says it of every statement; MySQL does not let it be set in a transaction.
     if let Some(explicit) = vars.explicit_defaults_for_timestamp
         && matches!(item.class.class, Class::Ddl { .. })
         && has_to_set_explicit_defaults(explicit, item, target)
     {
-        sets.push(format!("explicit_defaults_for_timestamp={}", u8::from(explicit)));
+        sets.push(format!("{EXPLICIT_DEFAULTS}={}", u8::from(explicit)));
     }
     match target.flavour {
-        Flavour::MySql => mysql_options(vars, target, &mut sets),
+        Flavour::MySql => mysql_options(item, target, &mut sets),
         Flavour::MariaDb => mariadb_options(vars, target, &mut sets),
     }
     sets.extend(vars.sql_mode.map(|mode| format!("sql_mode={}", sql_mode(mode, vars, target))));
@@ -164,17 +171,19 @@ fn flags(vars: &StatusVars, sets: &mut Vec<String>) {
     ));
 }
 
+const EXPLICIT_DEFAULTS: &str = "explicit_defaults_for_timestamp";
+
 /// An account that may not set it need not where the session has the same value, or nothing in the statement depends on it. Elsewhere the server refuses, by the
 /// privilege that is missing.
 fn has_to_set_explicit_defaults(explicit: bool, item: &StatementItem, target: &TargetInfo) -> bool {
     has_explicit_defaults(target.flavour, target.version)
-        && target
-            .fixed_explicit_defaults
-            .is_none_or(|fixed| fixed != explicit && mentions(&item.query.sql, b"timestamp"))
+        && (target.fixed.may_set(EXPLICIT_DEFAULTS) || mentions(&item.query.sql, b"timestamp"))
+        && !target.fixed.has(EXPLICIT_DEFAULTS, &u8::from(explicit).to_string())
 }
 
 /// What only MySQL's sessions have. A collation that is not in the event is that of a source before 8.0.
-fn mysql_options(vars: &StatusVars, target: &TargetInfo, sets: &mut Vec<String>) {
+fn mysql_options(item: &StatementItem, target: &TargetInfo, sets: &mut Vec<String>) {
+    let vars = &item.query.vars;
     if target.version >= (8, 0, 11) {
         // MariaDB's, if its session had one, is in another variable; MySQL takes two.
         let of_mariadb =
@@ -182,7 +191,12 @@ fn mysql_options(vars: &StatusVars, target: &TargetInfo, sets: &mut Vec<String>)
         let collation =
             vars.default_collation_for_utf8mb4.or(of_mariadb.into_iter().find(|number| *number == UTF8MB4_0900_AI_CI));
         let collation = collation.unwrap_or(UTF8MB4_GENERAL_CI);
-        sets.push(format!("default_collation_for_utf8mb4={collation}"));
+        // Only what names the character set, and no collation, depends on it.
+        let name = "default_collation_for_utf8mb4";
+        let matters = target.fixed.may_set(name) || mentions(&item.query.sql, b"utf8mb4");
+        if matters && !target.fixed.has(name, &collation.to_string()) {
+            sets.push(format!("{name}={collation}"));
+        }
     }
     if let Some(required) = vars.sql_require_primary_key
         && target.version >= (8, 0, 13)
