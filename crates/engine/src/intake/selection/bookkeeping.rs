@@ -41,7 +41,7 @@ pub enum ForeignObject {
 }
 
 /// Columns of Heddle's tables, by kind, in their order. A version may have fewer of the last ones, or more behind them.
-const OWN_TABLES: [(&str, &[ColumnKind]); 12] = {
+const OWN_TABLES: [(&str, &[ColumnKind]); 13] = {
     use ColumnKind as K;
     const TEXT: K = K::VARCHAR;
     [
@@ -73,6 +73,10 @@ const OWN_TABLES: [(&str, &[ColumnKind]); 12] = {
         ("kept_gtids", &[TEXT, K::BLOB]),
         ("rescue", &[TEXT, TEXT, K::BLOB, K::BLOB, K::TIMESTAMP2]),
         ("selections", &[TEXT, K::BLOB]),
+        (
+            "standbys",
+            &[TEXT, K::SHORT, TEXT, K::LONG, K::TIMESTAMP2, TEXT, K::LONGLONG, K::LONGLONG, K::BLOB, K::TIMESTAMP2],
+        ),
     ]
 };
 
