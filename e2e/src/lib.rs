@@ -42,6 +42,7 @@ pub mod served;
 pub mod server;
 pub mod store_crash;
 pub mod sysbench;
+pub mod takeovers;
 pub mod workload;
 
 pub use checksum::{Checksums, checksums};

@@ -40,6 +40,10 @@ struct State {
     cuts: AtomicU64,
     stop: AtomicBool,
     frozen: AtomicBool,
+    /// Nothing arrives at either end, and nobody is told.
+    is_cut: AtomicBool,
+    /// Both ends of each connection.
+    connections: Mutex<Vec<(TcpStream, TcpStream)>>,
 }
 
 impl State {
@@ -78,6 +82,8 @@ impl Proxy {
             cuts: AtomicU64::new(0),
             stop: AtomicBool::new(false),
             frozen: AtomicBool::new(false),
+            is_cut: AtomicBool::new(false),
+            connections: Mutex::default(),
         });
         let shared = Arc::clone(&state);
         thread::spawn(move || {
@@ -104,6 +110,21 @@ impl Proxy {
         self.state.frozen.store(true, Ordering::Relaxed);
     }
 
+    /// From here on nothing arrives at either end, as if the cable were out: both ends keep their connections.
+    pub fn pull_cable(&self) {
+        self.state.is_cut.store(true, Ordering::SeqCst);
+    }
+
+    /// The cable is in again. Connections of before have missed bytes: they end.
+    pub fn plug_cable(&self) {
+        self.state.is_cut.store(false, Ordering::SeqCst);
+        let mut connections = self.state.connections.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        for (client, server) in connections.drain(..) {
+            let _ = client.shutdown(Shutdown::Both);
+            let _ = server.shutdown(Shutdown::Both);
+        }
+    }
+
     /// Connections that were cut so far.
     pub fn cuts(&self) -> u64 {
         self.state.cuts.load(Ordering::Relaxed)
@@ -113,6 +134,8 @@ impl Proxy {
 fn serve(client: TcpStream, server: TcpStream, state: &Arc<State>) -> std::io::Result<()> {
     client.set_nodelay(true)?;
     server.set_nodelay(true)?;
+    let both = (client.try_clone()?, server.try_clone()?);
+    state.connections.lock().unwrap_or_else(std::sync::PoisonError::into_inner).push(both);
     let lose_answer = Arc::new(AtomicBool::new(false));
     let (to_server, from_server) = (server.try_clone()?, server);
     let (to_client, from_client) = (client.try_clone()?, client);
@@ -136,6 +159,9 @@ fn requests(mut client: TcpStream, mut server: TcpStream, state: &State, lose_an
     let sought = if state.fault == Fault::AnswerOfRows { ROWS } else { COMMIT };
     while let Ok(length @ 1..) = client.read(&mut chunk) {
         let Some(bytes) = chunk.get(..length) else { break };
+        if state.is_cut.load(Ordering::SeqCst) {
+            continue;
+        }
         if !state.stop.load(Ordering::Relaxed) {
             tail.extend_from_slice(bytes);
             let found = tail.windows(sought.len()).any(|word| word == sought);
@@ -164,6 +190,9 @@ fn answers(mut server: TcpStream, mut client: TcpStream, state: &State, lose_ans
     let mut answered = 0;
     while let Ok(length @ 1..) = server.read(&mut chunk) {
         let Some(bytes) = chunk.get(..length) else { break };
+        if state.is_cut.load(Ordering::SeqCst) {
+            continue;
+        }
         answered += length;
         if answered > LOGIN_BYTES && state.frozen.load(Ordering::Relaxed) {
             continue;

@@ -11,6 +11,7 @@ use anyhow::{Context, Result, bail, ensure};
 use e2e::Heddle;
 use e2e::network::{Network, SERVER_OPTIONS};
 use e2e::pair::Pair;
+use e2e::takeovers::Duo;
 use e2e::tests;
 
 /// What the docs promise, without an acknowledgement.
@@ -120,9 +121,37 @@ fn lost(server: &str, number: u8) -> Result<()> {
     Ok(())
 }
 
+/// A machine whose packets are lost loses its channel to another one: the target still has its connections, and nobody was told.
+fn standby_takes_over(server: &str, number: u8) -> Result<()> {
+    let network = Network::create(number)?;
+    let pair = Pair::start_with(server.parse()?, &SERVER_OPTIONS, &SERVER_OPTIONS)?;
+    pair.source.execute("CREATE DATABASE d; CREATE TABLE d.t (id INT PRIMARY KEY AUTO_INCREMENT, v INT)")?;
+    let ways = (network.source(&pair.source), network.target(&pair.target));
+    let mut duo = Duo::new(&pair, &[]).through(ways.0, ways.1).within(network.namespace());
+    duo.start_both()?;
+    pair.source.execute("INSERT INTO d.t (v) VALUES (1), (2)")?;
+    pair.target.wait_until("SELECT COUNT(*) = 2 FROM d.t")?;
+    network.lose()?;
+    let started = Instant::now();
+    pair.source.execute("INSERT INTO d.t (v) VALUES (3)")?;
+    duo.until_active(1)?;
+    eprintln!("taken over after {:.1} s", started.elapsed().as_secs_f64());
+    pair.target.wait_until("SELECT COUNT(*) = 3 FROM d.t")?;
+    network.mend()?;
+    duo.until_waits(0)?;
+    duo.end()?;
+    pair.assert_equal()?;
+    drop(network);
+    Ok(())
+}
+
 tests! {
     #[ignore = "needs root rights and network namespaces; scripts/nightly loss runs it"]
     mariadb: lost("mariadb-10.11", 1);
     #[ignore = "needs root rights and network namespaces; scripts/nightly loss runs it"]
     mysql: lost("mysql-9.7", 2);
+    #[ignore = "needs root rights and network namespaces; scripts/nightly loss runs it"]
+    mariadb_standby: standby_takes_over("mariadb-10.11", 3);
+    #[ignore = "needs root rights and network namespaces; scripts/nightly loss runs it"]
+    mysql_standby: standby_takes_over("mysql-9.7", 4);
 }

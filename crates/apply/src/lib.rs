@@ -12,6 +12,7 @@ pub mod mysql;
 pub mod retry;
 pub mod row_text;
 pub mod spilled_transactions;
+pub mod standby;
 pub mod status;
 pub mod store;
 
@@ -31,6 +32,7 @@ use engine::transaction::Transaction;
 
 use crate::checks::{Checks, Holdings, SourceFacts};
 use crate::spilled_transactions::SpilledTransactions;
+use crate::standby::{ChannelView, SourceContact, StandbyReport};
 
 /// The longest name of a channel, in bytes. The servers' locks have names of at most 64 bytes, with the channel's name in them.
 pub const CHANNEL_BYTES_MAX: usize = 50;
@@ -42,7 +44,7 @@ const PROCESS_BYTES: u64 = 36 << 20;
 pub const WORKERS_MAX: usize = 512;
 
 /// What a target knows of a channel when it is opened.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct ChannelRecord {
     /// `None`: the channel has never applied anything.
     pub mark: Option<Mark>,
@@ -152,6 +154,19 @@ pub trait Target: Send + Sync {
     /// Whether this process still has the channel: [`engine::failure::FailureKind::Fenced`] if another Heddle has taken it over.
     fn still_held(&self) -> Result<(), Failure>;
 
+    /// Says that this process lives, to those that wait for its channel. True: somebody asks that another process takes it.
+    ///
+    /// # Errors
+    /// [`engine::failure::FailureKind::Fenced`]: another process has the channel. Others: it could not be said now.
+    fn give_sign(&self, _: SourceContact) -> Result<bool, Failure> {
+        Ok(false)
+    }
+
+    /// A place among those that wait for the channel; `None`: nobody can.
+    fn standby(&self) -> Option<Box<dyn Standby>> {
+        None
+    }
+
     /// Lets `heddle status` say what the channel waits for, or that it goes on.
     fn show_waits(&self, _: status::Waits) {}
 
@@ -195,6 +210,55 @@ pub trait Target: Send + Sync {
     /// For `--dry-run`: what would work, what may hurt, what would stop the channel. Changes nothing.
     /// `source`: a live one that could be asked.
     fn check(&self, source: Option<&SourceFacts>, report: &mut Checks);
+}
+
+/// A place among those that wait for the channel. Dropping it leaves it.
+pub trait Standby: Send {
+    /// # Errors
+    /// The target cannot be asked now: the next call connects again.
+    fn look(&mut self) -> Result<ChannelView, Failure>;
+
+    /// What the target knows of the channel.
+    ///
+    /// # Errors
+    /// As [`Standby::look`].
+    fn channel(&mut self) -> Result<ChannelRecord, Failure>;
+
+    /// Process and host that have the channel, or had it last.
+    ///
+    /// # Errors
+    /// As [`Standby::look`].
+    fn owner(&mut self) -> Result<String, Failure>;
+
+    /// Why the channel stopped last, if it ever did.
+    ///
+    /// # Errors
+    /// As [`Standby::look`].
+    fn last_stop(&mut self) -> Result<Option<status::LastError>, Failure>;
+
+    /// Lets `heddle status` say that it waits.
+    ///
+    /// # Errors
+    /// The target does not take it now. Nothing depends on it.
+    fn show(&mut self, report: &StandbyReport) -> Result<(), Failure>;
+
+    /// Ends the connection that held the channel's lock when it was seen last: its process gives no sign of life.
+    ///
+    /// # Errors
+    /// As [`Standby::look`].
+    fn end_holder(&mut self, holder: u64) -> Result<(), Failure>;
+
+    /// Asks the process that has the channel to hand it over. It is asked until this place is left.
+    ///
+    /// # Errors
+    /// As [`Standby::look`].
+    fn ask(&mut self) -> Result<(), Failure>;
+
+    /// Asks no more.
+    fn withdraw(&mut self);
+
+    /// Takes what it has said of itself from the target.
+    fn leave(&mut self);
 }
 
 /// What a target takes of this process's memory.

@@ -3,6 +3,8 @@
 use engine::failure::Culprit;
 use serde::{Serialize, Serializer};
 
+use crate::standby::StandbyStatus;
+
 /// `heddle status --json`: one a channel.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct ChannelStatus {
@@ -40,6 +42,8 @@ pub struct ChannelStatus {
     pub last_error: Option<LastError>,
     /// How far it is behind its source; null: the source was not asked.
     pub lag: Option<PendingWork>,
+    /// The processes that wait for it (`replicate --standby`).
+    pub standbys: Vec<StandbyStatus>,
 }
 
 /// What a channel does.

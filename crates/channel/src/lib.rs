@@ -20,6 +20,7 @@
 //! | how a group is applied | `worker/`: `task`, `orders`, `applier`; after a failure: `isolate` |
 //! | how many workers | `workforce/` |
 //! | lock waits, checkpoints, purging | `housekeeper` |
+//! | two processes for one channel | who has it: `heartbeat`; who waits for it: `standby/` |
 //! | how threads hand over work | `flow/handoff`; what they say: `flow/messages`, `flow/chores`; signals back: `flow/signals` |
 //! | where a channel is | `snapshot`, taken by its `monitor` |
 //!
@@ -32,6 +33,7 @@ mod coordinator;
 pub mod errors;
 mod feeder;
 mod flow;
+mod heartbeat;
 mod housekeeper;
 mod log_failures;
 pub mod monitor;
@@ -41,6 +43,7 @@ pub mod snapshot;
 pub mod source;
 mod spawn;
 pub mod spec;
+pub mod standby;
 pub mod start;
 pub mod stop_condition;
 mod threads;

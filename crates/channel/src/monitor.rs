@@ -12,14 +12,16 @@ use crate::flow::measures::{Measures, RelaySample};
 use crate::flow::memory::budget::Budget;
 use crate::flow::read_counts::{ReadSample, SEGMENT_HEAD_MAX};
 use crate::flow::signals::{Signals, SignalsSample};
-use crate::snapshot::{FeederState, Memory, ReceiverState, Snapshot, TargetTrouble, Trouble, Workers};
+use crate::snapshot::{FeederState, Memory, ReceiverState, Snapshot, StandbyState, TargetTrouble, Trouble, Workers};
 
 #[derive(Debug, Default)]
 pub struct Monitor {
     signals: Arc<Signals>,
     measures: Arc<Measures>,
-    relay: OnceLock<RelayHandle>,
+    /// Another one when the receiver of a standby begins anew.
+    relay: Mutex<Option<RelayHandle>>,
     budget: OnceLock<Arc<Budget>>,
+    standby: Mutex<Option<StandbyState>>,
     began: OnceLock<Instant>,
     /// Of the snapshots that were taken.
     backlog: Mutex<BacklogHistory>,
@@ -31,7 +33,8 @@ impl Monitor {
         let measured = self.measures.measured(seen.mark.seq);
         let (each, totals) = measured.workers;
         let read = measured.read;
-        let received = self.relay.get().map(|relay| received(relay, &measured.relay, &seen, &read));
+        let relay = self.relay.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let received = relay.map(|relay| received(&relay, &measured.relay, &seen, &read));
         let (position, seq) = seen.read_to.map_or((None, 0), |(position, seq)| (Some(position), seq));
         let since_epoch = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         let mut snapshot = Snapshot {
@@ -61,6 +64,7 @@ impl Monitor {
             trouble: Trouble {
                 source_lost: seen.source_lost,
                 paused: seen.paused,
+                standby: self.standby.lock().unwrap_or_else(PoisonError::into_inner).clone(),
                 target: TargetTrouble {
                     retried: measured.retried,
                     lost: apply::retry::target_outage(),
@@ -104,9 +108,14 @@ impl Monitor {
         &self.measures
     }
 
-    /// A run that is given a monitor for the second time shows the first one's relay log and memory.
+    /// A run that is given a monitor for the second time shows the first one's memory.
     pub(crate) fn watch_relay(&self, relay: RelayHandle) {
-        let _ = self.relay.set(relay);
+        *self.relay.lock().unwrap_or_else(PoisonError::into_inner) = Some(relay);
+    }
+
+    /// This process waits for its channel; `None`: it has it.
+    pub(crate) fn show_standby(&self, state: Option<StandbyState>) {
+        *self.standby.lock().unwrap_or_else(PoisonError::into_inner) = state;
     }
 
     pub(crate) fn watch_budget(&self, budget: Arc<Budget>) {
@@ -122,13 +131,15 @@ fn received(relay: &RelayHandle, measured: &RelaySample, seen: &SignalsSample, r
     };
     let came = measured.received.transactions;
     let durable = relay.durable();
+    // A stream that goes on by GTID begins with the head of a file: that is before what is applied.
+    let end = durable.as_ref().max(seen.mark.position.as_ref());
     let unread = |bytes| read.unread_transactions(came, bytes, relay.bytes_after(read.began_at));
     ReceiverState {
         amount: measured.received,
         on_disk: measured.durable,
         unread_bytes: unread_bytes.map(|bytes| if bytes <= SEGMENT_HEAD_MAX { 0 } else { bytes }),
         unread_transactions: unread_bytes.and_then(unread),
-        unreceived_bytes: seen.source_log.as_ref().zip(durable.as_ref()).and_then(|(log, at)| log.bytes_after(at)),
+        unreceived_bytes: seen.source_log.as_ref().zip(end).and_then(|(log, at)| log.bytes_after(at)),
         durable,
         relay_bytes: relay.bytes_used(),
         relay_full: seen.relay_full,

@@ -17,6 +17,8 @@ pub struct Outcome {
     pub failure: Option<Failure>,
     /// By a signal, without gaps.
     pub stopped: bool,
+    /// So that another process takes the channel, as was asked.
+    pub handed_over: bool,
     /// From when all sessions were ready until the last of them had done its work.
     pub applying: Duration,
 }

@@ -11,6 +11,7 @@ use engine::failure::{Failure, FailureKind};
 
 use crate::checks;
 use crate::errors::of_error;
+use crate::heartbeat::Heartbeat;
 use crate::monitor::Monitor;
 use crate::outcome::{Outcome, RunEnd};
 use crate::source::Source;
@@ -50,13 +51,18 @@ pub fn run(spec: &Spec, monitor: &Monitor, stop: &Arc<AtomicBool>) -> Result<Run
         checks::first(checks::of_start(spec, live.as_ref(), new).1)?;
     }
     let opened = target.open().map_err(anyhow::Error::new)?;
+    let heartbeat = Heartbeat::start(&target, monitor.signals(), stop)?;
     let mut done = run_opened(spec, &opened, live, monitor, stop);
     if let Ok((_, outcome)) = &mut done {
         complete_gtids(spec, outcome);
+        if let Some(failure) = &mut outcome.failure {
+            tell_fences_apart(&*target, failure);
+        } else if heartbeat.is_handing_over() && outcome.stopped {
+            outcome.handed_over = true;
+            outcome.failure = Some(handed_over());
+        }
     }
-    if let Ok((_, Outcome { failure: Some(failure), .. })) = &mut done {
-        tell_fences_apart(&*target, failure);
-    }
+    drop(heartbeat);
     let stops = match &done {
         Ok((_, outcome)) => outcome.failure.clone(),
         Err(error) => Some(of_error(error)),
@@ -67,6 +73,12 @@ pub fn run(spec: &Spec, monitor: &Monitor, stop: &Arc<AtomicBool>) -> Result<Run
     let (first_seq, outcome) = done?;
     target.close();
     Ok(RunEnd { first_seq, time: began.elapsed(), outcome })
+}
+
+/// Everything is applied that was under way. With `--standby` this is no end of the process.
+fn handed_over() -> Failure {
+    Failure::new(FailureKind::Fenced, "the channel was handed over to another process, as was asked")
+        .remedy("nothing is to be done: the other process goes on. To have this one wait for its turn, start it again, with --standby")
 }
 
 /// The fence fails when another Heddle has the channel, and when something else has changed its progress. Who holds the lease tells which.

@@ -109,7 +109,18 @@ pub struct Trouble {
     pub source_lost: Option<Outage>,
     /// An operator has paused the channel.
     pub paused: bool,
+    /// Another process has the channel, and this one waits for it.
+    pub standby: Option<StandbyState>,
     pub target: TargetTrouble,
+}
+
+/// A process that waits for its channel.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct StandbyState {
+    /// Process and host that have the channel; empty: none has it.
+    pub owner: String,
+    /// Why this one would not take it now.
+    pub obstacle: Option<String>,
 }
 
 /// What keeps the target from taking changes; nothing: it takes them.
@@ -158,6 +169,12 @@ impl Snapshot {
             return if is_new { Lag::Unknown } else { Lag::CaughtUp };
         }
         if applied_us == 0 { Lag::Unknown } else { Lag::Behind(Duration::from_micros(age_us(applied_us))) }
+    }
+
+    /// Up to where the source's log is on this disk, or is not needed any more.
+    pub fn received_to(&self) -> Option<&LogPosition> {
+        let durable = self.received.as_ref()?.durable.as_ref();
+        durable.max(self.committed.position.as_ref())
     }
 
     /// Received and not read; `None`: not known.

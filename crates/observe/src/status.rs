@@ -2,12 +2,17 @@
 
 use std::time::Duration;
 
+use apply::standby::StandbyStatus;
 use apply::status::{ChannelStatus, LastError, OpenWork, PendingWork, State};
 use binlog::text::escape;
 
 use crate::view::Facts;
 use crate::view::verdict::verdict;
 use crate::words;
+use output::numbers::counted;
+
+/// A process that waits says something each five seconds.
+const SILENT_S: f64 = 20.0;
 
 /// Whether the source was asked how far a channel is behind.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -50,8 +55,12 @@ pub fn line(status: &ChannelStatus) -> String {
         _ => status.retrying.as_ref().map_or_else(String::new, |again| format!(": {}", again.message)),
     };
     let at = words::position(status.source_position.as_deref());
+    let waiting = match status.standbys.len() {
+        0 => String::new(),
+        count => format!(", {}", counted(count as u64, "standby")),
+    };
     escape(&format!(
-        "{}  {}, applied up to {at} (transaction {}){error}",
+        "{}  {}, applied up to {at} (transaction {}){waiting}{error}",
         status.channel,
         doing(status),
         status.low_water
@@ -107,6 +116,21 @@ fn behind(lag: &PendingWork) -> String {
     .join(", ")
 }
 
+fn standby(one: &StandbyStatus) -> String {
+    let received = match (&one.received_position, one.behind_bytes) {
+        (None, _) => "nothing received yet".to_owned(),
+        (Some(at), None) => format!("received up to {at}"),
+        (Some(at), Some(bytes)) => format!("received up to {at}, {bytes} bytes behind the source"),
+    };
+    let obstacle = one.obstacle.as_ref().map_or_else(String::new, |why| format!("; does not take it: {why}"));
+    let silent = if one.seen_seconds > SILENT_S {
+        format!("; says nothing since {}", words::time(one.seen_seconds))
+    } else {
+        String::new()
+    };
+    format!("{}@{} since {}, {received}{silent}{obstacle}", one.pid, one.host, time(one.since_us))
+}
+
 /// `asked`: what came of asking the source, where there is no lag.
 pub fn text(status: &ChannelStatus, asked: &SourceQuery) -> String {
     let owner = if status.running { format!(" ({})", status.owner) } else { String::new() };
@@ -143,6 +167,9 @@ pub fn text(status: &ChannelStatus, asked: &SourceQuery) -> String {
         lines.push(format!("  above it        {}", ranges(&status.islands)));
         let how = if status.running { "" } else { " (the same command fills them, with --fill-gaps it ends then)" };
         lines.push(format!("  gaps            {}{how}", ranges(&status.gaps)));
+    }
+    for (at, one) in status.standbys.iter().enumerate() {
+        lines.push(format!("  {:<15} {}", if at == 0 { "standby" } else { "" }, standby(one)));
     }
     if let Some(again) = &status.retrying {
         let said = words::retried(&again.message, again.tries, Duration::from_secs(again.seconds));

@@ -53,6 +53,8 @@ pub struct Summary {
     pub memory_bytes_max: u64,
     /// Ended by a signal, without gaps.
     pub stopped: bool,
+    /// Ended so that another process takes the channel, as was asked.
+    pub handed_over: bool,
     pub error: Option<ErrorReport>,
 }
 
@@ -124,6 +126,7 @@ impl Summary {
             cpu_seconds: usage.cpu.as_secs_f64(),
             memory_bytes_max: usage.memory_bytes_max,
             stopped: outcome.stopped,
+            handed_over: outcome.handed_over,
             error: outcome.failure.map(|failure| ErrorReport {
                 kind: failure.kind.as_str(),
                 failure_kind: failure.kind,
@@ -147,7 +150,7 @@ impl Summary {
         if !self.gtid_set.is_empty() {
             text += &format!("\nGTIDs {}", self.gtid_set);
         }
-        if self.stopped {
+        if self.stopped && !self.handed_over {
             text += "\nstopped by a signal, without gaps; the same command goes on";
         }
         text

@@ -52,6 +52,17 @@ pub fn clock_with_seconds(us: u64) -> String {
     time.map_or_else(|| "an unknown time".to_owned(), |time| time.strftime("%H:%M:%S").to_string())
 }
 
+/// Without a full stop at its end: one follows.
+pub fn full_stop(text: &str) -> &str {
+    text.trim_end().trim_end_matches('.')
+}
+
+/// With a capital at its beginning.
+pub fn capital(text: &str) -> String {
+    let mut chars = text.chars();
+    chars.next().map_or_else(String::new, |first| first.to_uppercase().chain(chars).collect())
+}
+
 /// Why nothing more is dispatched.
 pub fn waits_for(scheduled: &SchedulerSample) -> &'static str {
     match scheduled.idle_because {

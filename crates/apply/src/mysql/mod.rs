@@ -26,6 +26,7 @@
 //! ```text
 //!  target/      the target of one channel: opens it, gives each worker a session, watches locks
 //!  operator/    what operators ask of channels, and do to one that does not run
+//!  takeover/    signs of life of who has the channel, who waits for it, and who asks for it
 //!  statements/  statements of the source: one by one, or many in one target transaction
 //!  xa/          prepared branches, on connections of their own
 //!  catalogue/   definitions of tables, for the feeder; it leaves in rows/quirks.rs what writing rows has to know of them
@@ -46,6 +47,7 @@ mod script;
 pub mod server;
 mod session;
 mod statements;
+pub mod takeover;
 mod target;
 mod xa;
 

@@ -86,7 +86,7 @@ pub fn run(coordinator: &Handoff<Coordinator>) -> Outcome {
         Some(mut coordinator) => (coordinator.ended.take().and_then(Result::err), coordinator.stopped),
         None => (Some(exited_unexpectedly("the coordinator thread")), false),
     };
-    Outcome { failure, stopped, applying: began.elapsed() }
+    Outcome { failure, stopped, handed_over: false, applying: began.elapsed() }
 }
 
 impl Stage for Coordinator {

@@ -10,4 +10,5 @@ pub(crate) mod run_handles;
 pub(crate) mod samples;
 pub(crate) mod signals;
 pub(crate) mod source_log;
+pub(crate) mod source_silence;
 pub(crate) mod work;

@@ -3,13 +3,19 @@
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
+use apply::standby::SourceContact;
 use binlog::LogPosition;
 use engine::Seq;
 use engine::progress::Mark;
 use wire::reach::{Outage, Reachability};
 
 use super::source_log::SourceLog;
+use super::source_silence::SourceSilence;
+
+/// A source that sends nothing for so long is not heard: as many heartbeats, and half of one.
+const DEAF_AFTER: Duration = Duration::from_millis(2500);
 
 #[derive(Debug)]
 pub struct Signals {
@@ -20,6 +26,7 @@ pub struct Signals {
     /// Nothing more is read from the log until it is resumed.
     paused: Arc<AtomicBool>,
     source: Reachability,
+    heard: SourceSilence,
     state: Mutex<State>,
     /// The low water has moved, or nothing more will be committed.
     moved: Condvar,
@@ -53,6 +60,7 @@ impl Default for Signals {
             relay_full: AtomicBool::default(),
             paused: Arc::default(),
             source: Reachability::new("source"),
+            heard: SourceSilence::default(),
             state: Mutex::default(),
             moved: Condvar::default(),
         }
@@ -137,6 +145,17 @@ impl Signals {
     /// Whether the source can be reached: who asks it says so here.
     pub fn source(&self) -> &Reachability {
         &self.source
+    }
+
+    /// When something came from the source last.
+    pub fn heard(&self) -> &SourceSilence {
+        &self.heard
+    }
+
+    /// Whether the source is heard: it sends a heartbeat when it has nothing else to send.
+    pub fn source_contact(&self) -> SourceContact {
+        let is_lost = self.source.outage().is_some_and(|outage| outage.time >= DEAF_AFTER);
+        if is_lost || self.heard.silence() >= DEAF_AFTER { SourceContact::Lost } else { SourceContact::Reached }
     }
 
     pub fn seen(&self) -> SignalsSample {

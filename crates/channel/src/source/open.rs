@@ -9,7 +9,7 @@ use anyhow::{Context, Result, bail};
 use binlog::LogPosition;
 use binlog::gtids::GtidState;
 use engine::failure::{Failure, FailureKind};
-use relay::{FileOptions, FilesReader, LogReader, RealFs, RelayLog};
+use relay::{FileOptions, FilesReader, LogReader, RealFs, RelayHandle, RelayLog};
 
 use crate::errors::chain;
 use crate::monitor::Monitor;
@@ -163,17 +163,12 @@ pub fn server(
             until.source_end = Some(source.executed.clone());
         }
     }
-    let (writer, shared) = open_relay(spec, &source, &start)?;
+    let (receiver, shared) = receiver(spec, options, &source, &start, monitor)?;
     let from = match (shared.first(), &start.mark.position) {
         (Some(_), Some(position)) => relay::Start::At(position.clone()),
         _ => relay::Start::Beginning,
     };
-    let memory = spec.event_memory();
-    let reader = shared.reader(from)?.at_most(memory.event_bytes_max());
-    let upstream = Upstream::new(options.clone(), &source, spec.replica.server_id, &start, memory);
-    let (signals, measures) = (Arc::clone(monitor.signals()), Arc::clone(monitor.measures()));
-    let receiver = Receiver::new(upstream, writer, spec.relay.sync, spec.replica.retry_for, signals, measures);
-    monitor.watch_relay(shared.clone());
+    let reader = shared.reader(from)?.at_most(spec.event_memory().event_bytes_max());
     monitor.measures().begins_at(shared.end());
     Ok(OpenSource {
         reader: Box::new(reader),
@@ -183,6 +178,22 @@ pub fn server(
         source_has: source.executed,
         start,
     })
+}
+
+/// What receives the source's log into the relay log, from where that ends, or from the start.
+pub fn receiver(
+    spec: &Spec,
+    options: &wire::ConnectOptions,
+    source: &SourceState,
+    start: &Start,
+    monitor: &Monitor,
+) -> Result<(Receiver, RelayHandle)> {
+    let (writer, shared) = open_relay(spec, source, start)?;
+    let upstream = Upstream::new(options.clone(), source, spec.replica.server_id, start, spec.event_memory());
+    let (signals, measures) = (Arc::clone(monitor.signals()), Arc::clone(monitor.measures()));
+    let receiver = Receiver::new(upstream, writer, spec.relay.sync, spec.replica.retry_for, signals, measures);
+    monitor.watch_relay(shared.clone());
+    Ok((receiver, shared))
 }
 
 /// `gtids`: what is applied before a new relay log begins.
@@ -195,7 +206,7 @@ pub fn relay_options(identity: &str, bytes_max: u64, gtids: &GtidState) -> relay
     }
 }
 
-type OpenRelay = (relay::RelayWriter, relay::RelayHandle);
+type OpenRelay = (relay::RelayWriter, RelayHandle);
 
 /// The relay log, emptied when it does not hold what comes next.
 fn open_relay(spec: &Spec, source: &SourceState, start: &Start) -> Result<OpenRelay> {

@@ -16,7 +16,7 @@ use super::append::{RelayEnd, StreamAppender};
 use super::damage::Damage;
 use super::relay_sync::{Publisher, RelaySync};
 use super::socket::{self, Stages};
-use super::source_end::{self, EndFlag};
+use super::source_end::{self, EndFlag, QueryPolicy};
 use super::stream_end::StreamEnd;
 use super::stream_writer::relay_failure;
 use super::upstream::{OpenStream, Upstream};
@@ -41,6 +41,7 @@ pub struct Receiver {
     signals: Arc<Signals>,
     measures: Arc<Measures>,
     stop: Arc<AtomicBool>,
+    query: QueryPolicy,
 }
 
 impl Receiver {
@@ -52,7 +53,21 @@ impl Receiver {
         signals: Arc<Signals>,
         measures: Arc<Measures>,
     ) -> Self {
-        Self { upstream, writer, relay_sync, retry_for, signals, measures, stop: Arc::default() }
+        Self {
+            upstream,
+            writer,
+            relay_sync,
+            retry_for,
+            signals,
+            measures,
+            stop: Arc::default(),
+            query: QueryPolicy::WhileBehind,
+        }
+    }
+
+    /// Ends when this is set, and asks all the while how long the source's log is.
+    pub fn of_standby(self, stop: &Arc<AtomicBool>) -> Self {
+        Self { stop: Arc::clone(stop), query: QueryPolicy::Always, ..self }
     }
 
     /// Set it to end the receiver.
@@ -77,7 +92,8 @@ impl Receiver {
             let (options, ended) = (self.upstream.options().clone(), &ended);
             let (signals, measures) = (Arc::clone(&self.signals), Arc::clone(&self.measures));
             let _ending = EndFlag(ended);
-            scope.spawn(move || source_end::watch(&options, &signals, &measures, ended));
+            let query = self.query;
+            scope.spawn(move || source_end::watch(&options, query, &signals, &measures, ended));
             self.receive(publisher, reading)
         })
     }
@@ -151,7 +167,7 @@ impl Receiver {
         let handoff =
             Handoff::new(StreamAppender::new(received, &room, relay, &self.signals, &self.measures, &self.stop));
         std::thread::scope(|scope| {
-            let stages = Stages { appending: &handoff, reading, memory };
+            let stages = Stages { appending: &handoff, reading, memory, heard: self.signals.heard() };
             let (room, stop) = (&room, &*self.stop);
             scope.spawn(move || socket::read(stream, checksum, &send, room, stages, stop));
             let appending = handoff.run_loop();

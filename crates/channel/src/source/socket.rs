@@ -11,6 +11,7 @@ use super::stream_end::{StreamEnd, of_error};
 use crate::flow::handoff::Wake;
 use crate::flow::memory::budget::Budget;
 use crate::flow::memory::event_memory::EventMemory;
+use crate::flow::source_silence::SourceSilence;
 
 /// Up to so many bytes are appended in this thread when nothing more has come.
 const LITTLE_BYTES: usize = 4 << 10;
@@ -26,6 +27,7 @@ pub struct Stages<'a> {
     pub reading: &'a dyn Wake,
     /// For one event.
     pub memory: EventMemory,
+    pub heard: &'a SourceSilence,
 }
 
 /// Socket → queue, until either end is gone. Packets that have come already are handed on together, without waiting for more.
@@ -40,7 +42,10 @@ pub fn read(
     while !stop.load(Ordering::Relaxed) {
         let mut received = ReceivedEvents::default();
         loop {
-            let parsed = match stream.next() {
+            stages.heard.waits();
+            let next = stream.next();
+            stages.heard.came();
+            let parsed = match next {
                 Ok(packet) => parse(packet.bytes, &mut checksum),
                 Err(error) => Err(of_error(&error, stages.memory)),
             };

@@ -15,8 +15,15 @@ const PATIENCE: Duration = Duration::from_secs(5);
 /// What came last was as old when it came: the source has more.
 const BEHIND_MS: u64 = 5000;
 
-/// Asks while the receiver is behind, until `ended` is set.
-pub fn watch(options: &ConnectOptions, signals: &Signals, measures: &Measures, ended: &AtomicBool) {
+/// When it asks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum QueryPolicy {
+    WhileBehind,
+    Always,
+}
+
+/// Asks while the receiver is behind, or always, until `ended` is set.
+pub fn watch(options: &ConnectOptions, query: QueryPolicy, signals: &Signals, measures: &Measures, ended: &AtomicBool) {
     let (mut asked, mut bytes) = (Instant::now(), 0);
     while !ended.load(Ordering::Relaxed) {
         std::thread::sleep(POLL);
@@ -27,7 +34,8 @@ pub fn watch(options: &ConnectOptions, signals: &Signals, measures: &Measures, e
         let received = measures.received_so_far();
         let is_behind = received.bytes != bytes && received.age_ms >= BEHIND_MS;
         bytes = received.bytes;
-        if !is_behind && !signals.is_relay_full() || signals.source().outage().is_some() {
+        let is_of_use = query == QueryPolicy::Always || is_behind || signals.is_relay_full();
+        if !is_of_use || signals.source().outage().is_some() {
             continue;
         }
         match ask(options) {

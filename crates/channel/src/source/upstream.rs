@@ -16,7 +16,7 @@ use crate::flow::source_log::SourceLog;
 use crate::start::source_state::SourceState;
 use crate::start::{Start, StreamStart};
 
-const HEARTBEAT: Duration = Duration::from_secs(2);
+const HEARTBEAT: Duration = Duration::from_secs(1);
 /// A source that does not answer for so long, before it streams, is lost: as for the servers' own receivers (`slave_net_timeout`).
 const SILENCE_MAX: Duration = Duration::from_secs(60);
 

@@ -2,10 +2,12 @@
 
 use std::path::PathBuf;
 use std::process::ExitCode;
+use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 use apply::mysql::operator::status;
 use apply::mysql::operator::stopped_channel::StoppedChannel;
+use apply::mysql::takeover::request::{self, Takeover};
 use apply::status::{ChannelStatus, LastError};
 use clap::{Args, Subcommand};
 use engine::failure::Culprit;
@@ -17,7 +19,7 @@ use super::exit::{EXIT_FAILED, EXIT_OK, Usage};
 use observe::status as status_text;
 use output::say;
 
-/// List the channels of a target, forget one, pause and resume one, or have one skip a transaction
+/// List the channels of a target, forget one, pause and resume one, have one skip a transaction, or have a standby take one over
 #[derive(Debug, Args)]
 pub struct ChannelArgs {
     #[command(subcommand)]
@@ -61,6 +63,17 @@ enum ChannelCommand {
         /// Do it; without this the transaction is only shown
         #[arg(long)]
         yes: bool,
+    },
+    /// Have a process that waits for the channel (heddle replicate --standby) take it over now; the one that has it ends without gaps
+    Takeover {
+        #[command(flatten)]
+        target: TargetArgs,
+        /// The channel
+        #[arg(long, value_name = "NAME", default_value = "default")]
+        channel: String,
+        /// How long to wait for it. Exit code 75 if no process has taken it in that time
+        #[arg(long, value_name = "SECONDS", default_value_t = 60)]
+        wait: u64,
     },
     /// Have a running channel apply nothing more until it is resumed; the source's log is received all the same (SIGUSR1 does the same)
     Pause {
@@ -106,6 +119,7 @@ pub fn run(args: &ChannelArgs) -> Result<ExitCode> {
         ChannelCommand::Skip { name, target, gtid, position, yes } => {
             skip(name, target, gtid.as_deref().or(position.as_deref()).unwrap_or_default(), *yes)?
         }
+        ChannelCommand::Takeover { target, channel, wait } => takeover(target, channel, Duration::from_secs(*wait))?,
         ChannelCommand::Pause { name, target } => signal(name, target, Signal::USR1, "paused")?,
         ChannelCommand::Resume { name, target } => signal(name, target, Signal::USR2, "resumed")?,
     };
@@ -204,6 +218,13 @@ fn stopped_at<'a>(
         );
     }
     Ok((error, culprit))
+}
+
+fn takeover(target: &TargetArgs, name: &str, limit: Duration) -> Result<u8> {
+    let Takeover { from, to } = request::take_over(&target.options()?, name, limit).map_err(anyhow::Error::new)?;
+    let before = from.map_or_else(|| "no process had it".to_owned(), |from| format!("{from} had it"));
+    say!("channel {name} is run by {to} now; {before}");
+    Ok(EXIT_OK)
 }
 
 fn signal(name: &str, target: &TargetArgs, signal: Signal, done: &str) -> Result<u8> {

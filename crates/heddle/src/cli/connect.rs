@@ -2,6 +2,7 @@
 
 use std::io::IsTerminal;
 use std::path::Path;
+use std::sync::{Mutex, PoisonError};
 
 use anyhow::{Context, Result};
 use wire::{ConnectOptions, Secret};
@@ -33,10 +34,22 @@ impl End {
 pub fn options(end: End, url: &str, defaults_file: Option<&Path>) -> Result<ConnectOptions> {
     let mut options = options_unasked(end, url, defaults_file)?;
     if options.password.is_none() && std::io::stdin().is_terminal() && std::io::stderr().is_terminal() {
-        let text = format!("Password for {} {}: ", end.name(), options.address());
-        options.password = Some(Secret::new(rpassword::prompt_password(text).context("reading the password")?));
+        options.password = Some(ask(end, &options.address())?);
     }
     Ok(options)
+}
+
+/// Once for each server: a process that waits for a channel again connects again.
+fn ask(end: End, address: &str) -> Result<Secret> {
+    static ANSWERS: Mutex<Vec<(End, String, Secret)>> = Mutex::new(Vec::new());
+    let mut answers = ANSWERS.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some((.., known)) = answers.iter().find(|(of, at, _)| *of == end && at == address) {
+        return Ok(known.clone());
+    }
+    let text = format!("Password for {} {address}: ", end.name());
+    let password = Secret::new(rpassword::prompt_password(text).context("reading the password")?);
+    answers.push((end, address.to_owned(), password.clone()));
+    Ok(password)
 }
 
 /// The same without a prompt: nobody is there to answer.

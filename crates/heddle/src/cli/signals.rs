@@ -1,7 +1,7 @@
 //! SIGTERM, SIGINT and SIGHUP (a terminal that is gone; not under `nohup`; a server without a terminal reads files again): commands end early with what they have, or with their temporary files
 //! removed; channels stop without gaps, within five seconds.
 
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Weak};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -119,6 +119,14 @@ impl Ending {
         self.asked.clone()
     }
 
+    /// A run has come to its end, and another one begins.
+    pub fn go_on(&self) {
+        self.stop.store(false, Ordering::SeqCst);
+        if self.asked.is_asked() {
+            self.stop.store(true, Ordering::SeqCst);
+        }
+    }
+
     /// From here on signals end the run. Before, they end the process as they end any other.
     pub fn watch(&self) -> Result<()> {
         self.stop_at(&ends(), SIGHUP)?;
@@ -153,7 +161,7 @@ impl Ending {
     pub fn watch_pause(flag: &Arc<AtomicBool>) -> Result<()> {
         signal_hook::flag::register(SIGUSR1, Arc::clone(flag)).context("signal handlers")?;
         let resumed = Arc::clone(flag);
-        let resume = move || resumed.store(false, std::sync::atomic::Ordering::Relaxed);
+        let resume = move || resumed.store(false, Ordering::Relaxed);
         register(SIGUSR2, resume)
     }
 
@@ -209,8 +217,6 @@ fn end_in_time(asked: Interrupt, alive: Weak<()>) -> Result<()> {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::atomic::Ordering;
-
     use super::*;
 
     #[test]

@@ -55,6 +55,24 @@ pub const ALL: &[Definition] = &[
     define("heddle_paused", Unit::None, Gauge, "1: an operator has paused the channel.", |seen, to| {
         to.number(f64::from(u8::from(seen.snapshot.trouble.paused)));
     }),
+    define(
+        "heddle_standby",
+        Unit::None,
+        Gauge,
+        "1: another process has the channel, and this one waits for it. 0: this one has it.",
+        |seen, to| to.number(f64::from(u8::from(seen.snapshot.trouble.standby.is_some()))),
+    ),
+    define(
+        "heddle_standby_behind",
+        Unit::Bytes,
+        Gauge,
+        "Of a process that waits: bytes of the source's log that it has not received, as the source said in the last ten seconds. Absent: it has the channel, or it is not known.",
+        |seen, to| {
+            let waits = seen.snapshot.trouble.standby.is_some();
+            let behind = received(seen).filter(|_| waits).and_then(|received| received.unreceived_bytes);
+            to.known(behind.map(|bytes| bytes as f64));
+        },
+    ),
     define("heddle_received", Unit::Bytes, Counter, "Bytes of events received from the source.", |seen, to| {
         to.known(received(seen).map(|received| received.amount.bytes as f64));
     }),

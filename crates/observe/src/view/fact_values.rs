@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use channel::snapshot::Outage;
+use output::numbers::counted;
 
 /// Why a channel has stopped.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -13,6 +14,34 @@ pub struct StopCause {
     /// GTID, file and position.
     pub place: String,
     pub remedy: String,
+}
+
+/// A process that waits for a channel.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct StandbyFacts {
+    /// Process and host that have the channel.
+    pub owner: String,
+    /// Why it would not take the channel now.
+    pub obstacle: Option<String>,
+    /// FILE:OFFSET; empty: nothing yet.
+    pub received: String,
+    /// What the source's log has behind that.
+    pub behind_bytes: Option<u64>,
+}
+
+impl StandbyFacts {
+    /// Who has the channel, and what was received.
+    pub fn said(&self) -> String {
+        let behind = self
+            .behind_bytes
+            .map_or_else(String::new, |bytes| format!(", {} behind the source", counted(bytes, "byte")));
+        let received = match &*self.received {
+            "" => "nothing received yet".to_owned(),
+            at => format!("received up to {at}{behind}"),
+        };
+        let owner = if self.owner.is_empty() { "no process" } else { &self.owner };
+        format!("{owner} has the channel; {received}")
+    }
 }
 
 /// A server that can not be reached.

@@ -3,10 +3,10 @@
 use std::time::Duration;
 
 use apply::status::{ChannelStatus, State};
-use channel::snapshot::{Lag, LockHolder, Snapshot};
+use channel::snapshot::{Lag, LockHolder, Snapshot, StandbyState};
 
 use super::Facts;
-use super::fact_values::{Absence, Commits, KnownLag, StopCause};
+use super::fact_values::{Absence, Commits, KnownLag, StandbyFacts, StopCause};
 use super::lanes::{Lane, LaneGroup, lanes};
 use super::shares::Shares;
 
@@ -23,6 +23,7 @@ impl Facts {
         Self {
             channel: channel.to_owned(),
             paused: now.trouble.paused,
+            standby: now.trouble.standby.as_ref().map(|standby| waiting(standby, now)),
             is_starting: now.memory.max_bytes == 0,
             source_lost: now.trouble.source_lost.as_ref().map(Absence::from),
             target_lost: now.trouble.target.lost.as_ref().map(Absence::from),
@@ -114,6 +115,16 @@ impl Facts {
             clock_us,
             ..Self::default()
         }
+    }
+}
+
+fn waiting(standby: &StandbyState, now: &Snapshot) -> StandbyFacts {
+    let received = now.received.as_ref();
+    StandbyFacts {
+        owner: standby.owner.clone(),
+        obstacle: standby.obstacle.clone(),
+        received: now.received_to().map(ToString::to_string).unwrap_or_default(),
+        behind_bytes: received.and_then(|received| received.unreceived_bytes),
     }
 }
 

@@ -18,7 +18,7 @@ use std::time::Duration;
 use channel::snapshot::{HotRow, LockHolder};
 use engine::quality::Forecast;
 
-use self::fact_values::{Absence, Commits, KnownLag, StopCause};
+use self::fact_values::{Absence, Commits, KnownLag, StandbyFacts, StopCause};
 use self::lanes::Lane;
 use self::shares::Shares;
 
@@ -32,6 +32,8 @@ pub struct Facts {
     is_starting: bool,
     stopped: Option<StopCause>,
     paused: bool,
+    /// It waits for the channel, which another process has.
+    standby: Option<StandbyFacts>,
     source_lost: Option<Absence>,
     target_lost: Option<Absence>,
     /// What is tried again: message, failures, since when.

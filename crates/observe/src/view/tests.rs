@@ -6,7 +6,7 @@ use channel::snapshot::{HotRow, LockHolder};
 use engine::quality::Forecast;
 
 use super::Facts;
-use super::fact_values::{Absence, Commits, KnownLag, StopCause};
+use super::fact_values::{Absence, Commits, KnownLag, StandbyFacts, StopCause};
 use super::lanes::{APPLYING, Lane, LaneGroup, RUNS_ALONE, WAITS_FOR_LOCK};
 use super::shares::Shares;
 use super::verdict::{Level, verdict};
@@ -64,6 +64,26 @@ fn nothing_to_do_and_keeping_up() {
     let shares = Shares { applying: 0.1, no_work: 0.9, ..Shares::default() };
     check(Facts { rate: 120.0, shares, ..facts() }, Level::Ok, "keeps_up", &["caught up, 120 transactions/s", "10 %"]);
     check(Facts { shares, ..behind(0.4) }, Level::Ok, "keeps_up", &["0.4 s behind"]);
+}
+
+#[test]
+fn who_waits_for_a_channel() {
+    let waiting = StandbyFacts {
+        owner: "7@a".to_owned(),
+        obstacle: None,
+        received: "b.000001:400".to_owned(),
+        behind_bytes: Some(12),
+    };
+    let of = |waiting: StandbyFacts| Facts { standby: Some(waiting), is_starting: true, ..facts() };
+    let said = ["7@a has the channel", "received up to b.000001:400, 12 bytes behind the source"];
+    check(of(waiting.clone()), Level::Ok, "standby", &said);
+    let new = StandbyFacts { received: String::new(), behind_bytes: None, ..waiting.clone() };
+    check(of(new), Level::Ok, "standby", &["nothing received yet"]);
+    let blocked =
+        StandbyFacts { obstacle: Some("the channel has stopped with an error".to_owned()), ..waiting.clone() };
+    check(of(blocked), Level::Warning, "standby", &["has stopped with an error", "heddle channel takeover"]);
+    let deaf = Facts { source_lost: Some(lost(3, "refused", None)), ..of(waiting) };
+    check(deaf, Level::Warning, "standby", &["Standby: 7@a has", "The source can not be reached"]);
 }
 
 #[test]

@@ -10,7 +10,7 @@ use super::Facts;
 use super::fact_values::{Absence, KnownLag};
 use super::facts::place;
 use super::lanes::{IDLE, Lane, WAITS_FOR_LOCK};
-use crate::words;
+use crate::words::{self, capital, full_stop};
 use output::numbers::counted;
 
 /// Behind by less than this, a channel keeps up.
@@ -24,6 +24,9 @@ const SLOW_COMMIT_S: f64 = 0.05;
 const FEW_ROWS: f64 = 500.0;
 /// A row that is found by a key takes less.
 const LONG_ROW_S: f64 = 0.002;
+/// Where another process would stop for the same reason.
+const OBSTACLE_REMEDY: &str =
+    "mend it as heddle status says; then start a process of the channel, or heddle channel takeover";
 /// So much that was received and not read says that reading is behind.
 const UNREAD_BYTES: u64 = 1 << 20;
 
@@ -58,7 +61,8 @@ pub struct Verdict {
 }
 
 pub fn verdict(facts: &Facts) -> Verdict {
-    let mut verdict = trouble(facts)
+    let mut verdict = standby(facts)
+        .or_else(|| trouble(facts))
         .or_else(|| held_up(facts))
         .or_else(|| source_is_lost(facts))
         .or_else(|| down(facts))
@@ -95,6 +99,21 @@ fn say(level: Level, cause: &str, sentence: String, remedy: &str) -> Verdict {
 
 fn percent(share: f64) -> String {
     format!("{:.0} %", share * 100.0)
+}
+
+/// Another process has the channel: what this one does is to receive.
+fn standby(facts: &Facts) -> Option<Verdict> {
+    let waiting = facts.standby.as_ref()?;
+    let lost = facts.target_lost.as_ref().map(|lost| ("target", lost));
+    let lost = lost.or(facts.source_lost.as_ref().map(|lost| ("source", lost)));
+    if let Some((server, lost)) = lost {
+        let sentence = format!("Standby: {}. The {server} {}.", waiting.said(), absent(facts, lost));
+        return Some(say(Level::Warning, "standby", sentence, &format!("start the {server}, or mend the network")));
+    }
+    Some(match &waiting.obstacle {
+        None => say(Level::Ok, "standby", format!("Standby: {}.", waiting.said()), ""),
+        Some(why) => say(Level::Warning, "standby", format!("Standby: {}.", full_stop(why)), OBSTACLE_REMEDY),
+    })
 }
 
 /// It does not go on: an error, an operator, the target.
@@ -478,13 +497,4 @@ fn not_fed(facts: &Facts) -> Option<Verdict> {
         );
         behind("receiver", share, sentence, "the network from the source, or the source's own load")
     })
-}
-
-fn full_stop(text: &str) -> &str {
-    text.trim_end().trim_end_matches('.')
-}
-
-fn capital(text: &str) -> String {
-    let mut chars = text.chars();
-    chars.next().map_or_else(String::new, |first| first.to_uppercase().chain(chars).collect())
 }

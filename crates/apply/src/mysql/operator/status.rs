@@ -10,6 +10,7 @@ use crate::mysql::progress::{retries, stops};
 use crate::mysql::server::errors::{code, failed, if_there};
 use crate::mysql::server::sql::quote;
 use crate::mysql::session::lease::{CLOSED, PAUSED, SOURCE_LOST, STATEMENTS, holders, lease_lock_name};
+use crate::mysql::takeover::places;
 use crate::status::{ChannelStatus, LastTransaction, OpenWork, Waits};
 use crate::{CHANNEL_BYTES_MAX, WORKERS_MAX};
 
@@ -61,6 +62,7 @@ pub fn read(options: &ConnectOptions) -> Result<Vec<ChannelStatus>, Failure> {
         let selection =
             connection.scalar(format!("SELECT selection FROM {SCHEMA}.{SELECTIONS} WHERE channel={}", quote(&channel)));
         let last_error = stops::read(&mut connection, &channel)?;
+        let standbys = places::read(&mut connection, &channel)?;
         let mut status = ChannelStatus {
             source: text(7)?,
             source_position: (!file.is_empty()).then(|| format!("{file}:{offset}")),
@@ -75,6 +77,7 @@ pub fn read(options: &ConnectOptions) -> Result<Vec<ChannelStatus>, Failure> {
             selection: if_there(selection)?.flatten(),
             last_error,
             retrying,
+            standbys,
             ..ChannelStatus::new(channel, low_water, ranges)
         };
         status.set_state(Waits { source_lost: status.source_reached == Some(false), paused, closed });

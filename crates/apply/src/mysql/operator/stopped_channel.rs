@@ -9,7 +9,9 @@ use wire::{ConnectOptions, Connection};
 use super::native_position;
 use crate::mysql::progress::branches::open_branches::{self, OpenBranch};
 use crate::mysql::progress::stops;
-use crate::mysql::progress::tables::{COPY_TABLES, KEPT_GTIDS, OPEN_BRANCHES, SCHEMA, SELECTIONS, SWITCHES, TABLES};
+use crate::mysql::progress::tables::{
+    COPY_TABLES, KEPT_GTIDS, OPEN_BRANCHES, SCHEMA, SELECTIONS, STANDBYS, SWITCHES, TABLES,
+};
 use crate::mysql::rows::RowsAs;
 use crate::mysql::server::errors::{failed, if_there};
 use crate::mysql::server::gtids::{Gtids, OWN_DOMAIN};
@@ -20,6 +22,7 @@ use crate::mysql::session::connect::Connector;
 use crate::mysql::session::grouped_gtids;
 use crate::mysql::session::lease::{end_left_over_connections, lease_lock_name};
 use crate::mysql::session::settings::BinlogChoice;
+use crate::mysql::takeover::places;
 use crate::mysql::xa::{deferred_branches, prepare};
 use crate::status::LastError;
 
@@ -118,6 +121,11 @@ impl StoppedChannel {
     /// All that the target remembers of it goes, in one transaction.
     pub fn forget(&mut self) -> Result<(), Failure> {
         let name = quote(&self.channel);
+        if places::count(&mut self.connection, &self.channel)? > 0 {
+            let message = format!("processes wait for channel {name}: one of them would begin it anew");
+            return Err(Failure::new(FailureKind::Refused, message)
+                .remedy("stop them first (heddle status shows them), and run the same command again"));
+        }
         for table in ["branches", "kept_branches"] {
             let count = self.connection.scalar(format!("SELECT COUNT(*) FROM {SCHEMA}.{table} WHERE channel={name}"));
             if if_there(count)?.flatten().is_some_and(|count| count != "0") {
@@ -143,7 +151,7 @@ impl StoppedChannel {
         let mut statements = vec!["BEGIN".to_owned()];
         let there = TABLES
             .iter()
-            .chain([&KEPT_GTIDS, &OPEN_BRANCHES, &SELECTIONS, &SWITCHES])
+            .chain([&KEPT_GTIDS, &OPEN_BRANCHES, &SELECTIONS, &STANDBYS, &SWITCHES])
             .chain(&COPY_TABLES)
             .filter(|table| known.contains(table));
         statements.extend(there.map(|table| format!("DELETE FROM {SCHEMA}.{table} WHERE channel={name}")));

@@ -3,7 +3,7 @@
 //! `progress` the low water, one row a channel · `islands` committed ranges above it · `leases` who has the channel · `branches` marks of XA
 //! branches · `kept_branches` rows of deferred XA branches · `open_branches` the same where the source's GTIDs are kept in groups (`branches/open_branches.rs` makes
 //! it) · `stops` why a channel stopped last · `skips` transactions that an operator had left out · `kept_gtids` which channels group transactions under the source's GTIDs (`session/grouped_gtids.rs` makes it) · `retries` what a running channel tries again · `selections` the part of
-//! the source that a channel takes · `switches` what `heddle switch` has changed.
+//! the source that a channel takes · `standbys` which processes wait for a channel · `switches` what `heddle switch` has changed.
 
 pub use crate::mysql::server::bookkeeping::{BookkeepingSchema, SCHEMA};
 use crate::mysql::server::errors::FENCE_COLUMN;
@@ -21,6 +21,20 @@ pub const HOLE_TABLE: &str = "rescue_left_a_hole_in_this_binary_log";
 
 /// The part of the source that a channel takes: made where a channel does not take all, and not elsewhere. It has a column `channel`, too.
 pub const SELECTIONS: &str = "selections";
+
+/// Who waits for the channel: made where a standby is started, and not elsewhere. It has a column `channel`, too.
+pub const STANDBYS: &str = "standbys";
+
+/// Makes it.
+pub fn create_standbys() -> String {
+    format!(
+        "CREATE TABLE IF NOT EXISTS {SCHEMA}.{STANDBYS} ({CHANNEL_COLUMN}, place SMALLINT UNSIGNED NOT NULL, \
+         host VARCHAR(255) CHARACTER SET utf8mb4 NOT NULL, pid INT UNSIGNED NOT NULL, \
+         since TIMESTAMP(6) NOT NULL DEFAULT CURRENT_TIMESTAMP(6), received VARCHAR(600) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NOT NULL, \
+         behind_bytes BIGINT UNSIGNED NULL, behind_ms BIGINT UNSIGNED NULL, obstacle {TEXT}, \
+         updated_at TIMESTAMP(6) NOT NULL DEFAULT CURRENT_TIMESTAMP(6), PRIMARY KEY (channel, place)) ENGINE=InnoDB"
+    )
+}
 
 /// Applications on their way from a channel's source to its target, or there: only a target of `heddle switch` has it. It has a column `channel`, too.
 pub const SWITCHES: &str = "switches";

@@ -1,5 +1,7 @@
 //! How the channel connects to its target.
 
+use std::time::Duration;
+
 use engine::failure::Failure;
 use wire::{ConnectOptions, Connection};
 
@@ -38,8 +40,20 @@ impl Connector {
 
     /// A connection with the settings of Heddle's sessions. A failure says which server it is of.
     pub fn connect(&self) -> Result<Connection, Failure> {
+        self.connect_with(&self.options)
+    }
+
+    /// The same, that never waits for longer for its login or for an answer.
+    pub fn connect_within(&self, patience: Duration) -> Result<Connection, Failure> {
+        let mut options = self.options.clone();
+        options.limits.connect_timeout = patience;
+        options.limits.read_timeout = Some(patience);
+        self.connect_with(&options)
+    }
+
+    fn connect_with(&self, options: &ConnectOptions) -> Result<Connection, Failure> {
         let connect = || {
-            let mut connection = Connection::connect(&self.options).map_err(failed)?;
+            let mut connection = Connection::connect(options).map_err(failed)?;
             set_up(&mut connection, &self.info, self.logged)?;
             self.annotations.leave_out(&mut connection, &self.info)?;
             Ok(connection)

@@ -120,7 +120,7 @@ pub fn holders(
 pub fn end_left_over_connections(connection: &mut Connection, channel: &str) -> Result<(), Failure> {
     let mut told = Instant::now();
     loop {
-        let holders = holders(connection, channel, 0..WORKERS_MAX)?;
+        let holders = holders(connection, channel, (0..WORKERS_MAX).chain([SOURCE_LOST, PAUSED, CLOSED]))?;
         if holders.is_empty() {
             return Ok(());
         }
@@ -140,7 +140,7 @@ pub fn end_left_over_connections(connection: &mut Connection, channel: &str) -> 
 }
 
 /// An error may mean that the connection is gone, as it should be. A real refusal shows because the connection stays.
-fn kill(connection: &mut Connection, id: &str) {
+pub fn kill(connection: &mut Connection, id: &str) {
     if let Err(error) = connection.execute(format!("KILL {id}")) {
         tracing::debug!("KILL {id}: {error}");
     }

@@ -85,6 +85,7 @@ impl MySqlTarget {
             source_lost: WaitLock::new(SOURCE_LOST),
             paused: WaitLock::new(PAUSED),
             closed: WaitLock::new(CLOSED),
+            signs: Mutex::default(),
         })
     }
 }

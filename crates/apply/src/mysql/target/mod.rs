@@ -42,13 +42,16 @@ use super::server::sql::quote;
 use super::session::channel::{AccountStatements, Ddl, HiddenTriggers};
 use super::session::grouped_gtids;
 use super::session::lease::lease_lock_name;
+use super::takeover::signs::Signs;
+use super::takeover::standby_place::StandbyPlace;
 use super::xa::deferred_branches;
 use crate::checks::{Cascade, Checks, Holdings, SourceFacts};
 use crate::lock::locked;
 use crate::locks::LockHolder;
 use crate::retry::until_reached;
+use crate::standby::SourceContact;
 use crate::status::{RetryStatus, Waits};
-use crate::{ChannelRecord, Footprint, PROCESS_BYTES, Session, Target};
+use crate::{ChannelRecord, Footprint, PROCESS_BYTES, Session, Standby, Target};
 
 pub struct MySqlTarget {
     shared: Arc<TargetState>,
@@ -61,6 +64,7 @@ pub struct MySqlTarget {
     source_lost: WaitLock,
     paused: WaitLock,
     closed: WaitLock,
+    signs: Mutex<Signs>,
 }
 
 impl MySqlTarget {
@@ -396,6 +400,23 @@ impl Target for MySqlTarget {
         check_definitions::check(&channel.connector, source, report);
     }
 
+    fn give_sign(&self, source: SourceContact) -> Result<bool, Failure> {
+        let given = locked(&self.signs).give(&self.shared.channel, source)?;
+        if given.is_lock_free {
+            // A connection that is in use now is asked the next time.
+            if self.control.try_lock().is_ok() {
+                let lock = quote(&lease_lock_name(self.shared.channel.lease.channel()));
+                let take = format!("SELECT IF(IS_USED_LOCK({lock})=CONNECTION_ID(),1,GET_LOCK({lock},0))");
+                self.with_control(|control| control.scalar(&take))?;
+            }
+        }
+        Ok(given.is_asked)
+    }
+
+    fn standby(&self) -> Option<Box<dyn Standby>> {
+        Some(Box::new(StandbyPlace::new(&self.shared.channel)))
+    }
+
     fn show_waits(&self, waits: Waits) {
         let locks =
             [(waits.source_lost, &self.source_lost), (waits.paused, &self.paused), (waits.closed, &self.closed)];
@@ -438,6 +459,7 @@ impl Target for MySqlTarget {
         self.source_lost.clear();
         self.paused.clear();
         self.closed.clear();
+        locked(&self.signs).end();
         let mut control = locked(&self.control);
         self.shared.statements.close();
         match deferred_branches::prepare_all(&self.shared.channel, &self.shared.branches, &mut control) {

@@ -15,6 +15,7 @@ use crate::mysql::progress::stops;
 use crate::mysql::progress::tables::{self, KEPT_GTIDS, OPEN_BRANCHES, SCHEMA};
 use crate::mysql::server::errors::{FENCE_COLUMN, failed, if_there};
 use crate::mysql::server::gtids::OWN_DOMAIN;
+use crate::mysql::server::host::host_name;
 use crate::mysql::server::sql::quote;
 use crate::mysql::server::unsafe_settings;
 use crate::mysql::session::bookkeeping_guard::BookkeepingGuard;
@@ -257,9 +258,4 @@ fn finish_earlier_run(
     }
     shared.unfinished.set_intents(std::mem::take(&mut found.intents));
     Ok(())
-}
-
-fn host_name() -> String {
-    std::fs::read_to_string("/proc/sys/kernel/hostname")
-        .map_or_else(|_| "unknown".to_owned(), |name| name.trim().to_owned())
 }

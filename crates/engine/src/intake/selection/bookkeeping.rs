@@ -41,7 +41,7 @@ pub enum ForeignObject {
 }
 
 /// Columns of Heddle's tables, by kind, in their order. A version may have fewer of the last ones, or more behind them.
-const OWN_TABLES: [(&str, &[ColumnKind]); 16] = {
+const OWN_TABLES: [(&str, &[ColumnKind]); 17] = {
     use ColumnKind as K;
     const TEXT: K = K::VARCHAR;
     [
@@ -77,6 +77,10 @@ const OWN_TABLES: [(&str, &[ColumnKind]); 16] = {
         ("copy_tables", &[TEXT, TEXT, TEXT, TEXT, TEXT]),
         ("copy_ranges", &[TEXT, TEXT, TEXT, K::LONG, K::BLOB, K::BLOB, K::LONGLONG, K::TINY]),
         ("switches", &[TEXT, TEXT, K::BLOB, K::TIMESTAMP2]),
+        (
+            "standbys",
+            &[TEXT, K::SHORT, TEXT, K::LONG, K::TIMESTAMP2, TEXT, K::LONGLONG, K::LONGLONG, K::BLOB, K::TIMESTAMP2],
+        ),
     ]
 };
 

@@ -2,6 +2,7 @@
 
 mod first_copy;
 mod target;
+mod turns;
 mod values;
 
 use std::path::PathBuf;
@@ -20,6 +21,7 @@ use engine::tags::Generation;
 
 use self::first_copy::FirstCopy;
 use self::target::{OpenTarget, Purpose, Request, TargetArgs, workers};
+use self::turns::{PreparedRun, Turns};
 use self::values::{
     DdlMode, Gtids, UnsafeMode, commit_order_help, commit_order_parser, history_help, lane_workers_help, rules_parser,
 };
@@ -76,6 +78,12 @@ pub struct ReplicateArgs {
     /// has what it needs and what it leaves out.
     #[arg(long, conflicts_with_all = ["start", "start_gtid", "start_from", "start_anyway", "fill_gaps"])]
     copy: bool,
+    /// One of two or more processes, each on its own machine with the same options: one has the channel, the others receive the source's log and wait. docs/high-availability.md
+    ///
+    /// The first one takes the channel. Another one takes it over within seconds when that process, its machine or its network is gone, when it ends, and when it is asked
+    /// to (heddle channel takeover). A process that has lost the channel waits again.
+    #[arg(long, conflicts_with_all = ["copy", "fill_gaps", "server_id"])]
+    standby: bool,
     /// With --copy: wait while the source or the target has more threads running
     #[arg(long, value_name = "THREADS", requires = "copy")]
     max_load: Option<u64>,
@@ -138,13 +146,59 @@ pub struct ReplicateArgs {
 pub fn run(args: &ReplicateArgs) -> Result<ExitCode> {
     check(args)?;
     let ending = Ending::default();
-    let (source, log_fs) = source(args, &ending)?;
-    let OpenTarget { target, on_target, address, grouping, options } = open_target(args, &ending)?;
+    if args.standby && !args.dry_run {
+        let turns = Turns {
+            channel: &args.channel,
+            feed: &args.feed,
+            ending: &ending,
+            prepare: &|| prepare(args, &ending),
+            run: &|prepared| run_channel(args, &ending, prepared),
+        };
+        return turns.run()?.map_or_else(|| Ok(stopped_waiting(args.json)), |summary| finish(&summary, args.json));
+    }
+    let prepared = prepare(args, &ending)?;
+    let spec = &*prepared.spec;
+    let first = FirstCopy {
+        channel: &args.channel,
+        writing: &args.writing,
+        feed: &args.feed,
+        threads_running_max: args.max_load,
+        target: prepared.options.as_ref(),
+        address: &prepared.address,
+        stop: &ending.stop,
+    };
+    if args.dry_run {
+        let plan = args.copy.then(|| first.plan(spec)).transpose()?;
+        return crate::preflight::run(spec, plan, args.json);
+    }
+    ending.watch()?;
+    if args.copy {
+        first.run(spec)?;
+    }
+    finish(&run_channel(args, &ending, &prepared)?, args.json)
+}
+
+/// Nothing was applied since it waited last.
+fn stopped_waiting(json: bool) -> ExitCode {
+    if json {
+        output::streams::json("{\"standby\":true,\"stopped\":true}");
+    }
+    ExitCode::from(super::exit::EXIT_OK)
+}
+
+fn prepare(args: &ReplicateArgs, ending: &Ending) -> Result<PreparedRun> {
+    let (source, log_fs) = source(args, ending)?;
+    let OpenTarget { target, on_target, address, grouping, options } = open_target(args, ending)?;
     let workers = workers(args.feed.workers, args.commit_order, grouping);
     let relay_dir = match &source {
         Source::Live(_) => args.feed.relay_dir(&args.channel, &address)?,
         // They are read in place.
         Source::Files(_) => args.feed.relay_dir.clone().unwrap_or_default(),
+    };
+    let server_id = if args.standby {
+        turns::server_id(&args.channel, &address, &relay_dir)
+    } else {
+        args.feed.server_id(&args.channel, &address)
     };
     let part = args.selection.filter(changes(args), SCHEMA.name())?;
     let spec = Spec {
@@ -162,36 +216,21 @@ pub fn run(args: &ReplicateArgs) -> Result<ExitCode> {
             bytes_max: args.feed.relay_max_bytes,
             sync: args.feed.relay_sync,
         },
-        replica: Replica {
-            server_id: args.feed.server_id(&args.channel, &address),
-            not_from: None,
-            retry_for: args.feed.connect_retry(),
-        },
+        replica: Replica { server_id, not_from: None, retry_for: args.feed.connect_retry() },
     };
-    let first = FirstCopy {
-        channel: &args.channel,
-        writing: &args.writing,
-        feed: &args.feed,
-        threads_running_max: args.max_load,
-        target: options.as_ref(),
-        address: &address,
-        stop: &ending.stop,
-    };
-    if args.dry_run {
-        let plan = args.copy.then(|| first.plan(&spec)).transpose()?;
-        return crate::preflight::run(&spec, plan, args.json);
-    }
-    ending.watch()?;
-    if args.copy {
-        first.run(&spec)?;
-    }
-    let monitor = Arc::new(Monitor::default());
     let route = route(&spec.source, &address);
+    Ok(PreparedRun { spec: Arc::new(spec), address, route, options })
+}
+
+/// Until the end of the channel, or of this process's turn.
+fn run_channel(args: &ReplicateArgs, ending: &Ending, prepared: &PreparedRun) -> Result<Summary> {
+    let PreparedRun { spec, address, route, .. } = prepared;
+    let monitor = Arc::new(Monitor::default());
     let shown = || ServedChannel {
         channel: args.channel.clone(),
         route: route.clone(),
         monitor: Arc::clone(&monitor),
-        log_source: log_source(args, &spec, &address),
+        log_source: log_source(args, spec, address),
     };
     let http = args.feed.http()?.map(|listen| Http::start(listen, shown())).transpose()?;
     Ending::watch_pause(&monitor.pause_flag())?;
@@ -207,12 +246,12 @@ pub fn run(args: &ReplicateArgs) -> Result<ExitCode> {
         Source::Files(_) => Kind::Files,
     };
     let progress = Progress::start(&monitor, kind);
-    let summary = summary::run(&spec, &monitor, &ending.stop);
+    let summary = summary::run(spec, &monitor, &ending.stop);
     progress.finish();
     if let Some(http) = &http {
         http.end(summary.as_ref().map_or_else(|error| Some(summary::stopped(error)), Summary::stopped));
     }
-    finish(&summary?, args.json)
+    summary
 }
 
 /// Source and target: channels of one name differ by them.
@@ -311,6 +350,9 @@ fn check(args: &ReplicateArgs) -> Result<(), Usage> {
             "--domain-workers-max is for --policy {} with --commit-order per-lane or relaxed",
             super::policies::with_lanes(policy::ALL)
         )));
+    }
+    if args.standby && (args.to.starts_with("store:") || !args.from.iter().all(|from| channel::source::is_url(from))) {
+        return Err(Usage("--standby: from a live source into a server, mysql://… both".to_owned()));
     }
     if args.writing.ddl == DdlMode::Idempotent {
         args.selection.may_be_replaced()?;

@@ -1,0 +1,197 @@
+//! One process that waits for a channel: it looks, on a connection of its own, and takes nothing over itself.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use binlog::Flavour;
+use engine::failure::Failure;
+use wire::Connection;
+
+use super::request::Request;
+use super::{PLACES, PLACES_MAX, REQUEST, places, signs};
+use crate::mysql::progress::tables::{self, SCHEMA, STANDBYS};
+use crate::mysql::progress::{load, stops};
+use crate::mysql::server::errors::{FENCE_COLUMN, failed, if_there};
+use crate::mysql::server::gtids::OWN_DOMAIN;
+use crate::mysql::server::sql::quote;
+use crate::mysql::session::channel::ChannelContext;
+use crate::mysql::session::lease::{kill, lease_lock_name, lock_name};
+use crate::standby::{ChannelView, StandbyReport};
+use crate::status::LastError;
+use crate::{ChannelRecord, Standby};
+
+/// A place among those that wait.
+pub struct StandbyPlace {
+    channel: Arc<ChannelContext>,
+    connection: Option<Connection>,
+    /// Number of the place, while the connection lives.
+    place: Option<usize>,
+    since: Instant,
+    request: Option<Request>,
+    has_table: bool,
+}
+
+impl StandbyPlace {
+    pub fn new(channel: &Arc<ChannelContext>) -> Self {
+        Self {
+            channel: Arc::clone(channel),
+            connection: None,
+            place: None,
+            since: Instant::now(),
+            request: None,
+            has_table: false,
+        }
+    }
+
+    /// Asks on the connection, which is made where there is none.
+    fn asking<T>(&mut self, ask: impl FnOnce(&mut Connection, &str) -> Result<T, Failure>) -> Result<T, Failure> {
+        let name = self.channel.lease.channel().to_owned();
+        let connection = match &mut self.connection {
+            Some(connection) => connection,
+            none => {
+                let mut connection = self.channel.connector.connect_within(signs::PATIENCE)?;
+                self.place = take_place(&mut connection, &name)?;
+                none.insert(connection)
+            }
+        };
+        let done = ask(connection, &name);
+        if connection.is_broken() {
+            self.connection = None;
+        }
+        done
+    }
+
+    /// What changes the table is not logged where the target has the source's GTIDs: it would take one of the target's own each time.
+    fn write(&mut self, statement: &str) -> Result<(), Failure> {
+        let is_unlogged = self.channel.gtids.are_logged();
+        self.asking(|connection, _| {
+            if is_unlogged {
+                connection.execute_repeatable("SET SESSION sql_log_bin=0").map_err(failed)?;
+            }
+            let written = connection.execute_repeatable(statement).map(|_| ()).map_err(failed);
+            if is_unlogged {
+                connection.execute_repeatable("SET SESSION sql_log_bin=1").map_err(failed)?;
+            }
+            written
+        })
+    }
+
+    /// Made as the other tables are: the target's replicas have it, too, unless nothing of Heddle's is logged there.
+    fn make_table(&mut self) -> Result<(), Failure> {
+        if self.has_table {
+            return Ok(());
+        }
+        let (is_unlogged, is_mariadb) =
+            (self.channel.gtids.are_added(), self.channel.info().flavour == Flavour::MariaDb);
+        let needs_domain = self.channel.gtids.are_logged() && is_mariadb;
+        self.asking(|connection, _| {
+            let found = connection.scalar(tables::is_there(STANDBYS)).map_err(failed)?;
+            if found.as_deref() != Some("0") {
+                return Ok(());
+            }
+            let mut run = |sql: &str| connection.execute_repeatable(sql).map(|_| ()).map_err(failed);
+            if is_unlogged {
+                run("SET SESSION sql_log_bin=0")?;
+            }
+            if needs_domain {
+                run(&format!("SET SESSION gtid_domain_id={OWN_DOMAIN}"))?;
+            }
+            let made = run(&tables::create_standbys());
+            if is_unlogged {
+                run("SET SESSION sql_log_bin=1")?;
+            }
+            made
+        })?;
+        self.has_table = true;
+        Ok(())
+    }
+}
+
+/// The number of the first place that nobody has; `None`: all are taken.
+fn take_place(connection: &mut Connection, channel: &str) -> Result<Option<usize>, Failure> {
+    for place in 0..PLACES_MAX {
+        let lock = quote(&lock_name(channel, PLACES + place));
+        if connection.scalar(format!("SELECT GET_LOCK({lock},0)")).map_err(failed)?.as_deref() == Some("1") {
+            return Ok(Some(place));
+        }
+    }
+    Ok(None)
+}
+
+impl Standby for StandbyPlace {
+    fn look(&mut self) -> Result<ChannelView, Failure> {
+        self.asking(|connection, channel| {
+            let (lease, request) = (quote(&lease_lock_name(channel)), quote(&lock_name(channel, REQUEST)));
+            let row = connection.row(format!(
+                "SELECT IS_USED_LOCK({lease}),IS_USED_LOCK({request}),(SELECT MAX({FENCE_COLUMN}) FROM {SCHEMA}.leases WHERE channel={})",
+                quote(channel)
+            ));
+            // The channel is new: its tables are not there yet.
+            let Some(row) = if_there(row)?.flatten() else { return Ok(ChannelView::default()) };
+            let number = |at: usize| row.parse::<u64>(at).map_err(failed);
+            let (holder, request, epoch) = (number(0)?, number(1)?, number(2)?.unwrap_or(0));
+            Ok(ChannelView { holder, sign: signs::read(connection, channel)?, is_asked: request.is_some(), epoch })
+        })
+    }
+
+    fn channel(&mut self) -> Result<ChannelRecord, Failure> {
+        self.asking(|connection, channel| {
+            let is_copying = load::is_copying(connection, channel)?;
+            let found = load::read(connection, channel)?;
+            Ok(ChannelRecord { is_copying, ..found.map_or_else(ChannelRecord::default, |found| found.opened) })
+        })
+    }
+
+    fn owner(&mut self) -> Result<String, Failure> {
+        self.asking(|connection, channel| {
+            let sql = format!("SELECT owner FROM {SCHEMA}.progress WHERE channel={}", quote(channel));
+            Ok(if_there(connection.scalar(sql))?.flatten().unwrap_or_default())
+        })
+    }
+
+    fn last_stop(&mut self) -> Result<Option<LastError>, Failure> {
+        self.asking(stops::read)
+    }
+
+    fn show(&mut self, report: &StandbyReport) -> Result<(), Failure> {
+        // It connects, and with that takes a place.
+        self.make_table()?;
+        let Some(place) = self.place else { return Ok(()) };
+        let since_s = self.since.elapsed().as_secs();
+        self.write(&places::record(self.channel.lease.channel(), place, since_s, report))
+    }
+
+    fn end_holder(&mut self, holder: u64) -> Result<(), Failure> {
+        self.asking(|connection, channel| {
+            let lease = quote(&lease_lock_name(channel));
+            let now = connection.scalar(format!("SELECT IS_USED_LOCK({lease})")).map_err(failed)?;
+            if now == Some(holder.to_string()) {
+                kill(connection, &holder.to_string());
+            }
+            Ok(())
+        })
+    }
+
+    fn ask(&mut self) -> Result<(), Failure> {
+        if self.request.is_none() {
+            let connection = self.channel.connector.connect_within(signs::PATIENCE)?;
+            self.request = Request::hold(connection, self.channel.lease.channel())?;
+        }
+        Ok(())
+    }
+
+    fn withdraw(&mut self) {
+        self.request = None;
+    }
+
+    fn leave(&mut self) {
+        self.request = None;
+        if let (Some(place), true) = (self.place, self.connection.is_some()) {
+            let forgotten = self.write(&places::forget(self.channel.lease.channel(), place));
+            if let Err(error) = forgotten {
+                tracing::debug!("the target keeps what this standby has said of itself: {error}");
+            }
+        }
+        self.connection = None;
+    }
+}
