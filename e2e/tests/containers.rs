@@ -191,7 +191,7 @@ fn kubernetes_objects_are_the_servers() -> Result<()> {
     let output = check.wait_with_output()?;
     ensure!(output.status.success(), "{output:?}");
     let kinds = String::from_utf8_lossy(&output.stdout).into_owned();
-    for kind in ["Deployment", "StatefulSet", "PodMonitor", "ConfigMap", "Secret", "Service"] {
+    for kind in ["Deployment", "StatefulSet", "PodDisruptionBudget", "PodMonitor", "ConfigMap", "Secret", "Service"] {
         ensure!(kinds.lines().any(|line| line == kind), "no {kind}: {kinds}");
     }
     Ok(())

@@ -571,7 +571,36 @@ fn somebody_writes_on() -> Result<()> {
     shop.pair.assert_same_rows()
 }
 
+/// Two processes for the channel: the one that waits does not take it over from the one that a switch ends.
+fn with_a_standby(kind: Kind) -> Result<()> {
+    let mut shop = Shop::open(kind, kind)?;
+    let first = shop.channel.take().context("the channel")?;
+    first.terminate()?;
+    first.wait()?;
+    let relay = |name: &str| shop.pair.target.dir().join(name).display().to_string();
+    let begin = |name: &str| {
+        let (ends, relay) = (shop.ends(), relay(name));
+        let mut arguments = vec!["replicate", "--standby", "--relay-dir", &relay];
+        arguments.extend(ends.iter().map(String::as_str));
+        Heddle::start(&arguments)
+    };
+    let mut active = begin("relay-1")?;
+    active.wait_for_log("workers, policy")?;
+    let mut waiting = begin("relay-2")?;
+    waiting.wait_for_log("receives the source's log and waits")?;
+    let run = shop.switch(&[], SWITCHED)?;
+    ensure!(!run.stdout.contains("runs still"), "{run}");
+    let ended = waiting.wait()?;
+    ensure!(ended.status.code() == Some(REFUSED) && ended.stderr.contains("was switched"), "{ended}");
+    active.wait()?;
+    // Nothing of the two is in the way of the way back.
+    shop.switch(&["--undo"], SWITCHED)?;
+    Ok(())
+}
+
 e2e::tests! {
+    with_a_standby_mysql: with_a_standby(MYSQL_9_7);
+    with_a_standby_mariadb: with_a_standby(MARIADB_10_11);
     no_write_is_lost_mysql: no_write_is_lost(MYSQL_9_7, MYSQL_9_7);
     no_write_is_lost_mariadb: no_write_is_lost(MARIADB_10_11, MARIADB_10_11);
     no_write_is_lost_mysql_to_mariadb: no_write_is_lost(MYSQL_9_7, MARIADB_10_11);

@@ -236,6 +236,12 @@ pub trait Standby: Send {
     /// As [`Standby::look`].
     fn last_stop(&mut self) -> Result<Option<status::LastError>, Failure>;
 
+    /// `heddle switch` ends the channel: nobody is to take it over.
+    ///
+    /// # Errors
+    /// As [`Standby::look`].
+    fn is_being_switched(&mut self) -> Result<bool, Failure>;
+
     /// Lets `heddle status` say that it waits.
     ///
     /// # Errors

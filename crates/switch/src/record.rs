@@ -3,7 +3,7 @@
 //! The row is there before the source is changed, with what the source was. It goes when all was set back; after a switch it stays, so that the channel is not started again.
 
 use anyhow::{Context, Result, bail};
-use apply::mysql::progress::{SCHEMA, SWITCHED, SWITCHES, create_switches};
+use apply::mysql::progress::{ENDING, SCHEMA, SWITCHED, SWITCHES, create_switches};
 use apply::mysql::server::errors::is_not_there;
 use apply::mysql::server::info::command_of;
 use apply::mysql::server::sql::quote;
@@ -19,16 +19,19 @@ use crate::servers::read_only_state::ReadOnlyState;
 pub enum Phase {
     /// The source may be read-only. All of it can be set back.
     Closing,
+    /// The same. The target has everything; the channel's process is asked to end, and no standby takes its place.
+    Ending,
     /// The target has everything, and may be written to.
     Switched,
 }
 
 impl Phase {
-    const ALL: [Self; 2] = [Self::Closing, Self::Switched];
+    const ALL: [Self; 3] = [Self::Closing, Self::Ending, Self::Switched];
 
     pub fn name(self) -> &'static str {
         match self {
             Self::Closing => "closing",
+            Self::Ending => ENDING,
             Self::Switched => SWITCHED,
         }
     }

@@ -90,6 +90,9 @@ struct KnownRun {
     stopped_before_us: Option<u64>,
 }
 
+const SWITCHING: &str =
+    "heddle switch ends the channel; if it was killed: the same command again, or heddle switch --undo";
+
 impl StandbyProcess<'_> {
     fn run(&mut self, spec: &Arc<Spec>, stop: &AtomicBool) -> WaitEnd {
         while !stop.load(Ordering::Relaxed) {
@@ -141,6 +144,11 @@ impl StandbyProcess<'_> {
                 );
                 self.place.end_holder(holder)?;
                 return Ok(true);
+            }
+            // Nothing is written meanwhile: whoever switches notes where the target's log is.
+            Verdict::Free if self.place.is_being_switched()? => {
+                self.tell(Some(SWITCHING.to_owned()));
+                return Ok(false);
             }
             Verdict::Free => match self.obstacle(&seen)? {
                 None => {

@@ -132,6 +132,10 @@ impl<'r, 'a> Switch<'r, 'a> {
             }
             (Task::Undo, Some(found)) => self.undo(&found),
             (Task::Switch, Some(found)) if found.phase == Phase::Switched => self.go_on(found.saved),
+            (Task::Switch, Some(found)) if found.phase == Phase::Ending => {
+                record::save(&mut self.target, &self.channel, Phase::Closing, &found.saved)?;
+                self.switch(Some(Record { phase: Phase::Closing, ..found }))
+            }
             (Task::Switch, found) => self.switch(found),
         }
     }
@@ -242,6 +246,7 @@ impl<'r, 'a> Switch<'r, 'a> {
         saved.end = Some(end.position.to_string());
         self.say(&format!("applied   the target has all of the source's log, which ends at {}", end.position));
         self.compare()?;
+        record::save(&mut self.target, &self.channel, Phase::Ending, saved)?;
         self.end_channel()?;
         saved.coordinates = Coordinates::read(&mut self.target)?;
         record::save(&mut self.target, &self.channel, Phase::Switched, saved)

@@ -8,8 +8,10 @@ pub(in crate::mysql) mod progress_rows;
 pub(in crate::mysql) mod retries;
 pub(in crate::mysql) mod statements;
 pub(in crate::mysql) mod stops;
+pub(in crate::mysql) mod switches;
 pub(in crate::mysql) mod tables;
 
 pub use self::tables::{
-    BookkeepingSchema, COPY_TABLES, HOLE_TABLE, KEPT_GTIDS, SCHEMA, SWITCHED, SWITCHES, TABLES, create, create_switches,
+    BookkeepingSchema, COPY_TABLES, ENDING, HOLE_TABLE, KEPT_GTIDS, SCHEMA, SWITCHED, SWITCHES, TABLES, create,
+    create_switches,
 };

@@ -38,6 +38,8 @@ pub fn create_standbys() -> String {
 
 /// Applications on their way from a channel's source to its target, or there: only a target of `heddle switch` has it. It has a column `channel`, too.
 pub const SWITCHES: &str = "switches";
+/// Its phase while the channel's process is asked to end: no other is to take the channel over.
+pub const ENDING: &str = "ending";
 /// Its phase from which on the target is written to instead of the source.
 pub const SWITCHED: &str = "switched";
 

@@ -9,6 +9,7 @@ use wire::Connection;
 
 use super::request::Request;
 use super::{PLACES, PLACES_MAX, REQUEST, places, signs};
+use crate::mysql::progress::switches::{self, SwitchPhase};
 use crate::mysql::progress::tables::{self, SCHEMA, STANDBYS};
 use crate::mysql::progress::{load, stops};
 use crate::mysql::server::errors::{FENCE_COLUMN, failed, if_there};
@@ -61,9 +62,10 @@ impl StandbyPlace {
         done
     }
 
-    /// What changes the table is not logged where the target has the source's GTIDs: it would take one of the target's own each time.
+    /// What changes the table is not logged, if the account may say so: it is nothing to the target's replicas, and where the target has the source's GTIDs it would
+    /// take one of the target's own each time.
     fn write(&mut self, statement: &str) -> Result<(), Failure> {
-        let is_unlogged = self.channel.gtids.are_logged();
+        let is_unlogged = self.channel.gtids.are_logged() || self.channel.info().sets_restricted;
         self.asking(|connection, _| {
             if is_unlogged {
                 connection.execute_repeatable("SET SESSION sql_log_bin=0").map_err(failed)?;
@@ -151,6 +153,10 @@ impl Standby for StandbyPlace {
 
     fn last_stop(&mut self) -> Result<Option<LastError>, Failure> {
         self.asking(stops::read)
+    }
+
+    fn is_being_switched(&mut self) -> Result<bool, Failure> {
+        self.asking(|connection, channel| Ok(switches::phase(connection, channel)? == Some(SwitchPhase::Ending)))
     }
 
     fn show(&mut self, report: &StandbyReport) -> Result<(), Failure> {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use engine::failure::{Failure, FailureKind};
 use wire::Connection;
 
-use crate::mysql::progress::{SCHEMA, SWITCHED, SWITCHES};
+use crate::mysql::progress::switches::{self, SwitchPhase};
 use crate::mysql::rows::quirks::TableQuirks;
 use crate::mysql::rows::{self, RowsAs};
 use crate::mysql::server::gtids::AUTOMATIC;
@@ -61,15 +61,22 @@ pub fn refusals(channel: &ChannelContext, control: &mut Connection) -> Vec<Failu
 
 /// Applications write to the target (`heddle switch`): what a channel back brings to the source would come here a second time.
 fn was_switched(channel: &str, control: &mut Connection) -> Option<Failure> {
-    let sql = format!("SELECT phase FROM {SCHEMA}.{SWITCHES} WHERE channel={}", quote(channel));
-    // Not there, or an account of before the table: no switch.
-    let phase = control.scalar(sql).ok().flatten()?;
-    let message =
-        format!("channel {} was switched: applications write to the target, not to its source", quote(channel));
-    (phase == SWITCHED).then(|| {
-        Failure::new(FailureKind::Refused, message).remedy(format!(
+    // An account of before the table: no switch.
+    let phase = switches::phase(control, channel).ok().flatten()?;
+    let name = quote(channel);
+    Some(match phase {
+        SwitchPhase::Ending => {
+            Failure::new(FailureKind::Refused, format!("channel {name} is being switched: heddle switch ends it")).remedy(
+                "leave it stopped. If that heddle switch was killed: the same command again, or heddle switch --undo, and start the channel then",
+            )
+        }
+        SwitchPhase::Switched => Failure::new(
+            FailureKind::Refused,
+            format!("channel {name} was switched: applications write to the target, not to its source"),
+        )
+        .remedy(format!(
             "leave it stopped. If they write to the source after all, and the target was not written to since: heddle switch --undo. To begin anew with another copy: heddle channel forget {channel}"
-        ))
+        )),
     })
 }
 
