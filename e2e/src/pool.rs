@@ -86,6 +86,7 @@ impl ServerPool {
 impl Deref for PooledServer {
     type Target = Server;
 
+    #[expect(clippy::unreachable, reason = "it is there until it is dropped")]
     fn deref(&self) -> &Server {
         match &self.idle {
             Some(idle) => &idle.server,

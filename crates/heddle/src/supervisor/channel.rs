@@ -31,7 +31,7 @@ impl Restarts {
 
 /// What becomes of a channel whose process has ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Next {
+pub(super) enum NextStep {
     /// A server or the network is away, or the process was killed: it goes on where it was.
     Again,
     Done,
@@ -39,7 +39,7 @@ pub(super) enum Next {
     NeedsPerson,
 }
 
-impl Next {
+impl NextStep {
     /// As the systemd unit does: every code but those of success and of a failure that needs a person is tried again.
     fn of(status: ExitStatus, needs_person: &[u8]) -> Self {
         match status.code().map(u8::try_from) {
@@ -74,7 +74,7 @@ enum Order {
 enum State {
     Running { process: Process, since: Instant, order: Option<Order> },
     Waiting { due: Instant },
-    Ended(Next),
+    Ended(NextStep),
     Removed,
 }
 
@@ -126,7 +126,7 @@ impl Channel {
         match &self.state {
             State::Running { .. } => ChannelState::Running,
             State::Waiting { .. } => ChannelState::Waiting,
-            State::Ended(Next::NeedsPerson) => ChannelState::NeedsPerson,
+            State::Ended(NextStep::NeedsPerson) => ChannelState::NeedsPerson,
             State::Ended(_) | State::Removed => ChannelState::Ended,
         }
     }
@@ -197,8 +197,8 @@ impl Channel {
     fn look_again(&mut self) {
         match &self.state {
             State::Running { process, .. } if self.program.is_server() => process.ask_to_reload(),
-            State::Running { .. } | State::Removed | State::Ended(Next::Done | Next::Again) => {}
-            State::Waiting { .. } | State::Ended(Next::NeedsPerson) => self.restart(),
+            State::Running { .. } | State::Removed | State::Ended(NextStep::Done | NextStep::Again) => {}
+            State::Waiting { .. } | State::Ended(NextStep::NeedsPerson) => self.restart(),
         }
     }
 
@@ -231,7 +231,7 @@ impl Channel {
                 }
                 None => {}
             },
-            State::Waiting { .. } if phase == Phase::Stopping => self.state = State::Ended(Next::Done),
+            State::Waiting { .. } if phase == Phase::Stopping => self.state = State::Ended(NextStep::Done),
             State::Waiting { due } if *due <= Instant::now() => {
                 // Too many processes or open files, perhaps: the other channels run on meanwhile.
                 if let Err(error) = self.begin() {
@@ -256,11 +256,11 @@ impl Channel {
         phase: Phase,
     ) -> State {
         let channel = &self.program.channel;
-        let next = Next::of(status, restarts.needs_person);
+        let next = NextStep::of(status, restarts.needs_person);
         match (order, next) {
             (Some(Order::Remove), _) => State::Removed,
             (Some(Order::Restart), _) if phase == Phase::Running => State::Waiting { due: Instant::now() },
-            (_, Next::NeedsPerson) => {
+            (_, NextStep::NeedsPerson) => {
                 tracing::error!(
                     channel,
                     "stopped, and needs a person: its message is above, and in `heddle status`. The other channels go on. It starts again when its file \
@@ -268,13 +268,13 @@ impl Channel {
                 );
                 State::Ended(next)
             }
-            (_, Next::Again) if phase == Phase::Running => {
+            (_, NextStep::Again) if phase == Phase::Running => {
                 self.ends = if since.elapsed() < STEADY_AFTER { self.ends + 1 } else { 1 };
                 let pause = restarts.pause(self.ends);
                 tracing::warn!(channel, "ended with {status}: started again in {} s", pause.as_secs());
                 State::Waiting { due: Instant::now() + pause }
             }
-            (_, Next::Again | Next::Done) => State::Ended(Next::Done),
+            (_, NextStep::Again | NextStep::Done) => State::Ended(NextStep::Done),
         }
     }
 }
@@ -287,12 +287,16 @@ mod tests {
 
     #[test]
     fn only_what_can_help_is_tried_again() {
-        for (code, next) in
-            [(0, Next::Done), (1, Next::NeedsPerson), (2, Next::NeedsPerson), (75, Next::Again), (101, Next::Again)]
-        {
-            assert_eq!(Next::of(ExitStatus::from_raw(code << 8), &[1, 2]), next, "{code}");
+        for (code, next) in [
+            (0, NextStep::Done),
+            (1, NextStep::NeedsPerson),
+            (2, NextStep::NeedsPerson),
+            (75, NextStep::Again),
+            (101, NextStep::Again),
+        ] {
+            assert_eq!(NextStep::of(ExitStatus::from_raw(code << 8), &[1, 2]), next, "{code}");
         }
-        assert_eq!(Next::of(ExitStatus::from_raw(9), &[1, 2]), Next::Again);
+        assert_eq!(NextStep::of(ExitStatus::from_raw(9), &[1, 2]), NextStep::Again);
     }
 
     #[test]

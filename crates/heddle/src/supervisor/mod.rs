@@ -36,6 +36,9 @@ pub struct Requests<'a> {
     pub reload: &'a AtomicBool,
 }
 
+/// Is told what each channel does.
+pub type ChannelView<'a> = dyn FnMut(&[(&Program, ChannelState)]) + 'a;
+
 /// Runs until every channel has ended, or is asked to stop and they have stopped. `list` says which there are to be: it is asked again and again. `show` is told
 /// what each of them does, whenever that may have changed.
 ///
@@ -45,7 +48,7 @@ pub fn run(
     list: &mut dyn FnMut() -> Result<Vec<Program>>,
     restarts: Restarts,
     requests: Requests<'_>,
-    show: &mut dyn FnMut(&[(&Program, ChannelState)]),
+    show: &mut ChannelView<'_>,
 ) -> Result<Outcome> {
     let mut channels: Vec<Channel> = list()?.into_iter().map(Channel::new).collect();
     channels.iter_mut().try_for_each(Channel::begin)?;
