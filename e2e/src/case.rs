@@ -10,8 +10,8 @@
 //!   line per way to replicate (default: [`DEFAULT_RUNS`]); `errors: allowed`, the workload goes on behind a statement that fails.
 //! - `expect`: lines `error: TEXT` (heddle must stop with a message that holds TEXT), `native: stops` (the servers' own replica stops as well: the
 //!   target then holds what that one holds), `native` (the target holds what the servers' own replica holds, which is not what the source holds), or `equal` (the default: the target then holds what the source holds, and the same command again finds
-//!   nothing to do). `sql: TEXT`, `sql.mysql: TEXT`, `sql.mariadb: TEXT`, `sql-preserve: TEXT`: what comes instead with rows as SQL (`HEDDLE_E2E_ROWS=sql`; of that
-//!   flavour; with `--gtids preserve`): a message that holds TEXT, `equal`, or `native`.
+//!   nothing to do). `sql: TEXT`, `sql.mysql: TEXT`, `sql.mariadb: TEXT`, `sql-preserve: TEXT`, `sql-preserve.mariadb: TEXT`: what comes instead with rows as SQL
+//!   (`HEDDLE_E2E_ROWS=sql`; of that flavour; with `--gtids preserve`): a message that holds TEXT, `equal`, or `native`.
 
 use crate::client::Errors;
 use crate::pool::{PooledServer, ServerPool};
@@ -176,11 +176,10 @@ impl Case {
 
     /// Replicates what the source has made in one of the case's ways.
     pub fn check(&self, source: &Source, run: &str) -> Result<()> {
-        let (of_flavour, keeps_gtids) = (format!("sql.{}", flavour(source.kind)), run.contains("--gtids preserve"));
-        let is_of_run = |(key, _): &&(String, String)| match key.as_str() {
-            "sql" => true,
-            "sql-preserve" => keeps_gtids,
-            key => key == of_flavour,
+        let (flavour, keeps_gtids) = (flavour(source.kind), run.contains("--gtids preserve"));
+        let is_of_run = |(key, _): &&(String, String)| {
+            let (kind, of) = key.split_once('.').unwrap_or((key, flavour));
+            of == flavour && (kind == "sql" || kind == "sql-preserve" && keeps_gtids)
         };
         if let Some((_, what)) = self.as_sql.iter().find(is_of_run).filter(|_| run != NATIVE) {
             let error = (!matches!(what.as_str(), "equal" | "native")).then(|| what.clone());

@@ -35,8 +35,8 @@ fn one_channel_fails_without_the_others() -> Result<()> {
     fs::write(dir.path().join("good.toml"), format!("from = '{}'\nto = '{store}'\nuntil-end = true\n", golden()))?;
     fs::write(dir.path().join("slip.toml"), "wrokers = 8\n")?;
     fs::write(dir.path().join("broken.toml"), "from = \n")?;
-    let folder = dir.path().display().to_string();
-    let run = heddle(&["run", &folder])?;
+    let files = ["good", "slip", "broken"].map(|name| dir.path().join(format!("{name}.toml")).display().to_string());
+    let run = heddle(&["run", &files[0], &files[1], &files[2]])?;
     ensure!(run.status.code() == Some(1), "{run}");
     for says in ["[slip] heddle: ", "did you mean \"workers\"?", "[broken] heddle: ", "line 1", "[good] "] {
         ensure!(format!("{}{}", run.stdout, run.stderr).contains(says), "{says}: {run}");

@@ -133,6 +133,20 @@ impl Drain<'_> {
         }
     }
 
+    /// The source's log ends where it did, and the source takes no writes.
+    pub fn check_stands(&mut self, end: &High, closing: ClosingMethod) -> Result<()> {
+        let is_closed = closing == ClosingMethod::Stopped || ReadOnlyState::read(self.source)?.is_read_only();
+        let now = place::high(self.source, self.log)?;
+        if is_closed && now.position == end.position && now.gtids == end.gtids {
+            return Ok(());
+        }
+        let message = format!(
+            "the source's log has gone on since the target had all of it, from {} to {}: somebody wrote to it, made it writable, or it was restarted",
+            end.position, now.position
+        );
+        Err(Failure::new(FailureKind::Refused, message).into())
+    }
+
     /// Until the target has everything before `end`.
     fn reach(&mut self, end: &High, deadline: Instant) -> Result<()> {
         let (mut pause, mut told, mut asked) = (POLL, Instant::now(), Instant::now());

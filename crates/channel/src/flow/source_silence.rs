@@ -1,6 +1,6 @@
 //! For how long the thread that reads a source's socket has waited in vain.
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 #[derive(Debug)]
@@ -8,11 +8,13 @@ pub struct SourceSilence {
     began: Instant,
     /// Since when it waits, in milliseconds since `began`, and one more; 0: it does not.
     waits_since: AtomicU64,
+    /// Something has come to who waited.
+    has_heard: AtomicBool,
 }
 
 impl Default for SourceSilence {
     fn default() -> Self {
-        Self { began: Instant::now(), waits_since: AtomicU64::new(0) }
+        Self { began: Instant::now(), waits_since: AtomicU64::new(0), has_heard: AtomicBool::new(false) }
     }
 }
 
@@ -25,7 +27,14 @@ impl SourceSilence {
 
     /// Something has come, or nothing is waited for any more.
     pub fn came(&self) {
-        self.waits_since.store(0, Ordering::Relaxed);
+        if self.waits_since.swap(0, Ordering::Relaxed) != 0 {
+            self.has_heard.store(true, Ordering::Relaxed);
+        }
+    }
+
+    /// Whether it ever heard the source.
+    pub fn has_heard(&self) -> bool {
+        self.has_heard.load(Ordering::Relaxed)
     }
 
     /// For how long it waits; zero: it does not.

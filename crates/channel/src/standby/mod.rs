@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use anyhow::{Result, bail};
-use apply::standby::{ChannelView, StandbyReport};
+use apply::standby::{ChannelView, SourceContact, StandbyReport};
 use apply::status::LastError;
 use apply::{ChannelRecord, Standby};
 use engine::failure::{Failure, FailureKind};
@@ -126,7 +126,10 @@ impl StandbyProcess<'_> {
         if is_first {
             self.begin(spec, &seen)?;
         }
-        let verdict = self.watchman.judge(Instant::now(), &seen, self.monitor.signals().source_contact());
+        // One that has just begun has heard nothing yet, and knows nothing.
+        let signals = self.monitor.signals();
+        let own = if signals.heard().has_heard() { signals.source_contact() } else { SourceContact::Lost };
+        let verdict = self.watchman.judge(Instant::now(), &seen, own);
         match verdict {
             Verdict::Wait => {
                 self.place.withdraw();

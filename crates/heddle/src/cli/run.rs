@@ -30,7 +30,7 @@ use output::say;
 /// A file has the flags of `heddle replicate` as TOML: from = "mysql://…", to = "mysql://…", workers = 8. Without a key `channel`, the
 /// file's name without .toml is the channel's name. A file with tables [serve.NAME] has the flags of `heddle serve` in each of them, and each is a server. A channel that ends because a server or the network is away is started again, with pauses that grow to a
 /// minute; one that needs a person stays stopped, and the others go on. New files are started, changed ones restarted, and what has no file any more ends; SIGHUP looks at once,
-/// and tries again what needed a person.
+/// and tries again what has ended. Of a folder it goes on while a channel needs a person; named files end when all of them have ended.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   heddle run /etc/heddle/channels
@@ -72,7 +72,11 @@ pub fn run(args: &RunArgs, log: &SharedFlags) -> Result<ExitCode> {
     }
     let (stop, reload) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicBool::new(false)));
     let _signals = Signals::watch_for_reload(&stop, &reload)?;
-    let restarts = Restarts { after: Duration::from_secs(args.restart_seconds), needs_person: &NEEDS_PERSON };
+    let restarts = Restarts {
+        after: Duration::from_secs(args.restart_seconds),
+        needs_person: &NEEDS_PERSON,
+        follows_folder: args.files.iter().any(|path| path.is_dir()),
+    };
     let fleet = Arc::new(Fleet::default());
     let listen = args.http.listen().map_err(Usage)?;
     let _http = listen.map(|listen| Http::start_fleet(listen, Arc::clone(&fleet))).transpose()?;
@@ -160,6 +164,7 @@ fn programs(named: &[PathBuf], log: &SharedFlags, sockets: Option<&Sockets>) -> 
                 ]);
                 show_at(&mut arguments, socket.as_deref());
                 programs.push(Program {
+                    subject: format!("mirror {dir}"),
                     id,
                     socket,
                     version: version(format!("{server:?}").as_bytes()),
@@ -176,7 +181,7 @@ fn programs(named: &[PathBuf], log: &SharedFlags, sockets: Option<&Sockets>) -> 
         let table = read.map(|config| config.table).unwrap_or_default();
         let channel = config::channel(&file, &table);
         let target = table.get("to").and_then(Value::as_str).unwrap_or_default().to_owned();
-        if !known.insert((channel.clone(), target)) {
+        if !known.insert((channel.clone(), target.clone())) {
             return Err(Usage(format!(
                 "{}: another file has the channel {channel} on the same target",
                 file.display()
@@ -188,6 +193,7 @@ fn programs(named: &[PathBuf], log: &SharedFlags, sockets: Option<&Sockets>) -> 
         let mut arguments = arguments(&file, &channel, log);
         show_at(&mut arguments, socket.as_deref());
         programs.push(Program {
+            subject: format!("channel {channel} of {target}"),
             id,
             socket,
             version: version(&std::fs::read(&file).unwrap_or_default()),

@@ -19,6 +19,8 @@ pub struct Restarts {
     pub after: Duration,
     /// Exit codes after which a person has to change something first.
     pub needs_person: &'static [u8],
+    /// A folder is followed: one that needs a person may get one, and files may come.
+    pub follows_folder: bool,
 }
 
 impl Restarts {
@@ -122,6 +124,12 @@ impl Channel {
         &self.program
     }
 
+    /// Its id, and what its process has; `None`: it has none.
+    pub fn running(&self) -> Option<(String, String)> {
+        let is_running = matches!(self.state, State::Running { .. });
+        is_running.then(|| (self.program.id.clone(), self.program.subject.clone()))
+    }
+
     pub fn state(&self) -> ChannelState {
         match &self.state {
             State::Running { .. } => ChannelState::Running,
@@ -197,8 +205,8 @@ impl Channel {
     fn look_again(&mut self) {
         match &self.state {
             State::Running { process, .. } if self.program.is_server() => process.ask_to_reload(),
-            State::Running { .. } | State::Removed | State::Ended(NextStep::Done | NextStep::Again) => {}
-            State::Waiting { .. } | State::Ended(NextStep::NeedsPerson) => self.restart(),
+            State::Running { .. } | State::Removed => {}
+            State::Waiting { .. } | State::Ended(_) => self.restart(),
         }
     }
 
@@ -302,7 +310,7 @@ mod tests {
     #[test]
     fn pauses_grow_to_a_minute() {
         let pauses = |after: u64| {
-            let restarts = Restarts { after: Duration::from_secs(after), needs_person: &[] };
+            let restarts = Restarts { after: Duration::from_secs(after), needs_person: &[], follows_folder: false };
             [1, 2, 3, 4, 50].map(|ends| restarts.pause(ends).as_secs())
         };
         assert_eq!(pauses(10), [10, 20, 40, 60, 60]);

@@ -6,6 +6,8 @@ mod channel;
 mod lines;
 mod process;
 
+use std::collections::BTreeMap;
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
@@ -53,6 +55,7 @@ pub fn run(
     let mut channels: Vec<Channel> = list()?.into_iter().map(Channel::new).collect();
     channels.iter_mut().try_for_each(Channel::begin)?;
     let (mut looked, mut complaint) = (Instant::now(), String::new());
+    let mut newcomers = Newcomers::default();
     let states =
         |channels: &[Channel]| channels.iter().map(|channel| (channel.id().to_owned(), channel.state())).collect();
     let mut shown: Vec<(String, ChannelState)> = Vec::new();
@@ -62,7 +65,7 @@ pub fn run(
         if phase == Phase::Running && (look == Look::Asked || looked.elapsed() >= LOOK_EVERY) {
             looked = Instant::now();
             match list() {
-                Ok(found) => take(&mut channels, found, look),
+                Ok(found) => take(&mut channels, &mut newcomers, found, look),
                 Err(error) => {
                     let text = format!("{error:#}");
                     if text != complaint || look == Look::Asked {
@@ -72,8 +75,14 @@ pub fn run(
                 }
             }
         }
+        let running: Vec<(String, String)> = channels.iter().filter_map(Channel::running).collect();
         for channel in &mut channels {
-            channel.step(restarts, phase)?;
+            // Its file was renamed: the process that has what it is to have is on its way out.
+            let is_taken =
+                running.iter().any(|(id, subject)| id != channel.id() && *subject == channel.program().subject);
+            if phase == Phase::Stopping || !is_taken || channel.state() != ChannelState::Waiting {
+                channel.step(restarts, phase)?;
+            }
         }
         channels.retain(|channel| !channel.is_removed());
         let now: Vec<(String, ChannelState)> = states(&channels);
@@ -82,7 +91,9 @@ pub fn run(
             show(&members);
             shown = now;
         }
-        if channels.iter().all(Channel::has_ended) {
+        let needs_person = channels.iter().any(|channel| channel.state() == ChannelState::NeedsPerson);
+        let may_go_on = restarts.follows_folder && (channels.is_empty() || needs_person);
+        if channels.iter().all(Channel::has_ended) && (phase == Phase::Stopping || !may_go_on) {
             break;
         }
         std::thread::sleep(POLL);
@@ -94,20 +105,37 @@ pub fn run(
     })
 }
 
+/// New files that were seen once: they may be half written.
+type Newcomers = BTreeMap<String, u64>;
+
 /// What a look has found: some are new, some have changed, some are gone.
-fn take(channels: &mut Vec<Channel>, found: Vec<Program>, look: Look) {
+fn take(channels: &mut Vec<Channel>, newcomers: &mut Newcomers, found: Vec<Program>, look: Look) {
+    // Of a file that can not be read it is not known what it has.
+    let broken: Vec<PathBuf> =
+        found.iter().filter(|program| !program.is_valid).map(|program| program.file.clone()).collect();
     for channel in channels.iter_mut() {
-        if !found.iter().any(|program| program.id == channel.id()) {
+        let is_found = found.iter().any(|program| program.id == channel.id());
+        if !is_found && !broken.contains(&channel.program().file) {
             channel.missing(look);
         }
     }
+    let before = std::mem::take(newcomers);
     for program in found {
-        match channels.iter_mut().find(|channel| channel.id() == program.id) {
-            Some(channel) => channel.found(program, look),
-            None => {
-                tracing::info!(channel = program.channel, "{} is new: it starts", program.file.display());
-                channels.push(Channel::new(program));
+        if let Some(channel) = channels.iter_mut().find(|channel| channel.id() == program.id) {
+            channel.found(program, look);
+            continue;
+        }
+        let has_channels = channels.iter().any(|channel| channel.program().file == program.file);
+        if !program.is_valid && has_channels {
+            if before.get(&program.id) != Some(&program.version) {
+                tracing::error!("{} can not be read: what it has goes on as before", program.file.display());
             }
+            newcomers.insert(program.id, program.version);
+        } else if look == Look::Asked || before.get(&program.id) == Some(&program.version) {
+            tracing::info!(channel = program.channel, "{} is new: it starts", program.file.display());
+            channels.push(Channel::new(program));
+        } else {
+            newcomers.insert(program.id, program.version);
         }
     }
 }
@@ -117,7 +145,7 @@ mod tests {
     use super::*;
 
     const fn after(after: Duration) -> Restarts {
-        Restarts { after, needs_person: &[1, 2] }
+        Restarts { after, needs_person: &[1, 2], follows_folder: false }
     }
 
     fn to_end(programs: &[Program], restarts: Restarts, stop: &AtomicBool) -> Outcome {
@@ -128,6 +156,7 @@ mod tests {
     fn shell(channel: &str, script: &str) -> Program {
         Program {
             id: channel.to_owned(),
+            subject: channel.to_owned(),
             version: 0,
             is_valid: true,
             channel: channel.to_owned(),
@@ -201,6 +230,7 @@ mod tests {
             // One is changed, one is new, one is gone for a moment, one is broken.
             vec![says("a", 1, true), says("c", 1, true), says("d", 1, true)],
             vec![says("a", 2, true), says("b", 1, true), says("c", 1, true), says("d", 2, false)],
+            vec![says("a", 2, true), says("b", 1, true), says("c", 1, true), says("d", 2, false)],
             vec![says("a", 2, true), says("c", 1, true), says("d", 2, false)],
             vec![says("a", 2, true), says("c", 1, true), says("d", 2, false)],
         ]
@@ -218,14 +248,14 @@ mod tests {
             // Each look sees what the one before has started.
             match turn {
                 1 => {}
-                2 => wait_for(3),
-                _ => wait_for(4),
+                2 | 3 => wait_for(3),
+                _ => wait_for(5),
             }
-            if turn > 5 {
+            if turn > 7 {
                 wait_for(6);
                 stop.store(true, Ordering::Relaxed);
             }
-            reload.store(turn == 4, Ordering::Relaxed);
+            reload.store(turn == 5, Ordering::Relaxed);
             Ok(looks.next().unwrap_or_else(|| last.clone()))
         };
         let outcome =

@@ -18,6 +18,8 @@ pub const PARENT: &str = "HEDDLE_PARENT";
 pub struct Program {
     /// The same for as long as its file, or its table there, has the same name.
     pub id: String,
+    /// What only one process can have: a channel of a target, a mirror's folder.
+    pub subject: String,
     /// Of what the file says of it: another one is another program.
     pub version: u64,
     /// The file can be read.

@@ -9,9 +9,11 @@ mod undo;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, anyhow, bail};
+use apply::mysql::progress;
 use channel::errors::chain;
-use copy::compare::log::place::{Follower, Progress, SourceLog};
+use copy::compare::log::place::{self, Follower, Progress, SourceLog};
+use copy::compare::log::touches;
 use copy::compare::{self, Counters, report as comparison};
 use engine::failure::{Failure, FailureKind};
 use wire::Connection;
@@ -32,6 +34,8 @@ struct Switch<'r, 'a> {
     request: &'r Request<'a>,
     stop: &'r AtomicBool,
     source: Connection,
+    /// The source's name for itself.
+    identity: String,
     target: Connection,
     progress: Progress,
     channel: String,
@@ -73,7 +77,7 @@ impl<'r, 'a> Switch<'r, 'a> {
         let mut source = source::connect(&request.source)?;
         let identity = wire::source::identity(&mut source).context("who the source is")?;
         let mut target = target::connect(&request.target)?;
-        let progress = Progress::find(&mut target, identity, request.channel.as_deref())?;
+        let progress = Progress::find(&mut target, identity.clone(), request.channel.as_deref())?;
         let channel = match &progress.follower {
             Follower::Channel(name) => name.clone(),
             Follower::Native(_) => {
@@ -93,6 +97,7 @@ impl<'r, 'a> Switch<'r, 'a> {
             request,
             stop,
             source,
+            identity,
             target,
             progress,
             channel,
@@ -110,6 +115,10 @@ impl<'r, 'a> Switch<'r, 'a> {
     }
 
     fn run(&mut self) -> Result<()> {
+        // What is read here stays so: nobody else switches the channel from now on.
+        if self.request.task != Task::DryRun {
+            record::lock(&mut self.target, &self.channel)?;
+        }
         let found = record::read(&mut self.target, &self.channel)?;
         if let Some(found) = &found {
             self.report.continued = Some(found.phase.name());
@@ -141,8 +150,8 @@ impl<'r, 'a> Switch<'r, 'a> {
     }
 
     fn check_source(&mut self, saved: &SavedState) -> Result<()> {
-        let identity = wire::source::identity(&mut self.source)?;
-        if saved.source != identity {
+        let identity = &self.identity;
+        if saved.source != *identity {
             return Err(refused(format!(
                 "the recorded switch is of the source {}, and --from is {identity}",
                 saved.source
@@ -206,7 +215,6 @@ impl<'r, 'a> Switch<'r, 'a> {
             }
             return Ok(());
         }
-        record::lock(&mut self.target, &self.channel)?;
         if !source.read_only.is_read_only() {
             self.say(&format!("keeps up  waiting until channel {} has applied what the source has now", self.channel));
             self.drain(source.log).catch_up().context("nothing was changed")?;
@@ -242,12 +250,18 @@ impl<'r, 'a> Switch<'r, 'a> {
             )));
         }
         let closing = self.request.closing;
-        let end = self.drain(source.log).finish(closing)?;
-        saved.end = Some(end.position.to_string());
+        let mut end = self.drain(source.log).finish(closing)?;
         self.say(&format!("applied   the target has all of the source's log, which ends at {}", end.position));
-        self.compare()?;
+        if self.request.comparison.is_some() {
+            self.compare()?;
+            // That takes its time.
+            end = self.drain(source.log).finish(closing)?;
+        }
+        saved.end = Some(end.position.to_string());
         record::save(&mut self.target, &self.channel, Phase::Ending, saved)?;
         self.end_channel()?;
+        progress::fence(&mut self.target, &self.channel).map_err(anyhow::Error::new)?;
+        self.drain(source.log).check_stands(&end, closing)?;
         saved.coordinates = Coordinates::read(&mut self.target)?;
         record::save(&mut self.target, &self.channel, Phase::Switched, saved)
     }
@@ -345,7 +359,7 @@ impl<'r, 'a> Switch<'r, 'a> {
             self.forget_record();
             return self.say_channel();
         };
-        match source::restore(&self.request.source, before, self.closer) {
+        match source::restore(&self.request.source, &self.identity, before, self.closer) {
             Ok(_) => {
                 self.say(&format!("set back  the source is {}, as it was", before.describe()));
                 self.forget_record();
@@ -381,9 +395,9 @@ impl<'r, 'a> Switch<'r, 'a> {
 
     /// A switch that was interrupted behind its end.
     fn go_on(&mut self, saved: SavedState) -> Result<()> {
-        record::lock(&mut self.target, &self.channel)?;
-        let state = ReadOnlyState::read(&mut self.source)?;
-        if saved.source_before.is_some() && !state.is_read_only() {
+        let source = SourceFacts::read(&mut self.source).context("looking at the source")?;
+        let is_open = saved.source_before.is_some() && !source.read_only.is_read_only();
+        if is_open || self.has_changes_since(&saved, &source)? {
             return Err(refused(
                 "channel was switched before, and the source takes writes again: what is written there reaches the target no more. To make it the source again, \
                  bring its rows up to the target's with the channel back; then heddle channel forget this channel on the target",
@@ -398,12 +412,29 @@ impl<'r, 'a> Switch<'r, 'a> {
         self.finish(saved)
     }
 
+    /// Something was written to the source behind the place where an earlier switch has found its end.
+    fn has_changes_since(&self, saved: &SavedState, source: &SourceFacts) -> Result<bool> {
+        let end = saved.end.as_deref().context("the record of the switch has no end of the source's log")?;
+        let end = end.parse().map_err(|error| anyhow!("the record of the switch: {end:?}: {error}"))?;
+        let mut connection = source::connect(&self.request.source)?;
+        let now = place::high(&mut connection, source.log)?;
+        touches::has_changes(&self.request.source, self.request.server_id, &end, &now.position)
+    }
+
     /// The target has everything: what is left is done there. A failure from here on does not open the source.
     fn finish(&mut self, mut saved: SavedState) -> Result<()> {
         self.report.outcome = Outcome::Unfinished;
         let done = self.finish_target(&mut saved);
         if done.is_err() {
-            self.say("the target has everything, and the source stays read-only: the same command again does the rest, --undo sets the source back");
+            let is_closed = ReadOnlyState::read(&mut self.source).is_ok_and(|state| state.is_read_only());
+            let source = if is_closed {
+                "the source stays read-only"
+            } else {
+                "the source was not seen to be read-only: keep applications away from it"
+            };
+            self.say(&format!(
+                "the target has everything, and {source}: the same command again does the rest, --undo sets the source back"
+            ));
         }
         done?;
         self.report.outcome = Outcome::Switched;
@@ -416,7 +447,7 @@ impl<'r, 'a> Switch<'r, 'a> {
 impl Drop for Switch<'_, '_> {
     fn drop(&mut self) {
         let Some(before) = self.before.take() else { return };
-        if let Err(error) = source::restore(&self.request.source, &before, self.closer) {
+        if let Err(error) = source::restore(&self.request.source, &self.identity, &before, self.closer) {
             tracing::error!(
                 "the source may still be read-only: {}. Execute there: {}",
                 chain(&error),

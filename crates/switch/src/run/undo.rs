@@ -12,11 +12,18 @@ use crate::servers::source;
 
 impl Switch<'_, '_> {
     pub(super) fn undo(&mut self, found: &Record) -> Result<()> {
-        record::lock(&mut self.target, &self.channel)?;
         let saved = &found.saved;
         if found.phase == Phase::Switched {
             let now = Coordinates::read(&mut self.target)?;
             let then = saved.rest();
+            let is_known = then.is_some_and(Coordinates::is_known);
+            if !is_known {
+                self.report.outcome = Outcome::Refused;
+                return Err(refused(format!(
+                    "whether the target was written to since the switch is not known: it has no binary log, or the account may not ask where it ends. If it was not: the source takes \
+                     writes with {OPENING}, and heddle channel forget removes the record"
+                )));
+            }
             if now.as_ref() != then {
                 let text = |at: Option<&Coordinates>| at.map_or_else(|| "no log".to_owned(), Coordinates::describe);
                 self.report.outcome = Outcome::Refused;
@@ -35,7 +42,7 @@ impl Switch<'_, '_> {
         }
         match &saved.source_before {
             Some(before) => {
-                let changed = source::restore(&self.request.source, before, 0).map_err(|error| {
+                let changed = source::restore(&self.request.source, &saved.source, before, 0).map_err(|error| {
                     self.report.outcome = Outcome::Unfinished;
                     anyhow!("the source may still be read-only: {}. Execute there: {}", chain(&error), before.undoing())
                 })?;

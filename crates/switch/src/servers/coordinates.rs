@@ -67,6 +67,11 @@ impl Coordinates {
         }
     }
 
+    /// A write to the server makes another one of it.
+    pub fn is_known(&self) -> bool {
+        self.start().is_some()
+    }
+
     pub fn describe(&self) -> String {
         let position = self.position.as_deref().unwrap_or("the account may not ask for the position");
         if self.gtids.is_empty() { position.to_owned() } else { format!("{position}, GTIDs {}", self.gtids) }

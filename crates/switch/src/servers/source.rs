@@ -163,11 +163,12 @@ const RETRY_EVERY: Duration = Duration::from_secs(1);
 const LAST_STATEMENT: Duration = Duration::from_secs(10);
 const POLL: Duration = Duration::from_millis(50);
 
-/// Makes the source what it was, on a new connection. `closer`: the connection that may still wait to make it read-only. Returns whether there was something to do.
-pub fn restore(options: &ConnectOptions, before: &ReadOnlyState, closer: u64) -> Result<bool> {
+/// Makes the source, which has this name for itself, what it was, on a new connection. `closer`: the connection that may still wait to make it read-only. Returns whether
+/// there was something to do.
+pub fn restore(options: &ConnectOptions, identity: &str, before: &ReadOnlyState, closer: u64) -> Result<bool> {
     let began = Instant::now();
     loop {
-        match restore_once(options, before, closer) {
+        match restore_once(options, identity, before, closer) {
             Err(error) if began.elapsed() < RESTORE_FOR && is_passing(&error) => {
                 tracing::warn!("setting the source back: {error:#}; trying again");
                 sleep(RETRY_EVERY);
@@ -183,8 +184,11 @@ fn is_passing(error: &anyhow::Error) -> bool {
         .is_some_and(|error| error.is_transient_network() || error.code() == Some(LOCK_WAIT_TIMEOUT))
 }
 
-fn restore_once(options: &ConnectOptions, before: &ReadOnlyState, closer: u64) -> Result<bool> {
+fn restore_once(options: &ConnectOptions, identity: &str, before: &ReadOnlyState, closer: u64) -> Result<bool> {
     let mut connection = connect(&super::uninterrupted(options))?;
+    // The address may have moved to another server, which is read-only for reasons of its own.
+    let found = wire::source::identity(&mut connection)?;
+    anyhow::ensure!(found == identity, "another server answers at its address now: {found}, not {identity}");
     end_closer(&mut connection, closer)?;
     let now = ReadOnlyState::read(&mut connection)?;
     let Some(statement) = before.restoring(&now) else { return Ok(false) };

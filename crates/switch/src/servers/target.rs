@@ -106,6 +106,12 @@ pub fn end_channel(options: &ConnectOptions, channel: &str) -> Result<ChannelEnd
     if name.trim() != "heddle" {
         return runs("no heddle has that number here: it may be in another container");
     }
+    let init = std::fs::read_to_string("/proc/1/comm").unwrap_or_default();
+    if pid == 1 || ["heddle", "tini", "docker-init", "dumb-init", "catatonit"].contains(&init.trim()) {
+        return runs(
+            "its end would end this container, and this command with it: stop the container once this has come to its end",
+        );
+    }
     let Some(process) = Pid::from_raw(pid) else { return runs("it is not on this machine") };
     if let Err(error) = kill_process(process, Signal::TERM) {
         return runs(&format!("it cannot be signalled ({error})"));

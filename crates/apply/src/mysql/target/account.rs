@@ -55,16 +55,18 @@ pub fn refusals(channel: &ChannelContext, control: &mut Connection) -> Vec<Failu
     if channel.quirks.writes_sql() && channel.hidden_triggers() == HiddenTriggers::Refused {
         refusals.extend(Grants::read(control).ok().and_then(|grants| grants.hide_triggers(channel.connector.user())));
     }
-    refusals.extend(was_switched(channel.lease.channel(), control));
+    refusals.extend(refuse_switched(channel.lease.channel(), control).err());
     refusals
 }
 
 /// Applications write to the target (`heddle switch`): what a channel back brings to the source would come here a second time.
-fn was_switched(channel: &str, control: &mut Connection) -> Option<Failure> {
-    // An account of before the table: no switch.
-    let phase = switches::phase(control, channel).ok().flatten()?;
+///
+/// # Errors
+/// That; or the target can not be asked.
+pub(super) fn refuse_switched(channel: &str, control: &mut Connection) -> Result<(), Failure> {
+    let Some(phase) = switches::phase(control, channel)? else { return Ok(()) };
     let name = quote(channel);
-    Some(match phase {
+    Err(match phase {
         SwitchPhase::Ending => {
             Failure::new(FailureKind::Refused, format!("channel {name} is being switched: heddle switch ends it")).remedy(
                 "leave it stopped. If that heddle switch was killed: the same command again, or heddle switch --undo, and start the channel then",

@@ -4,6 +4,7 @@ use binlog::Flavour;
 use engine::failure::{Failure, FailureKind};
 use wire::Connection;
 
+use super::account::refuse_switched;
 use super::target_state::TargetState;
 use crate::ChannelRecord;
 use crate::checks::Checks;
@@ -35,6 +36,8 @@ pub fn take_over(shared: &TargetState, control: &mut Connection) -> Result<Chann
         unsafe_settings::refuse(control, channel.info())?;
     }
     take_lock(channel, control)?;
+    // Once more, with the lock: heddle switch records first, and looks at the lock then.
+    refuse_switched(channel.lease.channel(), control)?;
     if channel.gtids.are_added() {
         unlogged(control, failed, |control| make_tables(channel, control))?;
     } else {
