@@ -109,6 +109,18 @@ fn inserts(ids: std::ops::Range<u32>) -> String {
     ids.map(|id| format!("INSERT INTO d.t VALUES ({id}, 0);")).collect()
 }
 
+/// Each alert has its section in the runbook, and each section its alert.
+#[test]
+fn every_alert_has_a_runbook() -> Result<()> {
+    let alerts = rules("- alert: ")?;
+    let page = std::fs::read_to_string(e2e::repository().join("docs/alerts.md"))?;
+    let sections: Vec<&str> = page.lines().filter_map(|line| line.strip_prefix("## ")).collect();
+    ensure!(alerts == sections, "{alerts:?} and {sections:?}");
+    let runbooks: Vec<String> = alerts.iter().map(|alert| format!("docs/alerts.md#{}", alert.to_lowercase())).collect();
+    ensure!(rules("runbook: ")? == runbooks, "{runbooks:?}");
+    Ok(())
+}
+
 #[test]
 #[ignore = "needs prometheus"]
 fn of_a_channel() -> Result<()> {
