@@ -90,6 +90,9 @@ struct KnownRun {
     stopped_before_us: Option<u64>,
 }
 
+/// A source that has nothing to send sends a heartbeat each second.
+const HEARD_WITHIN: Duration = Duration::from_millis(1300);
+
 const SWITCHING: &str =
     "heddle switch ends the channel; if it was killed: the same command again, or heddle switch --undo";
 
@@ -126,9 +129,11 @@ impl StandbyProcess<'_> {
         if is_first {
             self.begin(spec, &seen)?;
         }
-        // One that has just begun has heard nothing yet, and knows nothing.
-        let signals = self.monitor.signals();
-        let own = if signals.heard().has_heard() { signals.source_contact() } else { SourceContact::Lost };
+        // One that has just begun has heard nothing yet. Of a source that is gone the one hears the last heartbeat up to a second later than the other: so what counts
+        // is the last one, not that none is missing yet.
+        let heard = self.monitor.signals().heard();
+        let hears = heard.has_heard() && heard.silence() < HEARD_WITHIN;
+        let own = if hears { self.monitor.signals().source_contact() } else { SourceContact::Lost };
         let verdict = self.watchman.judge(Instant::now(), &seen, own);
         match verdict {
             Verdict::Wait => {

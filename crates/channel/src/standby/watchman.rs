@@ -14,9 +14,8 @@ const LIVES: Duration = Duration::from_millis(1500);
 const GRACE: Duration = Duration::from_secs(3);
 /// For so long who has handed the channel over leaves it to others.
 const YIELDS: Duration = Duration::from_secs(10);
-/// For so long the holder may not hear its source before the channel is asked for. It says so only after some seconds; but of a source that is gone the one hears
-/// the last heartbeat up to a second later than the other.
-const SOURCE_LOST: Duration = Duration::from_millis(1100);
+/// For so long the holder may not hear its source before the channel is asked for: it says so only after some seconds.
+const SOURCE_LOST: Duration = Duration::from_millis(400);
 
 /// What is to be done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
