@@ -16,6 +16,7 @@ pub mod docs;
 pub mod galera;
 pub mod heddle;
 pub mod hostile;
+pub mod http;
 pub mod http_proxy;
 pub mod invariants;
 pub mod keys;

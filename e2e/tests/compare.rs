@@ -4,14 +4,13 @@
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
-use std::io::{Read as _, Write as _};
-use std::net::TcpStream;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 use e2e::heddle::{Heddle, Run, heddle};
+use e2e::http::get;
 use e2e::native::{configure, start_native};
 use e2e::pair::Pair;
 use e2e::server::{Kind, MARIADB_10_11, MYSQL_9_7, Server, free_port};
@@ -488,7 +487,8 @@ fn goes_round(kind: Kind) -> Result<()> {
             "CREATE DATABASE d; CREATE TABLE d.t (id INT PRIMARY KEY, v INT); INSERT INTO d.t VALUES (1, 1), (2, 2)",
         )?;
     }
-    let (from, to, http) = (source.url(), target.url(), format!("127.0.0.1:{}", free_port()?));
+    let (from, to, port) = (source.url(), target.url(), free_port()?);
+    let http = format!("127.0.0.1:{port}");
     let arguments = ["compare", "--from", &from, "--to", &to, "--json", "--watch", "1s", "--http", &http];
     let begun = |http: &str| -> Result<Heddle> {
         let mut arguments = arguments;
@@ -507,13 +507,13 @@ fn goes_round(kind: Kind) -> Result<()> {
     reports(&running, "equal")?;
     target.execute("SET sql_log_bin = 0; UPDATE d.t SET v = 3 WHERE id = 2")?;
     reports(&running, "different")?;
-    let metrics = get(&http, "/metrics")?;
+    let metrics = get(port, "/metrics")?;
     for line in
         ["heddle_compare_differences{} 1.0", "heddle_compare_tables{} 1.0", "heddle_compare_last_round_rows{} 2.0"]
     {
         ensure!(metrics.lines().any(|found| found == line), "{line}: {metrics}");
     }
-    ensure!(get(&http, "/")?.contains("DIFFERENT: 1 of 1 tables"));
+    ensure!(get(port, "/")?.contains("DIFFERENT: 1 of 1 tables"));
     // A server is away for a while.
     target.stop()?;
     running.wait_for_log("the round came to no end")?;
@@ -530,14 +530,6 @@ fn goes_round(kind: Kind) -> Result<()> {
     running.terminate()?;
     ensure!(running.wait()?.status.code() == Some(EQUAL));
     Ok(())
-}
-
-fn get(http: &str, path: &str) -> Result<String> {
-    let mut stream = TcpStream::connect(http)?;
-    write!(stream, "GET {path} HTTP/1.0\r\nHost: localhost\r\n\r\n")?;
-    let mut answer = String::new();
-    stream.read_to_string(&mut answer)?;
-    Ok(answer)
 }
 
 /// A replica without any channel of Heddle.

@@ -3,13 +3,13 @@
 #![allow(clippy::expect_used, clippy::indexing_slicing, clippy::panic, reason = "a test")]
 
 use std::fs;
-use std::io::{Read, Write};
-use std::net::{TcpListener, TcpStream};
+use std::net::TcpListener;
 use std::path::Path;
 use std::process::Command;
 
 use anyhow::{Context, Result, ensure};
 use e2e::heddle::{Heddle, binary, heddle};
+use e2e::http::get;
 use e2e::server::{MARIADB_10_11, Server, free_port};
 use e2e::until;
 
@@ -73,17 +73,13 @@ fn a_channels_process_does_not_outlive_the_one_that_started_it() -> Result<()> {
     Ok(())
 }
 
-fn get(port: u16, path: &str) -> Result<String> {
-    let mut stream = TcpStream::connect(("127.0.0.1", port))?;
-    write!(stream, "GET {path} HTTP/1.0\r\nHost: localhost\r\n\r\n")?;
-    let mut answer = String::new();
-    stream.read_to_string(&mut answer)?;
-    Ok(answer.split_once("\r\n\r\n").context("an answer")?.1.to_owned())
+fn body(port: u16, path: &str) -> Result<String> {
+    Ok(get(port, path)?.split_once("\r\n\r\n").context("an answer")?.1.to_owned())
 }
 
 /// The names of those whose process shows a frame, with their workers.
 fn shown(port: u16) -> Result<Vec<(String, usize)>> {
-    let members: Vec<serde_json::Value> = serde_json::from_str(&get(port, "/frames")?)?;
+    let members: Vec<serde_json::Value> = serde_json::from_str(&body(port, "/frames")?)?;
     let mut shown = Vec::new();
     for member in members {
         if let Some(workers) = member["frame"]["workers"].as_array().filter(|workers| !workers.is_empty()) {
@@ -120,7 +116,7 @@ fn a_fleet_follows_its_files() -> Result<()> {
             ensure!(!run.has_ended()?, "it has ended");
             Ok(shown(port).is_ok_and(|shown| shown == expected))
         });
-        found.with_context(|| format!("{:?}\n{}", get(port, "/frames"), run.log()))
+        found.with_context(|| format!("{:?}\n{}", body(port, "/frames"), run.log()))
     };
     wait_for(&mut run, &[("a", 2)])?;
     write("b", "workers = 3")?;
@@ -130,7 +126,7 @@ fn a_fleet_follows_its_files() -> Result<()> {
     fs::write(file("b"), "from = \n")?;
     run.wait_for_log("can not be read: the channel goes on as before")?;
     wait_for(&mut run, &[("a", 4), ("b", 3)])?;
-    let metrics = get(port, "/metrics")?;
+    let metrics = body(port, "/metrics")?;
     for name in ["a", "b"] {
         for family in ["heddle_process_up", "heddle_transactions_total"] {
             ensure!(metrics.contains(&format!("\n{family}{{channel=\"{name}\"}}")), "{family} of {name}: {metrics}");
@@ -140,13 +136,13 @@ fn a_fleet_follows_its_files() -> Result<()> {
     let top = Command::new(binary()?).args(["top", "--once", &format!("http://{http}")]).output()?;
     let screen = String::from_utf8_lossy(&top.stdout).into_owned();
     ensure!(top.status.success() && screen.matches("trx/s").count() >= 2, "{screen}");
-    ensure!(get(port, "/")?.contains("heddle run"), "the page");
+    ensure!(body(port, "/")?.contains("heddle run"), "the page");
     fs::remove_file(file("b"))?;
     wait_for(&mut run, &[("a", 4)])?;
     // One that needs a person, and gets one.
     fs::write(file("c"), "wrokers = 8\n")?;
     run.wait_for_log("stopped, and needs a person")?;
-    ensure!(get(port, "/frames")?.contains("\"state\":\"needs_person\""), "c");
+    ensure!(body(port, "/frames")?.contains("\"state\":\"needs_person\""), "c");
     write("c", "workers = 1")?;
     wait_for(&mut run, &[("a", 4), ("c", 1)])?;
     run.terminate()?;

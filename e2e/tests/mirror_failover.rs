@@ -2,8 +2,6 @@
 
 #![allow(clippy::expect_used, clippy::indexing_slicing, clippy::panic, clippy::print_stderr, reason = "a test")]
 
-use std::io::{Read, Write};
-use std::net::TcpStream;
 use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -11,6 +9,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, ensure};
 use e2e::checksum::assert_equal;
 use e2e::heddle::{Heddle, heddle};
+use e2e::http::get;
 use e2e::mirror::{assert_files, begin, contents, insert, mirror, stays, wait_until_reached};
 use e2e::native::{configure, configure_port, gtids, native_replica, statement, wait_caught_up};
 use e2e::refusal::TABLE;
@@ -151,14 +150,6 @@ fn refused_position(port: u16) -> Result<()> {
     };
     ensure!(error.code() == Some(1236) && error.to_string().contains("replaced by another server"), "{error}");
     Ok(())
-}
-
-fn get(port: u16, path: &str) -> Result<String> {
-    let mut stream = TcpStream::connect(("127.0.0.1", port))?;
-    write!(stream, "GET {path} HTTP/1.0\r\nHost: localhost\r\n\r\n")?;
-    let mut answer = String::new();
-    stream.read_to_string(&mut answer)?;
-    Ok(answer)
 }
 
 /// One command points a running server to another source. Two servers run by one configuration file.

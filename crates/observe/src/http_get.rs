@@ -47,10 +47,20 @@ fn ask_address(address: &str) -> io::Result<String> {
     ask(stream, address)
 }
 
-fn ask(mut stream: impl Read + Write, host: &str) -> io::Result<String> {
+fn ask(stream: impl Read + Write, host: &str) -> io::Result<String> {
+    get(stream, host, "/status.json", ANSWER_BYTES_MAX)
+}
+
+/// Head and body of the answer, or as much of it as may be.
+pub(crate) fn get(
+    mut stream: impl Read + Write,
+    host: &str,
+    resource: &str,
+    answer_bytes_max: u64,
+) -> io::Result<String> {
     // Of HTTP/1.0, so that the answer comes in one piece and ends with the connection.
-    write!(stream, "GET /status.json HTTP/1.0\r\nHost: {host}\r\nConnection: close\r\n\r\n")?;
+    write!(stream, "GET {resource} HTTP/1.0\r\nHost: {host}\r\nConnection: close\r\n\r\n")?;
     let mut answer = String::new();
-    stream.take(ANSWER_BYTES_MAX).read_to_string(&mut answer)?;
+    stream.take(answer_bytes_max).read_to_string(&mut answer)?;
     Ok(answer)
 }

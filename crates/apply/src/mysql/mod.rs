@@ -54,6 +54,7 @@ mod xa;
 pub use self::rows::{CompareBefore, RowsAs};
 pub use self::server::gtids::Gtids;
 pub use self::session::channel::{AccountStatements, Ddl, HiddenTriggers};
+pub use self::session::lease::raise_lease;
 pub use self::session::settings::BinlogChoice;
 pub use self::target::MySqlTarget;
 pub use self::target::connect::RowsChoice;

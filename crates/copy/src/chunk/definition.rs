@@ -31,6 +31,11 @@ impl fmt::Display for TableName {
     }
 }
 
+/// Whether reads of one transaction see one state of all tables of the engine.
+pub fn is_transactional(engine: &str) -> bool {
+    engine.eq_ignore_ascii_case("InnoDB")
+}
+
 /// No such database, no such table.
 const GONE: [u16; 2] = [1049, 1146];
 

@@ -9,7 +9,7 @@ mod query;
 mod size;
 
 pub(crate) use definition::is_generated;
-pub use definition::{ChunkColumn, TableDefinition, TableName};
+pub use definition::{ChunkColumn, TableDefinition, TableName, is_transactional};
 pub use key::{ChunkKey, KeyColumn};
 pub(crate) use key::{IndexColumn, IndexPart, UniqueIndex, unique_indexes};
 pub use literal::{ValueKind, key_literal, put_literal};

@@ -2,7 +2,7 @@
 
 use apply::mysql::server::sql::identifier;
 
-use super::definition::TableDefinition;
+use super::definition::{TableDefinition, is_transactional};
 use super::key::{ChunkKey, KeyColumn};
 
 /// Values of the key's columns, or of the first of them, as literals ([`key_literal`](super::key_literal)) in the order of the key.
@@ -57,7 +57,7 @@ impl ChunkQuery<'_> {
 
     /// A read of any other engine locks its table until the last row is on its way: the server is to keep the rows apart first.
     fn buffering(&self) -> &'static str {
-        if self.table.engine.eq_ignore_ascii_case("InnoDB") { "" } else { "SQL_BUFFER_RESULT " }
+        if is_transactional(&self.table.engine) { "" } else { "SQL_BUFFER_RESULT " }
     }
 
     fn name(&self, key: &KeyColumn) -> String {

@@ -5,7 +5,7 @@ use apply::mysql::server::sql::identifier;
 use engine::intake::{Extent, Filter};
 use wire::{Connection, Error};
 
-use crate::chunk::TableName;
+use crate::chunk::{TableName, is_transactional};
 
 /// A table of the source.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -40,11 +40,6 @@ impl SourceTable {
 
 /// One statement reads one state of such a table. What it reads may be newer than the transaction in which it stands.
 const ONE_STATEMENT: [&str; 5] = ["MyISAM", "Aria", "MEMORY", "ARCHIVE", "CSV"];
-
-/// Whether reads of one transaction see one state of all tables of the engine.
-pub fn is_transactional(engine: &str) -> bool {
-    engine.eq_ignore_ascii_case("InnoDB")
-}
 
 /// Whether one statement reads one state of the table that has all that was logged before it, and nothing that is logged only after it: InnoDB by its
 /// snapshots; MyISAM and Aria by a lock of the table that a writer gives back after it has logged its changes (`close_thread_tables` comes behind

@@ -10,8 +10,8 @@ use wire::{Connection, Error};
 
 use super::worker::place_rows;
 use super::{ReadContext, ReadEnd, of_source, stopped};
-use crate::chunk::{ChunkKey, ChunkQuery, TableDefinition, TableName};
-use crate::definitions::{is_transactional, show_create};
+use crate::chunk::{ChunkKey, ChunkQuery, TableDefinition, TableName, is_transactional};
+use crate::definitions::show_create;
 use crate::place;
 use crate::scan::LateTables;
 use crate::source::source_failure;

@@ -3,7 +3,7 @@
 
 mod merge;
 
-use std::io::{self, Read, Write};
+use std::io;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
@@ -12,6 +12,8 @@ use std::time::Duration;
 
 use serde::Serialize;
 use serde_json::Value;
+
+use crate::http_get;
 
 /// A process that does not answer keeps up the others no longer.
 const PATIENCE: Duration = Duration::from_secs(1);
@@ -113,19 +115,16 @@ fn answer_of(member: &Member, path: &str) -> Option<String> {
     (head.split(' ').nth(1) == Some("200")).then(|| body.to_owned())
 }
 
-/// In HTTP/1.0: the answer is one piece, and ends with the connection.
 fn get(socket: &Path, path: &str) -> io::Result<String> {
-    let mut stream = UnixStream::connect(socket)?;
+    let stream = UnixStream::connect(socket)?;
     stream.set_read_timeout(Some(PATIENCE))?;
     stream.set_write_timeout(Some(PATIENCE))?;
-    write!(stream, "GET {path} HTTP/1.0\r\nHost: localhost\r\n\r\n")?;
-    let mut answer = String::new();
-    stream.take(ANSWER_BYTES_MAX).read_to_string(&mut answer)?;
-    Ok(answer)
+    http_get::get(stream, "localhost", path, ANSWER_BYTES_MAX)
 }
 
 #[cfg(test)]
 mod tests {
+    use std::io::{Read, Write};
     use std::os::unix::net::UnixListener;
 
     use super::*;

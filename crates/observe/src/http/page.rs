@@ -13,6 +13,7 @@ pub(super) fn assemble(template: &str) -> String {
         ("<!-- head -->\n", include_str!("pages/head.html")),
         ("/* common */\n", include_str!("pages/common.css")),
         ("// common\n", include_str!("pages/common.js")),
+        ("// amounts\n", include_str!("pages/amounts.js")),
     ];
     parts.into_iter().fold(template.to_owned(), |page, (mark, part)| page.replacen(mark, part, 1))
 }

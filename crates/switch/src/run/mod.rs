@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
 use anyhow::{Context, Result, anyhow, bail};
-use apply::mysql::progress;
+use apply::mysql::raise_lease;
 use channel::errors::chain;
 use copy::compare::log::place::{self, Follower, Progress, SourceLog};
 use copy::compare::log::touches;
@@ -260,7 +260,9 @@ impl<'r, 'a> Switch<'r, 'a> {
         saved.end = Some(end.position.to_string());
         record::save(&mut self.target, &self.channel, Phase::Ending, saved)?;
         self.end_channel()?;
-        progress::fence(&mut self.target, &self.channel).map_err(anyhow::Error::new)?;
+        raise_lease(&mut self.target, &self.channel, None).map_err(anyhow::Error::new)?;
+        // Also where its process runs still: it ends with its next commit.
+        self.channel_ended = true;
         self.drain(source.log).check_stands(&end, closing)?;
         saved.coordinates = Coordinates::read(&mut self.target)?;
         record::save(&mut self.target, &self.channel, Phase::Switched, saved)

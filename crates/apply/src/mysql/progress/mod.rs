@@ -11,7 +11,6 @@ pub(in crate::mysql) mod stops;
 pub(in crate::mysql) mod switches;
 pub(in crate::mysql) mod tables;
 
-pub use self::switches::fence;
 pub use self::tables::{
     BookkeepingSchema, COPY_TABLES, ENDING, HOLE_TABLE, KEPT_GTIDS, SCHEMA, SWITCHED, SWITCHES, TABLES, create,
     create_switches,

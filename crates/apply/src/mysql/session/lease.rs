@@ -146,6 +146,28 @@ pub fn kill(connection: &mut Connection, id: &str) {
     }
 }
 
+/// Raises the number of the channel's lease: whoever has had it commits nothing from here on, on whatever machine. `owner`: who has the channel now; `None`: nobody.
+///
+/// # Errors
+/// The target's.
+pub fn raise_lease(connection: &mut Connection, channel: &str, owner: Option<&str>) -> Result<(), Failure> {
+    let name = quote(channel);
+    let owner = owner.map_or_else(String::new, |owner| format!(", owner={}", quote(owner)));
+    for statement in [
+        format!(
+            "INSERT INTO {SCHEMA}.leases (channel,{FENCE_COLUMN}) VALUES ({name},1) ON DUPLICATE KEY UPDATE {FENCE_COLUMN}={FENCE_COLUMN}+1"
+        ),
+        // Waits for a commit of a predecessor that is under way; what comes after this is fenced off.
+        format!("UPDATE {SCHEMA}.progress SET {FENCE_COLUMN}={FENCE_COLUMN}+1{owner} WHERE channel={name}"),
+        format!(
+            "UPDATE {SCHEMA}.leases SET {FENCE_COLUMN}=(SELECT {FENCE_COLUMN} FROM {SCHEMA}.progress WHERE channel={name}) WHERE channel={name}"
+        ),
+    ] {
+        connection.execute_repeatable(statement).map_err(failed)?;
+    }
+    Ok(())
+}
+
 /// The lock of the one heddle that feeds the channel.
 pub fn lease_lock_name(channel: &str) -> String {
     // Names of more than 64 bytes are refused; the channel's length is bounded where it is parsed.

@@ -22,7 +22,7 @@ use crate::mysql::server::unsafe_settings;
 use crate::mysql::session::bookkeeping_guard::BookkeepingGuard;
 use crate::mysql::session::channel::ChannelContext;
 use crate::mysql::session::grouped_gtids;
-use crate::mysql::session::lease::{end_left_over_connections, lease_lock_name};
+use crate::mysql::session::lease::{end_left_over_connections, lease_lock_name, raise_lease};
 use crate::mysql::session::owned_gtids;
 use crate::mysql::statements::execute::nontransactional;
 use crate::mysql::xa::{deferred_branches, prepare};
@@ -198,30 +198,16 @@ pub fn own_domain(channel: &ChannelContext) -> Option<String> {
 
 /// Fences off what is left of an earlier process: it has the number of an earlier lease.
 fn take_lease(channel: &ChannelContext, control: &mut Connection) -> Result<(), Failure> {
-    let mut run = |sql: String| control.execute_repeatable(sql).map(|_| ()).map_err(failed);
-    let is_unlogged = channel.gtids.are_logged();
-    if is_unlogged {
-        run("SET SESSION sql_log_bin=0".to_owned())?;
-    }
-    let name = quote(channel.lease.channel());
-    let owner = quote(&format!("{}@{}", std::process::id(), host_name()));
-    run(format!(
-        "INSERT INTO {SCHEMA}.leases (channel,{FENCE_COLUMN}) VALUES ({name},1) ON DUPLICATE KEY UPDATE {FENCE_COLUMN}={FENCE_COLUMN}+1"
-    ))?;
-    // Waits for a commit of a predecessor that is under way; what comes after this is fenced off.
-    run(format!("UPDATE {SCHEMA}.progress SET {FENCE_COLUMN}={FENCE_COLUMN}+1, owner={owner} WHERE channel={name}"))?;
-    run(format!(
-        "UPDATE {SCHEMA}.leases SET {FENCE_COLUMN}=(SELECT {FENCE_COLUMN} FROM {SCHEMA}.progress WHERE channel={name}) \
-         WHERE channel={name}"
-    ))?;
-    run(format!(
-        "DELETE FROM {SCHEMA}.islands WHERE channel={name} AND last_seq<=(SELECT seq FROM {SCHEMA}.progress \
-         WHERE channel={name})"
-    ))?;
-    if is_unlogged {
-        run("SET SESSION sql_log_bin=1".to_owned())?;
-    }
-    Ok(())
+    let take = |control: &mut Connection| {
+        let name = channel.lease.channel();
+        raise_lease(control, name, Some(&format!("{}@{}", std::process::id(), host_name())))?;
+        let name = quote(name);
+        let below_progress = format!(
+            "DELETE FROM {SCHEMA}.islands WHERE channel={name} AND last_seq<=(SELECT seq FROM {SCHEMA}.progress WHERE channel={name})"
+        );
+        control.execute_repeatable(below_progress).map(|_| ()).map_err(failed)
+    };
+    if channel.gtids.are_logged() { unlogged(control, failed, take) } else { take(control) }
 }
 
 /// Finds out what an earlier run has left beside its progress, and ends what can be ended.
