@@ -482,6 +482,39 @@ fn swap_before_its_note(kind: Kind, schema: &str) -> Result<()> {
     pair.to_the_end(&[]).map(drop)
 }
 
+/// Somebody ends the note that definitions were executed: they are not executed again by the same process.
+fn note_is_ended(kind: Kind, definitions: &[&str], options: &[&str]) -> Result<()> {
+    let pair = Pair::start(kind)?;
+    pair.source.execute("CREATE DATABASE d; CREATE TABLE d.t (id INT PRIMARY KEY); INSERT INTO d.t VALUES (1)")?;
+    pair.to_the_end(options)?;
+    let on_the_table = pair.target.hold("SELECT * FROM d.t")?;
+    for definition in definitions {
+        pair.source.execute(definition)?;
+    }
+    pair.source.execute("INSERT INTO d.t VALUES (2, 2)")?;
+    let running = pair.begin(&[options, &["--until-end"]].concat())?;
+    wait_for(&pair.target, "ALTER TABLE%")?;
+    let on_the_note = pair.target.hold("SELECT seq FROM heddle.progress FOR UPDATE")?;
+    drop(on_the_table);
+    wait_for(&pair.target, "%UPDATE heddle.progress%")?;
+    for row in pair.target.rows("SELECT ID FROM information_schema.PROCESSLIST WHERE INFO LIKE '%UPDATE heddle.progress%' AND INFO NOT LIKE '%PROCESSLIST%'")? {
+        pair.target.execute(&format!("KILL QUERY {}", row[0]))?;
+    }
+    thread::sleep(Duration::from_millis(300));
+    drop(on_the_note);
+    running.wait()?.successful()?;
+    pair.to_the_end(options).map(drop)
+}
+
+fn notes_are_ended(kind: Kind) -> Result<()> {
+    const ONE: [&str; 1] = ["ALTER TABLE d.t ADD COLUMN v INT"];
+    const SEVERAL: [&str; 3] =
+        ["ALTER TABLE d.t ADD COLUMN v INT", "CREATE TABLE d.u (id INT PRIMARY KEY)", "DROP TABLE d.u"];
+    note_is_ended(kind, &ONE, &[]).context("one")?;
+    note_is_ended(kind, &SEVERAL, &[]).context("several")?;
+    note_is_ended(kind, &ONE, &["--gtids", "preserve"]).context("one, the source's GTID")
+}
+
 /// Heddle and the target are killed while large XA transactions and definitions with many rows are applied.
 fn large_ones_survive_kills(kind: Kind) -> Result<()> {
     let pair = Pair::start(kind)?;
@@ -504,6 +537,16 @@ fn large_ones_survive_kills(kind: Kind) -> Result<()> {
         running.wait()?;
     }
     pair.to_the_end(&[]).map(drop)
+}
+
+#[test]
+fn mariadb_note_is_ended() {
+    notes_are_ended(MARIADB_10_11).unwrap_or_else(|error| panic!("{error:#}"));
+}
+
+#[test]
+fn mysql_note_is_ended() {
+    notes_are_ended(MYSQL_9_7).unwrap_or_else(|error| panic!("{error:#}"));
 }
 
 #[test]

@@ -261,6 +261,11 @@ impl StatementItem {
         }
     }
 
+    /// Executed again, right after it was, it changes nothing and fails in nothing. (Of a GRANT that was executed the account may be gone.)
+    pub fn is_idempotent(&self) -> bool {
+        matches!(self.class.class, Class::Ddl { kind: DdlKind::Truncate })
+    }
+
     /// What the log has in front of it.
     pub fn logged_context(&self) -> sql::LoggedContext {
         sql::LoggedContext {

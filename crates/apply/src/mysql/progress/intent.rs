@@ -90,6 +90,13 @@ impl Intents {
         self.0.iter().find(|intent| intent.is_partly())
     }
 
+    /// In the place of the one of the same transaction, if there is one.
+    pub fn put(&mut self, intent: Intent) {
+        self.0.retain(|known| known.seq != intent.seq);
+        let at = self.0.partition_point(|known| known.seq < intent.seq);
+        self.0.insert(at, intent);
+    }
+
     /// The one of this transaction.
     pub fn take(&mut self, seq: u64) -> Option<Intent> {
         let at = self.0.iter().position(|intent| intent.seq == seq)?;
@@ -142,6 +149,11 @@ mod tests {
         assert_eq!(several.take(8), Some(of(8)));
         assert_eq!(several.take(8), None);
         assert_eq!(several.after(7), Intents::new(vec![of(9)]));
+        several.put(of(8));
+        several.put(Intent { item: 1, ..of(9) });
+        assert_eq!(several, Intents::new(vec![of(7), of(8), Intent { item: 1, ..of(9) }]));
+        several.take(8);
+        several.put(of(9));
         let more = Intents::new(vec![of(7), of(8)]).with_later(&several);
         assert_eq!(more, Intents::new(vec![of(7), of(8), of(9)]));
     }

@@ -62,6 +62,11 @@ impl Script {
         self.encoded_bytes_max
     }
 
+    /// Nothing waits to be sent.
+    pub fn is_empty(&self) -> bool {
+        self.sql.is_empty() && self.bytes.is_empty()
+    }
+
     pub fn clear(&mut self) {
         self.sql.clear();
         self.statements = 0;

@@ -13,7 +13,7 @@ use engine::failure::{Failure, FailureKind};
 use engine::row_session::RowSession;
 use engine::schema::Leftovers;
 use engine::transaction::{RowsItem, StatementItem, Transaction};
-use wire::Connection;
+use wire::{Connection, ResultSet};
 
 use super::channel::{ChannelContext, Ddl};
 use super::lease::STATEMENTS;
@@ -63,8 +63,16 @@ pub struct ChannelConnection {
 pub struct SessionState {
     /// What has set it.
     pub frame: String,
-    /// What takes it back.
+    /// One statement, which takes it back.
     pub reset: String,
+    /// That one waits in the script.
+    ends: bool,
+}
+
+impl SessionState {
+    pub fn new(frame: String, reset: String) -> Self {
+        Self { frame, reset, ends: false }
+    }
 }
 
 impl ChannelConnection {
@@ -168,7 +176,7 @@ impl ChannelConnection {
 
     /// Whether the session has the state that this text sets, and nothing else.
     pub fn has_session_state(&self, frame: &str) -> bool {
-        self.session_state.as_ref().is_some_and(|kept| kept.frame == frame)
+        self.session_state.as_ref().is_some_and(|kept| kept.frame == frame && !kept.ends)
     }
 
     pub fn keeps_session_state(&self) -> bool {
@@ -188,9 +196,23 @@ impl ChannelConnection {
         }
     }
 
+    /// The same with what is sent next.
+    fn end_session_state_ahead(&mut self) {
+        if let Some(kept) = self.session_state.as_mut().filter(|kept| !kept.ends) {
+            self.script.statement(&kept.reset);
+            kept.ends = true;
+        }
+    }
+
     /// Sends what has gathered in the script.
     pub fn send(&mut self) -> Result<(), Failure> {
-        self.script.send(&mut self.wire).map(|_| ()).map_err(|failure| self.explained(failure))
+        self.send_script().map(|_| ())
+    }
+
+    fn send_script(&mut self) -> Result<Vec<ResultSet>, Failure> {
+        let results = self.script.send(&mut self.wire).map_err(|failure| self.explained(failure))?;
+        self.session_state.take_if(|kept| kept.ends);
+        Ok(results)
     }
 
     fn explained(&self, failure: Failure) -> Failure {
@@ -243,6 +265,7 @@ impl ChannelConnection {
         if self.is_open {
             return Ok(());
         }
+        self.end_session_state_ahead();
         self.rows.set_server_id(named_by.server_id);
         if self.channel.gtids.are_added() && named_by.defers_branch() {
             // Nothing else is in it. Its GTID is executed where the branch is prepared, or ends.
@@ -374,7 +397,7 @@ impl ChannelConnection {
         self.check_bookkeeping();
         self.script.statement(record);
         self.script.statement("COMMIT");
-        let results = self.script.send(&mut self.wire).map_err(|failure| self.explained(failure))?;
+        let results = self.send_script()?;
         self.is_open = false;
         // By itself: if somebody ends it, what is committed must not look as if it were not.
         self.log_again()?;

@@ -253,6 +253,7 @@ impl<'a> Steps<'a> {
             range: self.range,
             done_before: self.done_before.as_ref(),
             unfinished: self.context.unfinished,
+            is_idempotent: matches!(self.transaction.items(), [Item::Statement(statement)] if statement.is_idempotent()),
         }
     }
 
@@ -282,6 +283,7 @@ impl<'a> Steps<'a> {
                 connection,
                 |connection, _| Ok(u64::from(prepare::is_prepared(&mut connection.wire, xid)?)),
                 |connection| {
+                    connection.send()?;
                     let logged_as = place.gtid.as_ref().map_or(prepare::LogEntry::Own, prepare::LogEntry::Source);
                     let runs_statements = content != prepare::BranchContent::Nothing && runs_statements(place);
                     let origin = prepare::Origin { logged_as, server_id: place.server_id, runs_statements };
@@ -318,7 +320,9 @@ impl<'a> Steps<'a> {
             self.record_progress(connection).and_then(|()| self.restore_own_account(connection)).and_then(|()| {
                 self.afterwards.iter().try_for_each(|statement| connection.execute_unlogged(statement).map(|_| ()))
             });
-        done.map_err(|failure| at_transaction(failure, self.transaction))
+        done.map_err(|failure| at_transaction(failure, self.transaction))?;
+        self.context.unfinished.take_intent(self.transaction.seq);
+        Ok(())
     }
 
     /// Where the server's account tables were changed.

@@ -82,12 +82,16 @@ impl<'a> Run<'a> {
                 self.record(UnderWay::Stays)?;
             }
             if let Err(failure) = step.run(self.connection, self.context) {
+                if failure.kind == FailureKind::Fenced {
+                    return Err(failure);
+                }
                 return Err(self.failed(steps.get(at..).unwrap_or_default(), last, failure));
             }
-            unfinished.take_intent(step.seq());
+            step.intent.iter().cloned().for_each(|intent| unfinished.set_executed(intent));
             self.executed += 1;
         }
-        self.connection.end_session_state()
+        // Behind the last one the record takes it back.
+        if self.executed < self.singles.len() { self.connection.end_session_state() } else { Ok(()) }
     }
 
     fn step(&mut self, single: &'a SingleTransaction<'a>) -> Result<Step<'a>, Failure> {
@@ -107,15 +111,15 @@ impl<'a> Run<'a> {
             }
             UnderWay::Stays => None,
         };
-        self.connection.end_session_state()?;
         let unrecorded = self.singles.get(self.recorded..self.executed).unwrap_or_default();
         let progress = self.connection.progress();
         let (Some(first), Some(done)) = (unrecorded.first(), unrecorded.last()) else {
             let next = self.singles.get(self.executed).map(|single| single.range.before);
-            return match text {
-                Some(text) => self.connection.execute_unlogged(&progress.intend(next, &text)).map(|_| ()),
-                None => Ok(()),
-            };
+            // It goes with the settings of what is executed next.
+            if let Some(text) = text {
+                self.connection.script.statement(progress.intend(next, &text));
+            }
+            return Ok(());
         };
         let range = Range { first: first.range.first, before: first.range.before, ..done.range };
         let statement = match text {
@@ -124,6 +128,9 @@ impl<'a> Run<'a> {
         };
         self.connection.begin(done.transaction)?;
         self.connection.commit_with(range, statement)?;
+        for single in unrecorded {
+            self.context.unfinished.take_intent(single.transaction.seq);
+        }
         (self.recorded, self.since) = (self.executed, Instant::now());
         *self.committed_to = range.mark.seq;
         Ok(())
@@ -142,6 +149,7 @@ impl<'a> Run<'a> {
             .connection
             .rollback()
             .and_then(|()| self.record(under_way))
+            .and_then(|()| self.connection.send())
             .and_then(|()| after_failure(self.connection, self.context.unfinished, transaction, *range, failure));
         let failure = done.err().unwrap_or_else(|| Failure::new(FailureKind::Refused, "a definition has failed"));
         match transaction.items().first() {
@@ -156,7 +164,7 @@ struct Step<'a> {
     single: &'a SingleTransaction<'a>,
     statement: &'a StatementItem,
     kept: ExecutedPart,
-    /// `None`: nothing of it is executed here.
+    /// `None`: nothing of it is executed here, or it may be executed any number of times.
     intent: Option<Intent>,
     /// A run before this one, or another connection, has executed it, or begun to.
     was_begun: bool,
@@ -184,10 +192,11 @@ impl<'a> Step<'a> {
         if let Some(statement) = step.executes() {
             let look = before.as_ref().map_or_else(FingerprintScope::default, |before| before.look);
             let taken = own_commit::fingerprint_of(connection, statement, look)?;
+            let is_idempotent = statement.is_idempotent();
             step.is_by_itself = taken.is_by_itself;
             step.was_begun = before.as_ref().is_some_and(|before| before.fingerprint != taken.hash);
             let now = Intent { seq: transaction.seq, item: 0, fingerprint: taken.hash, look };
-            step.intent = Some(before.filter(|_| step.was_begun).unwrap_or(now));
+            step.intent = (!is_idempotent).then(|| before.filter(|_| step.was_begun).unwrap_or(now));
         }
         Ok(step)
     }
@@ -208,12 +217,10 @@ impl<'a> Step<'a> {
         let Some(statement) = self.executes() else { return Ok(()) };
         let transaction = self.single.transaction;
         let done = if self.was_begun {
-            tracing::info!(
-                "a statement that was under way when the connection or heddle ended had been executed: {}",
-                transaction.place()
-            );
+            tracing::info!("a statement that was under way had been executed: {}", transaction.place());
             connection
-                .end_session_state()
+                .send()
+                .and_then(|()| connection.end_session_state())
                 .and_then(|()| own_commit::complete(connection, context.branches, transaction, statement))
         } else {
             accounts::judge(execute_next(connection, statement), statement, self.tried)

@@ -19,10 +19,12 @@ pub struct OnceStatement<'a> {
     pub range: Range<'a>,
     pub done_before: Option<&'a Intent>,
     pub unfinished: &'a UnfinishedStatements,
+    /// It may be executed any number of times: nothing has to be known of it.
+    pub is_idempotent: bool,
 }
 
 impl OnceStatement<'_> {
-    /// Records the intent, then runs it, unless an earlier run did.
+    /// Records the intent, then runs it, unless an earlier run did. The record may wait in the script: `run` sends it, before anything else.
     pub fn run(
         &self,
         connection: &mut ChannelConnection,
@@ -46,24 +48,28 @@ impl OnceStatement<'_> {
             Some(intent) if self.item < intent.item => return Ok(()),
             Some(intent) if self.item == intent.item && now != intent.fingerprint => {
                 let place = self.transaction.place();
-                tracing::info!(
-                    "a statement that was under way when the connection or heddle ended had been executed: {place}"
-                );
-                return complete(connection);
+                tracing::info!("a statement that was under way had been executed: {place}");
+                complete(connection)?;
+                self.unfinished.set_executed(intent.clone());
+                return Ok(());
             }
             _ => {}
         }
         let intent = Intent { seq: self.transaction.seq, item: self.item, fingerprint: now, look };
-        self.record(connection, Some(intent))?;
+        let intent = Some(intent).filter(|_| !self.is_idempotent);
+        // In any case: the lease is compared with it.
+        self.record(connection, intent.clone())?;
         if let Err(failure) = run(connection) {
             // A lost connection says nothing: the intent is read again with the next one.
             if failure.kind != FailureKind::ConnectionLost {
                 // The server says that it was not executed: what an operator changes now must not be taken for its effect.
                 connection.rollback()?;
                 self.record(connection, None)?;
+                connection.send()?;
             }
             return Err(failure);
         }
+        intent.into_iter().for_each(|intent| self.unfinished.set_executed(intent));
         connection.after_own_commit()
     }
 
@@ -72,6 +78,10 @@ impl OnceStatement<'_> {
         let later = self.unfinished.later_than(self.transaction.seq);
         let intents = Intents::new(intent.into_iter().collect()).with_later(&later);
         let statement = connection.progress().intend(before, &intents.to_text());
-        connection.execute_unlogged(&statement).map(|_| ())
+        if connection.gtids().are_preserved() {
+            return connection.execute_unlogged(&statement).map(|_| ());
+        }
+        connection.script.statement(statement);
+        Ok(())
     }
 }

@@ -11,7 +11,7 @@ use engine::transaction::{Item, StatementItem, Transaction};
 use super::accounts::{self, Tried};
 use super::execute::routine_creator;
 use super::execute::text::{CreateTable, text};
-use super::execute::{execute_text, execute_under, reset_after};
+use super::execute::{Afterwards, execute_and, execute_text, reset_after};
 use super::fingerprint::{self, Fingerprint};
 use super::once_statement::OnceStatement;
 use crate::mysql::progress::executed_gtids;
@@ -80,11 +80,12 @@ pub(super) fn execute_once(
     statement: &StatementItem,
 ) -> Result<(), Failure> {
     if is_xa(&statement.class.class) {
+        connection.send()?;
         return end::end(connection, branches, transaction, &statement.class);
     }
     let creator = routine_creator::of(connection, statement)?;
     let set_gtid = connection.gtids().statement(transaction.gtid.as_ref())?;
-    execute_under(connection, statement, set_gtid.as_deref())?;
+    execute_and(connection, statement, set_gtid.as_deref(), afterwards(connection, transaction, statement))?;
     use_up_gtid(connection, transaction)?;
     match creator {
         Some(creator) => {
@@ -93,6 +94,15 @@ pub(super) fn execute_once(
             routine_creator::give_rights(connection, &creator)
         }
         None => Ok(()),
+    }
+}
+
+/// Where nothing but the progress comes behind the statement, its session state is taken back with that.
+fn afterwards(connection: &ChannelConnection, transaction: &Transaction, statement: &StatementItem) -> Afterwards {
+    let is_alone = matches!(transaction.items(), [_]) && !connection.gtids().are_preserved();
+    match &statement.class.class {
+        Class::Ddl { kind } if is_alone && !kind.is_account() && *kind != DdlKind::Routine => Afterwards::SessionState,
+        _ => Afterwards::OwnSettings,
     }
 }
 

@@ -1,4 +1,4 @@
-//! What earlier runs, connections or attempts have left unfinished, until its transaction comes.
+//! What earlier runs, connections or attempts have left unfinished, until its transaction comes; and what was executed, until that is recorded.
 
 use std::sync::Mutex;
 
@@ -18,6 +18,11 @@ pub struct UnfinishedStatements {
 impl UnfinishedStatements {
     pub fn set_intents(&self, intents: Intents) {
         *locked(&self.intents) = intents;
+    }
+
+    /// Its statement was executed, and the target does not say so yet. If the record of it fails, the next attempt has to know.
+    pub fn set_executed(&self, intent: Intent) {
+        locked(&self.intents).put(intent);
     }
 
     /// The intent of this transaction, if there is one. It is given once.

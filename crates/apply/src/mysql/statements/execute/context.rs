@@ -33,10 +33,14 @@ pub struct Frame {
 impl Frame {
     /// All but the statement's own numbers, for a session with Heddle's own settings. `schema`: another default schema than the frame's.
     pub fn text(&self, schema: Option<&str>) -> String {
+        self.statements(schema).join(";")
+    }
+
+    /// The same, one by one.
+    pub fn statements(&self, schema: Option<&str>) -> Vec<String> {
         let schema = self.schema.as_deref().map(|own| format!("USE {}", identifier(schema.unwrap_or(own))));
         // A default schema brings its collation, unless the source says another one.
-        let parts = self.variables.iter().chain(&schema).chain([&self.settings]);
-        parts.map(String::as_str).collect::<Vec<_>>().join(";")
+        self.variables.iter().cloned().chain(schema).chain([self.settings.clone()]).collect()
     }
 }
 

@@ -29,33 +29,25 @@ use crate::mysql::session::settings;
 
 /// One statement with its session state, which needs no GTID of its own; the connection has its own settings again afterwards.
 pub fn execute(connection: &mut ChannelConnection, statement: &StatementItem) -> Result<(), Failure> {
-    execute_under(connection, statement, None)
+    execute_and(connection, statement, None, Afterwards::OwnSettings)
 }
 
-/// As [`execute`]. `set_gtid`: what gives a statement that commits by itself its GTID.
-pub fn execute_under(
-    connection: &mut ChannelConnection,
-    statement: &StatementItem,
-    set_gtid: Option<&str>,
-) -> Result<(), Failure> {
-    execute_and(connection, statement, set_gtid, Afterwards::OwnSettings)
-}
-
-/// As [`execute`], for one of several that follow each other: the connection keeps the statement's session state, for the next with the same one.
-/// [`ChannelConnection::end_session_state`] has to come before anything else. After an error the connection has its own settings again.
+/// As [`execute`]: the connection keeps the statement's session state, for the next with the same one, or until the transaction begins in which that
+/// is taken back. [`ChannelConnection::end_session_state`] has to come before anything else. After an error the connection has its own settings again.
 pub fn execute_next(connection: &mut ChannelConnection, statement: &StatementItem) -> Result<(), Failure> {
     execute_and(connection, statement, None, Afterwards::SessionState)
 }
 
 /// What a connection has behind a statement.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Afterwards {
+pub enum Afterwards {
     OwnSettings,
     /// If it can be kept.
     SessionState,
 }
 
-fn execute_and(
+/// As [`execute`], or as [`execute_next`]. `set_gtid`: what gives a statement that commits by itself its GTID.
+pub fn execute_and(
     connection: &mut ChannelConnection,
     statement: &StatementItem,
     set_gtid: Option<&str>,
@@ -109,7 +101,6 @@ pub fn execute_text(
     sql: &[u8],
     set_gtid: Option<&str>,
 ) -> Result<(), Failure> {
-    connection.send()?;
     if !matches!(statement.class.class, Class::Dml { .. }) {
         connection.channel_context().quirks.sql_tables.forget(|_| true);
     }
@@ -148,7 +139,7 @@ enum DefaultSchema {
     IsGone,
 }
 
-/// Where the statement's default schema is gone and the statement does not need it, in our own.
+/// Where the statement's default schema is gone and the statement does not need it, in our own. Sends what waits in the script before it.
 fn set_session_state(
     connection: &mut ChannelConnection,
     statement: &StatementItem,
@@ -157,23 +148,36 @@ fn set_session_state(
     let own = &frame.own;
     let text = frame.text(None);
     if connection.has_session_state(&text) {
-        return connection.wire.execute_repeatable(own).map(|_| DefaultSchema::AsOnSource).map_err(failed);
+        return send_with(connection, std::slice::from_ref(own)).map(|()| DefaultSchema::AsOnSource);
     }
-    connection.end_session_state()?;
+    if connection.keeps_session_state() {
+        connection.send()?;
+        connection.end_session_state()?;
+    }
     let reset = settings::reset(connection.info(), statement.query.vars.default_table_encryption);
-    match connection.wire.execute_repeatable(format!("{own};{text}")) {
-        Err(error) if error.code() == Some(code::BAD_DB) && may_do_without_schema(statement) => {
+    let state = [vec![own.clone()], frame.statements(None)].concat();
+    match send_with(connection, &state) {
+        Err(failure) if failure.code == Some(code::BAD_DB) && may_do_without_schema(statement) => {
             let done = connection.wire.execute_repeatable(format!("{own};{}", frame.text(Some(SCHEMA.name()))));
             done.map(|_| DefaultSchema::IsGone).map_err(failed)
         }
         done => {
-            done.map_err(failed)?;
+            done?;
             if frame.variables.is_empty() && user_locks::own_again(connection, statement).is_none() {
-                connection.set_session_state(Some(SessionState { frame: text, reset }));
+                connection.set_session_state(Some(SessionState::new(text, reset)));
             }
             Ok(DefaultSchema::AsOnSource)
         }
     }
+}
+
+/// Sends settings, in one packet with what waits in the script. By themselves they are repeated where somebody ends them.
+fn send_with(connection: &mut ChannelConnection, settings: &[String]) -> Result<(), Failure> {
+    if connection.script.is_empty() {
+        return connection.wire.execute_repeatable(settings.join(";")).map(|_| ()).map_err(failed);
+    }
+    settings.iter().for_each(|setting| connection.script.statement(setting));
+    connection.send()
 }
 
 /// Gives the connection its own settings again, after a statement with a session state.
