@@ -17,7 +17,8 @@ use wire::{Connection, ResultSet};
 
 use super::channel::{ChannelContext, Ddl};
 use super::lease::STATEMENTS;
-use super::row_state::RowState;
+use super::state::row_state::RowState;
+use super::state::statement_state::KeptState;
 use crate::Range;
 use crate::mysql::progress::branches::{kept_branches, open_branches};
 use crate::mysql::progress::progress_rows::ProgressRows;
@@ -54,25 +55,8 @@ pub struct ChannelConnection {
     is_unlogged: bool,
     /// The open transaction has a checksum of Heddle's tables from before its statements.
     is_guarded: bool,
-    /// That of a statement of the source which the session still has; `None`: Heddle's own settings, or what somebody takes back.
-    session_state: Option<SessionState>,
-}
-
-/// As `statements::execute::context` sets it for a statement.
-#[derive(Debug)]
-pub struct SessionState {
-    /// What has set it.
-    pub frame: String,
-    /// One statement, which takes it back.
-    pub reset: String,
-    /// That one waits in the script.
-    ends: bool,
-}
-
-impl SessionState {
-    pub fn new(frame: String, reset: String) -> Self {
-        Self { frame, reset, ends: false }
-    }
+    /// That of a statement of the source which the session still has.
+    session_state: KeptState,
 }
 
 impl ChannelConnection {
@@ -95,7 +79,7 @@ impl ChannelConnection {
             gtid_origin: None,
             is_unlogged: false,
             is_guarded: false,
-            session_state: None,
+            session_state: KeptState::default(),
         };
         connection.introduce()?;
         Ok(connection)
@@ -134,7 +118,7 @@ impl ChannelConnection {
     /// The session on the server is a new one.
     fn forget_settings(&mut self) {
         (self.row_state, self.had_row_state, self.is_unlogged) = (None, false, false);
-        self.session_state = None;
+        self.session_state.set(None);
     }
 
     pub fn number(&self) -> usize {
@@ -174,33 +158,16 @@ impl ChannelConnection {
         self.is_open
     }
 
-    /// Whether the session has the state that this text sets, and nothing else.
-    pub fn has_session_state(&self, frame: &str) -> bool {
-        self.session_state.as_ref().is_some_and(|kept| kept.frame == frame && !kept.ends)
-    }
-
-    pub fn keeps_session_state(&self) -> bool {
-        self.session_state.is_some()
-    }
-
-    /// `None`: the session has Heddle's own settings, or the caller takes back what it has.
-    pub fn set_session_state(&mut self, state: Option<SessionState>) {
-        self.session_state = state;
+    /// That of the statement that was executed before; see [`KeptState`].
+    pub fn session_state(&mut self) -> &mut KeptState {
+        &mut self.session_state
     }
 
     /// Takes back what the session has of a statement's state, if anything.
     pub fn end_session_state(&mut self) -> Result<(), Failure> {
-        match self.session_state.take() {
-            Some(kept) => self.execute_despite_interruption(&kept.reset),
+        match self.session_state.take_reset() {
+            Some(reset) => self.execute_despite_interruption(&reset),
             None => Ok(()),
-        }
-    }
-
-    /// The same with what is sent next.
-    fn end_session_state_ahead(&mut self) {
-        if let Some(kept) = self.session_state.as_mut().filter(|kept| !kept.ends) {
-            self.script.statement(&kept.reset);
-            kept.ends = true;
         }
     }
 
@@ -211,7 +178,7 @@ impl ChannelConnection {
 
     fn send_script(&mut self) -> Result<Vec<ResultSet>, Failure> {
         let results = self.script.send(&mut self.wire).map_err(|failure| self.explained(failure))?;
-        self.session_state.take_if(|kept| kept.ends);
+        self.session_state.forget_ended();
         Ok(results)
     }
 
@@ -265,7 +232,9 @@ impl ChannelConnection {
         if self.is_open {
             return Ok(());
         }
-        self.end_session_state_ahead();
+        if let Some(reset) = self.session_state.end() {
+            self.script.statement(reset);
+        }
         self.rows.set_server_id(named_by.server_id);
         if self.channel.gtids.are_added() && named_by.defers_branch() {
             // Nothing else is in it. Its GTID is executed where the branch is prepared, or ends.

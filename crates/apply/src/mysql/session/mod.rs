@@ -9,6 +9,6 @@ pub(in crate::mysql) mod lease;
 pub(in crate::mysql) mod one_statement;
 mod own_statements;
 pub(in crate::mysql) mod owned_gtids;
-mod row_state;
 pub(in crate::mysql) mod settings;
+pub(in crate::mysql) mod state;
 mod unlogged_connection;

@@ -11,6 +11,7 @@ use engine::transaction::{BarrierCause, Body, Item, Transaction};
 
 use super::account_tables::{self, OwnAccountRows};
 use super::accounts::{self, ExecutedPart, Tried};
+use super::execute::branch_items::{apply_in_branch, runs_statements};
 use super::execute::nontransactional;
 use super::execute::outcome;
 use super::execute::text::{commits_by_itself, is_own_commit, is_rollback, is_temporary_ddl, starts_transaction};
@@ -23,7 +24,6 @@ use super::unfinished_statements::UnfinishedStatements;
 use crate::Range;
 use crate::mysql::progress::intent::Intent;
 use crate::mysql::progress::{executed_gtids, tables};
-use crate::mysql::server::errors::code;
 use crate::mysql::server::sql::xid_text;
 use crate::mysql::session::connection::ChannelConnection;
 use crate::mysql::xa::connections::Branches;
@@ -167,43 +167,6 @@ fn run_items(
         },
     }
     steps.commit_with_progress(connection)
-}
-
-/// The items of a transaction, or of a piece of it, in the XA branch that has begun on this connection.
-fn apply_in_branch(branch: &mut ChannelConnection, transaction: &Transaction) -> Result<(), Failure> {
-    for item in transaction.items() {
-        match item {
-            Item::Rows(rows) => branch.write_event(rows)?,
-            Item::Statement(statement) => match statement.class.class {
-                Class::XaStart { .. } | Class::XaEnd => {}
-                _ => {
-                    // Its transaction is open already: no question in between.
-                    branch.guard_bookkeeping(statement, false)?;
-                    branch.send()?;
-                    execute(branch, statement).map_err(explained_in_branch)?;
-                }
-            },
-        }
-    }
-    branch.check_bookkeeping();
-    branch.send()
-}
-
-/// Whether there is more in a branch than rows, as far as its items are held.
-fn runs_statements(transaction: &Transaction) -> bool {
-    let is_one = |item: &Item| matches!(item, Item::Statement(statement) if statement.class.may_run_programs());
-    matches!(transaction.body, Body::Spilled { .. }) || transaction.items().iter().any(is_one)
-}
-
-/// Temporary tables are those of the connection for statements.
-fn explained_in_branch(failure: Failure) -> Failure {
-    if failure.code != Some(code::NO_SUCH_TABLE) {
-        return failure;
-    }
-    failure.remedy(
-        "the target lacks a table that a prepared XA transaction names; if it is a temporary table, such a transaction cannot read it here: set binlog_format \
-         to ROW or MIXED on the source. Do by hand what the transaction does, and go on behind it with a new --channel and --start",
-    )
 }
 
 /// How far the items of one transaction are, which may come in pieces.

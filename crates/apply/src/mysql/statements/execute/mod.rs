@@ -1,5 +1,6 @@
 //! Executes one statement of the source, and says what its errors mean.
 
+pub(super) mod branch_items;
 pub(in crate::mysql) mod context;
 pub(in crate::mysql) mod nontransactional;
 pub(super) mod outcome;
@@ -24,8 +25,9 @@ use crate::mysql::Ddl;
 use crate::mysql::progress::tables::SCHEMA;
 use crate::mysql::server::errors::{code, failed, of_own_tables};
 use crate::mysql::session::bookkeeping_guard;
-use crate::mysql::session::connection::{ChannelConnection, SessionState};
+use crate::mysql::session::connection::ChannelConnection;
 use crate::mysql::session::settings;
+use crate::mysql::session::state::statement_state::SessionState;
 
 /// One statement with its session state, which needs no GTID of its own; the connection has its own settings again afterwards.
 pub fn execute(connection: &mut ChannelConnection, statement: &StatementItem) -> Result<(), Failure> {
@@ -71,7 +73,7 @@ pub fn execute_and(
     // Also after an error that ends the attempt: the next statement must not run in this one's session state.
     let outcome = match outcome {
         Err(lost) if lost.kind == FailureKind::ConnectionLost => return Err(lost),
-        Ok(()) if afterwards == Afterwards::SessionState && connection.keeps_session_state() => {
+        Ok(()) if afterwards == Afterwards::SessionState && connection.session_state().is_some() => {
             return statement_format::end(connection, logged);
         }
         outcome => {
@@ -147,10 +149,10 @@ fn set_session_state(
 ) -> Result<DefaultSchema, Failure> {
     let own = &frame.own;
     let text = frame.text(None);
-    if connection.has_session_state(&text) {
+    if connection.session_state().is(&text) {
         return send_with(connection, std::slice::from_ref(own)).map(|()| DefaultSchema::AsOnSource);
     }
-    if connection.keeps_session_state() {
+    if connection.session_state().is_some() {
         connection.send()?;
         connection.end_session_state()?;
     }
@@ -164,7 +166,7 @@ fn set_session_state(
         done => {
             done?;
             if frame.variables.is_empty() && user_locks::own_again(connection, statement).is_none() {
-                connection.set_session_state(Some(SessionState::new(text, reset)));
+                connection.session_state().set(Some(SessionState::new(text, reset)));
             }
             Ok(DefaultSchema::AsOnSource)
         }
@@ -183,7 +185,7 @@ fn send_with(connection: &mut ChannelConnection, settings: &[String]) -> Result<
 /// Gives the connection its own settings again, after a statement with a session state.
 pub fn reset_after(connection: &mut ChannelConnection, statement: &StatementItem) -> Result<(), Failure> {
     let reset = settings::reset(connection.info(), statement.query.vars.default_table_encryption);
-    connection.set_session_state(None);
+    connection.session_state().set(None);
     connection.execute_despite_interruption(&reset)?;
     user_locks::own_again(connection, statement).map_or(Ok(()), |sql| connection.execute_despite_interruption(&sql))
 }

@@ -1,7 +1,5 @@
 //! What of a session matters to rows.
 
-mod setting;
-
 use std::sync::Arc;
 
 use engine::row_session::RowSession;

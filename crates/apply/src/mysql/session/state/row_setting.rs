@@ -3,7 +3,7 @@
 use binlog::{ColumnKind, Flavour};
 use engine::compact::Batch;
 
-use super::RowState;
+use super::row_state::RowState;
 use crate::mysql::rows::sql;
 use crate::mysql::session::connection::ChannelConnection;
 use crate::mysql::session::settings;
