@@ -12,10 +12,10 @@ use engine::transaction::{BarrierCause, Body, Item, Transaction};
 use super::account_tables::{self, OwnAccountRows};
 use super::accounts::{self, ExecutedPart, Tried};
 use super::execute::branch_items::{apply_in_branch, runs_statements};
-use super::execute::nontransactional;
 use super::execute::outcome;
 use super::execute::text::{commits_by_itself, is_own_commit, is_rollback, is_temporary_ddl, starts_transaction};
 use super::execute::{at_statement, at_transaction, execute};
+use super::execute::{nontransactional, one_packet};
 use super::once_statement::OnceStatement;
 use super::own_commit;
 use super::piece_tables::PieceTables;
@@ -149,6 +149,11 @@ fn run_items(
     }
     if sequences::are_changed(items) {
         return sequences::commit(connection, transaction, range);
+    }
+    if one_packet::run(connection, context.unfinished, transaction, range)
+        .map_err(|failure| at_transaction(failure, transaction))?
+    {
+        return Ok(());
     }
     let mut steps = Steps::new(context, transaction, range);
     match prepare::prepared_by(items) {

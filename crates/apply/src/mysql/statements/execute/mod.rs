@@ -3,6 +3,7 @@
 pub(super) mod branch_items;
 pub(in crate::mysql) mod context;
 pub(in crate::mysql) mod nontransactional;
+pub(super) mod one_packet;
 pub(super) mod outcome;
 pub(super) mod routine_creator;
 pub(super) mod text;
