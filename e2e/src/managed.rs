@@ -99,7 +99,7 @@ pub fn create_procedures(server: &Server) -> Result<()> {
 }
 
 fn is_modern(kind: Kind) -> bool {
-    kind == crate::server::MYSQL_9_7
+    kind.lacks_old_words()
 }
 
 /// The replica's channel is set up as it would be on RDS, by the procedure; native replication is stopped before and runs afterwards.
@@ -110,8 +110,9 @@ pub fn configure_by_procedure(source: &Server, replica: &Server, user: &str) -> 
         format!("rds_set_external_master_gtid({login}, '{position}', 0)")
     } else {
         let name = if is_modern(replica.kind) { "source" } else { "master" };
-        // The test servers before 9.7 have no TLS.
-        format!("rds_set_external_{name}_with_auto_position({login}, {}, 0)", u8::from(is_modern(replica.kind)))
+        // The older test servers have no TLS.
+        let tls = u8::from(replica.kind.has_new_words());
+        format!("rds_set_external_{name}_with_auto_position({login}, {tls}, 0)")
     };
     replica.execute(&format!("CALL mysql.rds_stop_replication(); CALL mysql.{set}; CALL mysql.rds_start_replication()"))
 }

@@ -7,13 +7,16 @@ use anyhow::{Context, Result, ensure};
 use std::fmt::Write;
 
 /// Every version to itself, upward, and across where the servers themselves could.
-pub const PAIRS: [(&str, &str); 27] = [
+pub const PAIRS: [(&str, &str); 36] = [
     ("mysql-5.6.14", "mysql-5.6.14"),
     ("mysql-5.7.22", "mysql-5.7.22"),
     ("mysql-8.0.15", "mysql-8.0.15"),
+    ("mysql-8.0.46", "mysql-8.0.46"),
+    ("mysql-8.4", "mysql-8.4"),
     ("mysql-9.7", "mysql-9.7"),
     ("mariadb-10.1", "mariadb-10.1"),
     ("mariadb-10.2", "mariadb-10.2"),
+    ("mariadb-10.6", "mariadb-10.6"),
     ("mariadb-10.11", "mariadb-10.11"),
     ("mariadb-11.4", "mariadb-11.4"),
     ("mariadb-11.8", "mariadb-11.8"),
@@ -21,11 +24,15 @@ pub const PAIRS: [(&str, &str); 27] = [
     ("mysql-5.6.14", "mysql-9.7"),
     ("mysql-5.7.22", "mysql-8.0.15"),
     ("mysql-5.7.22", "mysql-9.7"),
+    ("mysql-5.7.22", "mysql-8.0.46"),
     ("mysql-8.0.15", "mysql-9.7"),
+    ("mysql-8.0.46", "mysql-8.4"),
+    ("mysql-8.4", "mysql-9.7"),
     ("mariadb-10.1", "mariadb-10.2"),
     ("mariadb-10.1", "mariadb-10.11"),
     ("mariadb-10.2", "mariadb-10.11"),
     ("mariadb-10.1", "mariadb-11.8"),
+    ("mariadb-10.6", "mariadb-10.11"),
     ("mariadb-10.11", "mariadb-11.8"),
     ("mariadb-11.4", "mariadb-11.8"),
     ("mysql-5.7.22", "mariadb-10.2"),
@@ -33,6 +40,8 @@ pub const PAIRS: [(&str, &str); 27] = [
     ("mariadb-10.2", "mysql-5.7.22"),
     ("mariadb-10.11", "mysql-5.7.22"),
     ("mariadb-10.11", "mysql-9.7"),
+    ("mysql-8.0.46", "mariadb-10.6"),
+    ("mariadb-10.6", "mysql-8.4"),
     ("mysql-9.7", "mariadb-10.11"),
     ("mysql-9.7", "mariadb-11.8"),
 ];

@@ -122,11 +122,8 @@ fn takes_ssl_off(replica: &Server) -> bool {
 
 /// Where a server's binary log ends.
 pub fn position(server: &Server) -> Result<(String, u64)> {
-    let rows = server.rows(if server.kind == crate::server::MYSQL_9_7 {
-        "SHOW BINARY LOG STATUS"
-    } else {
-        "SHOW MASTER STATUS"
-    })?;
+    let rows =
+        server.rows(if server.kind.lacks_old_words() { "SHOW BINARY LOG STATUS" } else { "SHOW MASTER STATUS" })?;
     match rows.first().map(Vec::as_slice) {
         Some([file, offset, ..]) => Ok((file.clone(), offset.parse().context("offset")?)),
         _ => bail!("no binary log on {}", server.kind),
@@ -139,9 +136,8 @@ pub fn gtids(server: &Server) -> Result<String> {
     Ok(server.scalar(&format!("SELECT {variable}"))?.replace("\\n", "").replace('\n', ""))
 }
 
-/// Before 8.0.22 the words were others.
 fn is_old_mysql(server: &Server) -> bool {
-    !server.kind.is_mariadb() && server.kind != crate::server::MYSQL_9_7
+    !server.kind.is_mariadb() && !server.kind.has_new_words()
 }
 
 /// Statements about a replica's threads, in the words of its version.

@@ -1,7 +1,7 @@
 //! Servers that serve one test after the other: each is made as new in between, and is ended where it does not get so.
 
 use crate::patience::until_within;
-use crate::server::{Kind, MYSQL_9_7, Server};
+use crate::server::{Kind, Server};
 use anyhow::{Result, ensure};
 use std::ops::Deref;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -144,7 +144,7 @@ fn renew(idle: &Idle) -> Result<()> {
     let mut connection = idle.server.connect()?;
     connection.execute("SET SESSION sql_big_selects=1")?;
     let others = "SELECT COUNT(*) FROM information_schema.PROCESSLIST WHERE ID<>CONNECTION_ID() AND USER NOT IN ('system user','event_scheduler')";
-    let (replica, log) = if idle.server.kind == MYSQL_9_7 {
+    let (replica, log) = if idle.server.kind.lacks_old_words() {
         (["STOP REPLICA", "RESET REPLICA ALL"], "RESET BINARY LOGS AND GTIDS")
     } else {
         (["STOP SLAVE", "RESET SLAVE ALL"], "RESET MASTER")

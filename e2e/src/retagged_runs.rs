@@ -69,7 +69,7 @@ fn words(way: &'static str) -> Vec<&'static str> {
 }
 
 fn is_old_mysql(kind: Kind) -> bool {
-    !kind.is_mariadb() && kind.major() < 9
+    !kind.is_mariadb() && !kind.has_new_words()
 }
 
 /// `runs` workloads from `source` to `replica`, the first from `seed`.

@@ -35,7 +35,7 @@ impl Words {
     pub fn of(kind: Kind) -> Words {
         let is_old_mariadb = ["mariadb-10.1", "mariadb-10.2"].contains(&kind.to_string().as_str());
         match kind.is_mariadb() {
-            false if kind == crate::server::MYSQL_9_7 => Words {
+            false if kind.has_new_words() => Words {
                 source: "source",
                 replica: "replica",
                 plugins: Some("--plugin-load-add=semisync_source.so;semisync_replica.so"),

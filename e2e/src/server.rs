@@ -20,15 +20,18 @@ const START_ATTEMPTS: usize = 4;
 const PORT_ATTEMPTS: usize = 1000;
 
 /// The names that `scripts/servers` knows.
-const NAMES: [&str; 9] = [
+const NAMES: [&str; 12] = [
     "mariadb-10.1",
     "mariadb-10.2",
+    "mariadb-10.6",
     "mariadb-10.11",
     "mariadb-11.4",
     "mariadb-11.8",
     "mysql-5.6.14",
     "mysql-5.7.22",
     "mysql-8.0.15",
+    "mysql-8.0.46",
+    "mysql-8.4",
     "mysql-9.7",
 ];
 
@@ -53,6 +56,21 @@ impl Kind {
     pub fn version(self) -> Vec<u32> {
         let version = self.0.split('-').nth(1).unwrap_or_default();
         version.split('.').map_while(|number| number.parse().ok()).collect()
+    }
+
+    /// A MySQL of this version or a later one.
+    pub fn is_mysql_since(self, version: &[u32]) -> bool {
+        !self.is_mariadb() && self.version().as_slice() >= version
+    }
+
+    /// MySQL that says `REPLICA` and `SOURCE` in every statement and variable. Those before 8.4 take the old words as well.
+    pub fn has_new_words(self) -> bool {
+        self.is_mysql_since(&[8, 0, 26])
+    }
+
+    /// MySQL that no longer takes `SLAVE` and `MASTER`.
+    pub fn lacks_old_words(self) -> bool {
+        self.is_mysql_since(&[8, 4])
     }
 
     /// MySQL's binary JSON; MariaDB's is text.
@@ -87,7 +105,7 @@ impl Kind {
 
     /// The tree whose command-line client can talk to this server.
     pub fn client_tree(self) -> &'static str {
-        if self == MYSQL_9_7 { "mysql-9.7" } else { "mariadb-10.11" }
+        if self.has_new_words() { "mysql-9.7" } else { "mariadb-10.11" }
     }
 }
 

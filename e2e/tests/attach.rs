@@ -214,7 +214,7 @@ fn heartbeats(replica: &Server) -> Result<String> {
 }
 
 fn compressed(source: &Server, replica: &Server, served: &Served) -> Result<String> {
-    let has_methods = !replica.kind.is_mariadb() && replica.kind.major() >= 9;
+    let has_methods = replica.kind.has_new_words();
     let mut done = Vec::new();
     for method in ["zlib", "zstd"] {
         replica.execute(statement(replica, "STOP"))?;
@@ -273,8 +273,7 @@ fn same_answers(source: &Server, replica: &Server, served: &Served) -> Result<()
         }
         ensure!(there.is_empty() || here == there, "{}: {sql}: {here:?} is not {there:?}", source.kind);
     }
-    let sql =
-        if source.kind.is_mariadb() || source.kind.major() < 9 { "SHOW SLAVE STATUS" } else { "SHOW REPLICA STATUS" };
+    let sql = if source.kind.lacks_old_words() { "SHOW REPLICA STATUS" } else { "SHOW SLAVE STATUS" };
     let row = ours.rows(sql)?.into_iter().next().context("heddle says nothing of itself")?;
     let value = |wanted: &str| -> Result<String> {
         let at = row

@@ -582,6 +582,8 @@ fn old_and_new() -> Result<()> {
         ("mysql-5.7.22", "mysql-5.7.22"),
         ("mysql-5.7.22", "mysql-8.0.15"),
         ("mysql-8.0.15", "mysql-9.7"),
+        ("mysql-8.0.46", "mysql-8.4"),
+        ("mariadb-10.6", "mariadb-10.11"),
         ("mariadb-10.2", "mariadb-10.11"),
         ("mariadb-10.11", "mariadb-11.8"),
         ("mysql-5.7.22", "mariadb-10.11"),

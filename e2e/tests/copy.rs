@@ -411,6 +411,10 @@ e2e::tests! {
     #[ignore = "another version: scripts/nightly"]
     mysql_8_0_into_5_7: across("mysql-8.0.15".parse().expect("a server"), "mysql-5.7.22".parse().expect("a server"));
     #[ignore = "another version: scripts/nightly"]
+    mysql_8_0_46_into_8_4: across("mysql-8.0.46".parse().expect("a server"), "mysql-8.4".parse().expect("a server"));
+    #[ignore = "another version: scripts/nightly"]
+    mariadb_10_6_into_10_11: across("mariadb-10.6".parse().expect("a server"), MARIADB_10_11);
+    #[ignore = "another version: scripts/nightly"]
     mariadb_11_8_into_10_11: across("mariadb-11.8".parse().expect("a server"), MARIADB_10_11);
     every_kind_of_table_mysql: at_rest(MYSQL_9_7);
     every_kind_of_table_mariadb: at_rest(MARIADB_10_11);
@@ -428,6 +432,10 @@ e2e::tests! {
     killed_often_mariadb: killed(MARIADB_10_11, 40);
     #[ignore = "another version: scripts/nightly"]
     under_load_mysql_5_7: under_load("mysql-5.7.22".parse().expect("a server"));
+    #[ignore = "another version: scripts/nightly"]
+    under_load_mysql_8_4: under_load("mysql-8.4".parse().expect("a server"));
+    #[ignore = "another version: scripts/nightly"]
+    under_load_mariadb_10_6: under_load("mariadb-10.6".parse().expect("a server"));
     #[ignore = "another version: scripts/nightly"]
     under_load_mariadb_11_8: under_load("mariadb-11.8".parse().expect("a server"));
 }

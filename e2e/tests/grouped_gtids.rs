@@ -390,6 +390,14 @@ e2e::tests! {
     #[ignore = "another server; run by the nightly script"]
     mysql_8_0_window_settle_and_fail_over: window_settle_and_fail_over(of("mysql-8.0.15"));
     #[ignore = "another server; run by the nightly script"]
+    mysql_8_0_46_window_settle_and_fail_over: window_settle_and_fail_over(of("mysql-8.0.46"));
+    #[ignore = "another server; run by the nightly script"]
+    mysql_8_4_window_settle_and_fail_over: window_settle_and_fail_over(of("mysql-8.4"));
+    #[ignore = "another server; run by the nightly script"]
+    mysql_8_4_kills_under_load: kills_under_load(of("mysql-8.4"));
+    #[ignore = "another server; run by the nightly script"]
+    mariadb_10_6_domains: domains(of("mariadb-10.6"), &[], 2);
+    #[ignore = "another server; run by the nightly script"]
     mysql_8_0_kills_under_load: kills_under_load(of("mysql-8.0.15"));
     #[ignore = "another server; run by the nightly script"]
     mysql_5_7_one_by_one: old_server(of("mysql-5.7.22"));

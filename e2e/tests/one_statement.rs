@@ -150,6 +150,9 @@ e2e::tests! {
     #[ignore = "scripts/nightly"] mysql_5_6: small_groups("mysql-5.6.14", "preserve");
     #[ignore = "scripts/nightly"] mysql_5_7: small_groups("mysql-5.7.22", "preserve");
     #[ignore = "scripts/nightly"] mysql_8_0: small_groups("mysql-8.0.15", "preserve");
+    #[ignore = "scripts/nightly"] mysql_8_0_46: small_groups("mysql-8.0.46", "preserve");
+    #[ignore = "scripts/nightly"] mysql_8_4: small_groups("mysql-8.4", "preserve");
+    #[ignore = "scripts/nightly"] mariadb_10_6: small_groups("mariadb-10.6", "preserve");
     #[ignore = "scripts/nightly"] mariadb_10_1: small_groups("mariadb-10.1", "preserve");
     #[ignore = "scripts/nightly"] mariadb_10_2: small_groups("mariadb-10.2", "preserve");
     #[ignore = "scripts/nightly"] mariadb_11_4: small_groups("mariadb-11.4", "preserve");

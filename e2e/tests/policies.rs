@@ -276,6 +276,18 @@ fn mysql_8_0_of_its_time() {
 
 #[test]
 #[ignore = "scripts/nightly"]
+fn mysql_8_0_46_of_its_time() {
+    of_its_time("mysql-8.0.46", &CLOCK);
+}
+
+#[test]
+#[ignore = "scripts/nightly"]
+fn mysql_8_4_of_its_time() {
+    of_its_time("mysql-8.4", &CLOCK);
+}
+
+#[test]
+#[ignore = "scripts/nightly"]
 fn mariadb_10_1_of_its_time() {
     let ways = [
         way("domain", "per-lane", &["--grouping", "off"]),

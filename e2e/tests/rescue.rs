@@ -59,7 +59,7 @@ fn rescued(kind: Kind, by: By, options: &[&str]) -> Result<()> {
         "--dry-run did something: {look}"
     );
     // MariaDB, and MySQL before 8.0.27, have one worker unless somebody sets more.
-    let one_worker = kind != MYSQL_9_7 && !options.iter().any(|option| option.contains("parallel"));
+    let one_worker = !kind.is_mysql_since(&[8, 0, 27]) && !options.iter().any(|option| option.contains("parallel"));
     says_why(&look, one_worker.then_some("SET GLOBAL slave_parallel_"))?;
     start_native(&lagging.replica)?;
     let load = sysbench::start(&lagging.source, "oltp_write_only", MEANWHILE)?;
@@ -302,8 +302,8 @@ fn away(lagging: &Lagging, below: &Server, away: Away, more: &[&str]) -> Result<
     if away != Away::Slow {
         // A server that was restarted does not know who replicates from it.
         replica.kill()?;
-        replica.restart(&[if replica.kind == MYSQL_9_7 { "--skip-replica-start" } else { "--skip-slave-start" }])?;
-        let noun = if replica.kind == MYSQL_9_7 { "REPLICA" } else { "SLAVE" };
+        replica.restart(&[if replica.kind.has_new_words() { "--skip-replica-start" } else { "--skip-slave-start" }])?;
+        let noun = if replica.kind.has_new_words() { "REPLICA" } else { "SLAVE" };
         replica.execute(&format!("START {noun} IO_THREAD"))?;
         until("the receiver", || {
             let output = replica.client(&["--vertical", "-e", statement(replica, "STATUS")]).output()?;
@@ -660,6 +660,11 @@ e2e::tests! {
     #[ignore = "scripts/nightly"] mysql_5_7_with_replica_away: with_replica_away(kind("mysql-5.7.22"), By::Gtid, true, &[(Away::Stopped, &[], STOPPED)]);
     #[ignore = "scripts/nightly"] mariadb_with_replica_away: with_replica_away(MARIADB_10_11, By::Gtid, true, &[(Away::Stopped, &[], EQUAL), (Away::Waiting, &[], EQUAL), (Away::Stopped, OFF, STOPPED), (Away::Slow, &[], EQUAL)]);
     #[ignore = "scripts/nightly"] mariadb_with_replica_away_by_file: with_replica_away(MARIADB_10_11, By::Gtid, false, &[(Away::Waiting, &[], EQUAL), (Away::Waiting, OFF, STOPPED)]);
+    #[ignore = "scripts/nightly"] mysql_8_0_46_rescued: rescued(kind("mysql-8.0.46"), By::Gtid, &[]);
+    #[ignore = "scripts/nightly"] mysql_8_0_46_rescued_without_gtids: rescued(kind("mysql-8.0.46"), By::FileOnly, &[]);
+    #[ignore = "scripts/nightly"] mysql_8_4_rescued: rescued(kind("mysql-8.4"), By::Gtid, &[]);
+    #[ignore = "scripts/nightly"] mysql_8_4_interrupted: interrupted(kind("mysql-8.4"), By::Gtid, "mysql_8_4_interrupted");
+    #[ignore = "scripts/nightly"] mariadb_10_6_rescued: rescued(kind("mariadb-10.6"), By::Gtid, &[]);
     #[ignore = "scripts/nightly"] mysql_8_0_purged: purged(kind("mysql-8.0.15"), By::FileOnly);
     #[ignore = "scripts/nightly"] mariadb_10_2_purged: purged(kind("mariadb-10.2"), By::Gtid);
     #[ignore = "scripts/nightly"] mariadb_11_8_purged: purged(kind("mariadb-11.8"), By::Gtid);

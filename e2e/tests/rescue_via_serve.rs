@@ -226,5 +226,8 @@ e2e::tests! {
     #[ignore = "scripts/nightly"] mysql_8_0_rescued: rescued("mysql-8.0.15".parse().expect("a kind"), Account::Steers, &[]);
     #[ignore = "scripts/nightly"] mariadb_11_8_rescued: rescued("mariadb-11.8".parse().expect("a kind"), Account::Steers, &[]);
     #[ignore = "scripts/nightly"] mysql_8_0_on_rds_rescued: rescued("mysql-8.0.15".parse().expect("a kind"), Account::Rds, &[]);
+    #[ignore = "scripts/nightly"] mysql_8_0_46_on_rds_rescued: rescued("mysql-8.0.46".parse().expect("a kind"), Account::Rds, &[]);
+    #[ignore = "scripts/nightly"] mysql_8_4_on_rds_rescued: rescued("mysql-8.4".parse().expect("a kind"), Account::Rds, &[]);
+    #[ignore = "scripts/nightly"] mariadb_10_6_on_rds_rescued: rescued("mariadb-10.6".parse().expect("a kind"), Account::Rds, &[]);
     #[ignore = "scripts/nightly"] mariadb_11_8_on_rds_rescued: rescued("mariadb-11.8".parse().expect("a kind"), Account::Rds, &[]);
 }

@@ -125,6 +125,39 @@ fn triggers_that_the_account_cannot_see_are_refused_on_mariadb() -> Result<()> {
     hidden_triggers(MARIADB_10_11)
 }
 
+/// An account that is shown the triggers of some tables: rows of others stop the channel, by the table's name, before any trigger is fired.
+fn triggers_of_some(kind: Kind) -> Result<()> {
+    let (pair, to) = begun(kind, LEAST, &[])?;
+    pair.target.execute("SET sql_log_bin = 0; GRANT TRIGGER ON `a\\_1`.* TO admin@'%', admin@localhost")?;
+    pair.source.execute("CREATE DATABASE a_1; CREATE DATABASE ax1; CREATE TABLE a_1.t (id INT PRIMARY KEY); CREATE TABLE ax1.t (id INT PRIMARY KEY)")?;
+    run(&pair, &to, &[])?.successful()?;
+    pair.target.execute("CREATE TABLE ax1.fired (id INT PRIMARY KEY); CREATE TRIGGER ax1.fires AFTER INSERT ON ax1.t FOR EACH ROW INSERT INTO ax1.fired VALUES (NEW.id)")?;
+    pair.source.execute("INSERT INTO a_1.t VALUES (1); INSERT INTO ax1.t VALUES (1)")?;
+    // MariaDB shows triggers to accounts that may change the table.
+    let seen = ["ax1.t has triggers on the target (fires)"];
+    let words = ["is not shown triggers of ax1.t", "GRANT TRIGGER ON `ax1`.`t`", "--no-triggers-on ax1.t"];
+    refused_with_remedy(
+        &run(&pair, &to, &["--grouping", "off"])?,
+        if kind.is_mariadb() { &seen[..] } else { &words[..] },
+    )?;
+    let there = pair.target.scalar("SELECT (SELECT COUNT(*) FROM a_1.t) * 10 + (SELECT COUNT(*) FROM ax1.fired)")?;
+    ensure!(there == "10", "{there}");
+    pair.target.execute("DROP TABLE ax1.fired; DROP TRIGGER ax1.fires")?;
+    refused_with_remedy(&run(&pair, &to, &["--no-triggers-on", "a*.u"])?, &words)?;
+    run(&pair, &to, &["--no-triggers-on", "x", "--no-triggers-on", "ax*"])?.successful()?;
+    pair.assert_same_rows()
+}
+
+#[test]
+fn triggers_of_tables_that_the_account_cannot_see_are_refused_on_mysql() -> Result<()> {
+    triggers_of_some(MYSQL_9_7)
+}
+
+#[test]
+fn triggers_of_tables_that_the_account_cannot_see_are_refused_on_mariadb() -> Result<()> {
+    triggers_of_some(MARIADB_10_11)
+}
+
 /// What somebody has done to the target; what the source does then; the words of the message; what brings the target back.
 const DIVERGENCES: [(&str, &str, &[&str], &str); 6] = [
     (
@@ -264,7 +297,7 @@ fn of_service(kind: Kind, service: &str) -> Result<()> {
     let file = |name: &str| tls.path().join(name).display().to_string();
     let (cert, key) = (format!("--ssl-cert={}", file("cert.pem")), format!("--ssl-key={}", file("key.pem")));
     let mut options = vec!["--log-bin-trust-function-creators=ON"];
-    if kind == MYSQL_9_7 || kind.version() >= vec![10, 5] && kind.is_mariadb() {
+    if kind.has_new_words() || kind.version() >= vec![10, 5] && kind.is_mariadb() {
         options.extend(["--require-secure-transport=ON", &cert, &key]);
     }
     if kind.is_mariadb() && options.len() > 1 {
@@ -320,8 +353,11 @@ e2e::tests! {
     rds_for_mysql: of_service(MYSQL_9_7, "RDS");
     rds_for_mariadb: of_service(MARIADB_10_11, "RDS");
     #[ignore = "scripts/nightly"] services_on_mysql_9_7: of_services("mysql-9.7");
+    #[ignore = "scripts/nightly"] services_on_mysql_8_4: of_services("mysql-8.4");
+    #[ignore = "scripts/nightly"] services_on_mysql_8_0_46: of_services("mysql-8.0.46");
     #[ignore = "scripts/nightly"] services_on_mysql_8_0: of_services("mysql-8.0.15");
     #[ignore = "scripts/nightly"] services_on_mysql_5_7: of_services("mysql-5.7.22");
+    #[ignore = "scripts/nightly"] services_on_mariadb_10_6: of_services("mariadb-10.6");
     #[ignore = "scripts/nightly"] services_on_mariadb_11_4: of_services("mariadb-11.4");
     #[ignore = "scripts/nightly"] services_on_mariadb_11_8: of_services("mariadb-11.8");
 }

@@ -272,7 +272,7 @@ e2e::tests! {
 /// Old and new names, plugins and built in.
 fn others_of_both() -> Result<()> {
     // The trees of MySQL 5.7 and 8.0.15 and of MariaDB 10.1 and 10.2 come without the plugins.
-    for name in ["mysql-5.6.14", "mariadb-11.4", "mariadb-11.8"] {
+    for name in ["mysql-5.6.14", "mysql-8.0.46", "mysql-8.4", "mariadb-10.6", "mariadb-11.4", "mariadb-11.8"] {
         let kind: Kind = name.parse()?;
         kills(kind, "1-of:1", 3, rand::random_range(0..1 << 31)).with_context(|| name.to_owned())?;
     }

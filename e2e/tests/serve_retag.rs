@@ -209,7 +209,7 @@ fn replicas_of_every_version_get_new_tags() -> Result<()> {
         [(five, five, old), (eight, eight, old), (five, eight, old), (eight, MYSQL_9_7, EIGHT)]
     {
         for order in ["ON", "OFF"] {
-            let name = if replica == MYSQL_9_7 { "replica" } else { "slave" };
+            let name = if replica.has_new_words() { "replica" } else { "slave" };
             let order = format!("--{name}-preserve-commit-order={order}");
             let options = [options, &[order.as_str()]].concat();
             replicas_get_new_tags((source, &[SMALL_FILES]), (replica, &options), 6)

@@ -43,7 +43,7 @@ impl Watched {
 
     /// Old servers have no TLS that anybody still speaks.
     fn url(server: &Server) -> String {
-        if server.kind.is_mariadb() || server.kind == MYSQL_9_7 { server.url() } else { server.plain_url() }
+        if server.kind.is_mariadb() || server.kind.has_new_words() { server.url() } else { server.plain_url() }
     }
 
     fn caught_up(&self) -> Result<()> {
@@ -52,7 +52,7 @@ impl Watched {
 
     /// The number of workers; 0: the SQL thread applies.
     fn workers(&self, workers: u32) -> Result<()> {
-        let old = !self.replica.kind.is_mariadb() && self.replica.kind != MYSQL_9_7;
+        let old = !self.replica.kind.is_mariadb() && !self.replica.kind.has_new_words();
         let name = match (self.replica.kind.is_mariadb(), old) {
             (true, _) => "slave_parallel_threads",
             (false, true) => "slave_parallel_workers",
@@ -60,7 +60,7 @@ impl Watched {
         };
         let kind = if old { "SET GLOBAL slave_parallel_type='LOGICAL_CLOCK';" } else { "" };
         // MySQL has no fewer than one.
-        let workers = if self.replica.kind == MYSQL_9_7 { workers.max(1) } else { workers };
+        let workers = if self.replica.kind.is_mysql_since(&[8, 4]) { workers.max(1) } else { workers };
         self.replica.execute(&format!("{}; {kind} SET GLOBAL {name}={workers}", statement(&self.replica, "STOP")))?;
         start_native(&self.replica)
     }
@@ -156,7 +156,7 @@ fn slow(server: &Server, sessions: u32, each: u32, milliseconds: u32) -> Result<
                 scope.spawn(move || -> Result<()> {
                     let mut connection = server.connect()?;
                     connection.execute("SET SESSION binlog_format=STATEMENT")?;
-                    if server.kind == MYSQL_9_7 {
+                    if server.kind.has_new_words() {
                         // As on a source that was restored from its own log: how old its first commit is does not count.
                         connection
                             .execute("SET SESSION original_commit_timestamp=1600000000000000, timestamp=1600000000")?;
@@ -546,7 +546,7 @@ fn a_lag_that_grows(kind: Kind) -> Result<()> {
 
 fn a_delay(kind: Kind) -> Result<()> {
     let watched = Watched::start(kind, &[])?;
-    let change = if kind == MYSQL_9_7 {
+    let change = if kind.has_new_words() {
         "CHANGE REPLICATION SOURCE TO SOURCE_DELAY=3"
     } else {
         "CHANGE MASTER TO MASTER_DELAY=3"
@@ -634,7 +634,17 @@ fn advice_comes_true(kind: Kind) -> Result<()> {
 
 /// The collector on every version: a healthy replica, one that is behind, one that is stopped.
 fn every_version() -> Result<()> {
-    for name in ["mysql-5.7.22", "mysql-8.0.15", "mariadb-10.1", "mariadb-10.2", "mariadb-11.4", "mariadb-11.8"] {
+    for name in [
+        "mysql-5.7.22",
+        "mysql-8.0.15",
+        "mysql-8.0.46",
+        "mysql-8.4",
+        "mariadb-10.1",
+        "mariadb-10.2",
+        "mariadb-10.6",
+        "mariadb-11.4",
+        "mariadb-11.8",
+    ] {
         let kind: Kind = name.parse()?;
         healthy_then_stopped(kind).with_context(|| name.to_owned())?;
         one_worker(kind).with_context(|| name.to_owned())?;

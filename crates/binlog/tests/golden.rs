@@ -138,9 +138,12 @@ fn every_server_has_every_case() {
         ("mysql-5.6.14", "anonymous"),
         ("mysql-5.7.22", "anonymous json"),
         ("mysql-8.0.15", "anonymous json columns"),
+        ("mysql-8.0.46", "anonymous json columns payload"),
+        ("mysql-8.4", "anonymous json columns payload tagged tagged-previous"),
         ("mysql-9.7", "anonymous json columns payload tagged tagged-previous"),
         ("mariadb-10.1", "columns compress"),
         ("mariadb-10.2", "columns compress"),
+        ("mariadb-10.6", "columns compress"),
         ("mariadb-10.11", "columns compress"),
         ("mariadb-11.4", "columns compress"),
         ("mariadb-11.8", "columns compress"),
@@ -438,7 +441,9 @@ fn table_maps_without_metadata() {
 
 #[test]
 fn full_metadata() {
-    for server in ["mysql-9.7", "mysql-8.0.15", "mariadb-10.11", "mariadb-11.8"] {
+    for server in
+        ["mysql-9.7", "mysql-8.4", "mysql-8.0.46", "mysql-8.0.15", "mariadb-10.6", "mariadb-10.11", "mariadb-11.8"]
+    {
         let path = format!("{}/tests/golden/{server}/types.binlog", env!("CARGO_MANIFEST_DIR"));
         let Ok(bytes) = std::fs::read(path) else {
             continue;

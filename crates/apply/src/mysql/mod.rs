@@ -51,9 +51,9 @@ pub mod takeover;
 mod target;
 mod xa;
 
-pub use self::rows::{CompareBefore, RowsAs};
+pub use self::rows::{CompareBefore, HiddenTriggers, RowsAs};
 pub use self::server::gtids::Gtids;
-pub use self::session::channel::{AccountStatements, Ddl, HiddenTriggers};
+pub use self::session::channel::{AccountStatements, Ddl};
 pub use self::session::lease::raise_lease;
 pub use self::session::settings::BinlogChoice;
 pub use self::target::MySqlTarget;

@@ -1,11 +1,12 @@
 //! `--rows` and `--compare-before`: how `replicate` writes rows.
 
-use apply::mysql::{CompareBefore, RowsAs, RowsChoice};
+use apply::mysql::{CompareBefore, HiddenTriggers, RowsAs, RowsChoice};
 use clap::{Args, ValueEnum};
+use engine::intake::Pattern;
 
 use super::headings::EXPERT;
 
-#[derive(Clone, Copy, Debug, Args)]
+#[derive(Clone, Debug, Args)]
 pub struct RowArgs {
     /// How rows are written. binlog: as row events, which takes a privilege that managed servers give to nobody · sql: as INSERT, UPDATE, DELETE · auto: binlog where the account may, else sql
     ///
@@ -21,6 +22,21 @@ pub struct RowArgs {
     /// Such a channel does not start without this: statements would fire them, and their changes are in the source's log already.
     #[arg(long, help_heading = EXPERT)]
     pub no_triggers: bool,
+    /// The same for some tables: schema or schema.table, * for any characters, ? for one; repeat it for more
+    ///
+    /// Rows of other tables whose triggers the account cannot see stop the channel.
+    #[arg(long, value_name = "PATTERN", help_heading = EXPERT)]
+    pub no_triggers_on: Vec<Pattern>,
+}
+
+impl RowArgs {
+    pub fn hidden_triggers(&self) -> HiddenTriggers {
+        match (self.no_triggers, self.no_triggers_on.is_empty()) {
+            (true, _) => HiddenTriggers::None,
+            (false, false) => HiddenTriggers::NoneOn(self.no_triggers_on.clone()),
+            (false, true) => HiddenTriggers::Refused,
+        }
+    }
 }
 
 /// How rows are written.

@@ -1,4 +1,4 @@
-//! `heddle settle`: completes the target's GTIDs and XA branches where a heddle with `--gtids preserve` ended before it could.
+//! `heddle settle`: completes the target's GTIDs and XA branches where a heddle ended before it could.
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -14,7 +14,7 @@ use super::connect::{self, End};
 use super::exit::{EXIT_FAILED, EXIT_OK, Usage};
 use output::say;
 
-/// Complete the target's gtid_executed and XA branches after a heddle with --gtids preserve was killed and does not come back
+/// Complete the target's gtid_executed (--gtids preserve) and XA branches after a heddle was killed and does not come back
 ///
 /// Where a run starts again it does the same by itself. Exit code 0: they are complete; 1: a channel runs, or could not be looked at.
 #[derive(Debug, Args)]

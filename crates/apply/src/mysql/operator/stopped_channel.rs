@@ -7,12 +7,13 @@ use engine::failure::{Culprit, Failure, FailureKind};
 use wire::{ConnectOptions, Connection};
 
 use super::native_position;
+use crate::mysql::progress::branches::kept_branches;
 use crate::mysql::progress::branches::open_branches::{self, OpenBranch};
 use crate::mysql::progress::stops;
 use crate::mysql::progress::tables::{
     COPY_TABLES, KEPT_GTIDS, OPEN_BRANCHES, SCHEMA, SELECTIONS, STANDBYS, SWITCHES, TABLES,
 };
-use crate::mysql::rows::RowsAs;
+use crate::mysql::rows::{CompareBefore, RowsAs};
 use crate::mysql::server::errors::{failed, if_there};
 use crate::mysql::server::gtids::{Gtids, OWN_DOMAIN};
 use crate::mysql::server::info::TargetInfo;
@@ -44,6 +45,15 @@ pub struct Settlement {
     pub position: Option<String>,
 }
 
+/// XA branches that the source has prepared, and the target has not, although their transactions are recorded.
+fn names_of_open(connection: &mut Connection, channel: &str) -> Result<Vec<String>, Failure> {
+    let mut names: Vec<String> =
+        kept_branches::read(connection, channel)?.into_iter().map(|branch| branch.name).collect();
+    let open = open_branches::read(connection, channel)?;
+    names.extend(open.into_iter().filter(|branch| !branch.is_prepared()).map(|branch| branch.name));
+    Ok(names)
+}
+
 impl StoppedChannel {
     /// Refuses a channel that runs.
     pub fn take(options: &ConnectOptions, channel: &str) -> Result<Self, Failure> {
@@ -68,14 +78,14 @@ impl StoppedChannel {
         Ok(Self { connection, options: options.clone(), channel: channel.to_owned() })
     }
 
-    /// Of a channel that keeps the source's GTIDs in groups: adds those that are applied and that the target does not say it has executed, and
-    /// prepares the XA branches that are open. On MariaDB it finds the position for the server's own replication.
+    /// Prepares the XA branches that are open. Of a channel that keeps the source's GTIDs in groups: adds those that are applied and that the target does not
+    /// say it has executed. On MariaDB it finds the position for the server's own replication.
     pub fn settle(&mut self) -> Result<Settlement, Failure> {
         let mut settled = Settlement::default();
         let Self { connection, options, channel } = self;
         let is_mariadb = connection.server().is_mariadb();
         let is_kept = !is_mariadb && grouped_gtids::is_kept(connection, channel)?;
-        let has_branches = open_branches::read(connection, channel)?.iter().any(|branch| !branch.is_prepared());
+        let has_branches = !names_of_open(connection, channel)?.is_empty();
         if !is_kept && !has_branches && !is_mariadb {
             return Ok(settled);
         }
@@ -87,16 +97,20 @@ impl StoppedChannel {
             settled.added = grouped_gtids::add_missing(connection, channel)?;
         }
         // Read again: nothing can commit any more.
-        let open = open_branches::read(connection, channel)?;
-        settled.prepared = open.into_iter().filter(|branch| !branch.is_prepared()).map(|branch| branch.name).collect();
+        settled.prepared = names_of_open(connection, channel)?;
         if !settled.prepared.is_empty() {
-            let info = TargetInfo::read(connection)?;
-            let context = ChannelContext::new(
-                Connector::new(options.clone(), info, BinlogChoice::Yes),
-                channel,
-                Gtids::PreserveGrouped,
-                RowsAs::Binlog,
-            );
+            let connector = Connector::new(options.clone(), TargetInfo::read(connection)?, BinlogChoice::Yes);
+            // Their rows are stored as the run wrote them. Row events among them are refused by name then.
+            let rows_as = match connector.lacks_for_events()? {
+                Some(_) => RowsAs::Sql(CompareBefore::Full),
+                None => RowsAs::Binlog,
+            };
+            let gtids = if open_branches::read(connection, channel)?.is_empty() {
+                Gtids::Local
+            } else {
+                Gtids::PreserveGrouped
+            };
+            let context = ChannelContext::new(connector, channel, gtids, rows_as);
             let epoch = connection.scalar(context.lease.question()).map_err(failed)?;
             context.lease.taken(epoch.and_then(|epoch| epoch.parse().ok()).unwrap_or_default());
             deferred_branches::prepare_all(&Arc::new(context), &Mutex::default(), connection)?;

@@ -6,6 +6,7 @@ pub(in crate::mysql) mod ambiguous_rows;
 pub(in crate::mysql) mod binlog_statement;
 pub(in crate::mysql) mod blackholes;
 pub(in crate::mysql) mod hidden_keys;
+pub(in crate::mysql) mod hidden_triggers;
 pub(in crate::mysql) mod images;
 pub(in crate::mysql) mod quirks;
 pub(in crate::mysql) mod row_end;
@@ -17,6 +18,7 @@ pub(in crate::mysql) mod writer;
 use std::sync::Arc;
 
 use self::binlog_statement::BinlogStatements;
+pub use self::hidden_triggers::HiddenTriggers;
 use self::quirks::TableQuirks;
 use self::sql::{SqlStatements, Writes};
 use self::writer::RowWriter;

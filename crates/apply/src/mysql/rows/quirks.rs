@@ -11,6 +11,7 @@ use wire::Connection;
 use super::ambiguous_rows::Lookup;
 use super::blackholes::Blackhole;
 use super::hidden_keys::HiddenKey;
+use super::hidden_triggers::HiddenTriggers;
 use super::row_end::{self, RowEnd};
 use super::sequences::{self, CompletedRow, Sequence};
 use super::sql::table::SqlTable;
@@ -19,6 +20,7 @@ use super::writer::RowsAs;
 use crate::mysql::server::bookkeeping::SCHEMA;
 use crate::mysql::server::info::TargetInfo;
 use crate::mysql::server::privileges::RowsWritten;
+use crate::mysql::server::shown_triggers::ShownTriggers;
 
 /// Reads a table by a source's table map. `None`: the target does not show it.
 pub type SqlLoader = fn(&mut Connection, &TableMap) -> Result<Option<SqlTable>, Failure>;
@@ -32,6 +34,9 @@ pub struct TableQuirks {
     pub sql_tables: TableMapping<SqlTable>,
     /// Reads one that is not among them.
     sql_loader: OnceLock<SqlLoader>,
+    /// Of which tables the account is shown the triggers, where rows are written as SQL.
+    shown_triggers: OnceLock<ShownTriggers>,
+    hidden_triggers: OnceLock<HiddenTriggers>,
     /// Tables whose rows the server could take for others.
     pub lookups: TableMapping<Lookup>,
     pub sequences: TableMapping<Sequence>,
@@ -54,6 +59,8 @@ impl TableQuirks {
             rows_as,
             sql_tables: TableMapping::default(),
             sql_loader: OnceLock::new(),
+            shown_triggers: OnceLock::new(),
+            hidden_triggers: OnceLock::new(),
             lookups: TableMapping::default(),
             sequences: TableMapping::default(),
             blackholes: TableMapping::default(),
@@ -115,6 +122,29 @@ impl TableQuirks {
         let Some(load) = self.sql_loader.get() else { return Ok(None) };
         self.sql_tables.set(&(map.schema.clone(), map.table.clone()), load(connection, map)?);
         Ok(self.sql_tables.get(map))
+    }
+
+    /// Only the first time counts.
+    pub fn set_shown_triggers(&self, shown: ShownTriggers) {
+        let _ = self.shown_triggers.set(shown);
+    }
+
+    /// Before anything is applied; only the first time counts.
+    pub fn set_hidden_triggers(&self, what: HiddenTriggers) {
+        let _ = self.hidden_triggers.set(what);
+    }
+
+    /// The account is shown no table's triggers, and nobody says that a table has none.
+    pub fn hides_all_triggers(&self) -> bool {
+        self.shown_triggers.get().is_some_and(ShownTriggers::is_nothing)
+            && self.hidden_triggers.get().is_none_or(|hidden| *hidden == HiddenTriggers::Refused)
+    }
+
+    /// Rows as SQL would fire triggers of the table that the account is not shown, if there are any, and nobody says that there are none.
+    pub fn hides_triggers(&self, map: &TableMap) -> bool {
+        let is_hidden = self.shown_triggers.get().is_some_and(|shown| !shown.has(&map.schema, &map.table));
+        let are_none = || self.hidden_triggers.get().is_some_and(|hidden| hidden.are_none_on(&map.schema, &map.table));
+        is_hidden && map.schema != SCHEMA.name() && !are_none()
     }
 
     pub fn written(&self) -> RowsWritten {

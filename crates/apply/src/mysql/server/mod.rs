@@ -12,5 +12,6 @@ pub(in crate::mysql) mod privilege_probe;
 pub(in crate::mysql) mod privileges;
 pub mod remedies;
 pub(in crate::mysql) mod row_check;
+pub(in crate::mysql) mod shown_triggers;
 pub mod sql;
 pub mod unsafe_settings;

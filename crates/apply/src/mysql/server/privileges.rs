@@ -94,7 +94,11 @@ impl Grants {
             .any(|grant| grant.contains(" ON *.*") && (grant.contains(privilege) || grant.contains("ALL PRIVILEGES")))
     }
 
-    fn has_roles(&self) -> bool {
+    pub fn lines(&self) -> impl Iterator<Item = &str> {
+        self.0.iter().map(String::as_str)
+    }
+
+    pub fn has_roles(&self) -> bool {
         self.0.iter().any(|grant| !grant.contains(" ON "))
     }
 
@@ -115,19 +119,6 @@ impl Grants {
             })
         };
         self.are_asked_for_rows() && ROW_CHANGES.iter().any(|privilege| !is_granted(privilege))
-    }
-
-    /// What rows as SQL would not see: triggers that they fire.
-    pub fn hide_triggers(&self, user: &str) -> Option<Failure> {
-        let shows = self.has_roles()
-            || self.0.iter().any(|grant| grant.contains("TRIGGER") || grant.contains("ALL PRIVILEGES"));
-        let failure = || {
-            let message = "target: the account is not shown triggers, and rows as SQL (--rows sql) would fire them";
-            Failure::new(FailureKind::Refused, message).remedy(format!(
-                "GRANT TRIGGER ON *.* TO {user}; or look with another account whether the tables have triggers, and if they have none say --no-triggers"
-            ))
-        };
-        (!shows).then(failure)
     }
 
     fn warn(&self, info: &TargetInfo, user: &str, report: &mut Checks) {

@@ -34,15 +34,6 @@ pub enum AccountStatements {
     Skip,
 }
 
-/// Triggers of the target's tables that the account is not shown. Rows as SQL would fire them.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum HiddenTriggers {
-    /// The channel does not start while there could be one.
-    Refused,
-    /// Somebody says that there is none.
-    None,
-}
-
 pub struct ChannelContext {
     pub connector: Connector,
     pub gtids: GtidRules,
@@ -55,7 +46,6 @@ pub struct ChannelContext {
     /// Connection ids by number; 0 where there is none.
     ids: Mutex<Vec<u64>>,
     is_ddl_idempotent: AtomicBool,
-    has_no_hidden_triggers: AtomicBool,
     skips_account_statements: AtomicBool,
     has_left_out_account_statement: AtomicBool,
     reconnect_for: OnceLock<Duration>,
@@ -74,7 +64,6 @@ impl ChannelContext {
             bookkeeping_guard: OnceLock::new(),
             ids: Mutex::default(),
             is_ddl_idempotent: AtomicBool::new(false),
-            has_no_hidden_triggers: AtomicBool::new(false),
             skips_account_statements: AtomicBool::new(false),
             has_left_out_account_statement: AtomicBool::new(false),
             reconnect_for: OnceLock::new(),
@@ -93,14 +82,6 @@ impl ChannelContext {
 
     pub fn set_ddl(&self, ddl: Ddl) {
         self.is_ddl_idempotent.store(ddl == Ddl::Idempotent, Ordering::Relaxed);
-    }
-
-    pub fn hidden_triggers(&self) -> HiddenTriggers {
-        if self.has_no_hidden_triggers.load(Ordering::Relaxed) { HiddenTriggers::None } else { HiddenTriggers::Refused }
-    }
-
-    pub fn set_hidden_triggers(&self, what: HiddenTriggers) {
-        self.has_no_hidden_triggers.store(what == HiddenTriggers::None, Ordering::Relaxed);
     }
 
     pub fn account_statements(&self) -> AccountStatements {

@@ -1,11 +1,14 @@
 //! How the channel connects to its target.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use engine::failure::Failure;
 use wire::{ConnectOptions, Connection};
 
 use super::settings::{Annotations, BinlogChoice, set_up};
+use crate::mysql::rows::quirks::TableQuirks;
+use crate::mysql::rows::{self, RowsAs};
 use crate::mysql::server::errors::failed;
 use crate::mysql::server::info::TargetInfo;
 
@@ -36,6 +39,17 @@ impl Connector {
 
     pub fn user(&self) -> &str {
         &self.options.user
+    }
+
+    /// Why rows can not be written as `BINLOG` statements with this account; `None`: they can.
+    pub fn lacks_for_events(&self) -> Result<Option<String>, Failure> {
+        let info = &self.info;
+        let mut connection = self.connect()?;
+        let quirks = Arc::new(TableQuirks::new(info, RowsAs::Binlog));
+        let lacks = rows::binlog_writer(info, &quirks).lacks(&mut connection, info.packet_bytes_max)?;
+        connection.close();
+        let names: Vec<&str> = lacks.iter().map(|lack| lack.privilege).collect();
+        Ok((!names.is_empty()).then(|| format!("the account {} lacks {}", info.account.name(), names.join(", "))))
     }
 
     /// A connection with the settings of Heddle's sessions. A failure says which server it is of.

@@ -1,21 +1,17 @@
 //! Whether heddle's account may do what the channel's sessions do. Changes nothing.
 
-use std::sync::Arc;
-
 use engine::failure::{Failure, FailureKind};
 use wire::Connection;
 
 use crate::mysql::progress::switches::{self, SwitchPhase};
-use crate::mysql::rows::quirks::TableQuirks;
-use crate::mysql::rows::{self, RowsAs};
+use crate::mysql::rows;
 use crate::mysql::server::gtids::AUTOMATIC;
 use crate::mysql::server::info::Engine;
 use crate::mysql::server::privilege_probe::{self, Lack};
 use crate::mysql::server::privileges::{self, Grants};
 use crate::mysql::server::row_check::{self, RowChecks};
 use crate::mysql::server::sql::quote;
-use crate::mysql::session::channel::{ChannelContext, HiddenTriggers};
-use crate::mysql::session::connect::Connector;
+use crate::mysql::session::channel::ChannelContext;
 
 /// The privileges that are missing: a session is set up as a worker's is.
 pub fn lacks(channel: &ChannelContext, control: &mut Connection) -> Result<Vec<Lack>, Failure> {
@@ -52,11 +48,20 @@ pub fn refusals(channel: &ChannelContext, control: &mut Connection) -> Vec<Failu
     if channel.info().engine == Engine::Other {
         refusals.extend(other_engine(channel));
     }
-    if channel.quirks.writes_sql() && channel.hidden_triggers() == HiddenTriggers::Refused {
-        refusals.extend(Grants::read(control).ok().and_then(|grants| grants.hide_triggers(channel.connector.user())));
-    }
+    refusals.extend(hides_triggers(channel));
     refusals.extend(refuse_switched(channel.lease.channel(), control).err());
     refusals
+}
+
+/// What rows as SQL would not see of any table: triggers that they fire.
+fn hides_triggers(channel: &ChannelContext) -> Option<Failure> {
+    let message = "target: the account is not shown triggers, and rows as SQL (--rows sql) would fire them";
+    let user = channel.connector.user();
+    channel.quirks.hides_all_triggers().then(|| {
+        Failure::new(FailureKind::Refused, message).remedy(format!(
+            "GRANT TRIGGER ON *.* TO {user}; or look with another account whether the tables have triggers, and if they have none say --no-triggers, or --no-triggers-on for some of them"
+        ))
+    })
 }
 
 /// Applications write to the target (`heddle switch`): what a channel back brings to the source would come here a second time.
@@ -106,15 +111,4 @@ fn other_engine(channel: &ChannelContext) -> Option<Failure> {
     let message =
         format!("the target ({name}) is neither MySQL nor MariaDB, and {why}: a divergence would not be seen");
     Some(Failure::new(FailureKind::Refused, message).remedy("replicate into MySQL or MariaDB"))
-}
-
-/// Why rows can not be written as `BINLOG` statements with this account; `None`: they can.
-pub fn why_sql(connector: &Connector) -> Result<Option<String>, Failure> {
-    let info = connector.info();
-    let mut connection = connector.connect()?;
-    let quirks = Arc::new(TableQuirks::new(info, RowsAs::Binlog));
-    let lacks = rows::binlog_writer(info, &quirks).lacks(&mut connection, info.packet_bytes_max)?;
-    connection.close();
-    let names: Vec<&str> = lacks.iter().map(|lack| lack.privilege).collect();
-    Ok((!names.is_empty()).then(|| format!("the account {} lacks {}", info.account.name(), names.join(", "))))
 }

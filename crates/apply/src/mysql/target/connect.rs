@@ -8,12 +8,13 @@ use wire::{ConnectOptions, Connection};
 use super::locks::waits::LockWaits;
 use super::target_state::TargetState;
 use super::wait_lock::WaitLock;
-use super::{MySqlTarget, account, gtid_grouping};
+use super::{MySqlTarget, gtid_grouping};
 use crate::mysql::catalogue;
 use crate::mysql::rows::{CompareBefore, RowsAs};
 use crate::mysql::server::errors::failed;
 use crate::mysql::server::gtids::Gtids;
 use crate::mysql::server::info::TargetInfo;
+use crate::mysql::server::shown_triggers::ShownTriggers;
 use crate::mysql::session::channel::ChannelContext;
 use crate::mysql::session::connect::Connector;
 use crate::mysql::session::lease::{CLOSED, PAUSED, SOURCE_LOST};
@@ -69,13 +70,16 @@ impl MySqlTarget {
         let connector = Connector::new(options, info, logged);
         let (rows_as, why_sql) = match rows {
             RowsChoice::Is(rows_as) => (rows_as, None),
-            RowsChoice::Fitting(compare) => match account::why_sql(&connector)? {
+            RowsChoice::Fitting(compare) => match connector.lacks_for_events()? {
                 Some(why) => (RowsAs::Sql(compare), Some(why)),
                 None => (RowsAs::Binlog, None),
             },
         };
         let channel = ChannelContext::new(connector, channel, gtids, rows_as);
         channel.quirks.set_sql_loader(catalogue::sql_table::load);
+        if channel.quirks.writes_sql() {
+            channel.quirks.set_shown_triggers(ShownTriggers::read(&mut control));
+        }
         Ok(Self {
             why_sql,
             shared: Arc::new(TargetState::new(channel)),

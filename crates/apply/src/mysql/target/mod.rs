@@ -34,12 +34,12 @@ use self::worker::WorkerSession;
 use super::catalogue;
 use super::progress::tables::{self, SELECTIONS};
 use super::progress::{SCHEMA, executed_gtids, load, retries, stops};
-use super::rows::{self, RowsAs};
+use super::rows::{self, HiddenTriggers, RowsAs};
 use super::server::errors::failed;
 use super::server::info::{TargetInfo, machine};
 use super::server::privileges;
 use super::server::sql::quote;
-use super::session::channel::{AccountStatements, Ddl, HiddenTriggers};
+use super::session::channel::{AccountStatements, Ddl};
 use super::session::grouped_gtids;
 use super::session::lease::lease_lock_name;
 use super::takeover::signs::Signs;
@@ -81,7 +81,7 @@ impl MySqlTarget {
 
     /// Before anything is applied; only rows as SQL ask.
     pub fn set_hidden_triggers(&self, what: HiddenTriggers) {
-        self.shared.channel.set_hidden_triggers(what);
+        self.shared.channel.quirks.set_hidden_triggers(what);
     }
 
     /// Before anything is applied: the target keeps rows that the source has deleted.

@@ -11,7 +11,7 @@
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 golden=$(dirname "$here")
-servers=$(cd "$here/../../../.." && pwd)/scripts/servers
+servers=$(cd "$here/../../../../.." && pwd)/scripts/servers
 [ $# -gt 0 ] || set -- mysql-9.7 mariadb-10.11
 work=$(mktemp -d)
 trap '"$servers" sweep "$work" >/dev/null 2>&1 || true; rm -rf "$work"' EXIT

@@ -75,6 +75,7 @@ impl FirstCopy<'_> {
         let target = target.map_err(anyhow::Error::new)?;
         target.set_reconnect_for(self.feed.connect_retry());
         target.set_account_statements(account_statements(self.writing));
+        target.set_hidden_triggers(self.writing.rows.hidden_triggers());
         let start = match (&following.from.gtids, &following.from.position) {
             (GtidState::None, Some(position)) => StartRequest::Position(position.clone()),
             (gtids, _) => StartRequest::Gtids(gtids.clone()),

@@ -53,7 +53,7 @@ pub struct TargetArgs {
     #[arg(long, value_name = "KIND", help_heading = EXPERT, value_enum, default_value = "apply")]
     pub account_statements: AccountMode,
     #[command(flatten)]
-    rows: RowArgs,
+    pub rows: RowArgs,
 }
 
 /// Which target is opened, and what for.
@@ -133,9 +133,7 @@ pub fn open(request: &Request<'_>, args: &TargetArgs, ending: &Ending) -> Result
         tracing::info!("rows are written as INSERT, UPDATE, DELETE (--rows sql), since {why}");
     }
     target.set_reconnect_for(request.feed.connect_retry());
-    if args.rows.no_triggers {
-        target.set_hidden_triggers(mysql::HiddenTriggers::None);
-    }
+    target.set_hidden_triggers(args.rows.hidden_triggers());
     let ddl = match args.ddl {
         DdlMode::Strict | DdlMode::Skip => mysql::Ddl::Strict,
         DdlMode::Idempotent => mysql::Ddl::Idempotent,

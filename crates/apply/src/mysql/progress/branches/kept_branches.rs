@@ -14,7 +14,7 @@ use wire::Connection;
 use crate::mysql::progress::tables::SCHEMA;
 use crate::mysql::rows::writer::RowWriter;
 use crate::mysql::script::Script;
-use crate::mysql::server::errors::failed;
+use crate::mysql::server::errors::{failed, if_there};
 use crate::mysql::server::sql::{quote, xid_text};
 
 /// Appends what the transactions that are about to be committed defer, and end.
@@ -62,11 +62,12 @@ pub struct KeptBranch {
     pub rows: String,
 }
 
+/// All of the channel. None where there is no such table.
 pub fn read(connection: &mut Connection, channel: &str) -> Result<Vec<KeptBranch>, Failure> {
     let channel = quote(channel);
-    let found = connection
-        .rows(format!("SELECT xid,server_id,events FROM {SCHEMA}.kept_branches WHERE channel={channel}"))
-        .map_err(failed)?;
+    let found =
+        connection.rows(format!("SELECT xid,server_id,events FROM {SCHEMA}.kept_branches WHERE channel={channel}"));
+    let found = if_there(found)?.unwrap_or_default();
     let deferred = |row: &wire::Row| {
         let name = row.required_text(0).map_err(failed)?;
         Ok(KeptBranch {

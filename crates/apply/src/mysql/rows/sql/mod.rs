@@ -34,6 +34,7 @@ use crate::mysql::server::errors::code;
 use crate::mysql::server::info::{Engine, TargetInfo};
 use crate::mysql::server::privilege_probe::Lack;
 use crate::mysql::server::row_check::RowChecks;
+use crate::mysql::server::sql::identifier;
 
 /// A packet is sent once it has so many bytes.
 const PACKET_BYTES: usize = 1 << 20;
@@ -101,6 +102,15 @@ impl SqlStatements {
                 .remedy("set binlog_row_value_options='' on the source; or use --rows binlog"));
         }
         if !self.checked.as_ref().is_some_and(|checked| Arc::ptr_eq(checked, map)) {
+            if self.quirks.hides_triggers(map) {
+                let message = format!(
+                    "the account is not shown triggers of {name} on the target, and rows as SQL (--rows sql) would fire them"
+                );
+                return Err(Failure::new(FailureKind::Refused, message).remedy(format!(
+                    "GRANT TRIGGER ON {} TO heddle's account; or look with another account whether the table has triggers, and if it has none add --no-triggers-on {name}",
+                    qualified(map)
+                )));
+            }
             if let Some((column, kind)) = table.loses(map) {
                 let message = format!(
                     "{name} column {column} is {kind} on the target, which would cut or round the source's values without an error"
@@ -144,6 +154,10 @@ impl SqlStatements {
         }
         Ok(())
     }
+}
+
+fn qualified(map: &TableMap) -> String {
+    format!("{}.{}", identifier(&map.schema), identifier(&map.table))
 }
 
 fn not_there(map: &TableMap) -> Failure {
@@ -251,7 +265,7 @@ impl RowWriter for SqlStatements {
     fn write_stored(&self, stored: &str, script: &mut Script) -> Result<(), Failure> {
         let encoded = stored.strip_prefix(STORED).ok_or_else(|| {
             Failure::new(FailureKind::Refused, "the rows of an open XA branch were kept by a run with --rows binlog")
-                .remedy("use --rows binlog until the branch has ended")
+                .remedy("use --rows binlog until the branch has ended, with an account that may (heddle settle: with such an account)")
         })?;
         write_statements(encoded, script)
     }

@@ -1,5 +1,5 @@
 -- Generated, invisible and vector columns, invisible primary keys, multi-valued and functional indexes, foreign keys.
--- only: mysql-9.7 mysql-8.0.15
+-- only: mysql-9.7 mysql-8.4 mysql-8.0.46 mysql-8.0.15
 -- option: --loose-binlog-row-metadata=FULL
 CREATE TABLE g (id INT PRIMARY KEY, a INT, v INT GENERATED ALWAYS AS (a*2) VIRTUAL, s INT GENERATED ALWAYS AS (a*3) STORED, i INT INVISIBLE DEFAULT 7);
 INSERT INTO g (id,a) VALUES (1,10);

@@ -1,5 +1,5 @@
 -- JSON of every kind, and partial updates of it.
--- only: mysql-9.7 mysql-8.0.15 mysql-5.7.22
+-- only: mysql-9.7 mysql-8.4 mysql-8.0.46 mysql-8.0.15 mysql-5.7.22
 -- option: --loose-binlog-row-metadata=FULL
 -- print: SELECT 'j' tbl, j.* FROM j ORDER BY id
 CREATE TABLE j (id INT PRIMARY KEY, d JSON);

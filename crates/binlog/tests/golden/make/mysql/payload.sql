@@ -1,5 +1,5 @@
 -- Compressed transactions.
--- only: mysql-9.7
+-- only: mysql-9.7 mysql-8.4 mysql-8.0.46
 -- option: --loose-binlog-transaction-compression=ON
 CREATE TABLE t (id INT PRIMARY KEY, a VARCHAR(1000));
 INSERT INTO t VALUES (1,REPEAT('abc',300)),(2,REPEAT('x',1000));

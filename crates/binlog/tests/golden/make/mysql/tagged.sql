@@ -1,5 +1,5 @@
 -- Tagged GTIDs, the second log has them in its previous GTIDs.
--- only: mysql-9.7
+-- only: mysql-9.7 mysql-8.4
 CREATE TABLE t (id INT PRIMARY KEY);
 SET gtid_next='AUTOMATIC:tag_one';
 INSERT INTO t VALUES (1);
