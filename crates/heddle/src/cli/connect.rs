@@ -12,6 +12,8 @@ use wire::{ConnectOptions, Secret};
 pub enum End {
     Source,
     Target,
+    /// The other one of two binlog servers, as its replicas connect to it.
+    Peer,
 }
 
 impl End {
@@ -19,6 +21,7 @@ impl End {
         match self {
             Self::Source => "HEDDLE_SOURCE_PASSWORD",
             Self::Target => "HEDDLE_TARGET_PASSWORD",
+            Self::Peer => super::serve::REPLICA_PASSWORD,
         }
     }
 
@@ -26,6 +29,7 @@ impl End {
         match self {
             Self::Source => "source",
             Self::Target => "target",
+            Self::Peer => "other heddle",
         }
     }
 }

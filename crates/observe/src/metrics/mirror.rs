@@ -81,6 +81,13 @@ pub const ALL: &[Definition<ReadMirror>] = &[
         to.known(seen.snapshot.mirror.disk.free_bytes.map(|bytes| bytes as f64));
     }),
     define(
+        "heddle_mirror_standby",
+        Unit::None,
+        Gauge,
+        "1: it stands by, and replicas attach to the other mirror; 0: replicas can attach here. Absent: without `--standby-of`.",
+        |seen, to| to.known(seen.snapshot.standby.as_ref().map(|standby| f64::from(u8::from(standby.waits)))),
+    ),
+    define(
         "heddle_mirror_connections",
         Unit::None,
         Gauge,

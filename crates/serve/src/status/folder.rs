@@ -49,6 +49,7 @@ pub fn status_of_folder(dir: &Path) -> Result<Snapshot, Failure> {
             folder: active,
         },
         lag: None,
+        standby: None,
         listen: None,
         connections: None,
         replicas: Vec::new(),
