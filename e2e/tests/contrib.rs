@@ -14,6 +14,7 @@ use e2e::heddle::Heddle;
 use e2e::http::get;
 use e2e::native::{native_replica, wait_caught_up};
 use e2e::pair::Pair;
+use e2e::patience::until;
 use e2e::server::{Kind, MARIADB_10_11, MYSQL_9_7, Server, free_port};
 use serde_json::Value;
 
@@ -168,12 +169,14 @@ fn every_alert_fires() -> Result<()> {
 
 /// The series of the alerts' tests that begin so are in what the program serves.
 fn serves_series(port: u16, prefix: &str, not: &[&str]) -> Result<()> {
-    let text = get(port, "/metrics")?;
     let (_, _, series) = alert_tests()?;
     let of_this = |name: &&String| name.starts_with(prefix) && !not.iter().any(|other| name.starts_with(other));
     for name in series.iter().filter(of_this) {
         let family = name.strip_suffix("_bucket").or_else(|| name.strip_suffix("_total")).unwrap_or(name);
-        ensure!(text.lines().any(|line| line.starts_with(&format!("# TYPE {family} "))), "no {name} in {text}");
+        // Some come with the first look.
+        until(format!("{name} among the metrics"), || {
+            Ok(get(port, "/metrics")?.lines().any(|line| line.starts_with(&format!("# TYPE {family} "))))
+        })?;
     }
     Ok(())
 }

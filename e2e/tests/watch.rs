@@ -670,13 +670,12 @@ fn replicas_of_replicas(kind: Kind) -> Result<()> {
     ensure!(found(&run)? == levels(&[&first, &second, &third]), "{run}");
     let text = heddle(&["watch", "--replicas-of", &url, "--once", "--interval", "1"])?.stdout;
     ensure!(text.contains("(level 2)") && text.contains("(level 3)") && !text.contains("(level 1)"), "{text}");
-    second.execute(&format!("SET sql_log_bin=0; ALTER USER {USER} IDENTIFIED BY 'another'"))?;
+    let hosts =
+        ["%", "localhost", "127.0.0.1"].map(|host| format!("ALTER USER {USER}@'{host}' IDENTIFIED BY 'another'"));
+    second.execute(&format!("SET sql_log_bin=0; {}", hosts.join(";")))?;
     let run = look()?;
     ensure!(found(&run)? == levels(&[&first, &second]), "{run}");
-    ensure!(
-        run.stderr.contains(&format!("the replicas of {USER}@127.0.0.1:{} are not known: login refused", second.port)),
-        "{run}"
-    );
+    ensure!(run.stderr.contains(&format!(":{} are not known: login refused", second.port)), "{run}");
     Ok(())
 }
 
@@ -722,7 +721,7 @@ e2e::tests! {
     #[ignore = "scripts/nightly watch"] mariadb_a_delay: a_delay(MARIADB_10_11);
     mysql_what_the_log_says: what_the_log_says(MYSQL_9_7);
     #[ignore = "scripts/nightly watch"] mariadb_what_the_log_says: what_the_log_says(MARIADB_10_11);
-    mysql_replicas_of_replicas: replicas_of_replicas(MYSQL_9_7);
+    #[ignore = "scripts/nightly watch"] mysql_replicas_of_replicas: replicas_of_replicas(MYSQL_9_7);
     mariadb_replicas_of_replicas: replicas_of_replicas(MARIADB_10_11);
     #[ignore = "scripts/nightly watch"] mysql_tags_of_commits: tags_of_commits();
     #[ignore = "scripts/nightly watch"] mysql_advice_comes_true: advice_comes_true(MYSQL_9_7);
