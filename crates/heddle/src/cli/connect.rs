@@ -7,6 +7,9 @@ use std::sync::{Mutex, PoisonError};
 use anyhow::{Context, Result};
 use wire::{ConnectOptions, Secret};
 
+/// The environment variable with the password of accounts that replicas attach with.
+pub const REPLICA_PASSWORD: &str = "HEDDLE_REPLICA_PASSWORD";
+
 /// Which end, for messages and environment variables.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum End {
@@ -21,7 +24,7 @@ impl End {
         match self {
             Self::Source => "HEDDLE_SOURCE_PASSWORD",
             Self::Target => "HEDDLE_TARGET_PASSWORD",
-            Self::Peer => super::serve::REPLICA_PASSWORD,
+            Self::Peer => REPLICA_PASSWORD,
         }
     }
 

@@ -49,13 +49,13 @@ pub fn text(seen: &Snapshot) -> String {
     }
     let free = mirror.disk.free_bytes.map_or_else(String::new, |free| format!(", {} free", bytes(free)));
     line("disk", format!("{} used{free}", bytes(mirror.disk.used_bytes)));
-    if let Some(standby) = &seen.standby {
+    if let Some(standby) = &seen.listener.standby {
         let state = if standby.waits { "replicas attach there" } else { "replicas can attach here" };
         let obstacle = standby.obstacle.as_ref().map_or_else(String::new, |obstacle| format!("; {obstacle}"));
         line("standby of", format!("{}: {state}{obstacle}", standby.of));
     }
-    if let Some(listen) = &seen.listen {
-        let connections = counted(seen.connections.unwrap_or_default() as u64, "connection");
+    if let Some(listen) = &seen.listener.listen {
+        let connections = counted(seen.listener.connections.unwrap_or_default() as u64, "connection");
         line("replicas", format!("{} at {listen} ({connections})", seen.replicas.len()));
     }
     lines.extend(seen.replicas.iter().map(|replica| format!("    {}", of_replica(replica))));
@@ -165,7 +165,7 @@ mod tests {
     fn a_mirror_that_nobody_has() {
         let mut seen = seen();
         seen.source.state = LinkState::NotRunning;
-        (seen.process, seen.listen, seen.source.why) = (None, None, None);
+        (seen.process, seen.listener.listen, seen.source.why) = (None, None, None);
         seen.replicas.clear();
         let text = text(&seen);
         assert!(text.starts_with("/srv/mirror  not running\n") && !text.contains("replicas"), "{text}");

@@ -23,7 +23,7 @@ use wire::ConnectOptions;
 
 pub use self::gate::Gate;
 use self::peer::{Peer, PeerAnswer};
-use self::watchman::{Verdict, Watchman};
+use self::watchman::{SourceContact, Verdict, Watchman};
 use crate::inventory::Inventory;
 use crate::mirror::{Link, Monitor};
 
@@ -96,9 +96,12 @@ impl Lookout {
     /// How long to wait until the next one.
     fn step(&mut self, of: &str) -> Duration {
         let gate = &self.settings.gate;
-        let hears_source = self.settings.monitor.state().link == Link::Connected;
+        let source = match self.settings.monitor.state().link {
+            Link::Connected => SourceContact::Heard,
+            Link::Connecting | Link::Lost(_) => SourceContact::Lost,
+        };
         // Nothing is to be learnt from it.
-        if gate.is_open() && hears_source {
+        if gate.is_open() && source == SourceContact::Heard {
             self.watchman.forget(Instant::now());
             self.peer.leave();
             return REST;
@@ -116,10 +119,11 @@ impl Lookout {
             return REST;
         }
         let obstacle = self.obstacle(&answer);
-        if gate.set_obstacle(&obstacle) && !obstacle.is_empty() {
+        let is_past_start = self.settings.inventory.source().is_some();
+        if gate.set_obstacle(&obstacle) && !obstacle.is_empty() && is_past_start {
             tracing::warn!("standby of {of}: {obstacle}");
         }
-        let verdict = self.watchman.judge(Instant::now(), seen, hears_source);
+        let verdict = self.watchman.judge(Instant::now(), seen, source);
         let why = match verdict {
             Verdict::Wait => return LOOK,
             Verdict::Gone => "it is gone",

@@ -38,7 +38,7 @@ impl PeerAnswer {
         match self {
             Self::Mirror(mirror) if mirror.hears_source => PeerState::Serves,
             Self::Mirror(_) => PeerState::Deaf,
-            Self::Stranger(_) => PeerState::Serves,
+            Self::Stranger(_) => PeerState::Answers,
             Self::Gone => PeerState::Gone,
             Self::Silent => PeerState::Silent,
         }
@@ -126,7 +126,7 @@ mod tests {
             (io(ErrorKind::HostUnreachable), PeerState::Silent),
             (io(ErrorKind::TimedOut), PeerState::Silent),
             (Error::Timeout { during: "reading", after: PATIENCE }, PeerState::Silent),
-            (Error::Auth { code: 1045, message: String::new(), hint: String::new() }, PeerState::Serves),
+            (Error::Auth { code: 1045, message: String::new(), hint: String::new() }, PeerState::Answers),
         ] {
             assert_eq!(classify(&error).seen(), want, "{error}");
         }

@@ -18,10 +18,19 @@ pub(super) enum PeerState {
     Serves,
     /// It lets replicas attach, and does not hear the source.
     Deaf,
+    /// It is there, and nothing more is known of it.
+    Answers,
     /// Nobody listens.
     Gone,
     /// No answer.
     Silent,
+}
+
+/// How this mirror sees the source.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum SourceContact {
+    Heard,
+    Lost,
 }
 
 /// What follows.
@@ -61,19 +70,19 @@ impl Watchman {
     }
 
     /// While this one waits.
-    pub(super) fn judge(&mut self, now: Instant, seen: PeerState, hears_source: bool) -> Verdict {
+    pub(super) fn judge(&mut self, now: Instant, seen: PeerState, source: SourceContact) -> Verdict {
         if seen != PeerState::Gone {
             self.gone = None;
         }
-        if seen != PeerState::Deaf || !hears_source {
+        if seen != PeerState::Deaf || source == SourceContact::Lost {
             self.deaf = None;
         }
         let lasts = |since: &mut Option<Instant>, time: Duration| now.duration_since(*since.get_or_insert(now)) >= time;
         match seen {
-            PeerState::Serves | PeerState::Deaf => {
+            PeerState::Serves | PeerState::Deaf | PeerState::Answers => {
                 self.answered = now;
                 self.patient_until = now;
-                if seen == PeerState::Deaf && hears_source && lasts(&mut self.deaf, DEAF) {
+                if seen == PeerState::Deaf && source == SourceContact::Heard && lasts(&mut self.deaf, DEAF) {
                     return Verdict::Deaf;
                 }
                 Verdict::Wait
@@ -107,12 +116,12 @@ mod tests {
         watchman: &mut Watchman,
         from: Instant,
         time: Duration,
-        hears_source: bool,
+        source: SourceContact,
         see: impl Fn(Duration) -> PeerState,
     ) -> Option<(Verdict, Duration)> {
         let mut at = Duration::ZERO;
         while at <= time {
-            match watchman.judge(from + at, see(at), hears_source) {
+            match watchman.judge(from + at, see(at), source) {
                 Verdict::Wait => at += LOOK,
                 other => return Some((other, at)),
             }
@@ -126,14 +135,14 @@ mod tests {
     fn who_answers_keeps_the_replicas() {
         let now = Instant::now();
         let mut watchman = Watchman::new(now, Duration::ZERO);
-        assert_eq!(looks(&mut watchman, now, LONG, true, |_| PeerState::Serves), None);
+        assert_eq!(looks(&mut watchman, now, LONG, SourceContact::Heard, |_| PeerState::Serves), None);
         // A lost answer, or a restart of its listener, is nothing.
         let hiccups = |at: Duration| match at.as_millis() % 3000 {
             0 => PeerState::Silent,
             1000 => PeerState::Gone,
             _ => PeerState::Serves,
         };
-        assert_eq!(looks(&mut watchman, now + LONG, LONG, true, hiccups), None);
+        assert_eq!(looks(&mut watchman, now + LONG, LONG, SourceContact::Heard, hiccups), None);
     }
 
     #[test]
@@ -141,7 +150,7 @@ mod tests {
         let now = Instant::now();
         let mut watchman = Watchman::new(now, Duration::ZERO);
         let dies = |at: Duration| if at < Duration::from_secs(10) { PeerState::Serves } else { PeerState::Gone };
-        let (verdict, at) = looks(&mut watchman, now, LONG, true, dies).expect("a verdict");
+        let (verdict, at) = looks(&mut watchman, now, LONG, SourceContact::Heard, dies).expect("a verdict");
         assert!(verdict == Verdict::Gone && at <= Duration::from_millis(10_500), "{at:?}");
     }
 
@@ -150,7 +159,7 @@ mod tests {
         let now = Instant::now();
         let mut watchman = Watchman::new(now, Duration::ZERO);
         let hangs = |at: Duration| if at < Duration::from_secs(10) { PeerState::Serves } else { PeerState::Silent };
-        let (verdict, at) = looks(&mut watchman, now, LONG, false, hangs).expect("a verdict");
+        let (verdict, at) = looks(&mut watchman, now, LONG, SourceContact::Lost, hangs).expect("a verdict");
         assert!(verdict == Verdict::Silent && at <= Duration::from_secs(14), "{at:?}");
     }
 
@@ -159,7 +168,8 @@ mod tests {
         let now = Instant::now();
         let jitter = Duration::from_millis(700);
         let mut watchman = Watchman::new(now, jitter);
-        let (verdict, at) = looks(&mut watchman, now, LONG, true, |_| PeerState::Gone).expect("a verdict");
+        let (verdict, at) =
+            looks(&mut watchman, now, LONG, SourceContact::Heard, |_| PeerState::Gone).expect("a verdict");
         assert!(verdict == Verdict::Gone && at >= START + jitter && at < START + jitter + LOOK, "{at:?}");
     }
 
@@ -167,14 +177,15 @@ mod tests {
     fn who_lost_the_source_loses_its_replicas_to_one_that_hears_it() {
         let now = Instant::now();
         let mut watchman = Watchman::new(now, Duration::ZERO);
-        assert_eq!(looks(&mut watchman, now, LONG, false, |_| PeerState::Deaf), None);
+        assert_eq!(looks(&mut watchman, now, LONG, SourceContact::Lost, |_| PeerState::Deaf), None);
         let later = now + LONG + LOOK;
-        let (verdict, at) = looks(&mut watchman, later, LONG, true, |_| PeerState::Deaf).expect("a verdict");
+        let (verdict, at) =
+            looks(&mut watchman, later, LONG, SourceContact::Heard, |_| PeerState::Deaf).expect("a verdict");
         assert!(verdict == Verdict::Deaf && at >= DEAF && at < DEAF + 2 * LOOK, "{at:?}");
         // The other way round.
         let mut watchman = Watchman::new(now, Duration::ZERO);
         assert!(!watchman.is_to_step_back(now, PeerState::Serves));
-        assert!(!watchman.is_to_step_back(now + LOOK, PeerState::Deaf));
+        assert!(!watchman.is_to_step_back(now + LOOK, PeerState::Answers));
         assert!(!watchman.is_to_step_back(now + 2 * LOOK, PeerState::Serves));
         assert!(watchman.is_to_step_back(now + 2 * LOOK + GONE, PeerState::Serves));
     }

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use binlog::LogPosition;
 
 use super::snapshot::{
-    Lag, LinkState, MirrorStatus, ReceivedStatus, ReplicaStatus, RetagStatus, Snapshot, SourceStatus, StandbyStatus,
-    clock_us,
+    Lag, LinkState, ListenerStatus, MirrorStatus, ReceivedStatus, ReplicaStatus, RetagStatus, Snapshot, SourceStatus,
+    StandbyStatus, clock_us,
 };
 use super::source_end::SourceEnd;
 use crate::inventory::{Inventory, LogFile};
@@ -133,6 +133,13 @@ impl View {
                 syncs: mirror.syncs,
             },
             lag,
+            listener: self.listener(),
+            replicas: replicas.collect(),
+        }
+    }
+
+    fn listener(&self) -> ListenerStatus {
+        ListenerStatus {
             standby: self.gate.as_ref().map(|gate| StandbyStatus {
                 of: gate.of().to_owned(),
                 waits: !gate.is_open(),
@@ -140,7 +147,6 @@ impl View {
             }),
             listen: self.clients.as_ref().map(|clients| clients.address().to_string()),
             connections: self.clients.as_ref().map(Clients::count),
-            replicas: replicas.collect(),
         }
     }
 

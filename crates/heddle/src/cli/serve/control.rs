@@ -36,14 +36,14 @@ impl Sources {
 }
 
 /// What a command of the same machine may ask of this process.
-pub(super) struct Running {
+pub(super) struct ServerControl {
     pub(super) view: Arc<View>,
     pub(super) orders: Arc<Orders>,
     pub(super) sources: Sources,
     pub(super) password: Option<Secret>,
 }
 
-impl ControlHandler for Running {
+impl ControlHandler for ServerControl {
     fn status(&self) -> Snapshot {
         self.view.snapshot(Detail::All)
     }
@@ -65,7 +65,7 @@ impl ControlHandler for Running {
 }
 
 /// The folder is this process's.
-pub(super) fn listen(dir: &Path, running: Running) -> Result<Control, Failure> {
+pub(super) fn listen(dir: &Path, running: ServerControl) -> Result<Control, Failure> {
     Control::start(dir, Arc::new(running)).map_err(|error| {
         Failure::new(FailureKind::Refused, format!("the socket in {}: {error}", dir.display()))
             .remedy("give a --dir on a local disk that takes sockets")

@@ -1,6 +1,5 @@
 //! `heddle serve`: a mirror of a source's logs, and the binlog server that stands on it.
 
-mod archived;
 mod control;
 
 use std::path::PathBuf;
@@ -11,10 +10,11 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 use archive::writer::Pace;
+use binlog::LogPosition;
 use clap::Args;
 use engine::retag::Options;
 use serve::accounts::{AccountReader, Book, SourceAccounts};
-use serve::archive::{Archiver, Settings as ArchiveSettings};
+use serve::archive::{ArchiveOutcome, Archiver, Settings as ArchiveSettings};
 use serve::group::Limits;
 use serve::inventory::{Inventory, UnreadFiles};
 use serve::mirror::{self, CompleteFiles, EndCondition, MirrorHandles, Monitor, Orders, Plan, Retention};
@@ -27,9 +27,9 @@ use serve::status::View;
 use wire::server::{Line, TlsFiles};
 use wire::{Secret, TrustedFile};
 
-use self::control::{Running, Sources};
+use self::control::{ServerControl, Sources};
 use crate::cli::byte_size::parse_bytes;
-use crate::cli::connect::{self, End};
+use crate::cli::connect::{self, End, REPLICA_PASSWORD};
 use crate::cli::exit::{EXIT_OK, EXIT_TRY_AGAIN, Usage};
 use crate::cli::http::HttpArgs;
 use crate::cli::inspect::definitions;
@@ -196,8 +196,6 @@ pub enum Retag {
     Writeset,
 }
 
-pub const REPLICA_PASSWORD: &str = "HEDDLE_REPLICA_PASSWORD";
-
 impl ServeArgs {
     /// Of two machines with one command line each has its own.
     fn own_server_id(&self) -> u32 {
@@ -341,7 +339,7 @@ pub fn run(args: &ServeArgs) -> Result<ExitCode> {
         args.ack
     );
     if let Some(url) = args.from.iter().find(|from| archive::is_url(from)) {
-        return archived::run(args, url, &ending);
+        return from_archive(args, url, &ending);
     }
     let server_id = args.server_id.unwrap_or_else(|| args.own_server_id());
     let peer = args.standby_of.as_deref().map(|url| connect::options(End::Peer, url, None)).transpose()?;
@@ -374,7 +372,7 @@ pub fn run(args: &ServeArgs) -> Result<ExitCode> {
     let http = args.http.listen().map_err(Usage)?;
     let _http = http.map(|listen| Http::start_mirror(listen, Arc::clone(&view))).transpose()?;
     let password = upstreams.first().and_then(|upstream| upstream.options.password.clone());
-    let running = Running { view: Arc::clone(&view), orders: Arc::clone(&orders), sources, password };
+    let running = ServerControl { view: Arc::clone(&view), orders: Arc::clone(&orders), sources, password };
     let mut listening = None;
     let ready = || {
         listening = Some(control::listen(&args.dir, running)?);
@@ -382,11 +380,9 @@ pub fn run(args: &ServeArgs) -> Result<ExitCode> {
         Ok(())
     };
     let handles = MirrorHandles { inventory: &inventory, monitor: &monitor, orders: &orders, acks: &*acks };
-    let settings = peer.zip(gate).map(|(peer, gate)| StandbySettings {
-        peer,
-        gate,
-        monitor: Arc::clone(&monitor),
-        inventory: Arc::clone(&inventory),
+    let settings = peer.zip(gate).map(|(peer, gate)| {
+        let (monitor, inventory) = (Arc::clone(&monitor), Arc::clone(&inventory));
+        StandbySettings { peer, gate, monitor, inventory }
     });
     let standby = settings.map(Standby::start).transpose().context("--standby-of")?;
     let done = mirror::run(&upstreams, &args.dir, handles, args.plan(), &ending.stop, ready);
@@ -399,18 +395,22 @@ pub fn run(args: &ServeArgs) -> Result<ExitCode> {
     let done = done.map_err(anyhow::Error::new)?;
     retagged?;
     say_done(args, &done);
-    let Some(archived) = archived else { return Ok(ExitCode::from(EXIT_OK)) };
+    Ok(archived.map_or(ExitCode::from(EXIT_OK), |archived| say_archived(args, archived, done.position.as_ref())))
+}
+
+/// How far the archive is.
+fn say_archived(args: &ServeArgs, archived: ArchiveOutcome, end_of_mirror: Option<&LogPosition>) -> ExitCode {
     let end = archived.end.as_deref().unwrap_or("nothing");
     say!("archived up to {end}; {} bytes sent for {} of the log", archived.sent, archived.bytes);
-    let is_all = done.position.is_none_or(|position| *end == position.to_string());
+    let is_all = end_of_mirror.is_none_or(|position| *end == position.to_string());
     if is_all || !args.until_end {
-        return Ok(ExitCode::from(EXIT_OK));
+        return ExitCode::from(EXIT_OK);
     }
     let reason = archived.lacks.unwrap_or_else(|| "it takes longer".to_owned());
     complain!(
         "heddle: not all of it is in the archive: {reason}\n  what to do: run the same command again, it goes on there"
     );
-    Ok(ExitCode::from(EXIT_TRY_AGAIN))
+    ExitCode::from(EXIT_TRY_AGAIN)
 }
 
 /// All that came has its tags, if all went well.
@@ -431,4 +431,38 @@ fn archive_patience(ending: &Ending, has_succeeded: bool) -> Duration {
 fn say_done(args: &ServeArgs, done: &mirror::MirrorOutcome) {
     let position = done.position.as_ref().map_or_else(|| "nothing".to_owned(), ToString::to_string);
     say!("{} files in {}, durable up to {position}; {} bytes came", done.files, args.dir.display(), done.bytes);
+}
+
+/// The folder is filled from an archive, and served.
+fn from_archive(args: &ServeArgs, url: &str, ending: &Ending) -> Result<ExitCode> {
+    ensure!(args.from.len() == 1, "--from {}: with an archive there is no other --from", wire::redacted(url));
+    ensure!(
+        args.schema.is_none(),
+        "--schema: how a table was at the archive's end nobody knows; tags come from the tables that the log itself makes"
+    );
+    ensure!(!args.source_accounts, "--source-accounts: an archive has no accounts; use --accounts FILE");
+    ensure!(
+        args.standby_of.is_none(),
+        "--standby-of: an archive can fill and serve any number of folders at the same time"
+    );
+    ensure!(args.archive.is_none(), "--archive is for the log of a server, and --from is an archive already");
+    let keeps = args.keep_days.is_some() || args.keep_bytes.is_some() || args.keep_free.is_some();
+    ensure!(!keeps, "--keep-days, --keep-bytes, --keep-free: what is filled from an archive would come again");
+    let store = crate::cli::archive::store(url, &ending.stop)?;
+    let reload = ending.watch_for_reload()?;
+    let inventory = Arc::new(Inventory::new(&mirror::folder_of(&args.dir)));
+    ensure!(args.ack == Ack::Off, "--ack {}: an archive does not wait for acknowledgements", args.ack);
+    let acks = Arc::new(Acks::new(Ack::Off)?);
+    let monitor = Arc::new(Monitor::default());
+    let retagger = args.retagger(None, &inventory, &monitor)?;
+    let tags = retagger.as_ref().map(Retagger::monitor);
+    let server = args.server(None, &inventory, &monitor, tags, &acks, &reload, None)?;
+    let until = if args.until_end { EndCondition::SourceEnd } else { EndCondition::Stopped };
+    let done = serve::archive::fill(&store, &args.dir, &inventory, until, &ending.stop);
+    let retagged = end_tags(retagger, done.is_ok(), &inventory, ending);
+    drop(server);
+    let done = done.map_err(anyhow::Error::new)?;
+    retagged?;
+    say_done(args, &done);
+    Ok(ExitCode::from(EXIT_OK))
 }
