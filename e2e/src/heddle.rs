@@ -79,6 +79,11 @@ impl Heddle {
         Heddle::start_as(command, arguments)
     }
 
+    /// Another build of it.
+    pub fn start_program(program: &Path, arguments: &[&str]) -> Result<Heddle> {
+        Heddle::start_as(Command::new(program), arguments)
+    }
+
     /// As a service: SIGHUP does not come from a terminal.
     pub fn start_without_terminal(arguments: &[&str]) -> Result<Heddle> {
         let mut command = Command::new("setsid");

@@ -44,6 +44,7 @@ pub mod server;
 pub mod store_crash;
 pub mod sysbench;
 pub mod takeovers;
+pub mod virtual_address;
 pub mod workload;
 
 pub use checksum::{Checksums, checksums};

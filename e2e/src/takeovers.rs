@@ -8,6 +8,8 @@ use crate::patience::until;
 use crate::server::{Kind, Server};
 use crate::workload::Size;
 use anyhow::{Context, Result, bail, ensure};
+use std::path::PathBuf;
+
 use rand::rngs::StdRng;
 use rand::seq::IndexedRandom;
 use rand::{Rng, SeedableRng};
@@ -62,13 +64,16 @@ pub struct Duo<'a> {
     processes: [Option<Heddle>; 2],
     /// The network of the first one.
     namespace: Option<String>,
+    /// Other builds than that of the test.
+    programs: Option<[PathBuf; 2]>,
 }
 
 impl<'a> Duo<'a> {
     /// None runs yet.
     pub fn new(pair: &'a Pair, options: &[String]) -> Self {
         let way = || (pair.from.clone(), pair.target.url());
-        Self { pair, options: options.to_vec(), ways: [way(), way()], processes: [None, None], namespace: None }
+        let (ways, processes) = ([way(), way()], [None, None]);
+        Self { pair, options: options.to_vec(), ways, processes, namespace: None, programs: None }
     }
 
     /// The first one through proxies.
@@ -83,6 +88,11 @@ impl<'a> Duo<'a> {
         Self { namespace: Some(namespace), ..self }
     }
 
+    /// Each of another build.
+    pub fn of_programs(self, programs: [PathBuf; 2]) -> Self {
+        Self { programs: Some(programs), ..self }
+    }
+
     /// Where the relay log of a process is.
     pub fn relay(&self, number: usize) -> String {
         format!("{}-{number}", self.pair.relay)
@@ -93,8 +103,10 @@ impl<'a> Duo<'a> {
         let (from, to) = self.ways.get(number).context("a way")?;
         let mut arguments = vec!["replicate", "--standby", "--from", from, "--to", to, "--json", "--relay-dir", &relay];
         arguments.extend(self.options.iter().map(String::as_str));
-        let started = match &self.namespace {
-            Some(namespace) if number == 0 => Heddle::start_in(namespace, &arguments)?,
+        let program = self.programs.as_ref().and_then(|programs| programs.get(number));
+        let started = match (&self.namespace, program) {
+            (_, Some(program)) => Heddle::start_program(program, &arguments)?,
+            (Some(namespace), None) if number == 0 => Heddle::start_in(namespace, &arguments)?,
             _ => Heddle::start(&arguments)?,
         };
         if let Some(process) = self.processes.get_mut(number) {

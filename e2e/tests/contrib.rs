@@ -1,4 +1,4 @@
-//! What `contrib/` has, taken by a real Prometheus: every expression of the rules and of the Grafana dashboards finds something. `-- --ignored`
+//! What `contrib/` has, taken by a real Prometheus: every expression of the rules and of the Grafana dashboards finds something, each alert fires. `-- --ignored`
 //! (scripts/nightly dashboard).
 
 #![allow(clippy::expect_used, clippy::indexing_slicing, clippy::panic, reason = "a test")]
@@ -11,8 +11,10 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail, ensure};
 use e2e::heddle::Heddle;
+use e2e::http::get;
 use e2e::native::{native_replica, wait_caught_up};
 use e2e::pair::Pair;
+use e2e::patience::until;
 use e2e::server::{Kind, MARIADB_10_11, MYSQL_9_7, Server, free_port};
 use serde_json::Value;
 
@@ -121,6 +123,64 @@ fn every_alert_has_a_runbook() -> Result<()> {
     Ok(())
 }
 
+/// What the alerts' test has: which of them fire, which are quiet, and on which series.
+fn alert_tests() -> Result<(Vec<String>, Vec<String>, Vec<String>)> {
+    let text = std::fs::read_to_string(e2e::repository().join("contrib/prometheus/heddle-rules.test.yml"))?;
+    let (mut firing, mut quiet, mut series) = (Vec::new(), Vec::new(), Vec::new());
+    let name = |text: &str| text.trim_end_matches('}').trim().to_owned();
+    for line in text.lines().map(str::trim) {
+        if let Some((_, alert)) = line.strip_prefix("- {eval_time:").and_then(|rest| rest.split_once("alertname:")) {
+            quiet.push(name(alert));
+        } else if let Some(alert) = line.strip_prefix("alertname:") {
+            firing.push(name(alert));
+        } else if let Some(rest) = line.strip_prefix("- {series: '") {
+            series.push(rest.split(['{', '\'']).next().unwrap_or_default().to_owned());
+        }
+    }
+    series.sort();
+    series.dedup();
+    Ok((firing, quiet, series))
+}
+
+/// Each alert is fired by the test, and shown to be quiet before its time, on series that docs/metrics.md has.
+#[test]
+fn every_alert_has_a_test() -> Result<()> {
+    let (firing, quiet, series) = alert_tests()?;
+    let page = std::fs::read_to_string(e2e::repository().join("docs/metrics.md"))?;
+    for alert in rules("- alert: ")? {
+        ensure!(firing.contains(&alert) && quiet.contains(&alert), "{alert} is not tested");
+    }
+    for name in series.iter().filter(|name| *name != "up") {
+        let family = name.strip_suffix("_bucket").unwrap_or(name);
+        ensure!(page.contains(&format!("| `{family}` |")), "{name} is no metric of heddle's");
+    }
+    Ok(())
+}
+
+#[test]
+#[ignore = "needs promtool"]
+fn every_alert_fires() -> Result<()> {
+    let tests = e2e::repository().join("contrib/prometheus/heddle-rules.test.yml");
+    let tool = e2e::repository().join("scripts/tools");
+    let run = Command::new(tool).args(["run", "promtool", "test", "rules"]).arg(tests).output()?;
+    ensure!(run.status.success(), "{}{}", String::from_utf8_lossy(&run.stdout), String::from_utf8_lossy(&run.stderr));
+    Ok(())
+}
+
+/// The series of the alerts' tests that begin so are in what the program serves.
+fn serves_series(port: u16, prefix: &str, not: &[&str]) -> Result<()> {
+    let (_, _, series) = alert_tests()?;
+    let of_this = |name: &&String| name.starts_with(prefix) && !not.iter().any(|other| name.starts_with(other));
+    for name in series.iter().filter(of_this) {
+        let family = name.strip_suffix("_bucket").or_else(|| name.strip_suffix("_total")).unwrap_or(name);
+        // Some come with the first look.
+        until(format!("{name} among the metrics"), || {
+            Ok(get(port, "/metrics")?.lines().any(|line| line.starts_with(&format!("# TYPE {family} "))))
+        })?;
+    }
+    Ok(())
+}
+
 #[test]
 #[ignore = "needs prometheus"]
 fn of_a_channel() -> Result<()> {
@@ -129,6 +189,7 @@ fn of_a_channel() -> Result<()> {
     let port = free_port()?;
     let mut running = pair.begin(&["--http", &format!("127.0.0.1:{port}")])?;
     running.wait_for_log("dashboard at http://")?;
+    serves_series(port, "heddle_", &["heddle_watch_", "heddle_compare_"])?;
     let prometheus = Prometheus::start(port)?;
     for round in 0..8 {
         pair.source.execute(&inserts(round * 200..(round + 1) * 200))?;
@@ -159,6 +220,7 @@ fn of_a_native_replica(kind: Kind, options: &[&str], without: &[&str]) -> Result
     let http = format!("127.0.0.1:{port}");
     let mut running = Heddle::start(&["watch", &at, "--source", &by, "--interval", "1", "--http", &http])?;
     running.wait_for_log("dashboard at http://")?;
+    serves_series(port, "heddle_watch_", &[])?;
     let prometheus = Prometheus::start(port)?;
     let mut expressions = board("native-replicas.json", "$replica")?;
     // The others are of channels.
@@ -192,4 +254,22 @@ fn of_a_native_replica_mysql() -> Result<()> {
 #[ignore = "needs prometheus"]
 fn of_a_native_replica_mariadb() -> Result<()> {
     of_a_native_replica(MARIADB_10_11, &["--slave-parallel-threads=4"], &["source_amil{", "jain", "caught_up_in"])
+}
+
+/// Its metrics are those of the alerts' tests.
+#[test]
+#[ignore = "scripts/nightly dashboard"]
+fn of_a_comparison() -> Result<()> {
+    let (source, target) = Server::start_two((MYSQL_9_7, &[]), (MYSQL_9_7, &[]))?;
+    for server in [&source, &target] {
+        server.execute("CREATE DATABASE d; CREATE TABLE d.t (id INT PRIMARY KEY)")?;
+    }
+    let (from, to, port) = (source.url(), target.url(), free_port()?);
+    let http = format!("127.0.0.1:{port}");
+    let mut running = Heddle::start(&["compare", "--from", &from, "--to", &to, "--watch", "1s", "--http", &http])?;
+    running.wait_for_log("dashboard at http://")?;
+    serves_series(port, "heddle_compare_", &[])?;
+    running.terminate()?;
+    running.wait()?;
+    Ok(())
 }

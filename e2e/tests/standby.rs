@@ -142,6 +142,69 @@ fn by_configuration_files(kind: Kind) -> Result<()> {
     second.wait()?.successful().map(drop)
 }
 
+/// `heddle run` on both machines, whose file of the channel says `standby = true`: one of the two channels' processes applies. All of it is seen at `--http`.
+fn by_run(kind: Kind) -> Result<()> {
+    let pair = Pair::start(kind)?;
+    pair.source.execute(TABLE)?;
+    let dir = tempfile::tempdir()?;
+    let ports = [e2e::server::free_port()?, e2e::server::free_port()?];
+    let start = |number: usize| -> Result<Heddle> {
+        let folder = dir.path().join(number.to_string());
+        std::fs::create_dir_all(&folder)?;
+        let relay = format!("{}-{number}", pair.relay);
+        let text = format!(
+            "from = \"{}\"\nto = \"{}\"\nrelay-dir = \"{relay}\"\nstandby = true\n",
+            pair.from,
+            pair.target.url()
+        );
+        std::fs::write(folder.join("default.toml"), text)?;
+        let page = format!("127.0.0.1:{}", ports[number]);
+        Heddle::start(&["run", "--restart-seconds", "1", "--http", &page, &folder.display().to_string()])
+    };
+    let is_standby = |number: usize, is_wanted: bool| -> Result<bool> {
+        let metrics = e2e::http::get(ports[number], "/metrics")?;
+        let found = metrics.lines().find(|line| line.starts_with("heddle_standby{") && line.contains("default"));
+        Ok(found.is_some_and(|line| line.ends_with(if is_wanted { " 1.0" } else { " 0.0" })))
+    };
+    let until_places = |active: usize| {
+        until(format!("{active} has the channel, and the other one waits"), || {
+            Ok(is_standby(active, false).unwrap_or(false) && is_standby(1 - active, true).unwrap_or(false))
+        })
+    };
+    let first = start(0)?;
+    until("the first has it", || Ok(active(&pair.target).is_some()))?;
+    let second = start(1)?;
+    until_places(0)?;
+    let mut again = None;
+    beside_rows(&pair.source, || {
+        // The process of the channel: the one that supervises starts it again, and it waits.
+        let channel = active(&pair.target).context("a process")?;
+        rustix::process::kill_process(
+            rustix::process::Pid::from_raw(channel.try_into()?).context("a pid")?,
+            Signal::KILL,
+        )?;
+        until_places(1)?;
+        let url = format!("http://127.0.0.1:{}", ports[0]);
+        until("top says it", || {
+            let top = heddle(&["top", "--once", "--width", "200", &url])?.successful()?;
+            Ok(top.stdout.contains("has the channel; received up to"))
+        })?;
+        // The one that supervises: its channels end with it.
+        second.kill()?;
+        second.wait()?;
+        until("the first has it again", || is_standby(0, false))?;
+        again = Some(start(1)?);
+        until_places(0)?;
+        first.terminate()?;
+        first.wait()?.successful()?;
+        until("the second has it", || is_standby(1, false))
+    })?;
+    caught_up(&pair)?;
+    let second = again.context("the second")?;
+    second.terminate()?;
+    second.wait()?.successful().map(drop)
+}
+
 /// A process that was started without --standby hands the channel over, and ends.
 fn plain_process_hands_over(kind: Kind) -> Result<()> {
     let pair = Pair::start(kind)?;
@@ -324,6 +387,9 @@ e2e::tests! {
     mysql_target_restarts: target_restarts(MYSQL_9_7);
     mariadb_by_configuration_files: by_configuration_files(MARIADB_10_11);
     mysql_by_configuration_files: by_configuration_files(MYSQL_9_7);
+    mysql_by_run: by_run(MYSQL_9_7);
+    #[ignore = "scripts/nightly standby"]
+    mariadb_by_run: by_run(MARIADB_10_11);
     mariadb_plain_process_hands_over: plain_process_hands_over(MARIADB_10_11);
     mysql_plain_process_hands_over: plain_process_hands_over(MYSQL_9_7);
     mariadb_error_is_not_taken_over: error_is_not_taken_over(MARIADB_10_11);

@@ -5,6 +5,7 @@
 use anyhow::{Context, Result, ensure};
 use e2e::heddle::{Heddle, heddle};
 use e2e::pair::Pair;
+use e2e::patience::until;
 use e2e::server::{Kind, MARIADB_10_11, MYSQL_9_7, PASSWORD};
 use std::thread;
 use std::time::Duration;
@@ -29,6 +30,36 @@ fn starts_while_ends_are_away(kind: Kind) -> Result<()> {
     running.wait_for_log("the source can not be reached, trying again")?;
     ensure!(!running.has_ended()?, "it has ended: {}", running.wait()?);
     pair.source.restart(&[])?;
+    running.wait()?.successful()?;
+    pair.assert_equal()
+}
+
+/// The connections of eight workers are lost at once; each notices when it is used again. It is said once, in one line, and once that the target is back.
+fn workers_say_it_once(kind: Kind) -> Result<()> {
+    let pair = Pair::start(kind)?;
+    pair.source.execute("CREATE DATABASE d; CREATE TABLE d.t (id INT PRIMARY KEY AUTO_INCREMENT, n INT)")?;
+    let rows = "INSERT INTO d.t (n) VALUES (1);".repeat(200);
+    let mut running = pair.begin(&["--workers", "8", "--grouping", "off"])?;
+    pair.source.execute(&rows)?;
+    let rows_on_target = |wanted: &str| {
+        until(format!("rows: {wanted}"), || {
+            Ok(pair.target.scalar(&format!("SELECT COUNT(*) {wanted} FROM d.t")).is_ok_and(|is_so| is_so == "1"))
+        })
+    };
+    rows_on_target("> 0")?;
+    pair.source.execute(&rows)?;
+    pair.target.kill()?;
+    running.wait_for_log("the target can not be reached, trying again")?;
+    pair.source.execute(&rows)?;
+    pair.target.restart(&[])?;
+    rows_on_target("= 600")?;
+    let log = running.log();
+    let count = |text: &str| log.matches(text).count();
+    ensure!(count("the target can not be reached, trying again") == 1, "{log}");
+    ensure!(count("the target is reachable again") == 1, "{log}");
+    ensure!(count("can not be seen or ended") == 0 && count("does not answer") == 0, "{log}");
+    ensure!(log.lines().all(|line| line.starts_with("20") && !line.contains("\\n")), "{log}");
+    running.terminate()?;
     running.wait()?.successful()?;
     pair.assert_equal()
 }
@@ -141,6 +172,8 @@ macro_rules! tests {
 }
 
 tests! {
+    mariadb_workers_say_it_once: workers_say_it_once(MARIADB_10_11);
+    mysql_workers_say_it_once: workers_say_it_once(MYSQL_9_7);
     mariadb_starts_while_ends_are_away: starts_while_ends_are_away(MARIADB_10_11);
     mysql_starts_while_ends_are_away: starts_while_ends_are_away(MYSQL_9_7);
     mariadb_closed_target: closed_target(MARIADB_10_11, &[]);

@@ -13,8 +13,11 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, ensure};
 use e2e::bench::slow_disk;
 use e2e::heddle::{Heddle, Run, heddle};
-use e2e::native::{configure, configure_port, start_applier, start_native, statement, stop_applier, wait_caught_up};
-use e2e::server::{Kind, MARIADB_10_11, MYSQL_9_7, Server, free_port};
+use e2e::native::{
+    configure, configure_port, native_replica, start_applier, start_native, statement, stop_applier, wait_caught_up,
+};
+use e2e::server::{Kind, MARIADB_10_11, MYSQL_9_7, Server, USER, free_port};
+use e2e::until;
 use serde_json::Value;
 
 /// A source and its native replica.
@@ -632,6 +635,50 @@ fn advice_comes_true(kind: Kind) -> Result<()> {
     Ok(())
 }
 
+/// A source, its replica, the replica of that one, and the next one, of which the source is a replica: each once. One that does not let the account in is said, and the others
+/// are watched.
+fn replicas_of_replicas(kind: Kind) -> Result<()> {
+    let options: &[&str] = if kind.is_mariadb() { &["--log-slave-updates"] } else { &[] };
+    let (source, first) = Server::start_two((kind, options), (kind, options))?;
+    let (second, third) = Server::start_two((kind, options), (kind, options))?;
+    for (from, to) in [(&source, &first), (&first, &second), (&second, &third), (&third, &source)] {
+        native_replica(from, to)?;
+    }
+    source.execute("CREATE DATABASE d")?;
+    third.wait_until("SELECT COUNT(*) FROM information_schema.SCHEMATA WHERE SCHEMA_NAME='d'")?;
+    let url = source.plain_url();
+    let look = || heddle(&["watch", "--replicas-of", &url, "--once", "--interval", "1", "--json"]);
+    let found = |run: &Run| -> Result<Vec<(u64, u64)>> {
+        let line = |line: &str| -> Result<(u64, u64)> {
+            let report: Value = serde_json::from_str(line)?;
+            let (_, port) = report["replica"].as_str().and_then(|name| name.rsplit_once(':')).context("an address")?;
+            Ok((port.parse()?, report["depth"].as_u64().context("a depth")?))
+        };
+        let mut found = run.stdout.lines().map(line).collect::<Result<Vec<_>>>()?;
+        found.sort_by_key(|(_, depth)| *depth);
+        Ok(found)
+    };
+    let levels = |servers: &[&Server]| -> Vec<(u64, u64)> {
+        servers.iter().zip(1..).map(|(server, depth)| (u64::from(server.port), depth)).collect()
+    };
+    let mut run = look()?;
+    // A receiver registers a moment after it has started.
+    until("all are registered", || {
+        run = look()?;
+        Ok(found(&run)?.len() == 3)
+    })?;
+    ensure!(found(&run)? == levels(&[&first, &second, &third]), "{run}");
+    let text = heddle(&["watch", "--replicas-of", &url, "--once", "--interval", "1"])?.stdout;
+    ensure!(text.contains("(level 2)") && text.contains("(level 3)") && !text.contains("(level 1)"), "{text}");
+    let hosts =
+        ["%", "localhost", "127.0.0.1"].map(|host| format!("ALTER USER {USER}@'{host}' IDENTIFIED BY 'another'"));
+    second.execute(&format!("SET sql_log_bin=0; {}", hosts.join(";")))?;
+    let run = look()?;
+    ensure!(found(&run)? == levels(&[&first, &second]), "{run}");
+    ensure!(run.stderr.contains(&format!(":{} are not known: login refused", second.port)), "{run}");
+    Ok(())
+}
+
 /// The collector on every version: a healthy replica, one that is behind, one that is stopped.
 fn every_version() -> Result<()> {
     for name in [
@@ -684,6 +731,8 @@ e2e::tests! {
     #[ignore = "scripts/nightly watch"] mariadb_a_delay: a_delay(MARIADB_10_11);
     mysql_what_the_log_says: what_the_log_says(MYSQL_9_7);
     #[ignore = "scripts/nightly watch"] mariadb_what_the_log_says: what_the_log_says(MARIADB_10_11);
+    #[ignore = "scripts/nightly watch"] mysql_replicas_of_replicas: replicas_of_replicas(MYSQL_9_7);
+    mariadb_replicas_of_replicas: replicas_of_replicas(MARIADB_10_11);
     #[ignore = "scripts/nightly watch"] mysql_tags_of_commits: tags_of_commits();
     #[ignore = "scripts/nightly watch"] mysql_advice_comes_true: advice_comes_true(MYSQL_9_7);
     #[ignore = "scripts/nightly watch"] mariadb_advice_comes_true: advice_comes_true(MARIADB_10_11);

@@ -79,6 +79,7 @@ impl Housekeeper {
             match self.chores.wait(pause.min(HELD_EVERY.saturating_sub(held.elapsed()))) {
                 WaitOutcome::Woken => {
                     if let Err(failure) = self.see_to_locks()
+                        && !is_outage(&failure)
                         && !std::mem::replace(&mut warned, true)
                     {
                         tracing::warn!(
@@ -229,4 +230,9 @@ impl Housekeeper {
         let _ = self.coordinator.news.send(news);
         self.coordinator.wake.wake();
     }
+}
+
+/// It is said where the channel waits for the target.
+fn is_outage(failure: &Failure) -> bool {
+    matches!(failure.kind, FailureKind::ConnectionLost | FailureKind::Maintenance)
 }

@@ -14,6 +14,7 @@
 //! | `queries/` | statements of replicas and tools, and their answers |
 //! | `dump/` | a replica's stream of events: where it begins, artificial events, filters |
 //! | `sessions/` | one connection of a client: login, commands |
+//! | `standby/` | of two mirrors one lets replicas attach: looks at the other one |
 //! | `server/` | the listener, and all connections |
 //! | `status/` | the status of a running server, and the socket over which a command asks for it |
 //!
@@ -34,4 +35,5 @@ pub mod retag;
 pub mod semisync;
 pub mod server;
 pub mod sessions;
+pub mod standby;
 pub mod status;

@@ -46,7 +46,7 @@ fn facts(text: &str) -> SourceFacts {
 /// As it was recorded: `ok`, `error NUMBER`, or columns and rows.
 fn shown(sql: &str, variables: &mut Variables, source: &SourceFacts) -> String {
     let inventory = Inventory::new(Path::new("/nonexistent"));
-    let own = ServerValues { hostname: "heddle".to_owned(), port: 3306, started: 0 };
+    let own = ServerValues { hostname: "heddle".to_owned(), port: 3306, groups: false, started: 0 };
     let who = Client { number: 1, user: "repl", from: [127, 0, 0, 1].into() };
     match answer(
         sql.as_bytes(),

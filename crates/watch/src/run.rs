@@ -41,6 +41,8 @@ pub struct WatchedReplica {
     /// To show: no password is in it.
     pub name: String,
     pub source: Option<ConnectOptions>,
+    /// How many servers are between it and the source that was asked for replicas, and one; `None`: it was named.
+    pub depth: Option<u32>,
     /// Only this channel.
     pub channel: Option<String>,
     pub server_id: u32,
@@ -81,7 +83,7 @@ pub fn run(at: usize, watched: &WatchedReplica, pace: &Pace, stop: &Arc<AtomicBo
     };
     loop {
         let round = Instant::now();
-        let told = match watcher.period() {
+        let mut told = match watcher.period() {
             Ok((reports, period)) => ReportedFindings { at, reports, period: Some(period) },
             Err(error) => {
                 watcher.reader = None;
@@ -93,6 +95,7 @@ pub fn run(at: usize, watched: &WatchedReplica, pace: &Pace, stop: &Arc<AtomicBo
                 }
             }
         };
+        told.reports.iter_mut().for_each(|report| report.identity.depth = watched.depth);
         let is_unknown = told.period.is_none();
         // A signal before the end of the first period: what there is until then is shown.
         if to.send(told).is_err() || pace.once || stop.load(Ordering::Relaxed) {

@@ -3,6 +3,11 @@
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+/// Several connections of one process meet the same loss, some of them only when they are used next: for so long after a server is reached again a loss is not said,
+/// unless it lasts, or has another reason.
+const SETTLES: Duration = Duration::from_secs(5);
+/// Then it lasts.
+const LASTS: Duration = Duration::from_secs(1);
 /// As many different reasons are said: their texts may hold numbers that change.
 const REASONS_MAX: usize = 5;
 
@@ -41,7 +46,14 @@ impl Backoff {
 #[derive(Debug)]
 pub struct Reachability {
     server: &'static str,
-    lost: Mutex<Option<Lost>>,
+    state: Mutex<State>,
+}
+
+#[derive(Debug)]
+struct State {
+    lost: Option<Lost>,
+    /// When that was said last.
+    reached: Option<Instant>,
 }
 
 #[derive(Debug)]
@@ -51,6 +63,8 @@ struct Lost {
     /// The last reason.
     why: String,
     next_try: Option<Instant>,
+    /// Nobody was told of it.
+    is_quiet: bool,
 }
 
 /// A server that can not be reached now.
@@ -67,21 +81,26 @@ pub struct Outage {
 impl Reachability {
     /// Of `the source`, `the target`.
     pub const fn new(server: &'static str) -> Self {
-        Self { server, lost: Mutex::new(None) }
+        Self { server, state: Mutex::new(State { lost: None, reached: None }) }
     }
 
-    /// True: it was not known before, or not for this reason.
+    /// True: it was said, for it was not known before, or not for this reason.
     pub fn lost(&self, why: &str) -> bool {
-        let mut lost = self.lock();
-        let lost = lost.get_or_insert_with(|| Lost {
+        let mut state = self.lock();
+        let settles = state.reached.is_some_and(|reached| reached.elapsed() < SETTLES);
+        let lost = state.lost.get_or_insert_with(|| Lost {
             since: Instant::now(),
             said: Vec::new(),
             why: String::new(),
             next_try: None,
+            is_quiet: settles,
         });
+        let is_first = lost.why.is_empty();
+        let is_other = lost.why != why;
         why.clone_into(&mut lost.why);
         lost.next_try = None;
-        let is_news = lost.said.len() < REASONS_MAX && !lost.said.iter().any(|said| said == why);
+        lost.is_quiet &= is_first || (!is_other && lost.since.elapsed() < LASTS);
+        let is_news = !lost.is_quiet && lost.said.len() < REASONS_MAX && !lost.said.iter().any(|said| said == why);
         if is_news {
             let still = if lost.said.is_empty() { "" } else { "still " };
             tracing::warn!("the {} can {still}not be reached, trying again: {why}", self.server);
@@ -94,29 +113,36 @@ impl Reachability {
 
     /// The next try comes after this pause.
     pub fn tries_in(&self, pause: Duration) {
-        if let Some(lost) = &mut *self.lock() {
+        if let Some(lost) = &mut self.lock().lost {
             lost.next_try = Some(Instant::now() + pause);
         }
     }
 
     /// For how long it could not be, if so.
     pub fn reached(&self) -> Option<Duration> {
-        let lost = self.lock().take()?.since.elapsed();
-        tracing::info!("the {} is reachable again, after {:.1} s", self.server, lost.as_secs_f64());
-        Some(lost)
+        let mut state = self.lock();
+        let lost = state.lost.take()?;
+        let time = lost.since.elapsed();
+        if lost.is_quiet {
+            tracing::debug!("the {} is reachable again, after {:.1} s", self.server, time.as_secs_f64());
+        } else {
+            state.reached = Some(Instant::now());
+            tracing::info!("the {} is reachable again, after {:.1} s", self.server, time.as_secs_f64());
+        }
+        Some(time)
     }
 
     /// What is known of it, if it can not be reached.
     pub fn outage(&self) -> Option<Outage> {
-        self.lock().as_ref().map(|lost| Outage {
+        self.lock().lost.as_ref().map(|lost| Outage {
             time: lost.since.elapsed(),
             why: lost.why.clone(),
             next_try: lost.next_try.map(|at| at.saturating_duration_since(Instant::now())),
         })
     }
 
-    fn lock(&self) -> MutexGuard<'_, Option<Lost>> {
-        self.lost.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -137,7 +163,25 @@ mod tests {
         assert!(outage.why == "refused" && outage.next_try.is_some_and(|next| next > Duration::from_secs(30)));
         assert!(server.reached().is_some() && server.outage().is_none());
         assert_eq!(server.reached(), None);
+    }
+
+    #[test]
+    fn several_connections_meet_one_loss() {
+        let server = Reachability::new("target");
+        assert!(server.lost("closed"));
+        assert!(server.reached().is_some());
+        // Another one notices later, and connects at once.
+        for _ in 0..7 {
+            assert!(!server.lost("closed") && server.outage().is_some());
+            assert!(server.reached().is_some() && server.outage().is_none());
+        }
+        // It is lost again.
+        assert!(!server.lost("closed"));
         assert!(server.lost("refused"));
+        server.reached();
+        assert!(!server.lost("closed"));
+        std::thread::sleep(LASTS);
+        assert!(server.lost("closed"));
     }
 
     #[test]

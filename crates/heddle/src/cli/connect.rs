@@ -7,11 +7,16 @@ use std::sync::{Mutex, PoisonError};
 use anyhow::{Context, Result};
 use wire::{ConnectOptions, Secret};
 
+/// The environment variable with the password of accounts that replicas attach with.
+pub const REPLICA_PASSWORD: &str = "HEDDLE_REPLICA_PASSWORD";
+
 /// Which end, for messages and environment variables.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum End {
     Source,
     Target,
+    /// The other one of two binlog servers, as its replicas connect to it.
+    Peer,
 }
 
 impl End {
@@ -19,6 +24,7 @@ impl End {
         match self {
             Self::Source => "HEDDLE_SOURCE_PASSWORD",
             Self::Target => "HEDDLE_TARGET_PASSWORD",
+            Self::Peer => REPLICA_PASSWORD,
         }
     }
 
@@ -26,6 +32,7 @@ impl End {
         match self {
             Self::Source => "source",
             Self::Target => "target",
+            Self::Peer => "other heddle",
         }
     }
 }

@@ -88,6 +88,11 @@ pub fn server_id(name: &str, where_to: &str) -> u32 {
     0x8000_0000 | (hash(name, where_to) >> 33) as u32
 }
 
+/// This machine's name: of two with one command line each has its own server id.
+pub fn host() -> String {
+    std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default().trim().to_owned()
+}
+
 fn hash(channel: &str, target: &str) -> u64 {
     twox_hash::XxHash64::oneshot(0, format!("{channel}\0{target}").as_bytes())
 }

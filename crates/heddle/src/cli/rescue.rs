@@ -10,10 +10,10 @@ use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use wire::server::TlsFiles;
 use wire::{ConnectOptions, Connection, Secret};
 
+use super::connect::REPLICA_PASSWORD;
 use super::connect::{self, End};
 use super::feed::{FeedArgs, Workers, workers_that_group};
 use super::headings::EXPERT;
-use super::serve::REPLICA_PASSWORD;
 use super::signals::Ending;
 use apply::mysql::server::sql::quote;
 use output::complain;

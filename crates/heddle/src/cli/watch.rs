@@ -52,7 +52,7 @@ pub struct WatchArgs {
     /// The source of the replicas: its tags, what write sets would give, hot rows, from its binary log
     #[arg(long, value_name = "SOURCE")]
     source: Option<String>,
-    /// Also the replicas that are registered with this source, with the same account
+    /// Also the replicas that are registered with this source, and their replicas, with the same account
     #[arg(long, value_name = "SOURCE")]
     replicas_of: Option<String>,
     /// One report, then end; the exit code says how bad it is
@@ -144,33 +144,35 @@ fn watched(args: &WatchArgs, ending: &Ending) -> Result<Vec<WatchedReplica>> {
         Some(url) => Some(connect::options(End::Source, url, args.source_defaults_file.as_deref())?),
         None => None,
     };
-    let mut replicas: Vec<ConnectOptions> = Vec::new();
+    let mut replicas: Vec<(ConnectOptions, Option<u32>)> = Vec::new();
     for url in &args.replicas {
         let mut options = connect::options(End::Target, url, file)?;
         // One prompt, not one for each.
-        if let Some(first) = replicas.first().filter(|_| options.password.is_none()) {
+        if let Some((first, _)) = replicas.first().filter(|_| options.password.is_none()) {
             options.password.clone_from(&first.password);
         }
-        replicas.push(options);
+        replicas.push((options, None));
     }
     if let Some(url) = &args.replicas_of {
         let options = connect::options(End::Source, url, args.source_defaults_file.as_deref())?;
-        for (host, port) in discovery::replicas_of(&options)? {
-            let mut replica = options.clone();
+        let reach = |host: String, port: u16| {
+            let mut replica = ConnectOptions { host, port, socket: None, ..options.clone() };
             if let Ok(password) = std::env::var("HEDDLE_TARGET_PASSWORD") {
                 replica.password = Some(wire::Secret::new(password));
             }
-            (replica.host, replica.port, replica.socket) = (host, port, None);
-            replicas.push(replica);
-        }
+            replica
+        };
+        let found = discovery::replicas_of(&options, &reach)?;
+        replicas.extend(found.into_iter().map(|one| (one.options, Some(one.depth))));
     }
-    let all = replicas.into_iter().map(|mut replica| {
+    let all = replicas.into_iter().map(|(mut replica, depth)| {
         replica.limits.interrupt = ending.interrupt();
         let name = format!("mysql://{}", replica.address());
         WatchedReplica {
             server_id: server_id("watch", &name),
             name,
             source: source.clone(),
+            depth,
             channel: args.channel.clone(),
             replica,
         }

@@ -125,12 +125,15 @@ impl Http {
     /// The same of a mirror and the replicas that are attached to it.
     pub fn start_mirror(listen: Endpoint, view: Arc<View>) -> Result<Self> {
         let of_mirror = Arc::clone(&view);
-        let probe: ReadinessProbe =
-            Arc::new(
-                move || {
-                    if of_mirror.has_log() { Readiness::Ready } else { Readiness::NotReady("there is no log yet") }
-                },
-            );
+        let probe: ReadinessProbe = Arc::new(move || {
+            if of_mirror.waits() {
+                Readiness::NotReady("it stands by: replicas attach to the other mirror")
+            } else if of_mirror.has_log() {
+                Readiness::Ready
+            } else {
+                Readiness::NotReady("there is no log yet")
+            }
+        });
         let router = protected(mirror::router(view), listen.token.clone(), probe);
         Self::listen(listen, router, None)
     }
@@ -362,7 +365,7 @@ mod tests {
         let mirror = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
         let dir = tempfile::tempdir().unwrap();
         let inventory = Arc::new(serve::inventory::Inventory::new(dir.path()));
-        let view = Arc::new(View::new(dir.path(), Arc::default(), None, inventory, None));
+        let view = Arc::new(View::new(dir.path(), Arc::default(), None, inventory, None, None));
         let listen = Endpoint { place: Place::Network(mirror), token: None, tls: None };
         let _mirror = Http::start_mirror(listen, view).unwrap();
         assert!(ask(mirror, "/status.json", "").unwrap().contains("\"replicas\":[]"));

@@ -3,7 +3,7 @@
 //! | Of | Ready |
 //! |---|---|
 //! | a channel | it is past its start, and has its source and its target; also while it is paused |
-//! | a mirror | it has a log to serve; also while its source is away |
+//! | a mirror | it has a log to serve, and replicas may attach; also while its source is away |
 //! | a copy under way | never: the tables are of different times |
 //! | watched replicas, a comparison, `heddle run` | always |
 

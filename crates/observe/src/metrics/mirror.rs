@@ -81,11 +81,18 @@ pub const ALL: &[Definition<ReadMirror>] = &[
         to.known(seen.snapshot.mirror.disk.free_bytes.map(|bytes| bytes as f64));
     }),
     define(
+        "heddle_mirror_standby",
+        Unit::None,
+        Gauge,
+        "1: it stands by, and replicas attach to the other mirror; 0: replicas can attach here. Absent: without `--standby-of`.",
+        |seen, to| to.known(seen.snapshot.listener.standby.as_ref().map(|standby| f64::from(u8::from(standby.waits)))),
+    ),
+    define(
         "heddle_mirror_connections",
         Unit::None,
         Gauge,
         "Connections of replicas and tools. Absent: without `--listen`.",
-        |seen, to| to.known(seen.snapshot.connections.map(|count| count as f64)),
+        |seen, to| to.known(seen.snapshot.listener.connections.map(|count| count as f64)),
     ),
     define("heddle_mirror_replicas", Unit::None, Gauge, "Replicas and tools that receive the log.", |seen, to| {
         to.number(seen.snapshot.replicas.len() as f64);

@@ -49,8 +49,13 @@ pub fn text(seen: &Snapshot) -> String {
     }
     let free = mirror.disk.free_bytes.map_or_else(String::new, |free| format!(", {} free", bytes(free)));
     line("disk", format!("{} used{free}", bytes(mirror.disk.used_bytes)));
-    if let Some(listen) = &seen.listen {
-        let connections = counted(seen.connections.unwrap_or_default() as u64, "connection");
+    if let Some(standby) = &seen.listener.standby {
+        let state = if standby.waits { "replicas attach there" } else { "replicas can attach here" };
+        let obstacle = standby.obstacle.as_ref().map_or_else(String::new, |obstacle| format!("; {obstacle}"));
+        line("standby of", format!("{}: {state}{obstacle}", standby.of));
+    }
+    if let Some(listen) = &seen.listener.listen {
+        let connections = counted(seen.listener.connections.unwrap_or_default() as u64, "connection");
         line("replicas", format!("{} at {listen} ({connections})", seen.replicas.len()));
     }
     lines.extend(seen.replicas.iter().map(|replica| format!("    {}", of_replica(replica))));
@@ -141,6 +146,7 @@ mod tests {
             "received up to  binlog.000009:1234",
             "behind          34 B, 10.0 s",
             "disk            3.0 kB used, 9.0 MB free",
+            "standby of      other:3306: replicas can attach here",
             "replicas        2 at 0.0.0.0:3306 (2 connections)",
             "server_id 7 (db7), repl@10.0.0.7:51234, attached for 99.0 s: sent up to binlog.000009:1000, behind the mirror: 200 B, 10.0 s; 3,400 transactions in 12 groups",
             "new tags        up to binlog.000009:1100 (100 B to go): 4,200 of 5,000 tags changed; average interval 1.5 before, 40.5 now",
@@ -159,7 +165,7 @@ mod tests {
     fn a_mirror_that_nobody_has() {
         let mut seen = seen();
         seen.source.state = LinkState::NotRunning;
-        (seen.process, seen.listen, seen.source.why) = (None, None, None);
+        (seen.process, seen.listener.listen, seen.source.why) = (None, None, None);
         seen.replicas.clear();
         let text = text(&seen);
         assert!(text.starts_with("/srv/mirror  not running\n") && !text.contains("replicas"), "{text}");

@@ -1,6 +1,5 @@
 //! The mirror of the source's log and the binlog server on it, in this process, for as long as a rescue needs them.
 
-use std::net::TcpListener;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -16,7 +15,7 @@ use serve::mirror::{
     self, CompleteFiles, EndCondition, MirrorHandles, MirrorOutcome, Monitor, Orders, Plan, Retention, Upstream,
 };
 use serve::semisync::{Ack, Acks};
-use serve::server::{Certificate, Server, Settings};
+use serve::server::{Certificate, Listener, Server, Settings};
 use serve::sessions::Groups;
 use serve::status::View;
 use wire::server::Line;
@@ -69,10 +68,10 @@ impl Stream {
             acks: Arc::clone(&acks),
             groups: Groups { dir: dir.to_owned(), limits, applier_is_behind },
         };
-        let listener = TcpListener::bind(&via.listen)
+        let listener = Listener::start(&via.listen, None)
             .with_context(|| format!("--listen {}: this address can not be listened on", via.listen))?;
         let server = Server::start(listener, Arc::clone(&inventory), settings)?;
-        let view = View::new(dir, Arc::clone(&monitor), None, Arc::clone(&inventory), Some(server.clients()));
+        let view = View::new(dir, Arc::clone(&monitor), None, Arc::clone(&inventory), Some(server.clients()), None);
         let http = via.http.clone().map(|listen| Http::start_mirror(listen, Arc::new(view))).transpose()?;
         let stop = Arc::new(AtomicBool::new(false));
         let (stopping, dir) = (Arc::clone(&stop), dir.to_owned());

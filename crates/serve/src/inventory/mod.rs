@@ -120,6 +120,11 @@ impl Inventory {
         self.state().series == file.series
     }
 
+    /// `server_uuid` (MySQL), `mariadb-server-ID` (MariaDB) of the present source, once it is known.
+    pub fn identity(&self) -> Option<String> {
+        self.state().identity.clone()
+    }
+
     /// None before the first connection to the source.
     pub fn source(&self) -> Option<Arc<SourceFacts>> {
         self.state().source.clone()

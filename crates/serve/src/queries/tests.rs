@@ -58,7 +58,7 @@ pub(super) fn ask_with(
     schema: Option<&engine::survey::Definitions>,
 ) -> String {
     let inventory = Inventory::new(Path::new("/nonexistent"));
-    let own = ServerValues { hostname: "ours".to_owned(), port: 3307, started: 0 };
+    let own = ServerValues { hostname: "ours".to_owned(), port: 3307, groups: false, started: 0 };
     let who = Client { number: 1, user: "repl", from: [127, 0, 0, 1].into() };
     let world = World { inventory: &inventory, source, receiving: None, schema, own: &own, who, sessions: &Two };
     match answer(sql.as_bytes(), variables, world) {

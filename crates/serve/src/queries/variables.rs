@@ -131,6 +131,10 @@ fn of_log(name: &str, world: World<'_>) -> Option<Result<String, ServerError>> {
     let is_mariadb = world.source.is_mariadb();
     let here = || world.inventory.gtids_at_end().map_err(|error| ServerError::new(1105, "HY000", error.to_string()));
     match name {
+        // What another heddle asks that stands by for this one.
+        "heddle_source" => Some(Ok(world.inventory.identity().unwrap_or_default())),
+        "heddle_source_reached" => Some(Ok(on_or_off(world.receiving.is_some_and(|receiving| receiving.is_attached)))),
+        "heddle_groups" => Some(Ok(on_or_off(world.own.groups))),
         "gtid_executed" if !is_mariadb => Some(here().map(|(_, gtids)| set_text(gtids))),
         "gtid_purged" if !is_mariadb => Some(purged(world).map(set_text)),
         "gtid_binlog_pos" | "gtid_current_pos" if is_mariadb => {
@@ -139,6 +143,10 @@ fn of_log(name: &str, world: World<'_>) -> Option<Result<String, ServerError>> {
         "gtid_binlog_state" if is_mariadb => Some(here().map(|(_, gtids)| gtids.into_mariadb().state_text())),
         _ => None,
     }
+}
+
+fn on_or_off(is_on: bool) -> String {
+    if is_on { "ON" } else { "OFF" }.to_owned()
 }
 
 /// MySQL: what is in the files that are here.

@@ -123,6 +123,8 @@ pub struct ReplicaLine {
 pub struct ServerValues {
     pub hostname: String,
     pub port: u16,
+    /// Replicas that are behind are sent groups.
+    pub groups: bool,
     /// Start time, in seconds since 1970.
     pub started: u64,
 }

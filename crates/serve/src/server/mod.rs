@@ -3,7 +3,7 @@
 //! A client costs its thread and a bounded buffer. One that sends nonsense, sends nothing or reads nothing costs the others nothing.
 
 use std::io;
-use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::net::{SocketAddr, TcpStream};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::thread::{self, JoinHandle};
@@ -13,10 +13,13 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use wire::server::{Closer, Identity, PeerOptions, Plugin, RsaKey, ServerError};
 
 mod certificate;
+mod listener;
 mod own_certificate;
 
 pub use certificate::Certificate;
 use certificate::ReplicaTls;
+pub use listener::Listener;
+use listener::Turn;
 pub use own_certificate::OwnCertificate;
 
 use crate::accounts::Book;
@@ -30,6 +33,7 @@ use crate::sessions::{self, AttachedReplica, Groups, Registry, SessionContext};
 /// How often the listener checks whether it has to end.
 const STEP: Timespec = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
 const STEP_WAIT: Duration = Duration::from_millis(100);
+const LISTEN_AGAIN: Duration = Duration::from_secs(5);
 const STACK_BYTES: usize = 512 << 10;
 
 /// The settings of a server.
@@ -60,10 +64,9 @@ pub struct Server {
 
 impl Server {
     /// Listens. Clients are let in once the source is known.
-    pub fn start(listener: TcpListener, inventory: Arc<Inventory>, settings: Settings) -> Result<Self, wire::Error> {
+    pub fn start(listener: Listener, inventory: Arc<Inventory>, settings: Settings) -> Result<Self, wire::Error> {
         let io = |source: io::Error| wire::Error::Io { during: "listening", source };
-        let address = listener.local_addr().map_err(io)?;
-        listener.set_nonblocking(true).map_err(io)?;
+        let address = listener.address();
         let tls = ReplicaTls::new(settings.certificate, settings.reload)?;
         let shared = Arc::new(SessionContext {
             inventory,
@@ -71,6 +74,7 @@ impl Server {
             own: ServerValues {
                 hostname: rustix::system::uname().nodename().to_string_lossy().into_owned(),
                 port: address.port(),
+                groups: settings.groups.limits.is_some(),
                 started: std::time::SystemTime::now()
                     .duration_since(std::time::UNIX_EPOCH)
                     .map_or(0, |since| since.as_secs()),
@@ -90,7 +94,7 @@ impl Server {
         let accepting = Arc::clone(&shared);
         let acceptor = thread::Builder::new()
             .name("accept".to_owned())
-            .spawn(move || accept(&listener, encryption, &accepting))
+            .spawn(move || accept(listener, encryption, &accepting))
             .map_err(io)?;
         Ok(Self { address, shared, acceptor: Some(acceptor) })
     }
@@ -156,13 +160,28 @@ fn make_key(rsa: &OnceLock<RsaKey>) {
     }
 }
 
-fn accept(listener: &TcpListener, mut encryption: Encryption, shared: &Arc<SessionContext>) {
+fn accept(mut listener: Listener, mut encryption: Encryption, shared: &Arc<SessionContext>) {
     while !shared.stop.load(Ordering::Relaxed) {
         let Some(source) = shared.inventory.source() else {
             thread::sleep(STEP_WAIT);
             continue;
         };
         encryption.tls.renew();
+        match listener.turn() {
+            Ok(Turn::Open) => {}
+            Ok(turn) => {
+                if turn == Turn::Closing {
+                    shared.registry.close_all();
+                }
+                thread::sleep(STEP_WAIT);
+                continue;
+            }
+            Err(error) => {
+                tracing::error!("listening at {}: {error}; trying again", listener.address());
+                thread::sleep(LISTEN_AGAIN);
+                continue;
+            }
+        }
         match listener.accept() {
             Ok((tcp, from)) => {
                 if let Err(error) = receive(tcp, from, options(&source, &encryption), shared) {
@@ -170,7 +189,9 @@ fn accept(listener: &TcpListener, mut encryption: Encryption, shared: &Arc<Sessi
                 }
             }
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                let _ = poll(&mut [PollFd::new(listener, PollFlags::IN)], Some(&STEP));
+                if let Some(listening) = listener.listening() {
+                    let _ = poll(&mut [PollFd::new(listening, PollFlags::IN)], Some(&STEP));
+                }
             }
             // No more file descriptors, or a connection that is gone again.
             Err(error) => {

@@ -5,7 +5,7 @@ use std::path::Path;
 use engine::failure::{Failure, FailureKind};
 use relay::RealFs;
 
-use super::snapshot::{LinkState, MirrorStatus, ReceivedStatus, Snapshot, SourceStatus, clock_us};
+use super::snapshot::{LinkState, ListenerStatus, MirrorStatus, ReceivedStatus, Snapshot, SourceStatus, clock_us};
 use crate::mirror::disk::files::{self, of_folder};
 use crate::mirror::disk::{epochs, owner};
 use crate::mirror::disk_use;
@@ -49,8 +49,7 @@ pub fn status_of_folder(dir: &Path) -> Result<Snapshot, Failure> {
             folder: active,
         },
         lag: None,
-        listen: None,
-        connections: None,
+        listener: ListenerStatus::default(),
         replicas: Vec::new(),
     })
 }

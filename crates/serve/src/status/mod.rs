@@ -10,6 +10,7 @@ mod view;
 
 pub use self::folder::status_of_folder;
 pub use self::snapshot::{
-    Lag, LinkState, MirrorStatus, ReceivedStatus, ReplicaStatus, RetagStatus, Snapshot, SourceStatus,
+    Lag, LinkState, ListenerStatus, MirrorStatus, ReceivedStatus, ReplicaStatus, RetagStatus, Snapshot, SourceStatus,
+    StandbyStatus,
 };
 pub use self::view::{Detail, View};

@@ -24,10 +24,8 @@ pub struct Snapshot {
     pub mirror: MirrorStatus,
     /// The lag behind the end of the source's log. `None`: unknown.
     pub lag: Option<Lag>,
-    /// The address that replicas attach to.
-    pub listen: Option<String>,
-    /// The number of connections of replicas and tools.
-    pub connections: Option<usize>,
+    #[serde(flatten)]
+    pub listener: ListenerStatus,
     pub replicas: Vec<ReplicaStatus>,
 }
 
@@ -51,6 +49,29 @@ impl From<&Link> for LinkState {
             Link::Lost(_) => Self::Reconnecting,
         }
     }
+}
+
+/// Where replicas attach.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ListenerStatus {
+    /// With `--standby-of`.
+    #[serde(default)]
+    pub standby: Option<StandbyStatus>,
+    /// The address that replicas attach to.
+    pub listen: Option<String>,
+    /// The number of connections of replicas and tools.
+    pub connections: Option<usize>,
+}
+
+/// Of two mirrors one lets replicas attach.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StandbyStatus {
+    /// The other one, `HOST:PORT`.
+    pub of: String,
+    /// Replicas attach to the other one; false: they can attach here.
+    pub waits: bool,
+    /// What would keep this one from taking over.
+    pub obstacle: Option<String>,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

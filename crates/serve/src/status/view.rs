@@ -6,7 +6,8 @@ use std::sync::Arc;
 use binlog::LogPosition;
 
 use super::snapshot::{
-    Lag, LinkState, MirrorStatus, ReceivedStatus, ReplicaStatus, RetagStatus, Snapshot, SourceStatus, clock_us,
+    Lag, LinkState, ListenerStatus, MirrorStatus, ReceivedStatus, ReplicaStatus, RetagStatus, Snapshot, SourceStatus,
+    StandbyStatus, clock_us,
 };
 use super::source_end::SourceEnd;
 use crate::inventory::{Inventory, LogFile};
@@ -14,6 +15,7 @@ use crate::mirror::{self, Link, Monitor};
 use crate::retag::TagMeasures;
 use crate::retag::stream::TagMonitor;
 use crate::server::Clients;
+use crate::standby::Gate;
 
 /// How much a snapshot contains. GTIDs may require reading the last file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -32,25 +34,32 @@ pub struct View {
     tags: Option<Arc<TagMonitor>>,
     inventory: Arc<Inventory>,
     clients: Option<Clients>,
+    gate: Option<Arc<Gate>>,
     source_end: SourceEnd,
 }
 
 impl View {
-    /// A view of the mirror that runs in this process. `tags`: with `--retag`; `clients`: of its server, where it has one.
+    /// A view of the mirror that runs in this process. `tags`: with `--retag`; `clients`: of its server, where it has one; `gate`: with `--standby-of`.
     pub fn new(
         dir: &Path,
         monitor: Arc<Monitor>,
         tags: Option<Arc<TagMonitor>>,
         inventory: Arc<Inventory>,
         clients: Option<Clients>,
+        gate: Option<Arc<Gate>>,
     ) -> Self {
         let source_end = SourceEnd::default();
-        Self { dir: dir.to_owned(), started_us: clock_us(), monitor, tags, inventory, clients, source_end }
+        Self { dir: dir.to_owned(), started_us: clock_us(), monitor, tags, inventory, clients, gate, source_end }
     }
 
     /// Whether there is a log that replicas can be served.
     pub fn has_log(&self) -> bool {
         self.inventory.end().is_some()
+    }
+
+    /// Whether replicas are to attach to another mirror.
+    pub fn waits(&self) -> bool {
+        self.gate.as_ref().is_some_and(|gate| !gate.is_open())
     }
 
     /// The status now. The source is asked where its log ends, once a second at most.
@@ -124,9 +133,20 @@ impl View {
                 syncs: mirror.syncs,
             },
             lag,
+            listener: self.listener(),
+            replicas: replicas.collect(),
+        }
+    }
+
+    fn listener(&self) -> ListenerStatus {
+        ListenerStatus {
+            standby: self.gate.as_ref().map(|gate| StandbyStatus {
+                of: gate.of().to_owned(),
+                waits: !gate.is_open(),
+                obstacle: Some(gate.obstacle()).filter(|obstacle| !obstacle.is_empty()),
+            }),
             listen: self.clients.as_ref().map(|clients| clients.address().to_string()),
             connections: self.clients.as_ref().map(Clients::count),
-            replicas: replicas.collect(),
         }
     }
 

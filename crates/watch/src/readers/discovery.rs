@@ -1,9 +1,10 @@
-//! The replicas of a source, as it knows them: those that registered with it, and where their connections come from.
+//! The replicas of a source, as it knows them: those that registered with it, and where their connections come from; then their replicas, likewise.
 
 use std::collections::BTreeSet;
 
 use anyhow::{Context, Result, bail};
 use binlog::Flavour;
+use wire::source::identity;
 use wire::{ConnectOptions, Connection};
 
 use replica::questions::{Record, record};
@@ -11,9 +12,66 @@ use replica::statements::NativeChannel;
 
 use crate::facts::period::{number, text};
 
-/// Host and port of each. A replica says its port, and its host only with `report_host`: else it is where its connection comes from.
-pub fn replicas_of(source: &ConnectOptions) -> Result<Vec<(String, u16)>> {
+/// A replica that was found, not yet watched.
+#[derive(Clone, Debug)]
+pub struct FoundReplica {
+    /// How it is reached.
+    pub options: ConnectOptions,
+    /// 1: a replica of the source; 2: one of such a replica; and so on.
+    pub depth: u32,
+}
+
+/// The replicas of a source, their replicas, and so on: each server once, those of one depth together. `reach` makes the options of a replica from its host and
+/// port. One that cannot be asked is among them; of its replicas nothing is known, and the log says so.
+///
+/// # Errors
+/// The source cannot be asked, or has no replica.
+pub fn replicas_of(
+    source: &ConnectOptions,
+    reach: &dyn Fn(String, u16) -> ConnectOptions,
+) -> Result<Vec<FoundReplica>> {
     let mut connection = Connection::connect(source).with_context(|| format!("source {}", source.address()))?;
+    let mut servers = BTreeSet::from([identity(&mut connection)?]);
+    let mut places = BTreeSet::from([(source.host.clone(), source.port)]);
+    let first = registered(&mut connection, source)?;
+    if first.is_empty() {
+        bail!("no replica is registered with the source {}: name replicas on the command line", source.address());
+    }
+    let mut found: Vec<FoundReplica> = Vec::new();
+    let (mut depth, mut next) = (1, first);
+    while !next.is_empty() {
+        let mut below = Vec::new();
+        for (host, port) in next {
+            if !places.insert((host.clone(), port)) {
+                continue;
+            }
+            let options = reach(host, port);
+            match ask(&options) {
+                // It was found under another address, or it is the source itself: a ring.
+                Ok((server, _)) if !servers.insert(server.clone()) => continue,
+                Ok((_, Ok(replicas))) => below.extend(replicas),
+                Ok((_, Err(error))) | Err(error) => {
+                    tracing::warn!("the replicas of {} are not known: {error:#}", options.address());
+                }
+            }
+            found.push(FoundReplica { options, depth });
+        }
+        below.sort();
+        (depth, next) = (depth + 1, below);
+    }
+    Ok(found)
+}
+
+/// Who it is, and who is registered with it.
+fn ask(options: &ConnectOptions) -> Result<(String, Result<Vec<(String, u16)>>)> {
+    let mut connection = Connection::connect(options)?;
+    let server = identity(&mut connection)?;
+    let replicas = registered(&mut connection, options);
+    Ok((server, replicas))
+}
+
+/// Host and port of each. A replica says its port, and its host only with `report_host`: else it is where its connection comes from.
+fn registered(connection: &mut Connection, source: &ConnectOptions) -> Result<Vec<(String, u16)>> {
     let server = connection.server().clone();
     let flavour = if server.is_mariadb() { Flavour::MariaDb } else { Flavour::MySql };
     let native = NativeChannel { flavour, version: server.version, channel: String::new() };
@@ -30,7 +88,8 @@ pub fn replicas_of(source: &ConnectOptions) -> Result<Vec<(String, u16)>> {
         match (text(row, "Host"), hosts.len()) {
             ("", 1) => found.extend(hosts.iter().map(|host| (host.clone(), port))),
             ("", _) => tracing::warn!(
-                "the replica with server_id {} has no report_host, and replicas connect from several hosts ({}): name it on the command line",
+                "the replica of {} with server_id {} has no report_host, and replicas connect from several hosts ({}): name it on the command line",
+                source.address(),
                 text(row, "Server_Id"),
                 hosts.iter().cloned().collect::<Vec<_>>().join(", ")
             ),
@@ -39,9 +98,6 @@ pub fn replicas_of(source: &ConnectOptions) -> Result<Vec<(String, u16)>> {
     }
     found.sort();
     found.dedup();
-    if found.is_empty() {
-        bail!("no replica is registered with the source {}: name replicas on the command line", source.address());
-    }
     Ok(found)
 }
 

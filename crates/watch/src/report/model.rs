@@ -35,6 +35,8 @@ pub struct Report {
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct ChannelIdentity {
     pub replica: String,
+    /// With `--replicas-of`: 1 for a replica of that source, 2 for a replica of such a one, and so on; null: named.
+    pub depth: Option<u32>,
     /// Vendor and version.
     pub server: String,
     pub channel: String,
@@ -182,6 +184,7 @@ impl Report {
         Self {
             identity: ChannelIdentity {
                 replica: seen.period.replica.clone(),
+                depth: None,
                 server: format!(
                     "{} {}",
                     if seen.period.mariadb { "MariaDB" } else { "MySQL" },

@@ -215,6 +215,14 @@ pub fn text_below(report: &Report) -> String {
     with_verdict(report, false)
 }
 
+/// A replica of a replica says so.
+fn level(report: &Report) -> String {
+    match report.identity.depth {
+        Some(depth @ 2..) => format!(" (level {depth})"),
+        _ => String::new(),
+    }
+}
+
 fn with_verdict(report: &Report, verdict: bool) -> String {
     let mut text = String::new();
     let channel = if report.identity.channel.is_empty() {
@@ -223,12 +231,15 @@ fn with_verdict(report: &Report, verdict: bool) -> String {
         format!(", channel {}", report.identity.channel)
     };
     if report.identity.server.is_empty() {
-        let _ = writeln!(text, "replica      {}", report.identity.replica);
+        let _ = writeln!(text, "replica      {}{}", report.identity.replica, level(report));
     } else {
         let _ = writeln!(
             text,
-            "replica      {} ({}){channel}, source {}",
-            report.identity.replica, report.identity.server, report.identity.source_address
+            "replica      {} ({}){channel}, source {}{}",
+            report.identity.replica,
+            report.identity.server,
+            report.identity.source_address,
+            level(report)
         );
     }
     if verdict {
@@ -302,9 +313,10 @@ pub fn overview(reports: &[&Report]) -> String {
             if report.identity.channel.is_empty() { String::new() } else { format!(" {}", report.identity.channel) };
         let _ = writeln!(
             text,
-            "{:<9} {lag:>10} {rate:>9} {workers:>11} {jain:>5}  {}{channel}: {}",
+            "{:<9} {lag:>10} {rate:>9} {workers:>11} {jain:>5}  {}{}{channel}: {}",
             severity(report.severity),
             report.identity.replica,
+            level(report),
             report.verdict
         );
     }

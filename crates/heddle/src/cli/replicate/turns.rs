@@ -18,8 +18,7 @@ use crate::cli::signals::Ending;
 
 /// Each process has its own: of two streams with one number a source ends the older.
 pub fn server_id(channel: &str, address: &str, relay_dir: &Path) -> u32 {
-    let host = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
-    feed::server_id(&format!("{channel} {} {}", host.trim(), relay_dir.display()), address)
+    feed::server_id(&format!("{channel} {} {}", feed::host(), relay_dir.display()), address)
 }
 
 /// What a run needs, its target connected.

@@ -1,7 +1,8 @@
 //! `heddle serve`: a mirror of a source's logs, and the binlog server that stands on it.
 
-use std::net::TcpListener;
-use std::path::{Path, PathBuf};
+mod control;
+
+use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -9,30 +10,31 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 use archive::writer::Pace;
+use binlog::LogPosition;
 use clap::Args;
-use engine::failure::{Failure, FailureKind};
 use engine::retag::Options;
 use serve::accounts::{AccountReader, Book, SourceAccounts};
-use serve::archive::{Archiver, Settings as ArchiveSettings};
+use serve::archive::{ArchiveOutcome, Archiver, Settings as ArchiveSettings};
 use serve::group::Limits;
 use serve::inventory::{Inventory, UnreadFiles};
-use serve::mirror::{self, CompleteFiles, EndCondition, MirrorHandles, Monitor, Orders, Plan, Retention, Upstream};
+use serve::mirror::{self, CompleteFiles, EndCondition, MirrorHandles, Monitor, Orders, Plan, Retention};
 use serve::retag::stream::{Retagger, Schema, Settings as RetagSettings, TagMonitor};
 use serve::semisync::{Ack, Acks};
-use serve::server::{Certificate, Server, Settings};
+use serve::server::{Certificate, Listener, Server, Settings};
 use serve::sessions::Groups;
-use serve::status::control::{Control, ControlHandler};
-use serve::status::{Detail, Snapshot, View};
+use serve::standby::{Gate, Standby, StandbySettings};
+use serve::status::View;
 use wire::server::{Line, TlsFiles};
-use wire::{Interrupt, Secret, TrustedFile};
+use wire::{Secret, TrustedFile};
 
-use super::byte_size::parse_bytes;
-use super::connect::{self, End};
-use super::exit::{EXIT_OK, EXIT_TRY_AGAIN, Usage};
-use super::http::HttpArgs;
-use super::inspect::definitions;
-use super::retag::options as retag_options;
-use super::signals::Ending;
+use self::control::{ServerControl, Sources};
+use crate::cli::byte_size::parse_bytes;
+use crate::cli::connect::{self, End, REPLICA_PASSWORD};
+use crate::cli::exit::{EXIT_OK, EXIT_TRY_AGAIN, Usage};
+use crate::cli::http::HttpArgs;
+use crate::cli::inspect::definitions;
+use crate::cli::retag::options as retag_options;
+use crate::cli::signals::Ending;
 use observe::http::Http;
 use observe::mirror::log as mirror_log;
 use output::{complain, say};
@@ -50,6 +52,7 @@ const DAY: Duration = Duration::from_secs(86_400);
   heddle serve --from mysql://repl@source:3306 --dir /srv/mirror --listen 0.0.0.0:3306 --replica-user repl --retag writeset
   heddle serve --from mysql://repl@source:3306 --dir /srv/mirror --listen 0.0.0.0:3306 --replica-user repl --group auto
   heddle serve --from mysql://repl@source:3306 --dir /srv/mirror --ack local
+  heddle serve --from mysql://repl@source:3306 --dir /srv/mirror --listen 0.0.0.0:3306 --replica-user repl --standby-of mysql://repl@other:3306
   heddle serve --from mysql://repl@source:3306 --dir /srv/mirror --until-end
   heddle serve --from mysql://repl@source:3306 --dir /srv/mirror --keep-days 30 --keep-free 50G
   heddle serve --from mysql://repl@source:3306 --dir /srv/mirror --archive s3://bucket/shop --keep-days 3
@@ -116,6 +119,10 @@ pub struct ServeArgs {
     /// Let replicas attach here
     #[arg(long, value_name = "HOST:PORT")]
     listen: Option<String>,
+    /// Another heddle serve of the same source, mysql://user@host:port: mirror, but let no replicas attach while that one answers. Its account is
+    /// one for replicas; the password: HEDDLE_REPLICA_PASSWORD. Give both the other's address
+    #[arg(long, value_name = "URL", requires = "listen", conflicts_with = "group")]
+    standby_of: Option<String>,
     /// An account for replicas; its password is in HEDDLE_REPLICA_PASSWORD
     #[arg(long, value_name = "NAME", requires = "listen")]
     replica_user: Option<String>,
@@ -189,12 +196,16 @@ pub enum Retag {
     Writeset,
 }
 
-/// So long a command waits until another source is followed.
-const REPOINT_WITHIN: Duration = Duration::from_secs(90);
-
-pub const REPLICA_PASSWORD: &str = "HEDDLE_REPLICA_PASSWORD";
-
 impl ServeArgs {
+    /// Of two machines with one command line each has its own.
+    fn own_server_id(&self) -> u32 {
+        let dir = self.dir.to_string_lossy();
+        match self.standby_of {
+            None => crate::cli::feed::server_id("mirror", &dir),
+            Some(_) => crate::cli::feed::server_id(&format!("mirror {}", crate::cli::feed::host()), &dir),
+        }
+    }
+
     fn plan(&self) -> Plan {
         let age = self.keep_days.map(|days| DAY * days);
         Plan {
@@ -290,6 +301,7 @@ impl ServeArgs {
         tags: Option<Arc<TagMonitor>>,
         acks: &Arc<Acks>,
         reload: &Arc<AtomicBool>,
+        gate: Option<&Arc<Gate>>,
     ) -> Result<Option<Server>> {
         let Some(listen) = &self.listen else { return Ok(None) };
         let certificate = match (&self.tls_cert, &self.tls_key) {
@@ -304,59 +316,13 @@ impl ServeArgs {
         let groups = Groups { dir: self.dir.clone(), limits: self.group, applier_is_behind: Arc::default() };
         let accounts = self.accounts(of_source)?;
         let settings = Settings { accounts, certificate, reload, connections_max, monitor, tags, acks, groups };
-        let listener = TcpListener::bind(listen)
+        let listener = Listener::start(listen, gate.cloned())
             .with_context(|| format!("--listen {listen}: this address can not be listened on"))?;
         let server = Server::start(listener, Arc::clone(inventory), settings)?;
-        tracing::info!("replicas can attach to {}", server.address());
+        if gate.is_none() {
+            tracing::info!("replicas can attach to {}", server.address());
+        }
         Ok(Some(server))
-    }
-}
-
-/// How sources are reached, also those that are named later.
-struct Sources {
-    server_id: u32,
-    retry_for: Duration,
-    defaults_file: Option<PathBuf>,
-    interrupt: Interrupt,
-}
-
-impl Sources {
-    fn upstream(&self, mut options: wire::ConnectOptions) -> Upstream {
-        options.limits.interrupt = self.interrupt.clone();
-        Upstream { options, server_id: self.server_id, retry_for: self.retry_for }
-    }
-
-    fn of(&self, from: &str) -> Result<Upstream> {
-        Ok(self.upstream(connect::options(End::Source, from, self.defaults_file.as_deref())?))
-    }
-}
-
-/// What a command of the same machine may ask of this process.
-struct Running {
-    view: Arc<View>,
-    orders: Arc<Orders>,
-    sources: Sources,
-    password: Option<Secret>,
-}
-
-impl ControlHandler for Running {
-    fn status(&self) -> Snapshot {
-        self.view.snapshot(Detail::All)
-    }
-
-    fn repoint(&self, from: &[String]) -> Result<String, Failure> {
-        let upstream = |url: &String| {
-            let mut options = connect::options_unasked(End::Source, url, self.sources.defaults_file.as_deref())?;
-            // One that was asked for at the start.
-            options.password = options.password.or_else(|| self.password.clone());
-            Ok(self.sources.upstream(options))
-        };
-        let upstreams: Result<Vec<Upstream>> = from.iter().map(upstream).collect();
-        let upstreams = upstreams.map_err(|error| {
-            Failure::new(FailureKind::Refused, format!("{error:#}"))
-                .remedy("give it as --from of heddle serve takes it")
-        })?;
-        self.orders.follow(upstreams, REPOINT_WITHIN)
     }
 }
 
@@ -367,10 +333,17 @@ pub fn run(args: &ServeArgs) -> Result<ExitCode> {
         "--ack {} needs --listen: the other heddles attach there",
         args.ack
     );
+    ensure!(
+        args.standby_of.is_none() || !matches!(args.ack, Ack::Others { .. }),
+        "--ack {}: the other heddles attach here, and with --standby-of they could not while this one waits",
+        args.ack
+    );
     if let Some(url) = args.from.iter().find(|from| archive::is_url(from)) {
         return from_archive(args, url, &ending);
     }
-    let server_id = args.server_id.unwrap_or_else(|| super::feed::server_id("mirror", &args.dir.to_string_lossy()));
+    let server_id = args.server_id.unwrap_or_else(|| args.own_server_id());
+    let peer = args.standby_of.as_deref().map(|url| connect::options(End::Peer, url, None)).transpose()?;
+    let gate = peer.as_ref().map(|peer| Arc::new(Gate::new(peer.address())));
     let sources = Sources {
         server_id,
         retry_for: Duration::from_secs(args.connect_retry_seconds),
@@ -392,41 +365,52 @@ pub fn run(args: &ServeArgs) -> Result<ExitCode> {
     let retagger = args.retagger(Some(Schema::OfSource), &inventory, &monitor)?;
     let (of_source, learning) = args.source_accounts(&monitor)?.unzip();
     let tags = retagger.as_ref().map(Retagger::monitor);
-    let server = args.server(of_source, &inventory, &monitor, tags.clone(), &acks, &reload)?;
+    let server = args.server(of_source, &inventory, &monitor, tags.clone(), &acks, &reload, gate.as_ref())?;
     let clients = server.as_ref().map(Server::clients);
-    let view = Arc::new(View::new(&args.dir, Arc::clone(&monitor), tags, Arc::clone(&inventory), clients));
+    let view =
+        Arc::new(View::new(&args.dir, Arc::clone(&monitor), tags, Arc::clone(&inventory), clients, gate.clone()));
     let http = args.http.listen().map_err(Usage)?;
     let _http = http.map(|listen| Http::start_mirror(listen, Arc::clone(&view))).transpose()?;
     let password = upstreams.first().and_then(|upstream| upstream.options.password.clone());
-    let running = Running { view: Arc::clone(&view), orders: Arc::clone(&orders), sources, password };
-    let mut control = None;
+    let running = ServerControl { view: Arc::clone(&view), orders: Arc::clone(&orders), sources, password };
+    let mut listening = None;
     let ready = || {
-        control = Some(listen(&args.dir, running)?);
+        listening = Some(control::listen(&args.dir, running)?);
         let _ = mirror_log::start(view, Arc::clone(&ending.stop));
         Ok(())
     };
     let handles = MirrorHandles { inventory: &inventory, monitor: &monitor, orders: &orders, acks: &*acks };
+    let settings = peer.zip(gate).map(|(peer, gate)| {
+        let (monitor, inventory) = (Arc::clone(&monitor), Arc::clone(&inventory));
+        StandbySettings { peer, gate, monitor, inventory }
+    });
+    let standby = settings.map(Standby::start).transpose().context("--standby-of")?;
     let done = mirror::run(&upstreams, &args.dir, handles, args.plan(), &ending.stop, ready);
+    drop(standby);
     let retagged = end_tags(retagger, done.is_ok(), &inventory, &ending);
     drop(server);
     drop(learning);
-    drop(control);
+    drop(listening);
     let archived = archiver.map(|archiver| archiver.finish(archive_patience(&ending, done.is_ok())));
     let done = done.map_err(anyhow::Error::new)?;
     retagged?;
     say_done(args, &done);
-    let Some(archived) = archived else { return Ok(ExitCode::from(EXIT_OK)) };
+    Ok(archived.map_or(ExitCode::from(EXIT_OK), |archived| say_archived(args, archived, done.position.as_ref())))
+}
+
+/// How far the archive is.
+fn say_archived(args: &ServeArgs, archived: ArchiveOutcome, end_of_mirror: Option<&LogPosition>) -> ExitCode {
     let end = archived.end.as_deref().unwrap_or("nothing");
     say!("archived up to {end}; {} bytes sent for {} of the log", archived.sent, archived.bytes);
-    let is_all = done.position.is_none_or(|position| *end == position.to_string());
+    let is_all = end_of_mirror.is_none_or(|position| *end == position.to_string());
     if is_all || !args.until_end {
-        return Ok(ExitCode::from(EXIT_OK));
+        return ExitCode::from(EXIT_OK);
     }
     let reason = archived.lacks.unwrap_or_else(|| "it takes longer".to_owned());
     complain!(
         "heddle: not all of it is in the archive: {reason}\n  what to do: run the same command again, it goes on there"
     );
-    Ok(ExitCode::from(EXIT_TRY_AGAIN))
+    ExitCode::from(EXIT_TRY_AGAIN)
 }
 
 /// All that came has its tags, if all went well.
@@ -457,10 +441,14 @@ fn from_archive(args: &ServeArgs, url: &str, ending: &Ending) -> Result<ExitCode
         "--schema: how a table was at the archive's end nobody knows; tags come from the tables that the log itself makes"
     );
     ensure!(!args.source_accounts, "--source-accounts: an archive has no accounts; use --accounts FILE");
+    ensure!(
+        args.standby_of.is_none(),
+        "--standby-of: an archive can fill and serve any number of folders at the same time"
+    );
     ensure!(args.archive.is_none(), "--archive is for the log of a server, and --from is an archive already");
     let keeps = args.keep_days.is_some() || args.keep_bytes.is_some() || args.keep_free.is_some();
     ensure!(!keeps, "--keep-days, --keep-bytes, --keep-free: what is filled from an archive would come again");
-    let store = super::archive::store(url, &ending.stop)?;
+    let store = crate::cli::archive::store(url, &ending.stop)?;
     let reload = ending.watch_for_reload()?;
     let inventory = Arc::new(Inventory::new(&mirror::folder_of(&args.dir)));
     ensure!(args.ack == Ack::Off, "--ack {}: an archive does not wait for acknowledgements", args.ack);
@@ -468,7 +456,7 @@ fn from_archive(args: &ServeArgs, url: &str, ending: &Ending) -> Result<ExitCode
     let monitor = Arc::new(Monitor::default());
     let retagger = args.retagger(None, &inventory, &monitor)?;
     let tags = retagger.as_ref().map(Retagger::monitor);
-    let server = args.server(None, &inventory, &monitor, tags, &acks, &reload)?;
+    let server = args.server(None, &inventory, &monitor, tags, &acks, &reload, None)?;
     let until = if args.until_end { EndCondition::SourceEnd } else { EndCondition::Stopped };
     let done = serve::archive::fill(&store, &args.dir, &inventory, until, &ending.stop);
     let retagged = end_tags(retagger, done.is_ok(), &inventory, ending);
@@ -477,12 +465,4 @@ fn from_archive(args: &ServeArgs, url: &str, ending: &Ending) -> Result<ExitCode
     retagged?;
     say_done(args, &done);
     Ok(ExitCode::from(EXIT_OK))
-}
-
-/// The folder is this process's.
-fn listen(dir: &Path, running: Running) -> Result<Control, Failure> {
-    Control::start(dir, Arc::new(running)).map_err(|error| {
-        Failure::new(FailureKind::Refused, format!("the socket in {}: {error}", dir.display()))
-            .remedy("give a --dir on a local disk that takes sockets")
-    })
 }
