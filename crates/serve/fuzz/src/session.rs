@@ -58,7 +58,7 @@ impl FuzzedClient {
         FuzzedClient {
             source: facts(choice),
             inventory: Inventory::new(Path::new("/nonexistent")),
-            own: ServerValues { hostname: "h".to_owned(), port: 3306, started: 0 },
+            own: ServerValues { hostname: "h".to_owned(), port: 3306, started: 0, groups: false },
             variables: Variables::default(),
         }
     }

@@ -162,7 +162,7 @@ fn status_of(
     source: &SourceFacts,
     monitor: &crate::mirror::Monitor,
 ) -> std::collections::BTreeMap<String, String> {
-    let own = ServerValues { hostname: "ours".to_owned(), port: 3307, started: 0 };
+    let own = ServerValues { hostname: "ours".to_owned(), port: 3307, groups: false, started: 0 };
     let who = Client { number: 1, user: "repl", from: [127, 0, 0, 1].into() };
     let (inventory, receiving) = (Inventory::new(Path::new("/nonexistent")), monitor.receiving());
     let receiving = receiving.as_ref();
