@@ -165,7 +165,7 @@ mod tests {
     fn a_mirror_that_nobody_has() {
         let mut seen = seen();
         seen.source.state = LinkState::NotRunning;
-        (seen.process, seen.listener.listen, seen.source.why) = (None, None, None);
+        (seen.process, seen.listener.listen, seen.listener.standby, seen.source.why) = (None, None, None, None);
         seen.replicas.clear();
         let text = text(&seen);
         assert!(text.starts_with("/srv/mirror  not running\n") && !text.contains("replicas"), "{text}");
