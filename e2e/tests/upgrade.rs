@@ -3,7 +3,7 @@
 
 #![allow(clippy::expect_used, clippy::indexing_slicing, clippy::panic, clippy::print_stderr, reason = "a test")]
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -24,7 +24,7 @@ const ROUNDS: usize = 5;
 const LOOK: Duration = Duration::from_millis(10);
 const COUNT: &str = "SELECT COUNT(*) FROM a.t";
 
-fn version(program: &PathBuf) -> Result<String> {
+fn version(program: &Path) -> Result<String> {
     Ok(Heddle::start_program(program, &["--version"])?.wait()?.successful()?.stdout.trim().to_owned())
 }
 

@@ -62,8 +62,11 @@ pub fn replicas_of(
     Ok(found)
 }
 
+/// Hosts and ports of the replicas that a server names.
+type Registered = Vec<(String, u16)>;
+
 /// Who it is, and who is registered with it.
-fn ask(options: &ConnectOptions) -> Result<(String, Result<Vec<(String, u16)>>)> {
+fn ask(options: &ConnectOptions) -> Result<(String, Result<Registered>)> {
     let mut connection = Connection::connect(options)?;
     let server = identity(&mut connection)?;
     let replicas = registered(&mut connection, options);

@@ -293,6 +293,7 @@ impl ServeArgs {
     }
 
     /// The server for replicas, if there is to be one.
+    #[expect(clippy::too_many_arguments, reason = "each is a part of its own")]
     fn server(
         &self,
         of_source: Option<Arc<SourceAccounts>>,

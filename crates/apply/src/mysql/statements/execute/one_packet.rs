@@ -57,7 +57,7 @@ pub fn run(
 /// Nothing went wrong on the source, and the text ends where a semicolon ends it, in every character set.
 fn may_be_sent(statement: &StatementItem) -> bool {
     let sql = &statement.query.sql;
-    let ends_early = |part: &[u8]| matches!(part, [b';', ..] | [b'#', ..] | b"--" | b"/*");
+    let ends_early = |part: &[u8]| matches!(part, [b';' | b'#', ..] | b"--" | b"/*");
     statement.is_idempotent()
         && statement.query.error_code == 0
         && statement.context.is_empty()
