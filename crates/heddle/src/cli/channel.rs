@@ -16,6 +16,7 @@ use wire::ConnectOptions;
 
 use super::connect::{self, End};
 use super::exit::{EXIT_FAILED, EXIT_OK, Usage};
+use super::feed;
 use observe::status as status_text;
 use output::say;
 
@@ -232,8 +233,8 @@ fn signal(name: &str, target: &TargetArgs, signal: Signal, done: &str) -> Result
     if !channel.running {
         bail!("channel {name} is not running");
     }
-    let here = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
-    let owner = channel.owner.split_once('@').filter(|(_, host)| *host == here.trim());
+    let here = feed::host();
+    let owner = channel.owner.split_once('@').filter(|(_, host)| *host == here);
     let pid = owner.and_then(|(pid, _)| pid.parse().ok()).and_then(Pid::from_raw);
     let Some(pid) = pid else {
         bail!(

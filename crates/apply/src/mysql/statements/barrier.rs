@@ -221,7 +221,6 @@ impl<'a> Steps<'a> {
             range: self.range,
             done_before: self.done_before.as_ref(),
             unfinished: self.context.unfinished,
-            is_idempotent: matches!(self.transaction.items(), [Item::Statement(statement)] if statement.is_idempotent()),
         }
     }
 

@@ -1,6 +1,6 @@
 //! Statements of the source: one transaction at a time as barriers, or many that share a target transaction.
 
-mod account_tables;
+pub(in crate::mysql) mod account_tables;
 mod accounts;
 pub(in crate::mysql) mod barrier;
 pub(in crate::mysql) mod definitions;

@@ -4,7 +4,7 @@
 //! crash an unchanged fingerprint says that it was not executed (or that executing it again changes nothing), a changed one that it was.
 
 use engine::failure::{Failure, FailureKind};
-use engine::transaction::Transaction;
+use engine::transaction::{Item, Transaction};
 
 use super::unfinished_statements::UnfinishedStatements;
 use crate::Range;
@@ -19,8 +19,6 @@ pub struct OnceStatement<'a> {
     pub range: Range<'a>,
     pub done_before: Option<&'a Intent>,
     pub unfinished: &'a UnfinishedStatements,
-    /// It may be executed any number of times: nothing has to be known of it.
-    pub is_idempotent: bool,
 }
 
 impl OnceStatement<'_> {
@@ -56,7 +54,7 @@ impl OnceStatement<'_> {
             _ => {}
         }
         let intent = Intent { seq: self.transaction.seq, item: self.item, fingerprint: now, look };
-        let intent = Some(intent).filter(|_| !self.is_idempotent);
+        let intent = Some(intent).filter(|_| !self.is_idempotent());
         // In any case: the lease is compared with it.
         self.record(connection, intent.clone())?;
         if let Err(failure) = run(connection) {
@@ -71,6 +69,11 @@ impl OnceStatement<'_> {
         }
         intent.into_iter().for_each(|intent| self.unfinished.set_executed(intent));
         connection.after_own_commit()
+    }
+
+    /// It may be executed any number of times: nothing has to be known of it.
+    fn is_idempotent(&self) -> bool {
+        matches!(self.transaction.items(), [Item::Statement(statement)] if statement.is_idempotent())
     }
 
     fn record(&self, connection: &mut ChannelConnection, intent: Option<Intent>) -> Result<(), Failure> {

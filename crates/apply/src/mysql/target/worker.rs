@@ -23,7 +23,7 @@ use crate::mysql::server::sql::quote;
 use crate::mysql::session::connection::ChannelConnection;
 use crate::mysql::session::one_statement::{self, StatementCapacity};
 use crate::mysql::statements::barrier::{self, BarrierContext};
-use crate::mysql::statements::{definitions, pipeline};
+use crate::mysql::statements::{account_tables, definitions, pipeline};
 use crate::spilled_transactions::SpilledTransactions;
 use crate::{Commit, ProgressRecord, Range, Session, SingleTransaction};
 
@@ -196,7 +196,13 @@ impl Session for WorkerSession {
         let source_starts = starts(singles.first());
         let shared = Arc::clone(&self.shared);
         let is_definition = singles.first().is_some_and(|single| single.transaction.is_definition());
-        if is_definition && !self.connection.gtids().are_preserved() && source_starts == starts(singles.last()) {
+        // These are taken back where they concern Heddle's own account, one by one.
+        let changes_accounts = singles.iter().any(|single| account_tables::are_changed(single.transaction.items()));
+        if is_definition
+            && !changes_accounts
+            && !self.connection.gtids().are_preserved()
+            && source_starts == starts(singles.last())
+        {
             self.on_statements(
                 source_starts,
                 spilled,

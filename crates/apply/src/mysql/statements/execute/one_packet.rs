@@ -11,6 +11,7 @@ use crate::Range;
 use crate::mysql::session::connection::ChannelConnection;
 use crate::mysql::session::settings;
 use crate::mysql::session::state::statement_state::SessionState;
+use crate::mysql::statements::account_tables;
 use crate::mysql::statements::unfinished_statements::UnfinishedStatements;
 
 /// Executes a transaction that is such a statement, with GTIDs of the target's own. False: it is none, or nothing of it is known to be executed.
@@ -59,6 +60,8 @@ fn may_be_sent(statement: &StatementItem) -> bool {
     let sql = &statement.query.sql;
     let ends_early = |part: &[u8]| matches!(part, [b';' | b'#', ..] | b"--" | b"/*");
     statement.is_idempotent()
+        // What it does to Heddle's own account is taken back step by step.
+        && !account_tables::may_change(statement)
         && statement.query.error_code == 0
         && statement.context.is_empty()
         && statement.file.is_none()
