@@ -137,8 +137,12 @@ mod tests {
         let serving = thread::spawn(move || {
             for answer in ["{\"channel\":\"a\"}", "# TYPE heddle_x gauge\nheddle_x{channel=\"a\"} 1\n# EOF\n"] {
                 let (mut stream, _) = listener.accept().unwrap();
-                let mut asked = [0; 1024];
-                let _ = stream.read(&mut asked).unwrap();
+                // All of the question: a socket that is closed with a part unread takes the answer with it.
+                let (mut asked, mut part) = (Vec::new(), [0; 1024]);
+                while !asked.ends_with(b"\r\n\r\n") {
+                    let count = stream.read(&mut part).unwrap();
+                    asked.extend_from_slice(&part[..count]);
+                }
                 write!(stream, "HTTP/1.0 200 OK\r\n\r\n{answer}").unwrap();
             }
         });
