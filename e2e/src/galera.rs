@@ -2,7 +2,7 @@
 //! they take from another one.
 
 use crate::patience::until;
-use crate::server::{MARIADB_10_11, Server, free_port, servers_script};
+use crate::server::{MARIADB_10_11, Server, free_port, servers_script, url_of};
 use anyhow::{Context, Result, ensure};
 use rustix::process::{Pid, Signal, kill_process};
 use std::path::{Path, PathBuf};
@@ -74,6 +74,11 @@ impl Cluster {
     /// The node, from 0.
     pub fn node(&self, at: usize) -> Result<&Server> {
         self.nodes.get(at).context("there is no such node")
+    }
+
+    /// All nodes as one TARGET.
+    pub fn url(&self) -> String {
+        url_of(&self.nodes)
     }
 
     /// Until each node has all the others, and is in step with them.

@@ -275,6 +275,12 @@ impl Server {
     }
 }
 
+/// Several servers as the nodes of one TARGET or SOURCE.
+pub fn url_of(nodes: &[Server]) -> String {
+    let addresses: Vec<String> = nodes.iter().map(|node| format!("127.0.0.1:{}", node.port)).collect();
+    format!("mysql://{USER}@{}", addresses.join(","))
+}
+
 /// A free port below those that the kernel gives to outgoing connections: one of these could take the port of a server
 /// that is down for a moment, and a client that tries to get back to that server could even connect to itself.
 pub fn free_port() -> Result<u16> {

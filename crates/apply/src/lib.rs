@@ -132,6 +132,14 @@ pub trait Target: Send + Sync {
         retry::RECONNECT_FOR
     }
 
+    /// Whether the channel can go on at another node when this one is gone: then the run ends, and another begins there.
+    fn has_other_nodes(&self) -> bool {
+        false
+    }
+
+    /// This node is given up: what waits for it ends after a grace. Only where there are others.
+    fn give_up(&self) {}
+
     /// Whether sessions lock the rows that they change until they commit, and wait for each other's locks.
     fn locks_rows(&self) -> bool;
 

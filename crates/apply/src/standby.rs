@@ -31,6 +31,10 @@ pub struct ChannelView {
     pub is_asked: bool,
     /// How often the channel was taken so far.
     pub epoch: u64,
+    /// The last transaction that is recorded.
+    pub applied: u64,
+    /// Who has the channel may be at a node of the target that does not answer.
+    pub is_partial: bool,
 }
 
 /// What a process that waits says of itself: `heddle status` shows it.

@@ -28,6 +28,9 @@ pub struct ChannelStatus {
     pub source_lost_seconds: Option<u64>,
     /// Process and host that held it last.
     pub owner: String,
+    /// The node of a target with several at which it runs.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub node: Option<String>,
     /// A statement that can not be rolled back is under way, or was when the channel stopped.
     pub intent: Option<String>,
     /// What the channel's connections do on the target now; null where that can not be seen.

@@ -53,9 +53,17 @@ pub fn run(spec: &Spec, monitor: &Monitor, stop: &Arc<AtomicBool>) -> Result<Run
     let opened = target.open().map_err(anyhow::Error::new)?;
     let heartbeat = Heartbeat::start(&target, monitor.signals(), stop)?;
     let mut done = run_opened(spec, &opened, live, monitor, stop);
+    if let (Err(error), Some(given_up)) = (&done, heartbeat.given_up())
+        && is_of_node(&of_error(error))
+    {
+        done = Err(anyhow::Error::new(given_up));
+    }
     if let Ok((_, outcome)) = &mut done {
         complete_gtids(spec, outcome);
-        if let Some(failure) = &mut outcome.failure {
+        let given_up = heartbeat.given_up();
+        if given_up.is_some() && outcome.failure.as_ref().is_none_or(is_of_node) {
+            outcome.failure = given_up;
+        } else if let Some(failure) = &mut outcome.failure {
             tell_fences_apart(&*target, failure);
         } else if heartbeat.is_handing_over() && outcome.stopped {
             outcome.handed_over = true;
@@ -92,6 +100,11 @@ fn tell_fences_apart(target: &dyn Target, failure: &mut Failure) {
     "find out what changes Heddle's own tables there (a person, a trigger, a second channel of replication into them), and end that; then the row of progress: \
      restore it from the last `heddle status`, or load the target anew"
         .clone_into(&mut failure.remedy);
+}
+
+/// What follows from a node that is gone.
+fn is_of_node(failure: &Failure) -> bool {
+    matches!(failure.kind, FailureKind::Stopped | FailureKind::ConnectionLost | FailureKind::Maintenance)
 }
 
 /// What is reported as applied is so by its GTIDs as well. A target that is away has them added by the next run.

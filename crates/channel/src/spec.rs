@@ -109,6 +109,8 @@ pub struct Replica {
     pub not_from: Option<u32>,
     /// For how long to try to reach a source that is gone.
     pub retry_for: Duration,
+    /// The channel can be fed from another node: one that has left its group ends the run.
+    pub has_other_nodes: bool,
 }
 
 impl Spec {

@@ -161,6 +161,7 @@ fn scheduling(spec: &Spec) -> (Config, Paces) {
         lane_groups_max: spec.applying.policy_options.lane_workers_max.unwrap_or(spec.applying.workers),
         signals: if counts_begun { Signals::AppliedFirst } else { Signals::Commit },
         commits: if one_by_one { Commits::Each } else { Commits::Together },
+        has_other_nodes: spec.target.has_other_nodes(),
         origins: if spec.target.groups_by_origin() { Origins::One } else { Origins::Any },
         ..Config::new(spec.applying.workers, spec.applying.order, limits, spec.applying.retries_max)
     };

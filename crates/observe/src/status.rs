@@ -139,6 +139,9 @@ pub fn text(status: &ChannelStatus, asked: &SourceQuery) -> String {
     if status.running {
         lines.push(format!("  {}", verdict(&Facts::of_status(status, now_us())).sentence));
     }
+    if let Some(node) = &status.node {
+        lines.push(format!("  node            {node}"));
+    }
     if let Some(selection) = &status.selection {
         lines.push(format!("  selection       {selection}"));
     }

@@ -72,12 +72,7 @@ impl Rescue<'_> {
             part,
             on_target: place.gtids.clone(),
             span: Span { start, ..Span::default() },
-            applying: ApplySettings {
-                memory_bytes: self.request.memory_bytes,
-                more_workers: self.request.more_workers,
-                retries_max: self.request.retries_max,
-                ..ApplySettings::new(self.request.workers)
-            },
+            applying: self.applying(),
             relay: RelaySpec {
                 dir: (self.request.relay_dir)(&self.progress)?,
                 contents: if copied_to.is_some() { RelayContents::Copied } else { RelayContents::Nothing },
@@ -88,6 +83,7 @@ impl Rescue<'_> {
                 server_id: (self.request.server_id)(&self.progress),
                 not_from: Some(self.server.server_id),
                 retry_for: self.request.connect_retry,
+                ..Replica::default()
             },
             ..Spec::new(Source::Live(Box::new(source.clone())), Arc::new(target), self.request.workers)
         };
@@ -116,6 +112,15 @@ impl Rescue<'_> {
                 Ok(true)
             }
             None => Err(anyhow!("stopped by a signal before the replica had caught up")),
+        }
+    }
+
+    fn applying(&self) -> ApplySettings {
+        ApplySettings {
+            memory_bytes: self.request.memory_bytes,
+            more_workers: self.request.more_workers,
+            retries_max: self.request.retries_max,
+            ..ApplySettings::new(self.request.workers)
         }
     }
 

@@ -8,7 +8,7 @@
 //! |---|---|
 //! | `codec/` | the protocol as bytes: `packet` frames, `cursor` reads fields, `handshake`, `error_packet`, `resultset` say what packets mean |
 //! | `server/` | the other side: `greeting`, `login`, `auth/` over `stream`, `tls` → `connection` (commands, answers, events) |
-//! | `client/` | `options`, `url`, `option_file`, `trusted_file` (where to connect) → `connect`, `login`, `auth/` over `socket`, `stream`, `tls` → `connection` → `query` (statements) or `dump` (binary log) |
+//! | `client/` | `options`, `url`, `nodes`, `option_file`, `trusted_file` (where to connect) → `connect`, `login`, `auth/` over `socket`, `stream`, `tls` → `connection` → `query` (statements) or `dump` (binary log) |
 //!
 //! The other side is not trusted. What it sends before the login is bounded in size and in time, what a statement brings is bounded in size, and its
 //! texts are escaped before they reach a message. It never gets a file that nobody offered, nor a password that it could only have by pretending to
@@ -30,6 +30,7 @@ pub use client::dump::{
     BinlogStream, Checksums, DUMP_NON_BLOCK, DUMP_SEND_ANNOTATE_ROWS, DumpOptions, DumpRequest, Packet,
 };
 pub use client::interrupt::Interrupt;
+pub use client::nodes::Nodes;
 pub use client::option_file::OptionFileError;
 pub use client::options::{ConnectOptions, Limits, PasswordOptions, SslMode, TlsOptions};
 pub use client::query::Outcome;

@@ -4,6 +4,8 @@ mod append;
 pub mod backlog;
 mod damage;
 pub(crate) mod lookahead;
+mod membership;
+pub mod node;
 pub mod open;
 pub(crate) mod purge;
 pub(crate) mod receiver;

@@ -191,7 +191,10 @@ pub fn receiver(
     let (writer, shared) = open_relay(spec, source, start)?;
     let upstream = Upstream::new(options.clone(), source, spec.replica.server_id, start, spec.event_memory());
     let (signals, measures) = (Arc::clone(monitor.signals()), Arc::clone(monitor.measures()));
-    let receiver = Receiver::new(upstream, writer, spec.relay.sync, spec.replica.retry_for, signals, measures);
+    let mut receiver = Receiver::new(upstream, writer, spec.relay.sync, spec.replica.retry_for, signals, measures);
+    if spec.replica.has_other_nodes {
+        receiver = receiver.of_member();
+    }
     monitor.watch_relay(shared.clone());
     Ok((receiver, shared))
 }

@@ -14,6 +14,7 @@ use relay::RelayWriter;
 
 use super::append::{RelayEnd, StreamAppender};
 use super::damage::Damage;
+use super::membership::Membership;
 use super::relay_sync::{Publisher, RelaySync};
 use super::socket::{self, Stages};
 use super::source_end::{self, EndFlag, QueryPolicy};
@@ -42,6 +43,8 @@ pub struct Receiver {
     measures: Arc<Measures>,
     stop: Arc<AtomicBool>,
     query: QueryPolicy,
+    /// Of one of several nodes.
+    membership: Option<Membership>,
 }
 
 impl Receiver {
@@ -62,7 +65,13 @@ impl Receiver {
             measures,
             stop: Arc::default(),
             query: QueryPolicy::WhileBehind,
+            membership: None,
         }
+    }
+
+    /// Ends when the source is no member of its group any more: then nothing comes from it, and it says nothing.
+    pub fn of_member(self) -> Self {
+        Self { membership: Some(Membership::default()), ..self }
     }
 
     /// Ends when this is set, and asks all the while how long the source's log is.
@@ -93,6 +102,10 @@ impl Receiver {
             let (signals, measures) = (Arc::clone(&self.signals), Arc::clone(&self.measures));
             let _ending = EndFlag(ended);
             let query = self.query;
+            if let Some(membership) = self.membership.clone() {
+                let options = options.clone();
+                scope.spawn(move || membership.watch(&options, ended));
+            }
             scope.spawn(move || source_end::watch(&options, query, &signals, &measures, ended));
             self.receive(publisher, reading)
         })
@@ -104,6 +117,9 @@ impl Receiver {
         let mut damage = Damage::default();
         loop {
             let (ended, events) = self.stream(&mut publisher, reading);
+            if let Some(left) = self.membership.as_ref().and_then(Membership::left) {
+                return Err(left);
+            }
             if events > 0 && !matches!(ended, StreamEnd::Damaged(_)) {
                 attempts = 0;
                 lost_since = None;
@@ -161,6 +177,9 @@ impl Receiver {
         self.signals.source().reached();
         self.signals.set_source_log(log);
         let (shutdown, memory) = (stream.shutdown_handle(), self.upstream.memory());
+        if let Some(membership) = &self.membership {
+            membership.ends_with(shutdown.clone());
+        }
         let (send, received) = bounded(QUEUE_BATCHES);
         let room = Budget::new(QUEUE_BYTES);
         let relay = RelayEnd { writer: &mut self.writer, publisher, reading };

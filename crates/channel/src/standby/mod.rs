@@ -122,7 +122,7 @@ impl StandbyProcess<'_> {
         let seen = self.place.look()?;
         let is_first = self.known.is_none();
         // Nobody had it when this process was started: then somebody wants it to run.
-        if is_first && seen.holder.is_none() && seen.sign.is_none() && self.turn == Turn::First {
+        if is_first && seen.holder.is_none() && seen.sign.is_none() && !seen.is_partial && self.turn == Turn::First {
             return Ok(true);
         }
         self.know_run(&seen)?;

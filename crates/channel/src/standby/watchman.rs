@@ -17,6 +17,10 @@ const YIELDS: Duration = Duration::from_secs(10);
 /// For so long the holder may not hear its source before the channel is asked for: it says so only after some seconds.
 const SOURCE_LOST: Duration = Duration::from_millis(400);
 
+/// Where a node of the target does not answer, who has the channel may be there: the lease and the progress, which the nodes share, have stood for so long. A process that
+/// has lost its node goes on at another one within this time.
+const UNSEEN: Duration = Duration::from_secs(8);
+
 /// What is to be done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
@@ -56,6 +60,8 @@ pub struct Watchman {
     source_lost: Option<Instant>,
     /// The holder has given a sign.
     has_signed: bool,
+    /// The lease and the progress, as they were seen last.
+    recorded: (u64, u64),
 }
 
 impl Watchman {
@@ -70,6 +76,7 @@ impl Watchman {
             free_from: now,
             source_lost: None,
             has_signed: false,
+            recorded: (0, 0),
         }
     }
 
@@ -83,8 +90,10 @@ impl Watchman {
         let is_other = seen.holder.is_some() && seen.holder != self.holder;
         // That a sign is gone is none: its connection has ended.
         let is_sign = seen.sign.is_some() && seen.sign != self.sign;
+        let recorded = (seen.epoch, seen.applied);
+        let is_recorded = std::mem::replace(&mut self.recorded, recorded) != recorded && seen.is_partial;
         let was_blind = now.duration_since(self.looked) > BLIND;
-        if is_other || is_sign || was_blind {
+        if is_other || is_sign || is_recorded || was_blind {
             self.changed = now;
         }
         if was_blind {
@@ -103,7 +112,7 @@ impl Watchman {
         let unchanged = now.duration_since(self.changed);
         let Some(holder) = seen.holder else {
             let yields = self.yields && now.duration_since(self.began) < YIELDS;
-            let lives = seen.sign.is_some() && unchanged < LIVES;
+            let lives = seen.sign.is_some() && unchanged < LIVES || seen.is_partial && unchanged < UNSEEN;
             return if yields || lives || now < self.free_from { Verdict::Wait } else { Verdict::Free };
         };
         // Who has handed it over may still be seen.
@@ -132,7 +141,7 @@ mod tests {
 
     fn held(phase: usize) -> ChannelView {
         let sign = Some(Sign { connection: 8, phase, source: SourceContact::Reached });
-        ChannelView { holder: Some(7), sign, is_asked: false, epoch: 3 }
+        ChannelView { holder: Some(7), sign, epoch: 3, ..ChannelView::default() }
     }
 
     /// Looks each 200 ms from `from` for `time`; the first verdict that is not to wait, and when.
@@ -232,6 +241,25 @@ mod tests {
         let later = now + Duration::from_secs(3600);
         assert_eq!(watchman.judge(later, &held(0), REACHED), Verdict::Wait);
         assert_eq!(watchman.judge(later + SILENCE, &held(0), REACHED), Verdict::Wait);
+    }
+
+    #[test]
+    fn who_may_be_at_a_node_that_does_not_answer_lives_while_the_progress_moves() {
+        let now = Instant::now();
+        let unsure = |applied| ChannelView { epoch: 3, applied, is_partial: true, ..ChannelView::default() };
+        let mut watchman = Watchman::new(Turn::First, now);
+        assert_eq!(looks(&mut watchman, now, Duration::from_secs(60), |at| unsure(at.as_secs() / 5)), None);
+        let later = now + Duration::from_secs(60) + LOOK;
+        let (verdict, at) = looks(&mut watchman, later, Duration::from_secs(60), |_| unsure(12)).expect("a verdict");
+        assert!(verdict == Verdict::Free && at + LOOK + Duration::from_secs(5) >= UNSEEN, "{verdict:?} {at:?}");
+        let mut watchman = Watchman::new(Turn::First, now);
+        let (verdict, at) = looks(&mut watchman, now, Duration::from_secs(60), |_| unsure(12)).expect("a verdict");
+        assert!(verdict == Verdict::Free && at >= UNSEEN, "{verdict:?} {at:?}");
+        // All nodes answer again, and nobody is there.
+        let mut watchman = Watchman::new(Turn::First, now);
+        assert_eq!(watchman.judge(now, &unsure(12), REACHED), Verdict::Wait);
+        let sure = ChannelView { is_partial: false, ..unsure(12) };
+        assert_eq!(watchman.judge(now + LOOK, &sure, REACHED), Verdict::Free);
     }
 
     #[test]

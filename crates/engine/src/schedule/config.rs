@@ -11,6 +11,8 @@ pub struct Config {
     pub limits: Limits,
     /// How often one group may be retried before the channel stops.
     pub retries_max: u32,
+    /// The target has other nodes. One that is gone or closed ends the run, which is not waited for: the channel goes on at another.
+    pub has_other_nodes: bool,
     /// The most groups of one lane that run at once; not with preserved order.
     pub lane_groups_max: usize,
     pub signals: Signals,
@@ -53,6 +55,7 @@ impl Config {
             order,
             limits,
             retries_max,
+            has_other_nodes: false,
             lane_groups_max: workers,
             signals: Signals::Commit,
             origins: Origins::Any,

@@ -148,6 +148,9 @@ impl Scheduler {
             return self.fail(group, asked_to_end(failure), first, committed_to);
         }
         let directive = failure.kind.directive();
+        if self.config.has_other_nodes && matches!(directive, Directive::Wait | Directive::Reconnect) {
+            return self.fail(group, failure, first, committed_to);
+        }
         let isolate = match directive {
             Directive::Stop => return self.fail(group, failure, first, committed_to),
             Directive::RetryAsHead | Directive::Reconnect => isolated,

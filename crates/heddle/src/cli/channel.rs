@@ -5,14 +5,14 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
-use apply::mysql::operator::status;
+use apply::mysql::operator::nodes;
 use apply::mysql::operator::stopped_channel::StoppedChannel;
 use apply::mysql::takeover::request::{self, Takeover};
 use apply::status::{ChannelStatus, LastError};
 use clap::{Args, Subcommand};
 use engine::failure::Culprit;
 use rustix::process::{Pid, Signal, kill_process};
-use wire::ConnectOptions;
+use wire::{ConnectOptions, Nodes};
 
 use super::connect::{self, End};
 use super::exit::{EXIT_FAILED, EXIT_OK, Usage};
@@ -96,7 +96,7 @@ enum ChannelCommand {
 
 #[derive(Debug, Args)]
 struct TargetArgs {
-    /// mysql://user@host:port[?…]
+    /// mysql://user@host:port[,host:port…][?…]
     #[arg(long, value_name = "TARGET")]
     to: String,
     /// Option file for the target, groups [client] and [heddle]
@@ -105,11 +105,16 @@ struct TargetArgs {
 }
 
 impl TargetArgs {
-    fn options(&self) -> Result<ConnectOptions> {
+    fn nodes(&self) -> Result<Nodes> {
         if self.to.starts_with("store:") {
             bail!(Usage("a store has no channels to be changed by hand: delete its folder to forget it".to_owned()));
         }
-        connect::options(End::Target, &self.to, self.target_defaults_file.as_deref())
+        connect::nodes(End::Target, &self.to, self.target_defaults_file.as_deref())
+    }
+
+    /// The server, or the node at which the channel runs.
+    fn options_of(&self, channel: &str) -> Result<ConnectOptions> {
+        nodes::of_channel(&self.nodes()?, channel).map_err(anyhow::Error::new)
     }
 }
 
@@ -127,17 +132,17 @@ pub fn run(args: &ChannelArgs) -> Result<ExitCode> {
     Ok(ExitCode::from(code))
 }
 
-fn channels(options: &ConnectOptions) -> Result<Vec<ChannelStatus>> {
-    status::read(options).map_err(anyhow::Error::new)
+fn channels(nodes: &Nodes) -> Result<Vec<ChannelStatus>> {
+    nodes::read(nodes).map_err(anyhow::Error::new)
 }
 
-fn one(options: &ConnectOptions, name: &str) -> Result<ChannelStatus> {
-    let found = channels(options)?.into_iter().find(|channel| channel.channel == name);
+fn one(nodes: &Nodes, name: &str) -> Result<ChannelStatus> {
+    let found = channels(nodes)?.into_iter().find(|channel| channel.channel == name);
     found.with_context(|| format!("there is no channel {name} on this target; heddle channel list shows all"))
 }
 
 fn list(target: &TargetArgs, json: bool) -> Result<u8> {
-    let channels = channels(&target.options()?)?;
+    let channels = channels(&target.nodes()?)?;
     if json {
         output::streams::json(&serde_json::to_string_pretty(&channels)?);
     } else if channels.is_empty() {
@@ -151,8 +156,7 @@ fn list(target: &TargetArgs, json: bool) -> Result<u8> {
 }
 
 fn forget(name: &str, target: &TargetArgs, yes: bool) -> Result<u8> {
-    let options = target.options()?;
-    let channel = one(&options, name)?;
+    let channel = one(&target.nodes()?, name)?;
     say!("{}", status_text::text(&channel, &status_text::SourceQuery::No));
     if !yes {
         say!(
@@ -160,15 +164,16 @@ fn forget(name: &str, target: &TargetArgs, yes: bool) -> Result<u8> {
         );
         return Ok(EXIT_FAILED);
     }
-    StoppedChannel::take(&options, name).and_then(|mut held| held.forget()).map_err(anyhow::Error::new)?;
+    StoppedChannel::take(&target.options_of(name)?, name)
+        .and_then(|mut held| held.forget())
+        .map_err(anyhow::Error::new)?;
     say!("channel {name} is forgotten; its rows stay on the target as they are");
     Ok(EXIT_OK)
 }
 
 fn skip(name: &str, target: &TargetArgs, named: &str, yes: bool) -> Result<u8> {
-    let options = target.options()?;
-    let channel = one(&options, name)?;
-    let mut held = StoppedChannel::take(&options, name).map_err(anyhow::Error::new)?;
+    let channel = one(&target.nodes()?, name)?;
+    let mut held = StoppedChannel::take(&target.options_of(name)?, name).map_err(anyhow::Error::new)?;
     let error = held.last_error().map_err(anyhow::Error::new)?;
     let (error, culprit) = stopped_at(&channel, error.as_ref(), named)?;
     say!("{}", status_text::error(error, status_text::now_us(), channel.state));
@@ -222,14 +227,15 @@ fn stopped_at<'a>(
 }
 
 fn takeover(target: &TargetArgs, name: &str, limit: Duration) -> Result<u8> {
-    let Takeover { from, to } = request::take_over(&target.options()?, name, limit).map_err(anyhow::Error::new)?;
+    let Takeover { from, to } =
+        request::take_over(&target.options_of(name)?, name, limit).map_err(anyhow::Error::new)?;
     let before = from.map_or_else(|| "no process had it".to_owned(), |from| format!("{from} had it"));
     say!("channel {name} is run by {to} now; {before}");
     Ok(EXIT_OK)
 }
 
 fn signal(name: &str, target: &TargetArgs, signal: Signal, done: &str) -> Result<u8> {
-    let channel = one(&target.options()?, name)?;
+    let channel = one(&target.nodes()?, name)?;
     if !channel.running {
         bail!("channel {name} is not running");
     }

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 
 use anyhow::{Context, Result};
-use wire::{ConnectOptions, Secret};
+use wire::{ConnectOptions, Nodes, Secret};
 
 /// The environment variable with the password of accounts that replicas attach with.
 pub const REPLICA_PASSWORD: &str = "HEDDLE_REPLICA_PASSWORD";
@@ -40,10 +40,25 @@ impl End {
 /// URL over option file; then the password: URL (with a warning), environment, option file, prompt.
 pub fn options(end: End, url: &str, defaults_file: Option<&Path>) -> Result<ConnectOptions> {
     let mut options = options_unasked(end, url, defaults_file)?;
-    if options.password.is_none() && std::io::stdin().is_terminal() && std::io::stderr().is_terminal() {
+    if options.password.is_none() && is_interactive() {
         options.password = Some(ask(end, &options.address())?);
     }
     Ok(options)
+}
+
+/// The same for an end that may have several nodes. They have one account, which is asked for once.
+pub fn nodes(end: End, url: &str, defaults_file: Option<&Path>) -> Result<Nodes> {
+    let (base, from_file) = before_url(defaults_file)?;
+    let (nodes, warnings) = Nodes::from_url(&base, url).with_context(|| format!("the {}'s URL", end.name()))?;
+    tell(end, &warnings);
+    if nodes.current().password.is_some() {
+        return Ok(nodes);
+    }
+    let password = match password(end, from_file) {
+        None if is_interactive() => Some(ask(end, &nodes.address())?),
+        known => known,
+    };
+    Ok(nodes.with(|node| node.password.clone_from(&password)))
 }
 
 /// Once for each server: a process that waits for a channel again connects again.
@@ -61,6 +76,17 @@ fn ask(end: End, address: &str) -> Result<Secret> {
 
 /// The same without a prompt: nobody is there to answer.
 pub fn options_unasked(end: End, url: &str, defaults_file: Option<&Path>) -> Result<ConnectOptions> {
+    let (mut options, from_file) = before_url(defaults_file)?;
+    let warnings = options.apply_url(url).with_context(|| format!("the {}'s URL", end.name()))?;
+    tell(end, &warnings);
+    if options.password.is_none() {
+        options.password = password(end, from_file);
+    }
+    Ok(options)
+}
+
+/// What holds where the URL says nothing, and the password of the option file.
+fn before_url(defaults_file: Option<&Path>) -> Result<(ConnectOptions, Option<Secret>)> {
     let mut options = ConnectOptions { user: user_name(), ..ConnectOptions::default() };
     if let Some(file) = defaults_file {
         options
@@ -68,14 +94,21 @@ pub fn options_unasked(end: End, url: &str, defaults_file: Option<&Path>) -> Res
             .with_context(|| format!("option file {}", file.display()))?;
     }
     let from_file = options.password.take();
-    let warnings = options.apply_url(url).with_context(|| format!("the {}'s URL", end.name()))?;
+    Ok((options, from_file))
+}
+
+fn tell(end: End, warnings: &wire::UrlWarnings) {
     for warning in warnings.messages() {
         tracing::warn!("{}: {warning}", end.name());
     }
-    if options.password.is_none() {
-        options.password = std::env::var(end.variable()).ok().map(Secret::new).or(from_file);
-    }
-    Ok(options)
+}
+
+fn password(end: End, from_file: Option<Secret>) -> Option<Secret> {
+    std::env::var(end.variable()).ok().map(Secret::new).or(from_file)
+}
+
+fn is_interactive() -> bool {
+    std::io::stdin().is_terminal() && std::io::stderr().is_terminal()
 }
 
 fn user_name() -> String {

@@ -3,6 +3,8 @@
 use output::say;
 use std::path::PathBuf;
 use std::process::ExitCode;
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
 
 use anyhow::{Context, Result};
 use clap::Args;
@@ -10,7 +12,7 @@ use clap::Args;
 use super::connect::{self, End};
 use apply::status::{ChannelStatus, PendingWork};
 use channel::source::backlog::Backlog;
-use channel::source::{Source, open};
+use channel::source::{Source, is_url, open};
 use channel::start::source_state::SourceState;
 use channel::start::split_source;
 use serve::status::{Snapshot, control, status_of_folder};
@@ -21,7 +23,7 @@ use observe::status::SourceQuery;
 /// Show the progress and the lag of the channels of a target, or of a `heddle serve`
 #[derive(Debug, Args)]
 pub struct StatusArgs {
-    /// mysql://user@host:port[?…], or store:PATH
+    /// mysql://user@host:port[,host:port…][?…], or store:PATH
     #[arg(long, value_name = "TARGET", required_unless_present_any = ["dir", "http"])]
     to: Option<String>,
     /// A mirror: the --dir of a heddle serve on this machine. Exit code 1 if it is none
@@ -60,8 +62,8 @@ pub fn run(args: &StatusArgs) -> Result<ExitCode> {
     let mut channels = match to.strip_prefix("store:") {
         Some(path) => apply::store::status(std::path::Path::new(path)).map_err(anyhow::Error::new)?,
         None => {
-            let options = connect::options(End::Target, to, args.target_defaults_file.as_deref())?;
-            apply::mysql::operator::status::read(&options).map_err(anyhow::Error::new)?
+            let nodes = connect::nodes(End::Target, to, args.target_defaults_file.as_deref())?;
+            apply::mysql::operator::nodes::read(&nodes).map_err(anyhow::Error::new)?
         }
     };
     if let Some(name) = &args.channel {
@@ -72,7 +74,8 @@ pub fn run(args: &StatusArgs) -> Result<ExitCode> {
     }
     let asked = match source(&args.from)? {
         Some(url) => {
-            let options = connect::options(End::Source, url, args.source_defaults_file.as_deref())?;
+            let nodes = connect::nodes(End::Source, url, args.source_defaults_file.as_deref())?;
+            let options = channel::source::node::choose(&nodes, Duration::ZERO, &AtomicBool::default())?;
             SourceQuery::Other(ask_source(&options, &mut channels)?)
         }
         None if args.from.is_empty() => SourceQuery::No,
@@ -105,8 +108,10 @@ fn mirror(args: &StatusArgs) -> Result<Option<Snapshot>> {
 
 /// The server to ask. Files, as a channel's configuration file may name them, have no end that moves.
 fn source(from: &[String]) -> Result<Option<&String>> {
-    if from.is_empty() {
-        return Ok(None);
+    match from {
+        [] => return Ok(None),
+        [url] if is_url(url) => return Ok(Some(url)),
+        _ => {}
     }
     let (source, _) = Source::parse(from)?;
     Ok(from.first().filter(|_| matches!(source, Source::Live(_))))

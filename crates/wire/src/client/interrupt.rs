@@ -13,6 +13,8 @@ pub struct Interrupt(Arc<Shared>);
 struct Shared {
     flag: Arc<AtomicBool>,
     noticed: OnceLock<Instant>,
+    /// What is a part of something else ends with it.
+    above: Option<Interrupt>,
 }
 
 impl Interrupt {
@@ -21,7 +23,13 @@ impl Interrupt {
 
     /// Goes by this flag.
     pub fn new(flag: Arc<AtomicBool>) -> Self {
-        Interrupt(Arc::new(Shared { flag, noticed: OnceLock::new() }))
+        Interrupt(Arc::new(Shared { flag, noticed: OnceLock::new(), above: None }))
+    }
+
+    /// Another one for a part of what this one ends: it is asked when this one is, and by a flag of its own.
+    #[must_use]
+    pub fn for_part(&self) -> Self {
+        Interrupt(Arc::new(Shared { above: Some(self.clone()), ..Shared::default() }))
     }
 
     /// What sets it.
@@ -31,7 +39,8 @@ impl Interrupt {
 
     /// The process is asked to end.
     pub fn is_asked(&self) -> bool {
-        let asked = self.0.flag.load(Ordering::Relaxed);
+        let is_above_asked = self.0.above.as_ref().is_some_and(Interrupt::is_asked);
+        let asked = is_above_asked || self.0.flag.load(Ordering::Relaxed);
         if asked {
             self.0.noticed.get_or_init(Instant::now);
         }
@@ -57,5 +66,15 @@ mod tests {
         assert!(one.is_asked() && !one.is_over() && !other.is_asked());
         std::thread::sleep(Interrupt::GRACE);
         assert!(one.clone().is_over());
+    }
+
+    #[test]
+    fn a_part_ends_alone_or_with_the_whole() {
+        let whole = Interrupt::default();
+        let (one, other) = (whole.for_part(), whole.for_part());
+        one.flag().store(true, Ordering::Relaxed);
+        assert!(one.is_asked() && !whole.is_asked() && !other.is_asked());
+        whole.flag().store(true, Ordering::Relaxed);
+        assert!(other.is_asked());
     }
 }

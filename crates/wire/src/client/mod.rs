@@ -9,6 +9,7 @@ pub(crate) mod dump;
 pub(crate) mod interrupt;
 mod io_error;
 mod login;
+pub(crate) mod nodes;
 pub(crate) mod option_file;
 pub(crate) mod options;
 pub(crate) mod query;

@@ -5,6 +5,7 @@
 //! not know this scheme (hosts stay percent-encoded, no zones in IPv6 addresses), and its errors do not say which character to escape.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 use binlog::text::escape;
@@ -34,6 +35,20 @@ pub enum UrlError {
     /// An IPv6 address without its closing bracket, or something after it.
     #[error("an IPv6 address is written in brackets, as in mysql://user@[::1]:3306")]
     Brackets,
+    /// A list of nodes that ends with a comma, or has two in a row.
+    #[error("in a list of nodes each has a host name, as in mysql://user@n1,n2:3307,[::1]:3306")]
+    EmptyNode,
+    /// A list of nodes with one of them twice.
+    #[error("the list of nodes names one of them twice")]
+    SameNode,
+    /// A list of nodes where one server is meant.
+    #[error(
+        "several nodes are named, and this takes one server: name one of them. Several take: --to and --from of replicate, and --to of status and channel"
+    )]
+    SeveralNodes,
+    /// A list of nodes with one socket.
+    #[error("several nodes cannot have one socket: leave it out, or name one server")]
+    SocketOfSeveral,
     /// A `%` that is not followed by two hexadecimal digits, or bytes that are not UTF-8.
     #[error("the {part} has a '%' without two hexadecimal digits behind it, or is not UTF-8. {}", HOW_TO_ESCAPE)]
     Escape {
@@ -89,6 +104,16 @@ impl ConnectOptions {
 
     /// Reads a URL over what is set already (such as by an option file): what the URL does not name stays.
     pub fn apply_url(&mut self, url: &str) -> Result<UrlWarnings, UrlError> {
+        let (new, others, warnings) = self.with_url(url)?;
+        if !others.is_empty() {
+            return Err(UrlError::SeveralNodes);
+        }
+        *self = new;
+        Ok(warnings)
+    }
+
+    /// The same without a change: the first node that the URL names, and the others.
+    pub(crate) fn with_url(&self, url: &str) -> Result<(Self, Vec<Self>, UrlWarnings), UrlError> {
         let rest = strip_scheme(url).ok_or(UrlError::Scheme)?;
         let (rest, query) = rest.split_once('?').map_or((rest, None), |(rest, query)| (rest, Some(query)));
         let (authority, path) = rest.split_once('/').unwrap_or((rest, ""));
@@ -109,7 +134,9 @@ impl ConnectOptions {
                 new.password = Some(Secret::new(decode(password, "password")?));
             }
         }
-        new.apply_address(address)?;
+        let (first, more) = address.split_once(',').map_or((address, None), |(first, more)| (first, Some(more)));
+        let port = new.port;
+        new.apply_address(first)?;
         if !path.is_empty() {
             new.database = Some(decode(path, "database")?);
         }
@@ -123,8 +150,34 @@ impl ConnectOptions {
                 },
             )?;
         }
-        *self = new;
-        Ok(warnings)
+        let others = match more {
+            Some(more) if is_host(first) => new.other_nodes(port, more)?,
+            Some(_) => return Err(UrlError::EmptyNode),
+            None => Vec::new(),
+        };
+        Ok((new, others, warnings))
+    }
+
+    /// The nodes behind the first one. `port`: of those that name none.
+    fn other_nodes(&self, port: u16, more: &str) -> Result<Vec<Self>, UrlError> {
+        if self.socket.is_some() {
+            return Err(UrlError::SocketOfSeveral);
+        }
+        let mut others: Vec<Self> = Vec::new();
+        for address in more.split(',') {
+            if !is_host(address) {
+                return Err(UrlError::EmptyNode);
+            }
+            let mut other = Self { port, ..self.clone() };
+            other.tls.had_tls = Arc::default();
+            other.apply_address(address)?;
+            let is_same = |known: &Self| known.port == other.port && known.host.eq_ignore_ascii_case(&other.host);
+            if is_same(self) || others.iter().any(is_same) {
+                return Err(UrlError::SameNode);
+            }
+            others.push(other);
+        }
+        Ok(others)
     }
 
     fn apply_address(&mut self, address: &str) -> Result<(), UrlError> {
@@ -195,6 +248,11 @@ pub fn redacted(text: &str) -> String {
         _ => text.to_owned(),
     };
     escape(&shown).into_owned()
+}
+
+/// Whether a host stands before the port. So it does in an IPv6 address without brackets, which is another error.
+fn is_host(address: &str) -> bool {
+    !address.is_empty() && address.strip_prefix(':').is_none_or(|rest| rest.contains(':'))
 }
 
 fn strip_scheme(url: &str) -> Option<&str> {

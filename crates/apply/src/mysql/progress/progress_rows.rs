@@ -1,7 +1,7 @@
 //! Progress recorded as one more row beside the rows that it is about: no statement of its own.
 //!
 //! Such a row is not compared with the lease. It need not be: this process took its connection's number over after the lease, and a successor
-//! ends the connection before it reads what is committed (`session/lease.rs`).
+//! ends the connection before it reads what is committed (`session/lease.rs`). At another node of a cluster it could not: there progress is recorded by statements.
 
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -91,6 +91,8 @@ impl OwnTable {
 pub struct ProgressRows {
     ranges: OwnTable,
     progress: Option<Arc<ProgressTable>>,
+    /// Nothing is recorded as a row.
+    by_statements: bool,
     /// The channel as a key, and the row after.
     before: Vec<u8>,
     after: Vec<u8>,
@@ -112,12 +114,20 @@ impl ProgressRows {
         let columns = [channel, number.clone(), number.clone(), number, worker];
         let all = || Bitmap::full(columns.len());
         let ranges = OwnTable::new("islands", &columns, all(), all());
-        Self { ranges, progress, before: Vec::new(), after: Vec::new() }
+        Self { ranges, progress, by_statements: false, before: Vec::new(), after: Vec::new() }
+    }
+
+    /// None: all progress is recorded by statements.
+    pub fn by_statements() -> Self {
+        Self { by_statements: true, ..Self::new(None) }
     }
 
     /// The row that says that the range is committed. `None`: it has to be a statement.
     pub fn row(&mut self, by: Recorder<'_>, range: Range<'_>, like: &Batch<'_>) -> Option<Batch<'_>> {
-        let Self { ranges, progress, before, after } = self;
+        if self.by_statements {
+            return None;
+        }
+        let Self { ranges, progress, before, after, .. } = self;
         before.clear();
         after.clear();
         if range.is_committed_range() {

@@ -2,12 +2,14 @@
 
 pub(in crate::mysql) mod account_tables;
 pub mod bookkeeping;
+pub mod cluster;
 pub(in crate::mysql) mod error_codes;
 pub mod errors;
 pub(in crate::mysql) mod fixed_settings;
 pub(in crate::mysql) mod gtids;
 pub(in crate::mysql) mod host;
 pub mod info;
+pub(in crate::mysql) mod node;
 pub(in crate::mysql) mod privilege_probe;
 pub(in crate::mysql) mod privileges;
 pub mod remedies;

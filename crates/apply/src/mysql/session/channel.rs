@@ -103,6 +103,10 @@ impl ChannelContext {
 
     /// For how long to try to reach a target that is gone.
     pub fn reconnect_for(&self) -> Duration {
+        if self.connector.has_other_nodes() {
+            // Once, for a connection that was ended. A node that is gone is left for another one.
+            return Duration::ZERO;
+        }
         self.reconnect_for.get().copied().unwrap_or(RECONNECT_FOR)
     }
 

@@ -1,10 +1,11 @@
 //! How the channel connects to its target.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use engine::failure::Failure;
-use wire::{ConnectOptions, Connection};
+use wire::{ConnectOptions, Connection, Nodes};
 
 use super::settings::{Annotations, BinlogChoice, set_up};
 use crate::mysql::rows::quirks::TableQuirks;
@@ -13,7 +14,10 @@ use crate::mysql::server::errors::failed;
 use crate::mysql::server::info::TargetInfo;
 
 pub struct Connector {
+    /// The one server, or the one node, that all connections are to.
     options: ConnectOptions,
+    /// It, and the other nodes that the channel may write to.
+    nodes: Nodes,
     info: TargetInfo,
     logged: BinlogChoice,
     annotations: Annotations,
@@ -25,7 +29,38 @@ impl Connector {
     }
 
     pub fn new(options: ConnectOptions, info: TargetInfo, logged: BinlogChoice) -> Self {
-        Self { options, info, logged, annotations: Annotations::default() }
+        Self::to_node(options.clone(), options.into(), info, logged)
+    }
+
+    /// To one of several.
+    pub fn to_node(options: ConnectOptions, nodes: Nodes, info: TargetInfo, logged: BinlogChoice) -> Self {
+        Self { options, nodes, info, logged, annotations: Annotations::default() }
+    }
+
+    /// Whether the channel can go on at another node.
+    pub fn has_other_nodes(&self) -> bool {
+        self.nodes.are_several()
+    }
+
+    /// The server, or all nodes.
+    pub fn nodes(&self) -> &Nodes {
+        &self.nodes
+    }
+
+    /// The server or node that the connections are to.
+    pub fn node(&self) -> &ConnectOptions {
+        &self.options
+    }
+
+    /// The other nodes.
+    pub fn other_nodes(&self) -> impl Iterator<Item = &ConnectOptions> {
+        let here = self.address();
+        self.nodes.in_turn().map(|(_, node)| node).filter(move |node| node.address() != here)
+    }
+
+    /// Nothing is waited for any more on any of its connections, after a grace.
+    pub fn give_up(&self) {
+        self.options.limits.interrupt.flag().store(true, Ordering::Relaxed);
     }
 
     /// What the target is.
@@ -59,7 +94,12 @@ impl Connector {
 
     /// The same, that never waits for longer for its login or for an answer.
     pub fn connect_within(&self, patience: Duration) -> Result<Connection, Failure> {
-        let mut options = self.options.clone();
+        self.connect_to_within(&self.options, patience)
+    }
+
+    /// The same, to another node.
+    pub fn connect_to_within(&self, node: &ConnectOptions, patience: Duration) -> Result<Connection, Failure> {
+        let mut options = node.clone();
         options.limits.connect_timeout = patience;
         options.limits.read_timeout = Some(patience);
         self.connect_with(&options)
@@ -73,7 +113,7 @@ impl Connector {
             Ok(connection)
         };
         connect().map_err(|failure: Failure| Failure {
-            message: format!("target {}: {}", self.address(), failure.message),
+            message: format!("target {}: {}", options.address(), failure.message),
             ..failure
         })
     }

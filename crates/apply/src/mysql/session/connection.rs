@@ -59,6 +59,15 @@ pub struct ChannelConnection {
     session_state: KeptState,
 }
 
+/// Where the channel may go on at another node, nobody can end what is left here: each record of progress compares the lease then, as only statements do.
+fn progress_rows(channel: &ChannelContext) -> ProgressRows {
+    if channel.connector.has_other_nodes() {
+        ProgressRows::by_statements()
+    } else {
+        ProgressRows::new(channel.progress_table())
+    }
+}
+
 impl ChannelConnection {
     /// Connection `number` of the channel, once nothing of an earlier one can commit any more.
     pub fn open(channel: &Arc<ChannelContext>, number: usize) -> Result<Self, Failure> {
@@ -70,7 +79,7 @@ impl ChannelConnection {
             wire,
             script: Script::new(packet_bytes_max),
             rows: rows::writer(channel.info(), &channel.quirks),
-            progress_rows: ProgressRows::new(channel.progress_table()),
+            progress_rows: progress_rows(channel),
             packet_bytes_max,
             is_open: false,
             row_state: None,

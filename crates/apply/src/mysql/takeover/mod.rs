@@ -9,6 +9,7 @@
 //!
 //! What those who wait say of themselves is in the table `standbys`, for people alone: nothing is decided by it.
 
+mod lookout;
 pub(in crate::mysql) mod places;
 pub mod request;
 pub(in crate::mysql) mod signs;

@@ -6,6 +6,7 @@ use engine::failure::Failure;
 use wire::{Connection, Row};
 
 use super::{PHASES, REQUEST, SIGNS};
+use crate::mysql::server::cluster::{self, NodeState};
 use crate::mysql::server::errors::failed;
 use crate::mysql::server::sql::quote;
 use crate::mysql::session::channel::ChannelContext;
@@ -74,11 +75,19 @@ impl Signs {
         lease.check(text(3)?.map(str::to_owned))?;
         let asked: Option<u64> = row.as_ref().map_or(Ok(None), |row| row.parse(2)).map_err(failed)?;
         let granted = *self.granted.get_or_insert(asked);
-        if text(0)? != Some("1") {
+        let is_given = text(0)? == Some("1");
+        let answer = SignAnswer { is_asked: asked.is_some() && asked != granted, is_lock_free: text(4)?.is_none() };
+        // One that reads on and commits nothing is left as one that is gone.
+        if channel.connector.has_other_nodes()
+            && let NodeState::Closed(why) = cluster::state(connection)?
+        {
+            return Err(why);
+        }
+        if !is_given {
             // A connection that was ended still lives on the server.
             self.end();
         }
-        Ok(SignAnswer { is_asked: asked.is_some() && asked != granted, is_lock_free: text(4)?.is_none() })
+        Ok(answer)
     }
 }
 

@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex};
 
 use engine::failure::Failure;
-use wire::{ConnectOptions, Connection};
+use wire::{Connection, Nodes};
 
 use super::locks::waits::LockWaits;
 use super::target_state::TargetState;
@@ -14,6 +14,7 @@ use crate::mysql::rows::{CompareBefore, RowsAs};
 use crate::mysql::server::errors::failed;
 use crate::mysql::server::gtids::Gtids;
 use crate::mysql::server::info::TargetInfo;
+use crate::mysql::server::node;
 use crate::mysql::server::shown_triggers::ShownTriggers;
 use crate::mysql::session::channel::ChannelContext;
 use crate::mysql::session::connect::Connector;
@@ -29,33 +30,40 @@ pub enum RowsChoice {
 }
 
 impl MySqlTarget {
-    pub fn connect(options: ConnectOptions, channel: &str, gtids: Gtids) -> Result<Self, Failure> {
-        Self::connect_with(options, channel, gtids, BinlogChoice::Yes, RowsChoice::Is(RowsAs::Binlog))
+    pub fn connect(target: impl Into<Nodes>, channel: &str, gtids: Gtids) -> Result<Self, Failure> {
+        Self::connect_with(&target.into(), channel, gtids, BinlogChoice::Yes, RowsChoice::Is(RowsAs::Binlog))
     }
 
-    /// The same; `rows`: as what its rows are written.
+    /// The same; `rows`: as what its rows are written. Of several nodes it takes the first one from the current on that takes changes.
     pub fn connect_for_rows(
-        options: ConnectOptions,
+        target: impl Into<Nodes>,
         channel: &str,
         gtids: Gtids,
         rows: RowsChoice,
     ) -> Result<Self, Failure> {
-        Self::connect_with(options, channel, gtids, BinlogChoice::Yes, rows)
+        Self::connect_with(&target.into(), channel, gtids, BinlogChoice::Yes, rows)
     }
 
     /// As a native replica without log_replica_updates: nothing goes into the target's own binary log, and nothing gets a GTID.
     /// `logged`: all the same, under GTIDs of the target's own.
-    pub fn connect_as_replica(options: ConnectOptions, channel: &str, logged: BinlogChoice) -> Result<Self, Failure> {
-        Self::connect_with(options, channel, Gtids::Local, logged, RowsChoice::Is(RowsAs::Binlog))
+    pub fn connect_as_replica(target: impl Into<Nodes>, channel: &str, logged: BinlogChoice) -> Result<Self, Failure> {
+        Self::connect_with(&target.into(), channel, Gtids::Local, logged, RowsChoice::Is(RowsAs::Binlog))
     }
 
     fn connect_with(
-        options: ConnectOptions,
+        nodes: &Nodes,
         channel: &str,
         gtids: Gtids,
         logged: BinlogChoice,
         rows: RowsChoice,
     ) -> Result<Self, Failure> {
+        // Those of one node end apart from the process's others.
+        let nodes = &if nodes.are_several() {
+            nodes.with_shared(|node| node.limits.interrupt = node.limits.interrupt.for_part())
+        } else {
+            nodes.clone()
+        };
+        let options = node::choose(nodes)?;
         let mut control = Connection::connect(&options).map_err(failed)?;
         if control.needs_password_cache() {
             tracing::warn!("{}", wire::reach::password_cache_warning("target"));
@@ -67,7 +75,7 @@ impl MySqlTarget {
         };
         let gtids = if one_by_one.is_some() { Gtids::Preserve } else { gtids };
         settings::set_up(&mut control, &info, logged)?;
-        let connector = Connector::new(options, info, logged);
+        let connector = Connector::to_node(options, nodes.clone(), info, logged);
         let (rows_as, why_sql) = match rows {
             RowsChoice::Is(rows_as) => (rows_as, None),
             RowsChoice::Fitting(compare) => match connector.lacks_for_events()? {

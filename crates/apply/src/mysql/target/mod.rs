@@ -10,6 +10,7 @@ mod gtid_grouping;
 mod holdings;
 mod locks;
 mod open;
+mod other_nodes;
 mod target_state;
 mod wait_lock;
 mod worker;
@@ -207,8 +208,12 @@ impl Target for MySqlTarget {
 
     fn peek(&self) -> Result<ChannelRecord, Failure> {
         let channel = self.shared.channel.lease.channel();
-        let (found, is_copying) =
-            self.until_done(|control| Ok((load::read(control, channel)?, load::is_copying(control, channel)?)))?;
+        let (found, is_copying) = self.until_done(|control| {
+            let causal = open::begin_causal(&self.shared.channel, control)?;
+            let read = (load::read(control, channel)?, load::is_copying(control, channel)?);
+            causal.end(control)?;
+            Ok(read)
+        })?;
         Ok(ChannelRecord { is_copying, ..found.map_or_else(ChannelRecord::default, |found| found.opened) })
     }
 
@@ -320,6 +325,14 @@ impl Target for MySqlTarget {
 
     fn reconnect_for(&self) -> Duration {
         self.shared.channel.reconnect_for()
+    }
+
+    fn has_other_nodes(&self) -> bool {
+        self.shared.channel.connector.has_other_nodes()
+    }
+
+    fn give_up(&self) {
+        self.shared.channel.connector.give_up();
     }
 
     fn locks_rows(&self) -> bool {

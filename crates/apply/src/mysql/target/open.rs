@@ -5,6 +5,7 @@ use engine::failure::{Failure, FailureKind};
 use wire::Connection;
 
 use super::account::refuse_switched;
+use super::other_nodes::OtherNodes;
 use super::target_state::TargetState;
 use crate::ChannelRecord;
 use crate::checks::Checks;
@@ -14,6 +15,7 @@ use crate::mysql::progress::load::{self, StoredChannel};
 use crate::mysql::progress::progress_rows::ProgressTable;
 use crate::mysql::progress::stops;
 use crate::mysql::progress::tables::{self, KEPT_GTIDS, OPEN_BRANCHES, SCHEMA};
+use crate::mysql::server::cluster::CausalReads;
 use crate::mysql::server::errors::{FENCE_COLUMN, failed, if_there};
 use crate::mysql::server::gtids::OWN_DOMAIN;
 use crate::mysql::server::host::host_name;
@@ -22,19 +24,24 @@ use crate::mysql::server::unsafe_settings;
 use crate::mysql::session::bookkeeping_guard::BookkeepingGuard;
 use crate::mysql::session::channel::ChannelContext;
 use crate::mysql::session::grouped_gtids;
-use crate::mysql::session::lease::{end_left_over_connections, lease_lock_name, raise_lease};
+use crate::mysql::session::lease::{end_left_over_connections, kill, lease_lock_name, raise_lease};
 use crate::mysql::session::owned_gtids;
 use crate::mysql::statements::execute::nontransactional;
 use crate::mysql::xa::{deferred_branches, prepare};
+use crate::retry::back_off;
 
 /// How long to wait for the lock of the channel, in seconds: a predecessor that was killed has a moment to disappear from the server.
 const LOCK_WAIT_S: u32 = 5;
+const LEASE_TRIES_MAX: u32 = 10;
 
 pub fn take_over(shared: &TargetState, control: &mut Connection) -> Result<ChannelRecord, Failure> {
     let channel = &*shared.channel;
     if !channel.quirks.writes_sql() {
         unsafe_settings::refuse(control, channel.info())?;
     }
+    let causal = begin_causal(channel, control)?;
+    let mut others = OtherNodes::of(channel);
+    refuse_held_elsewhere(channel, control, &mut others)?;
     take_lock(channel, control)?;
     // Once more, with the lock: heddle switch records first, and looks at the lock then.
     refuse_switched(channel.lease.channel(), control)?;
@@ -44,8 +51,9 @@ pub fn take_over(shared: &TargetState, control: &mut Connection) -> Result<Chann
         make_tables(channel, control)?;
     }
     make_table_of_branches(channel, control)?;
-    take_lease(channel, control)?;
+    take_lease_in_turn(channel, control)?;
     end_left_over_connections(control, channel.lease.channel())?;
+    others.end_left_over(channel.lease.channel());
     // Nothing of an earlier run can commit any more.
     complete_gtids(channel, control)?;
     let mut found = load::read(control, channel.lease.channel())?.ok_or_else(|| {
@@ -56,7 +64,45 @@ pub fn take_over(shared: &TargetState, control: &mut Connection) -> Result<Chann
     channel.set_progress_table(ProgressTable::read(control)?);
     channel.set_bookkeeping_guard(BookkeepingGuard::read(control)?);
     finish_earlier_run(shared, control, &mut found)?;
+    causal.end(control)?;
     Ok(found.opened)
+}
+
+/// So that a node that is behind does not show an old progress.
+pub fn begin_causal(channel: &ChannelContext, control: &mut Connection) -> Result<CausalReads, Failure> {
+    if channel.connector.has_other_nodes() { CausalReads::begin(control) } else { Ok(CausalReads::default()) }
+}
+
+/// Another process may have the channel at another node.
+fn refuse_held_elsewhere(
+    channel: &ChannelContext,
+    control: &mut Connection,
+    others: &mut OtherNodes,
+) -> Result<(), Failure> {
+    let name = channel.lease.channel();
+    let Some((holder, node)) = others.holder(name) else { return Ok(()) };
+    if is_own(channel, control)? {
+        others.end_holder(name);
+        return Ok(());
+    }
+    Err(held_at(channel, holder, &node))
+}
+
+fn held_at(channel: &ChannelContext, holder: String, node: &str) -> Failure {
+    let mut held = in_use(channel, Some(holder));
+    held.message.push_str(&format!(", at {node}"));
+    held
+}
+
+/// Whether this process has had the channel last: what holds its lock is left of a connection that it has lost.
+fn is_own(channel: &ChannelContext, control: &mut Connection) -> Result<bool, Failure> {
+    let owner =
+        control.scalar(format!("SELECT owner FROM {SCHEMA}.progress WHERE channel={}", quote(channel.lease.channel())));
+    Ok(if_there(owner)?.flatten().is_some_and(|owner| owner == own_name()))
+}
+
+fn own_name() -> String {
+    format!("{}@{}", std::process::id(), host_name())
 }
 
 /// Runs it with nothing of it in the target's binary log, and with no GTID: the target then has the source's alone.
@@ -97,9 +143,17 @@ fn complete_gtids(channel: &ChannelContext, control: &mut Connection) -> Result<
 
 fn take_lock(channel: &ChannelContext, control: &mut Connection) -> Result<(), Failure> {
     let name = quote(&lease_lock_name(channel.lease.channel()));
-    let got = control.scalar(format!("SELECT GET_LOCK({name}, {LOCK_WAIT_S})")).map_err(failed)?;
-    if got.as_deref() == Some("1") {
+    let take = format!("SELECT GET_LOCK({name}, {LOCK_WAIT_S})");
+    if control.scalar(&take).map_err(failed)?.as_deref() == Some("1") {
         return Ok(());
+    }
+    if channel.connector.has_other_nodes() && is_own(channel, control)? {
+        if let Some(left) = holder(channel, control)? {
+            kill(control, &left);
+        }
+        if control.scalar(&take).map_err(failed)?.as_deref() == Some("1") {
+            return Ok(());
+        }
     }
     Err(in_use(channel, holder(channel, control)?))
 }
@@ -123,7 +177,10 @@ fn in_use(channel: &ChannelContext, holder: Option<String>) -> Failure {
 /// For `--dry-run`: what [`take_lock`] would say. Takes nothing.
 pub fn check_free(channel: &ChannelContext, control: &mut Connection, report: &mut Checks) {
     let found = match holder(channel, control) {
-        Ok(None) => return,
+        Ok(None) => match OtherNodes::of(channel).holder(channel.lease.channel()) {
+            None => return,
+            Some((holder, node)) => held_at(channel, holder, &node),
+        },
         Ok(holder) => in_use(channel, holder),
         Err(failure) => failure,
     };
@@ -196,11 +253,30 @@ pub fn own_domain(channel: &ChannelContext) -> Option<String> {
     needs_it.then(|| format!("SET SESSION gtid_domain_id={OWN_DOMAIN}"))
 }
 
+/// In a cluster the lease may meet a commit of its predecessor at another node, and is given up for it: it is raised again.
+fn take_lease_in_turn(channel: &ChannelContext, control: &mut Connection) -> Result<(), Failure> {
+    let mut tries = 1;
+    loop {
+        match take_lease(channel, control) {
+            Err(failure)
+                if failure.kind == FailureKind::Conflict
+                    && channel.connector.has_other_nodes()
+                    && tries < LEASE_TRIES_MAX =>
+            {
+                tracing::debug!("the lease is raised again: {failure}");
+                std::thread::sleep(back_off(tries));
+                tries += 1;
+            }
+            taken => return taken,
+        }
+    }
+}
+
 /// Fences off what is left of an earlier process: it has the number of an earlier lease.
 fn take_lease(channel: &ChannelContext, control: &mut Connection) -> Result<(), Failure> {
     let take = |control: &mut Connection| {
         let name = channel.lease.channel();
-        raise_lease(control, name, Some(&format!("{}@{}", std::process::id(), host_name())))?;
+        raise_lease(control, name, Some(&own_name()))?;
         let name = quote(name);
         let below_progress = format!(
             "DELETE FROM {SCHEMA}.islands WHERE channel={name} AND last_seq<=(SELECT seq FROM {SCHEMA}.progress WHERE channel={name})"

@@ -324,6 +324,23 @@ fn a_closed_target_is_tried_without_a_limit() {
     }
 }
 
+/// Whoever can go on elsewhere does not wait for a node that is gone or closed; what a node lacks for a while is tried again there.
+#[test]
+fn a_node_of_several_is_not_waited_for() {
+    let tried_again = [FailureKind::Conflict, FailureKind::Exhausted];
+    let left = [FailureKind::Maintenance, FailureKind::ConnectionLost];
+    for kind in tried_again.into_iter().chain(left) {
+        let specs = [simple(&[(1, 1, 0)]), simple(&[(2, 2, 0)])];
+        let mut world = scheduler(&specs, CommitOrder::Preserve, Grouping::Auto, 1);
+        world.scheduler.config.has_other_nodes = true;
+        world.poll();
+        world.fail(0, kind);
+        world.poll();
+        let stops = world.stopped.as_ref().map(|failure| failure.kind);
+        assert_eq!(stops, left.contains(&kind).then_some(kind), "{kind:?}");
+    }
+}
+
 /// Who is asked to end does not wait until the target takes changes again.
 #[test]
 fn who_is_asked_to_end_does_not_wait_for_a_closed_target() {

@@ -95,7 +95,7 @@ impl FirstCopy<'_> {
             span: Span { start, wrong_start: WrongStart::Known, until, of_copy: true, ..Span::default() },
             applying: spec.applying.clone(),
             relay: RelaySpec { dir: dir.clone(), contents: *contents, bytes_max: *bytes_max, sync: *sync },
-            replica: Replica { server_id, not_from: None, retry_for },
+            replica: Replica { server_id, retry_for, ..Replica::default() },
             part: Some(Arc::new(part_of_copy(following, spec.part.as_deref())?)),
             part_changed: true,
         })

@@ -1,5 +1,6 @@
 //! `heddle replicate`: the main job.
 
+mod ends;
 mod first_copy;
 mod target;
 mod turns;
@@ -8,6 +9,7 @@ mod values;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
 use apply::mysql::progress::SCHEMA;
@@ -19,13 +21,13 @@ use engine::policy::{self, CommitOrder, PolicyOptions, PolicySpec};
 use engine::schedule::Grouping;
 use engine::tags::Generation;
 
+use self::ends::{Ends, EndsRequest, Moves};
 use self::first_copy::FirstCopy;
 use self::target::{OpenTarget, Purpose, Request, TargetArgs, workers};
 use self::turns::{PreparedRun, Turns};
 use self::values::{
     DdlMode, Gtids, UnsafeMode, commit_order_help, commit_order_parser, history_help, lane_workers_help, rules_parser,
 };
-use super::connect::{self, End};
 use super::exit::Usage;
 use super::feed::{FeedArgs, Workers, server_id};
 use super::headings::EXPERT;
@@ -47,6 +49,10 @@ use observe::view::log_lookahead::ApplierOptions;
 use output::{complain, say};
 use relay::RealFs;
 use relay::fs::Fs;
+use wire::Nodes;
+
+/// For so long a node of a source is tried before another one is.
+const SOURCE_NODE_RETRY: Duration = Duration::from_secs(3);
 
 /// Replicate from a server or binary log files into a server or the embedded store
 ///
@@ -60,10 +66,10 @@ use relay::fs::Fs;
 
 Passwords: HEDDLE_SOURCE_PASSWORD and HEDDLE_TARGET_PASSWORD, option files, or a prompt.")]
 pub struct ReplicateArgs {
-    /// mysql://user@host:port[?socket=PATH&ssl-mode=MODE…], or binary log files, a directory or an index file, or an archive: s3://bucket/prefix, file:///path
+    /// mysql://user@host:port[,host:port…][?socket=PATH&ssl-mode=MODE…], or binary log files, a directory or an index file, or an archive: s3://bucket/prefix, file:///path
     #[arg(long, required = true, num_args = 1.., value_name = "SOURCE")]
     from: Vec<String>,
-    /// mysql://user@host:port[?…] (MySQL or MariaDB), or store:PATH
+    /// mysql://user@host:port[,host:port…][?…] (MySQL or MariaDB; several: the nodes of a cluster), or store:PATH
     #[arg(long, value_name = "TARGET")]
     to: String,
     /// Check both ends and say what would happen; change nothing. Exit code 1 if there are problems
@@ -146,17 +152,26 @@ pub struct ReplicateArgs {
 pub fn run(args: &ReplicateArgs) -> Result<ExitCode> {
     check(args)?;
     let ending = Ending::default();
+    let request = EndsRequest {
+        from: &args.from,
+        to: &args.to,
+        feed: &args.feed,
+        copy: args.copy,
+        gtids: args.writing.gtids,
+        order: args.commit_order,
+    };
+    let ends = Ends::read(&request, &ending)?;
     if args.standby && !args.dry_run {
         let turns = Turns {
             channel: &args.channel,
             feed: &args.feed,
             ending: &ending,
-            prepare: &|| prepare(args, &ending),
-            run: &|prepared| run_channel(args, &ending, prepared),
+            prepare: &|| prepare(args, &ending, &ends),
+            run: &|prepared| run_at_nodes(args, &ending, &ends, prepared),
         };
         return turns.run()?.map_or_else(|| Ok(stopped_waiting(args.json)), |summary| finish(&summary, args.json));
     }
-    let prepared = prepare(args, &ending)?;
+    let prepared = prepare(args, &ending, &ends)?;
     let spec = &*prepared.spec;
     let first = FirstCopy {
         channel: &args.channel,
@@ -175,7 +190,26 @@ pub fn run(args: &ReplicateArgs) -> Result<ExitCode> {
     if args.copy {
         first.run(spec)?;
     }
-    finish(&run_channel(args, &ending, &prepared)?, args.json)
+    finish(&run_at_nodes(args, &ending, &ends, prepared)?, args.json)
+}
+
+/// Until the end of the channel, or of this process's turn: one run after the other, each at one node of either end.
+fn run_at_nodes(args: &ReplicateArgs, ending: &Ending, ends: &Ends, first: PreparedRun) -> Result<Summary> {
+    let mut moves = Moves::new(ends, args.feed.connect_retry());
+    let mut prepared = first;
+    loop {
+        let began = Instant::now();
+        let run = run_channel(args, ending, &prepared);
+        // Its connections hold the channel's lock.
+        drop(prepared);
+        if ending.interrupt().is_asked() {
+            return run;
+        }
+        let Some(pause) = moves.after(&run, began.elapsed()) else { return run };
+        ending.go_on();
+        std::thread::sleep(pause);
+        prepared = prepare(args, ending, ends)?;
+    }
 }
 
 /// Nothing was applied since it waited last.
@@ -186,9 +220,9 @@ fn stopped_waiting(json: bool) -> ExitCode {
     ExitCode::from(super::exit::EXIT_OK)
 }
 
-fn prepare(args: &ReplicateArgs, ending: &Ending) -> Result<PreparedRun> {
-    let (source, log_fs) = source(args, ending)?;
-    let OpenTarget { target, on_target, address, grouping, options } = open_target(args, ending)?;
+fn prepare(args: &ReplicateArgs, ending: &Ending, ends: &Ends) -> Result<PreparedRun> {
+    let (source, log_fs) = source(args, ending, ends)?;
+    let OpenTarget { target, on_target, address, grouping, options } = open_target(args, ends)?;
     let workers = workers(args.feed.workers, args.commit_order, grouping);
     let relay_dir = match &source {
         Source::Live(_) => args.feed.relay_dir(&args.channel, &address)?,
@@ -216,13 +250,24 @@ fn prepare(args: &ReplicateArgs, ending: &Ending) -> Result<PreparedRun> {
             bytes_max: args.feed.relay_max_bytes,
             sync: args.feed.relay_sync,
         },
-        replica: Replica { server_id, not_from: None, retry_for: args.feed.connect_retry() },
+        replica: Replica {
+            server_id,
+            not_from: None,
+            retry_for: retry_source_for(args, ends),
+            has_other_nodes: ends.source.as_ref().is_some_and(Nodes::are_several),
+        },
     };
     let route = route(&spec.source, &address);
     Ok(PreparedRun { spec: Arc::new(spec), address, route, options })
 }
 
-/// Until the end of the channel, or of this process's turn.
+/// Where there are others, a source that is gone is left for one of them.
+fn retry_source_for(args: &ReplicateArgs, ends: &Ends) -> Duration {
+    let limit = args.feed.connect_retry();
+    if ends.source.as_ref().is_some_and(Nodes::are_several) { limit.min(SOURCE_NODE_RETRY) } else { limit }
+}
+
+/// Until the end of the channel, of this process's turn, or of a node.
 fn run_channel(args: &ReplicateArgs, ending: &Ending, prepared: &PreparedRun) -> Result<Summary> {
     let PreparedRun { spec, address, route, .. } = prepared;
     let monitor = Arc::new(Monitor::default());
@@ -376,7 +421,12 @@ fn check(args: &ReplicateArgs) -> Result<(), Usage> {
 }
 
 /// And where its files are, if it has files.
-fn source(args: &ReplicateArgs, ending: &Ending) -> Result<(Source, Arc<dyn Fs>)> {
+fn source(args: &ReplicateArgs, ending: &Ending, ends: &Ends) -> Result<(Source, Arc<dyn Fs>)> {
+    if let Some(nodes) = &ends.source {
+        let limit = if args.dry_run { Duration::ZERO } else { args.feed.connect_retry() };
+        let options = channel::source::node::choose(nodes, limit, &ending.stop)?;
+        return Ok((Source::Live(Box::new(options)), Arc::new(RealFs)));
+    }
     if let [url] = args.from.as_slice()
         && archive::is_url(url)
     {
@@ -387,27 +437,21 @@ fn source(args: &ReplicateArgs, ending: &Ending) -> Result<(Source, Arc<dyn Fs>)
         };
         return Ok((Source::Files(paths), Arc::new(archived)));
     }
-    let (source, _) = Source::parse(&args.from)?;
-    match (source, args.from.first()) {
-        (Source::Live(_), Some(url)) => {
-            let mut options = connect::options(End::Source, url, args.feed.source_defaults_file.as_deref())?;
-            options.limits.interrupt = ending.interrupt();
-            Ok((Source::Live(Box::new(options)), Arc::new(RealFs)))
-        }
-        (files, _) => Ok((files, Arc::new(RealFs))),
-    }
+    let (files, _) = Source::parse(&args.from)?;
+    Ok((files, Arc::new(RealFs)))
 }
 
-fn open_target(args: &ReplicateArgs, ending: &Ending) -> Result<OpenTarget> {
+fn open_target(args: &ReplicateArgs, ends: &Ends) -> Result<OpenTarget> {
     let request = Request {
         to: &args.to,
+        nodes: ends.target.as_ref(),
         channel: &args.channel,
         order: args.commit_order,
         feed: &args.feed,
         purpose: if args.dry_run { Purpose::Check } else { Purpose::Run },
         leftovers: args.selection.leftovers(),
     };
-    target::open(&request, &args.writing, ending)
+    target::open(&request, &args.writing)
 }
 
 fn finish(summary: &Summary, json: bool) -> Result<ExitCode> {

@@ -14,14 +14,12 @@ use clap::Args;
 use engine::policy::CommitOrder;
 use engine::schedule::Grouping;
 use engine::schema::Leftovers;
-use wire::ConnectOptions;
+use wire::{ConnectOptions, Nodes};
 
 use super::values::{AccountMode, DdlMode, Gtids, parse_grouping};
-use crate::cli::connect::{self, End};
 use crate::cli::feed::{FeedArgs, Workers, workers_that_group};
 use crate::cli::headings::EXPERT;
 use crate::cli::rows::RowArgs;
-use crate::cli::signals::Ending;
 
 #[derive(Debug, Args)]
 pub struct TargetArgs {
@@ -59,6 +57,8 @@ pub struct TargetArgs {
 /// Which target is opened, and what for.
 pub struct Request<'a> {
     pub to: &'a str,
+    /// Its nodes; `None`: it is no server.
+    pub nodes: Option<&'a Nodes>,
     pub channel: &'a str,
     pub order: CommitOrder,
     pub feed: &'a FeedArgs,
@@ -98,8 +98,9 @@ fn asked_one_by_one(args: &TargetArgs, order: CommitOrder) -> Option<&'static st
     }
 }
 
-pub fn open(request: &Request<'_>, args: &TargetArgs, ending: &Ending) -> Result<OpenTarget> {
-    if let Some(path) = request.to.strip_prefix("store:") {
+pub fn open(request: &Request<'_>, args: &TargetArgs) -> Result<OpenTarget> {
+    let Some(nodes) = request.nodes else {
+        let path = request.to.strip_prefix("store:").unwrap_or(request.to);
         if args.gtids == Gtids::Preserve {
             bail!("--gtids preserve: the store keeps the source's GTIDs as a set, there is nothing to preserve");
         }
@@ -113,10 +114,8 @@ pub fn open(request: &Request<'_>, args: &TargetArgs, ending: &Ending) -> Result
             grouping,
             options: None,
         });
-    }
-    let mut options = connect::options(End::Target, request.to, request.feed.target_defaults_file.as_deref())?;
-    options.limits.interrupt = ending.interrupt();
-    let address = options.address();
+    };
+    let address = nodes.address();
     let asked = asked_one_by_one(args, request.order);
     let gtids = match args.gtids {
         Gtids::Preserve if asked.is_none() => mysql::Gtids::PreserveGrouped,
@@ -126,7 +125,7 @@ pub fn open(request: &Request<'_>, args: &TargetArgs, ending: &Ending) -> Result
     // Whoever only wants to know is told at once.
     let limit = if request.purpose == Purpose::Check { Duration::ZERO } else { request.feed.connect_retry() };
     let rows = args.rows.rows.choice(args.rows.compare_before);
-    let target = until_reached(limit, || MySqlTarget::connect_for_rows(options.clone(), request.channel, gtids, rows))
+    let target = until_reached(limit, || MySqlTarget::connect_for_rows(nodes.clone(), request.channel, gtids, rows))
         .map_err(anyhow::Error::new)
         .with_context(|| format!("target {address}"))?;
     if let Some(why) = target.why_sql().filter(|_| request.purpose == Purpose::Run) {
@@ -157,7 +156,7 @@ pub fn open(request: &Request<'_>, args: &TargetArgs, ending: &Ending) -> Result
         }
         _ => args.grouping,
     };
-    Ok(OpenTarget { target: Arc::new(target), on_target, address, grouping, options: Some(options) })
+    Ok(OpenTarget { target: Arc::new(target), on_target, address, grouping, options: Some(nodes.current().clone()) })
 }
 
 pub fn account_statements(args: &TargetArgs) -> mysql::AccountStatements {

@@ -40,7 +40,7 @@ pub struct Turns<'a> {
     /// Connects to the target.
     pub prepare: &'a dyn Fn() -> Result<PreparedRun>,
     /// Has the channel, until its end or another process takes it.
-    pub run: &'a dyn Fn(&PreparedRun) -> Result<Summary>,
+    pub run: &'a dyn Fn(PreparedRun) -> Result<Summary>,
 }
 
 impl Turns<'_> {
@@ -56,8 +56,7 @@ impl Turns<'_> {
             }
             // What it has learnt of the target may be long ago.
             prepared = (self.prepare)()?;
-            let run = (self.run)(&prepared);
-            drop(prepared);
+            let run = (self.run)(prepared);
             let lost = match &run {
                 Ok(summary) => summary.error.as_ref().is_some_and(|error| error.failure_kind == FailureKind::Fenced),
                 Err(error) => kind(error) == FailureKind::Fenced,
