@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use anyhow::{Result, ensure};
 use e2e::heddle::Heddle;
+use e2e::native::{gtids, native_replica};
 use e2e::pair::Pair;
 use e2e::refusal::refused_with_remedy;
 use e2e::server::{Kind, MARIADB_10_11, MYSQL_9_7};
@@ -164,6 +165,8 @@ fn change_any(random: &mut StdRng) -> String {
 }
 
 const COPY: &str = "--copy";
+const COPIES_THERE: &str =
+    "SELECT COUNT(*) FROM information_schema.TABLES WHERE TABLE_SCHEMA = 'heddle' AND TABLE_NAME = 'copies'";
 
 /// The channel after the copy, to the end of the source's log; both ends equal.
 fn goes_on(pair: &Pair, mut heddle: Heddle) -> Result<()> {
@@ -202,6 +205,96 @@ fn under_load(kind: Kind) -> Result<()> {
     goes_on(&pair, heddle)
 }
 
+const PRESERVE: [&str; 3] = [COPY, "--gtids", "preserve"];
+
+/// Under the source's GTIDs, killed in the middle: the target has those of the source and no others, and a native replica of the source goes on at it.
+fn under_the_sources_gtids(kind: Kind) -> Result<()> {
+    let seed = seed(19, "copy");
+    let random = &mut StdRng::seed_from_u64(seed);
+    let pair = filled(kind, 10_000)?;
+    let own = gtids(&pair.target)?;
+    let changes = Changes::start(&pair, 2, seed, change_any)?;
+    for _ in 0..3 {
+        let heddle = pair.begin(&PRESERVE)?;
+        thread::sleep(Duration::from_millis(random.random_range(500..2500)));
+        heddle.kill()?;
+        heddle.wait()?;
+        if pair.target.scalar(COPIES_THERE)? == "1" && pair.target.scalar("SELECT COUNT(*) FROM heddle.copies")? == "1"
+        {
+            refused_with_remedy(&pair.begin(&[COPY])?.wait()?, &["was begun with --gtids preserve"])?;
+        }
+    }
+    let mut heddle = pair.begin(&PRESERVE)?;
+    heddle.wait_for_log("workers, policy")?;
+    changes.wait_for(100)?;
+    changes.stop()?;
+    ensure!(!heddle.has_ended()?, "{}", heddle.log());
+    heddle.terminate()?;
+    heddle.wait()?;
+    pair.to_the_end(&PRESERVE)?;
+    pair.source.execute("INSERT INTO d.none VALUES (1)")?;
+    pair.to_the_end(&PRESERVE)?;
+    let all = if kind.is_mariadb() || own.is_empty() {
+        gtids(&pair.source)?
+    } else {
+        format!("{},{own}", gtids(&pair.source)?)
+    };
+    if kind.is_mariadb() {
+        ensure!(gtids(&pair.target)? == all, "{} instead of {all}", gtids(&pair.target)?);
+        return Ok(());
+    }
+    let differ = format!(
+        "SELECT CONCAT(GTID_SUBTRACT(@@GLOBAL.gtid_executed, '{all}'), GTID_SUBTRACT('{all}', @@GLOBAL.gtid_executed))"
+    );
+    let differ = pair.target.scalar(&differ)?;
+    ensure!(differ.is_empty(), "{differ}");
+    // The server's own replication goes on from there.
+    native_replica(&pair.source, &pair.target)?;
+    pair.source.execute("INSERT INTO d.none VALUES (2)")?;
+    pair.target.wait_until("SELECT COUNT(*) FROM d.none WHERE id = 2")?;
+    pair.assert_equal()
+}
+
+/// A prepared XA branch of the source that has changed these rows.
+fn prepare_branch(pair: &Pair, name: &str, changes: &[&str]) -> Result<()> {
+    let mut session = pair.source.connect()?;
+    session.execute(format!("XA START '{name}'"))?;
+    for change in changes {
+        session.execute(*change)?;
+    }
+    session.execute(format!("XA END '{name}'"))?;
+    session.execute(format!("XA PREPARE '{name}'"))?;
+    // The server keeps it.
+    Ok(())
+}
+
+/// Branches that were prepared before the copy, or are so as a table is read that takes no rows of the log: the copy waits for their ends. Others stay.
+fn open_branches(kind: Kind, options: &[&str]) -> Result<()> {
+    let pair = filled(kind, 20_000)?;
+    prepare_branch(&pair, "before", &["INSERT INTO d.uniq VALUES (900, 1)", "UPDATE d.keyless SET a = 8 WHERE a = 1"])?;
+    prepare_branch(&pair, "undone", &["INSERT INTO d.uniq VALUES (901, 1)"])?;
+    let mut heddle = pair.begin(options)?;
+    heddle.wait_for_log("waits for the source: 2 XA transactions")?;
+    pair.source.execute("XA COMMIT 'before'; XA ROLLBACK 'undone'")?;
+    heddle.wait_for_log("round 1: copying")?;
+    prepare_branch(
+        &pair,
+        "whole",
+        &["INSERT INTO d.uniq VALUES (902, 1)", "INSERT INTO d.keyless VALUES (902, 'xa')"],
+    )?;
+    heddle.wait_for_log("waits for the source: 1 XA transactions")?;
+    pair.source.execute("XA COMMIT 'whole'")?;
+    heddle.wait_for_log("round 2: copying")?;
+    prepare_branch(&pair, "chunks", &["INSERT INTO d.uniq VALUES (903, 1)", "DELETE FROM d.words WHERE w = 'w7'"])?;
+    heddle.wait_for_log("all rows are there")?;
+    pair.source.execute("XA COMMIT 'chunks'; INSERT INTO d.none VALUES (9)")?;
+    pair.target.wait_until("SELECT COUNT(*) FROM d.none WHERE id = 9").map_err(|error| error.context(heddle.log()))?;
+    ensure!(pair.target.scalar("SELECT COUNT(*) FROM d.uniq WHERE a BETWEEN 900 AND 910")? == "3");
+    heddle.terminate()?;
+    heddle.wait()?;
+    pair.to_the_end(options).map(|_| ())
+}
+
 fn killed(kind: Kind, times: u64) -> Result<()> {
     let seed = seed(11, "copy");
     let random = &mut StdRng::seed_from_u64(seed);
@@ -212,10 +305,7 @@ fn killed(kind: Kind, times: u64) -> Result<()> {
         thread::sleep(Duration::from_millis(random.random_range(300..3000)));
         heddle.kill()?;
         heddle.wait()?;
-        if pair.target.scalar(
-            "SELECT COUNT(*) FROM information_schema.TABLES WHERE TABLE_SCHEMA = 'heddle' AND TABLE_NAME = 'copies'",
-        )? == "1"
-            && pair.target.scalar("SELECT COUNT(*) FROM heddle.copies")? == "1"
+        if pair.target.scalar(COPIES_THERE)? == "1" && pair.target.scalar("SELECT COUNT(*) FROM heddle.copies")? == "1"
         {
             let refused = pair.begin(&[])?.wait()?;
             refused_with_remedy(&refused, &["is not finished"])?;
@@ -422,6 +512,11 @@ e2e::tests! {
     under_load_mariadb: under_load(MARIADB_10_11);
     killed_in_the_middle_mysql: killed(MYSQL_9_7, 4);
     killed_in_the_middle_mariadb: killed(MARIADB_10_11, 4);
+    under_the_sources_gtids_mysql: under_the_sources_gtids(MYSQL_9_7);
+    under_the_sources_gtids_mariadb: under_the_sources_gtids(MARIADB_10_11);
+    open_branches_mysql: open_branches(MYSQL_9_7, &[COPY]);
+    open_branches_mariadb: open_branches(MARIADB_10_11, &[COPY]);
+    open_branches_under_the_sources_gtids: open_branches(MYSQL_9_7, &PRESERVE);
     definitions_change_mysql: definitions_change(MYSQL_9_7);
     definitions_change_mariadb: definitions_change(MARIADB_10_11);
     refusals_mysql: refusals(MYSQL_9_7);

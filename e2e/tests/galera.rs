@@ -269,34 +269,37 @@ fn a_node_that_is_behind() -> Result<()> {
     let mut running = start(&source, &cluster.url(), &relay(&cluster, "relay")?, &[])?;
     let at = until_active(&cluster)?;
     let behind = (at + 1) % 3;
-    let (active, node) = (cluster.node(at)?, cluster.node(behind)?);
-    let paused = || -> Result<u64> { Ok(status(active, "wsrep_flow_control_paused_ns")?.parse()?) };
+    let (written, node) = (cluster.node(at)?, cluster.node(behind)?);
+    let paused = || -> Result<u64> { Ok(status(written, "wsrep_flow_control_paused_ns")?.parse()?) };
     beside_load(&source, STEADY, || {
         until_there(node)?;
         // Flow control.
         let mut reader = e2e::served::connect(node.port, PASSWORD)?;
-        reader.execute("HANDLER d.t OPEN")?;
+        reader.execute("HANDLER d.t OPEN AS h")?;
         let before = paused()?;
         source.execute("ALTER TABLE d.t ADD COLUMN w1 INT DEFAULT 1")?;
         until("the node holds the others up", || Ok(paused()? > before + 10_000_000_000))
             .with_context(|| running.log())?;
-        reader.execute("HANDLER d.t CLOSE")?;
+        reader.execute("HANDLER h CLOSE")?;
         until_more(node, 300).with_context(|| running.log())?;
         ensure!(!running.has_ended()? && active(&cluster) == Some(at), "it has not stayed: {}", running.log());
         // As one that gives its data away: it falls behind.
         node.execute("SET GLOBAL wsrep_desync=ON")?;
-        reader.execute("HANDLER d.t OPEN")?;
+        reader.execute("HANDLER d.t OPEN AS h")?;
         source.execute("ALTER TABLE d.t ADD COLUMN w2 INT DEFAULT 2")?;
-        until_more(active, 1000).with_context(|| running.log())?;
-        let (there, here) = (count(node)?, count(active)?);
+        written.wait_until(
+            "SELECT COUNT(*) FROM information_schema.columns WHERE table_schema = 'd' AND column_name = 'w2'",
+        )?;
+        until_more(written, 1000).with_context(|| running.log())?;
+        let (there, here) = (count(node)?, count(written)?);
         ensure!(there + 500 < here, "the node has {there} of {here} transactions");
-        let to = format!("mysql://{}@127.0.0.1:{},127.0.0.1:{}", e2e::server::USER, node.port, active.port);
+        let to = format!("mysql://{}@127.0.0.1:{},127.0.0.1:{}", e2e::server::USER, node.port, written.port);
         running.terminate()?;
         let next = start(&source, &to, &relay(&cluster, "relay-2")?, &[])?;
         let run = std::mem::replace(&mut running, next).wait()?;
         ensure!(run.was_stopped()?, "it was not stopped");
         thread::sleep(Duration::from_secs(3));
-        reader.execute("HANDLER d.t CLOSE")?;
+        reader.execute("HANDLER h CLOSE")?;
         node.execute("SET GLOBAL wsrep_desync=OFF")?;
         until_more(node, 300).with_context(|| running.log())
     })?;

@@ -27,4 +27,5 @@ pub mod source;
 
 pub use bookkeeping::CopyPlace;
 pub use measures::{CopySample, Measures};
+pub use place::CopyTarget;
 pub use rounds::{CopyEnd, CopyRequest, LogPart, Plan, copy, plan};

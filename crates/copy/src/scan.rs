@@ -1,14 +1,15 @@
 //! What the log of a round has: which tables it says too little of, so that they are read again. It applies nothing.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 
+use apply::mysql::prepared_by;
 use binlog::gtids::GtidState;
 use binlog::{LogPosition, RowsKind};
 use channel::source::transaction_reader::{AtLogEnd, ReadRequest, TransactionReader};
 use channel::start::StreamStart;
 use engine::failure::Failure;
 use engine::intake::Selection;
-use engine::sql::{Class, DdlKind, Statement};
+use engine::sql::{Class, DdlKind, Statement, Xid};
 use engine::transaction::{Body, Item, RowsItem, Transaction};
 use engine::windows::{Finding, Reading, Round, Side, Window};
 use wire::ConnectOptions;
@@ -64,6 +65,8 @@ pub struct Findings {
     pub again: Vec<(TableName, String)>,
     /// Definitions of any kind may be others: of tables, views, triggers, routines or events.
     pub definitions_changed: bool,
+    /// XA transactions were prepared before the round's log, or its rows of them are not applied: their ends have to come before a read.
+    pub has_branches_of_others: bool,
     /// All up to the end of the round's log, if the source has GTIDs.
     pub gtids: GtidState,
 }
@@ -75,6 +78,8 @@ impl Scan<'_> {
             names: self.tables.iter().map(|(name, _)| (Folded::of_name(name), name.clone())).collect(),
             round: Round::new(self.tables.iter().map(|(name, reading)| (Folded::of_name(name), *reading))),
             late: self.late.names.iter().map(Folded::of_name).collect(),
+            branches: HashMap::new(),
+            has_unknown_end: false,
             definitions_changed: false,
             gtids: self.from.gtids.clone(),
         };
@@ -111,6 +116,10 @@ struct Seen<'a> {
     names: BTreeMap<Folded, TableName>,
     round: Round<Folded>,
     late: Vec<Folded>,
+    /// Prepared and not ended, with the tables whose rows each changes.
+    branches: HashMap<Xid, Vec<Folded>>,
+    /// Of a branch that was prepared before the round's log.
+    has_unknown_end: bool,
     definitions_changed: bool,
     gtids: GtidState,
 }
@@ -126,6 +135,10 @@ impl Seen<'_> {
         match &transaction.body {
             Body::Spilled { .. } => self.note_all(Finding::Statement(side)),
             Body::Items(items) => {
+                if let Some(xid) = prepared_by(items) {
+                    let tables = self.tables_of_branch(items);
+                    self.branches.insert(xid.clone(), tables);
+                }
                 for item in items {
                     match item {
                         Item::Rows(rows) => self.rows(rows, side),
@@ -134,6 +147,42 @@ impl Seen<'_> {
                 }
             }
         }
+    }
+
+    /// Those whose rows become others when the branch ends.
+    fn tables_of_branch(&self, items: &[Item]) -> Vec<Folded> {
+        let mut tables = Vec::new();
+        for item in items {
+            match item {
+                Item::Rows(rows) => {
+                    let table = Folded::of(&rows.map.schema, &rows.map.table);
+                    if let Some(name) = self.names.get(&table) {
+                        tables.extend(self.scan.relations.changed_by(name, rows).iter().map(Folded::of_name));
+                    }
+                    tables.push(table);
+                }
+                Item::Statement(statement) => {
+                    let named = statement.class.tables.iter();
+                    tables.extend(named.map(|table| Folded::of(&table.schema, &table.name)));
+                }
+            }
+        }
+        tables
+    }
+
+    /// The branch's rows are visible from here on, or gone.
+    fn branch_ends(&mut self, xid: &Xid, side: Side) {
+        match self.branches.remove(xid) {
+            None => self.has_unknown_end = true,
+            Some(tables) => tables.iter().for_each(|table| self.round.note(table, Finding::Rows(side))),
+        }
+    }
+
+    /// What is prepared as the round ends: no whole read has its rows. Returns whether there are rows that nothing applies.
+    fn branches_stay(&mut self) -> bool {
+        let open: Vec<Folded> = std::mem::take(&mut self.branches).into_values().flatten().collect();
+        open.iter().for_each(|table| self.round.note(table, Finding::Rows(Side::Within)));
+        open.iter().any(|table| self.names.contains_key(table) && !self.round.takes_rows(table))
     }
 
     /// Behind the round's end: of the late tables alone.
@@ -192,6 +241,12 @@ impl Seen<'_> {
                 return self.note_all(Finding::Definition);
             }
             Class::Ddl { kind } => kind,
+            Class::XaCommit { one_phase: false } | Class::XaRollback => {
+                if let Some(xid) = &statement.xid {
+                    self.branch_ends(xid, side);
+                }
+                return;
+            }
             // Ends of transactions, savepoints, XA.
             _ => return,
         };
@@ -237,7 +292,8 @@ impl Seen<'_> {
         self.round.note(&table, Finding::Definition);
     }
 
-    fn findings(self) -> Findings {
+    fn findings(mut self) -> Findings {
+        let has_branches_of_others = self.branches_stay() || self.has_unknown_end;
         let again = self.round.to_be_read_again();
         let named = |(table, finding): (&Folded, &Option<Finding>)| {
             let name = self.names.get(table)?;
@@ -246,6 +302,7 @@ impl Seen<'_> {
         Findings {
             again: again.iter().filter_map(named).collect(),
             definitions_changed: self.definitions_changed,
+            has_branches_of_others,
             gtids: self.gtids,
         }
     }

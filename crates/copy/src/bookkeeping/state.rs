@@ -1,5 +1,6 @@
 //! How far a copy is: its phase, and the places of the source's log that belong to it.
 
+use apply::mysql::BinlogChoice;
 use apply::mysql::progress::SCHEMA;
 use apply::mysql::server::errors::{failed, if_there};
 use apply::mysql::server::sql::quote;
@@ -53,6 +54,8 @@ pub struct CopyState {
     pub round: u32,
     /// As [`wire::source::identity`] says it.
     pub source: String,
+    /// Whether the copied rows are in the target's binary log.
+    pub logged: BinlogChoice,
     /// Where the channel begins.
     pub low: CopyPlace,
     /// Where the log of the last round ends; the first has none before it is read.
@@ -63,7 +66,7 @@ impl CopyState {
     /// The copy of a channel, if it is not finished.
     pub fn read(connection: &mut Connection, channel: &str) -> Result<Option<Self>, Failure> {
         let found = connection.row(format!(
-            "SELECT epoch, phase, round, source, low, high, gtids FROM {SCHEMA}.copies WHERE channel={}",
+            "SELECT epoch, phase, round, source, low, high, gtids, is_logged FROM {SCHEMA}.copies WHERE channel={}",
             quote(channel)
         ));
         match if_there(found)?.flatten() {
@@ -94,6 +97,7 @@ impl CopyState {
             phase: Phase::of(&text(1)?).ok_or_else(damaged)?,
             round: row.required(2).map_err(failed)?,
             source: text(3)?,
+            logged: if text(7)? == "0" { BinlogChoice::No } else { BinlogChoice::Yes },
             low: CopyPlace { position: position(&low_position)?, gtids: gtids(&low_gtids)? },
             high: high.transpose()?,
         })
@@ -106,7 +110,7 @@ impl CopyState {
         }
         let (high, gtids) = self.high_texts();
         let sql = format!(
-            "INSERT INTO {SCHEMA}.copies (channel, epoch, phase, round, source, low, high, gtids) VALUES ({}, {}, '{}', {}, {}, {}, {high}, {gtids})",
+            "INSERT INTO {SCHEMA}.copies (channel, epoch, phase, round, source, low, high, gtids, is_logged) VALUES ({}, {}, '{}', {}, {}, {}, {high}, {gtids}, {})",
             quote(&self.channel),
             self.epoch,
             self.phase.as_str(),
@@ -117,6 +121,7 @@ impl CopyState {
                 self.low.position.as_ref().map_or_else(String::new, ToString::to_string),
                 self.low.gtids
             )),
+            u8::from(self.logged == BinlogChoice::Yes),
         );
         connection.execute(sql).map(|_| ()).map_err(failed)
     }

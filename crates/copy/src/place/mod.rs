@@ -4,4 +4,4 @@ mod rows;
 mod session;
 
 pub use rows::{PlacedRows, RowPlacer};
-pub use session::{connect, execute_all};
+pub use session::{CopyTarget, connect, execute_all};

@@ -1,12 +1,24 @@
 //! Sessions that place rows: nothing but the row decides what is stored.
 
+use apply::mysql::BinlogChoice;
 use apply::mysql::server::errors::failed;
 use engine::failure::Failure;
 use wire::{ConnectOptions, Connection};
 
+/// Where rows are placed.
+#[derive(Clone, Copy, Debug)]
+pub struct CopyTarget<'a> {
+    pub options: &'a ConnectOptions,
+    /// Whether the rows go into its binary log, under GTIDs of its own. If they do not, it has the source's GTIDs at the end.
+    pub logged: BinlogChoice,
+}
+
 /// A session on the target, with utf8mb4, UTC, and a mode that takes each value that a source may have.
-pub fn connect(options: &ConnectOptions) -> Result<Connection, Failure> {
-    let mut connection = Connection::connect(options).map_err(failed)?;
+pub fn connect(target: CopyTarget<'_>) -> Result<Connection, Failure> {
+    let mut connection = Connection::connect(target.options).map_err(failed)?;
+    if target.logged == BinlogChoice::No {
+        connection.execute_repeatable("SET SESSION sql_log_bin=0").map_err(failed)?;
+    }
     let server = connection.server().clone();
     let mysql_from = |major, minor, patch| !server.is_mariadb() && server.at_least(major, minor, patch);
     let mariadb_from = |major, minor, patch| server.is_mariadb() && server.at_least(major, minor, patch);

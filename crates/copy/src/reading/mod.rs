@@ -17,12 +17,13 @@ pub use worker::{RangeWork, copy_ranges};
 use crate::bookkeeping::CopyState;
 use crate::definitions::TargetNames;
 use crate::measures::Measures;
+use crate::place::CopyTarget;
 use crate::source::source_failure;
 
 /// What readers of rows share.
 pub struct ReadContext<'a> {
     pub source: &'a ConnectOptions,
-    pub target: &'a ConnectOptions,
+    pub target: CopyTarget<'a>,
     pub names: &'a TargetNames,
     pub state: &'a CopyState,
     pub measures: &'a Measures,

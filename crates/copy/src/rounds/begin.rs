@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use apply::mysql::progress::SCHEMA;
 use apply::mysql::server::errors::{failed, if_there};
 use apply::mysql::server::sql::quote;
+use apply::mysql::{BinlogChoice, copied_gtids};
 use binlog::gtids::GtidState;
 use channel::errors::failure;
 use channel::start::source_state::SourceState;
@@ -13,6 +14,7 @@ use engine::windows::{Low, Reading};
 use serde::Serialize;
 use wire::{Connection, Error};
 
+use super::branches;
 use super::ends::CopyRequest;
 use crate::bookkeeping::{COPY_TABLES, CopyPlace, CopyState, Phase, TableRecord, TableStatus, create, set_table};
 use crate::chunk::{ChunkKey, TableDefinition, TableName};
@@ -81,6 +83,8 @@ pub fn plan(request: &CopyRequest<'_>) -> Result<Plan, Failure> {
     } else {
         plan.problems.extend(already_there(&mut control, request, &names)?);
         plan.problems.extend(not_known(&mut source, &mut control, request.part)?);
+        plan.problems.extend(gtid_problems(&mut source, &mut control, request)?);
+        plan.warnings.extend(branches::warning(&mut source)?);
     }
     if windows.low_source() == LowSource::EarlierEnd {
         plan.warnings.push(
@@ -116,6 +120,7 @@ pub(super) fn begin(
     let names: Vec<TableName> = tables.into_iter().map(|listed| listed.name).collect();
     problems.extend(already_there(control, request, &names)?);
     problems.extend(not_known(source, control, request.part)?);
+    problems.extend(gtid_problems(source, control, request)?);
     refuse(problems)?;
     place::execute_all(control, &create())?;
     // What an earlier copy has left that has not begun.
@@ -133,6 +138,7 @@ pub(super) fn begin(
         phase: Phase::Reading,
         round: 1,
         source: identity,
+        logged: request.target.logged,
         low,
         high: None,
     };
@@ -184,6 +190,26 @@ fn source_problems(source: &mut Connection, request: &CopyRequest<'_>) -> Result
         }
     }
     Ok((problems, warnings))
+}
+
+/// What keeps the target from having the source's GTIDs.
+fn gtid_problems(
+    source: &mut Connection,
+    control: &mut Connection,
+    request: &CopyRequest<'_>,
+) -> Result<Vec<String>, Failure> {
+    if request.target.logged == BinlogChoice::Yes {
+        return Ok(Vec::new());
+    }
+    if source.server().is_mariadb() != control.server().is_mariadb() {
+        return Ok(vec!["--gtids preserve: MySQL and MariaDB do not take each other's GTIDs".to_owned()]);
+    }
+    let mut problems = Vec::new();
+    if !SourceState::read(source).map_err(failure)?.gtids {
+        problems.push("source: gtid_mode is not ON: there are no GTIDs to keep".to_owned());
+    }
+    problems.extend(copied_gtids::why_not(control)?.map(|why| format!("--gtids preserve: {why}")));
+    Ok(problems)
 }
 
 /// A table of the target is never replaced that the copy has not made.

@@ -15,7 +15,7 @@ use crate::bookkeeping::{CopyPlace, CopyState, Phase, TableStatus, tables_of};
 use crate::chunk::TableName;
 use crate::definitions::{TargetNames, TargetStatement};
 use crate::measures::Measures;
-use crate::place;
+use crate::place::{self, CopyTarget};
 use crate::source::source_failure;
 use crate::source::{self, Windows};
 
@@ -25,7 +25,7 @@ const ROUNDS_MAX: u32 = 100;
 /// What a copy depends on.
 pub struct CopyRequest<'a> {
     pub source: &'a ConnectOptions,
-    pub target: &'a ConnectOptions,
+    pub target: CopyTarget<'a>,
     pub channel: &'a str,
     /// The part of the source that the channel takes; `None`: all.
     pub part: Option<&'a Filter>,

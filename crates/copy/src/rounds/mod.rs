@@ -5,12 +5,14 @@
 //! strict as any. Each step is recorded on the target before the next one begins, so that a copy goes on wherever it was ended.
 
 mod begin;
+mod branches;
 mod ends;
 mod finish;
 mod read;
 
 use std::sync::atomic::Ordering;
 
+use apply::mysql::BinlogChoice;
 use engine::failure::{Failure, FailureKind};
 
 use self::ends::{Ends, take_lock};
@@ -48,6 +50,7 @@ pub fn copy(
     let mut state = match CopyState::read(&mut control, request.channel)? {
         Some(mut state) => {
             check_source(&state, &identity)?;
+            check_log(&state, request)?;
             state.take_over(&mut control)?;
             tracing::info!("copy: goes on in round {}", state.round);
             state
@@ -70,6 +73,22 @@ pub fn copy(
             }
         }
     }
+}
+
+/// What is in the target's log in part has neither its own GTIDs nor the source's.
+fn check_log(state: &CopyState, request: &CopyRequest<'_>) -> Result<(), Failure> {
+    if state.logged == request.target.logged {
+        return Ok(());
+    }
+    let (begun, now) = match state.logged {
+        BinlogChoice::No => ("with", "without"),
+        BinlogChoice::Yes => ("without", "with"),
+    };
+    Err(Failure::new(
+        FailureKind::Refused,
+        format!("the copy was begun {begun} --gtids preserve, and this command is {now} it"),
+    )
+    .remedy("go on as it was begun; or heddle channel forget, remove the tables that are there, and begin anew"))
 }
 
 fn check_source(state: &CopyState, identity: &str) -> Result<(), Failure> {

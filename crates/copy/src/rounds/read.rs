@@ -9,6 +9,7 @@ use engine::failure::{Failure, FailureKind};
 use engine::windows::Reading;
 use wire::Connection;
 
+use super::branches;
 use super::ends::{Ends, execute_there};
 use crate::bookkeeping::{
     CopyPlace, CopyState, Phase, TableRecord, TableStatus, forget_table, ranges_of, set_ranges, set_table, tables_of,
@@ -24,6 +25,7 @@ use crate::source::source_failure;
 pub(super) fn read(ends: &mut Ends<'_>, state: &mut CopyState) -> Result<(), Failure> {
     let request = ends.request;
     let from = state.high.clone().unwrap_or_else(|| state.low.clone());
+    let branches = branches::wait_for_ends(&mut ends.source, request)?;
     // What lies before the round's log is not applied again: reads have to see it.
     ends.wait_until_visible(&from)?;
     let relations = Relations::read(&mut ends.source).map_err(source_failure)?;
@@ -62,6 +64,9 @@ pub(super) fn read(ends: &mut Ends<'_>, state: &mut CopyState) -> Result<(), Fai
     ends.reconnect()?;
     let generated = GeneratedColumns::read(&mut ends.source).map_err(source_failure)?;
     let findings = look_through(ends, state, &from, &read, &relations, &generated)?;
+    if findings.has_branches_of_others {
+        branches.require()?;
+    }
     settle(ends, state, &findings, &redefined)?;
     state.high = Some(CopyPlace { position: Some(read.window.high), gtids: findings.gtids });
     state.phase = Phase::Following;

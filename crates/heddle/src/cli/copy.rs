@@ -10,7 +10,7 @@ use anyhow::{Context, Result};
 use channel::errors::failure;
 use channel::monitor::Monitor;
 use channel::spec::Spec;
-use copy::{CopyEnd, CopyRequest, CopySample, LogPart, Measures, Plan};
+use copy::{CopyEnd, CopyRequest, CopySample, CopyTarget, LogPart, Measures, Plan};
 use engine::failure::{Failure, FailureKind};
 use engine::intake::{Changes, Filter, Pattern, Rules};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
@@ -22,7 +22,7 @@ use wire::ConnectOptions;
 /// Both ends of a copy, and how it runs.
 pub struct Copy<'a> {
     pub source: &'a ConnectOptions,
-    pub target: &'a ConnectOptions,
+    pub target: CopyTarget<'a>,
     pub channel: &'a str,
     pub part: Option<&'a Filter>,
     pub workers: usize,

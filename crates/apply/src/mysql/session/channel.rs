@@ -47,6 +47,7 @@ pub struct ChannelContext {
     ids: Mutex<Vec<u64>>,
     is_ddl_idempotent: AtomicBool,
     skips_account_statements: AtomicBool,
+    skips_unknown_branches: AtomicBool,
     has_left_out_account_statement: AtomicBool,
     reconnect_for: OnceLock<Duration>,
     /// See [`ChannelContext::run_unlogged`].
@@ -65,6 +66,7 @@ impl ChannelContext {
             ids: Mutex::default(),
             is_ddl_idempotent: AtomicBool::new(false),
             skips_account_statements: AtomicBool::new(false),
+            skips_unknown_branches: AtomicBool::new(false),
             has_left_out_account_statement: AtomicBool::new(false),
             reconnect_for: OnceLock::new(),
             unlogged: Mutex::default(),
@@ -94,6 +96,16 @@ impl ChannelContext {
 
     pub fn set_account_statements(&self, what: AccountStatements) {
         self.skips_account_statements.store(what == AccountStatements::Skip, Ordering::Relaxed);
+    }
+
+    /// Whether the end of an XA branch that the target does not know is passed over: its rows are there.
+    pub fn skips_unknown_branches(&self) -> bool {
+        self.skips_unknown_branches.load(Ordering::Relaxed)
+    }
+
+    /// See [`ChannelContext::skips_unknown_branches`].
+    pub fn skip_unknown_branches(&self) {
+        self.skips_unknown_branches.store(true, Ordering::Relaxed);
     }
 
     /// True once: only the first is said.

@@ -5,10 +5,11 @@ use std::sync::{Arc, Mutex};
 use engine::failure::Failure;
 use wire::{Connection, Nodes};
 
+use super::MySqlTarget;
+use super::gtids::grouping;
 use super::locks::waits::LockWaits;
 use super::target_state::TargetState;
 use super::wait_lock::WaitLock;
-use super::{MySqlTarget, gtid_grouping};
 use crate::mysql::catalogue;
 use crate::mysql::rows::{CompareBefore, RowsAs};
 use crate::mysql::server::errors::failed;
@@ -44,6 +45,19 @@ impl MySqlTarget {
         Self::connect_with(&target.into(), channel, gtids, BinlogChoice::Yes, rows)
     }
 
+    /// For the log of a copy's time: rows in place of those that are there, under the target's own GTIDs, or (`logged`) in no log.
+    pub fn connect_for_copy(
+        target: impl Into<Nodes>,
+        channel: &str,
+        logged: BinlogChoice,
+        rows: RowsChoice,
+    ) -> Result<Self, Failure> {
+        let target = Self::connect_with(&target.into(), channel, Gtids::Local, logged, rows)?;
+        // Prepared before the copy, ended before its reads.
+        target.shared.channel.skip_unknown_branches();
+        Ok(target)
+    }
+
     /// As a native replica without log_replica_updates: nothing goes into the target's own binary log, and nothing gets a GTID.
     /// `logged`: all the same, under GTIDs of the target's own.
     pub fn connect_as_replica(target: impl Into<Nodes>, channel: &str, logged: BinlogChoice) -> Result<Self, Failure> {
@@ -70,7 +84,7 @@ impl MySqlTarget {
         }
         let info = TargetInfo::read(&mut control)?;
         let one_by_one = match gtids {
-            Gtids::PreserveGrouped => gtid_grouping::why_not(&info, &mut control)?,
+            Gtids::PreserveGrouped => grouping::why_not(&info, &mut control)?,
             Gtids::Preserve | Gtids::Local => None,
         };
         let gtids = if one_by_one.is_some() { Gtids::Preserve } else { gtids };

@@ -5,8 +5,7 @@
 mod account;
 mod check_definitions;
 pub(in crate::mysql) mod connect;
-mod gtid_adder;
-mod gtid_grouping;
+pub mod gtids;
 mod holdings;
 mod locks;
 mod open;

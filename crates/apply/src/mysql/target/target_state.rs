@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex};
 
 use engine::failure::Failure;
 
-use super::gtid_adder::GtidAdder;
+use super::gtids::adder::GtidAdder;
 use super::locks::waits::InterruptibleWorkers;
 use crate::lock::locked;
 use crate::mysql::session::channel::ChannelContext;

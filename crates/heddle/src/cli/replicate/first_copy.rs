@@ -4,14 +4,14 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use anyhow::Result;
-use apply::mysql::{self, MySqlTarget, RowsAs, RowsChoice};
+use apply::mysql::{BinlogChoice, MySqlTarget, RowsAs, RowsChoice};
 use binlog::gtids::GtidState;
 use channel::source::Source;
 use channel::spec::{RelaySpec, Replica, Span, Spec};
 use channel::start::StartRequest;
 use channel::start::wrong_start::WrongStart;
 use channel::stop_condition::StopCondition;
-use copy::{CopyEnd, LogPart, Plan};
+use copy::{CopyEnd, CopyTarget, LogPart, Plan};
 
 use wire::ConnectOptions;
 
@@ -42,7 +42,9 @@ impl FirstCopy<'_> {
     /// Until the channel can go on.
     pub fn run(&self, spec: &Spec) -> Result<()> {
         let copy = self.copy(spec)?;
-        if copy.run(self.feed.http()?, &mut |following| self.spec(spec, copy.target, following))? == CopyEnd::Copied {
+        if copy.run(self.feed.http()?, &mut |following| self.spec(spec, copy.target.options, following))?
+            == CopyEnd::Copied
+        {
             tracing::info!("copy: all rows are there; the channel goes on");
         }
         Ok(())
@@ -52,12 +54,9 @@ impl FirstCopy<'_> {
         let (Source::Live(source), Some(target)) = (&spec.source, self.target) else {
             return Err(Usage("--copy: from a live source, into a server: mysql://…".to_owned()).into());
         };
-        if self.writing.gtids == Gtids::Preserve {
-            return Err(Usage("--copy: not with --gtids preserve".to_owned()).into());
-        }
         Ok(Copy {
             source,
-            target,
+            target: CopyTarget { options: target, logged: self.logged() },
             channel: self.channel,
             part: spec.part.as_deref(),
             workers: spec.applying.workers,
@@ -68,10 +67,18 @@ impl FirstCopy<'_> {
         })
     }
 
+    /// The source's GTIDs come when all rows are there: until then nothing goes into the target's log.
+    fn logged(&self) -> BinlogChoice {
+        match self.writing.gtids {
+            Gtids::Local => BinlogChoice::Yes,
+            Gtids::Preserve => BinlogChoice::No,
+        }
+    }
+
     /// Of the run over the log of the copy's time.
     fn spec(&self, spec: &Spec, options: &ConnectOptions, following: &LogPart) -> Result<Spec> {
         let rows = RowsChoice::Is(RowsAs::Overwriting);
-        let target = MySqlTarget::connect_for_rows(options.clone(), self.channel, mysql::Gtids::Local, rows);
+        let target = MySqlTarget::connect_for_copy(options.clone(), self.channel, self.logged(), rows);
         let target = target.map_err(anyhow::Error::new)?;
         target.set_reconnect_for(self.feed.connect_retry());
         target.set_account_statements(account_statements(self.writing));

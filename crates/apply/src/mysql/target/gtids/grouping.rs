@@ -43,7 +43,7 @@ pub fn why_not(info: &TargetInfo, control: &mut Connection) -> Result<Option<Str
 }
 
 /// Who reads the target's binary log now, as far as the account may see it.
-fn replicas(control: &mut Connection) -> Result<Option<String>, Failure> {
+pub fn replicas(control: &mut Connection) -> Result<Option<String>, Failure> {
     let rows = match control.rows("SHOW PROCESSLIST") {
         Err(error) if error.is_connection_lost() => return Err(failed(error)),
         Err(_) => return Ok(None),
