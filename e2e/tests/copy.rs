@@ -9,10 +9,10 @@ use std::time::Duration;
 
 use anyhow::{Result, ensure};
 use e2e::heddle::Heddle;
-use e2e::native::{gtids, native_replica};
+use e2e::native::{gtids, native_replica, start_applier, stop_applier};
 use e2e::pair::Pair;
 use e2e::refusal::refused_with_remedy;
-use e2e::server::{Kind, MARIADB_10_11, MYSQL_9_7};
+use e2e::server::{Kind, MARIADB_10_11, MYSQL_9_7, Server};
 use e2e::{seed, until};
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
@@ -253,6 +253,24 @@ fn under_the_sources_gtids(kind: Kind) -> Result<()> {
     pair.source.execute("INSERT INTO d.none VALUES (2)")?;
     pair.target.wait_until("SELECT COUNT(*) FROM d.none WHERE id = 2")?;
     pair.assert_equal()
+}
+
+/// A replica of the target that does not replicate holds the copy up.
+fn lag(kind: Kind) -> Result<()> {
+    let pair = filled(kind, 3_000)?;
+    let replica = Server::start(kind, &[])?;
+    let limits = [COPY, "--max-lag", "2", "--replica", &replica.url()];
+    pair.begin(&limits)?.wait()?.failed_with("it is no replica")?;
+    native_replica(&pair.target, &replica)?;
+    stop_applier(&replica)?;
+    let mut heddle = pair.begin(&limits)?;
+    heddle.wait_for_log("copy: waits (--max-lag)")?;
+    thread::sleep(Duration::from_secs(2));
+    ensure!(pair.target.scalar("SELECT COUNT(*) FROM d.n")? == "0", "rows were placed");
+    start_applier(&replica)?;
+    heddle.wait_for_log("all rows are there")?;
+    goes_on(&pair, heddle)?;
+    Ok(())
 }
 
 /// A prepared XA branch of the source that has changed these rows.
@@ -514,6 +532,8 @@ e2e::tests! {
     killed_in_the_middle_mariadb: killed(MARIADB_10_11, 4);
     under_the_sources_gtids_mysql: under_the_sources_gtids(MYSQL_9_7);
     under_the_sources_gtids_mariadb: under_the_sources_gtids(MARIADB_10_11);
+    lag_mysql: lag(MYSQL_9_7);
+    lag_mariadb: lag(MARIADB_10_11);
     open_branches_mysql: open_branches(MYSQL_9_7, &[COPY]);
     open_branches_mariadb: open_branches(MARIADB_10_11, &[COPY]);
     open_branches_under_the_sources_gtids: open_branches(MYSQL_9_7, &PRESERVE);

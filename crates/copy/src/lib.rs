@@ -8,6 +8,7 @@
 //! | `bookkeeping/` | what the target remembers of a copy under way |
 //! | `place/` | sessions on the target; rows on their way into its tables |
 //! | `reading/` | workers that copy ranges of tables; tables in one consistent read |
+//! | `limits.rs` | when a copy waits, for replicas that it must not put behind |
 //! | `scan.rs` | what the log of a round says too little of |
 //! | `rounds/` | a copy from its begin to its end |
 //! | `compare/` | whether both servers have the same rows; repairs |
@@ -18,6 +19,7 @@ mod bookkeeping;
 pub mod chunk;
 pub mod compare;
 mod definitions;
+mod limits;
 mod measures;
 mod place;
 mod reading;
@@ -26,6 +28,7 @@ mod scan;
 pub mod source;
 
 pub use bookkeeping::CopyPlace;
+pub use limits::{CopyLimits, LagGate};
 pub use measures::{CopySample, Measures};
 pub use place::CopyTarget;
 pub use rounds::{CopyEnd, CopyRequest, LogPart, Plan, copy, plan};

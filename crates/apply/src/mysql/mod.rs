@@ -58,5 +58,5 @@ pub use self::session::lease::raise_lease;
 pub use self::session::settings::BinlogChoice;
 pub use self::target::MySqlTarget;
 pub use self::target::connect::RowsChoice;
-pub use self::target::gtids::copied as copied_gtids;
+pub use self::target::gtids::copy_gtids;
 pub use self::xa::prepare::{prepared as prepared_branches, prepared_by};

@@ -16,6 +16,7 @@ pub use worker::{RangeWork, copy_ranges};
 
 use crate::bookkeeping::CopyState;
 use crate::definitions::TargetNames;
+use crate::limits::CopyLimits;
 use crate::measures::Measures;
 use crate::place::CopyTarget;
 use crate::source::source_failure;
@@ -29,8 +30,7 @@ pub struct ReadContext<'a> {
     pub measures: &'a Measures,
     pub stop: &'a AtomicBool,
     pub workers: usize,
-    /// Workers wait while the source or the target has more.
-    pub threads_running_max: Option<u64>,
+    pub limits: CopyLimits<'a>,
     /// The target's `max_allowed_packet`.
     pub packet_bytes_max: usize,
 }

@@ -70,7 +70,7 @@ fn work_off(
     redefined: &Redefined,
     failure: &Mutex<Option<Failure>>,
 ) -> Result<(), Failure> {
-    let throttle = Throttle::new(context.threads_running_max);
+    let throttle = Throttle::new(context.limits.threads_running_max);
     let mut worker = Worker { context, sessions: None, attempts: 0, throttle };
     loop {
         let Some(mut work) = locked(queue).pop_front() else { return Ok(()) };
@@ -171,6 +171,9 @@ impl Worker<'_> {
     }
 
     fn wait_for_load(&mut self, is_ending: &dyn Fn() -> bool) -> Result<(), ReadEnd> {
+        if let Some(lag) = self.context.limits.lag {
+            lag.wait(is_ending);
+        }
         self.sessions()?;
         let Some(Sessions { source, target }) = &mut self.sessions else { return Ok(()) };
         self.throttle.wait(&mut [source, target], is_ending).map_err(|error| ReadEnd::Failed(source_failure(error)))

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use apply::mysql::progress::SCHEMA;
 use apply::mysql::server::errors::{failed, if_there};
 use apply::mysql::server::sql::quote;
-use apply::mysql::{BinlogChoice, copied_gtids};
+use apply::mysql::{BinlogChoice, copy_gtids};
 use binlog::gtids::GtidState;
 use channel::errors::failure;
 use channel::start::source_state::SourceState;
@@ -208,7 +208,7 @@ fn gtid_problems(
     if !SourceState::read(source).map_err(failure)?.gtids {
         problems.push("source: gtid_mode is not ON: there are no GTIDs to keep".to_owned());
     }
-    problems.extend(copied_gtids::why_not(control)?.map(|why| format!("--gtids preserve: {why}")));
+    problems.extend(copy_gtids::why_not(control)?.map(|why| format!("--gtids preserve: {why}")));
     Ok(problems)
 }
 

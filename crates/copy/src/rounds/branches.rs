@@ -20,12 +20,12 @@ const NAMED_MAX: usize = 5;
 
 /// Whether the source shows them to its account.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum BranchesShown {
+pub enum BranchVisibility {
     Yes,
     No,
 }
 
-impl BranchesShown {
+impl BranchVisibility {
     /// The log of a round has branches whose ends have to be waited for.
     ///
     /// # Errors
@@ -46,8 +46,8 @@ impl BranchesShown {
 ///
 /// # Errors
 /// One of them does not end.
-pub(super) fn wait_for_ends(source: &mut Connection, request: &CopyRequest<'_>) -> Result<BranchesShown, Failure> {
-    let Some(mut open) = prepared(source)? else { return Ok(BranchesShown::No) };
+pub(super) fn wait_for_ends(source: &mut Connection, request: &CopyRequest<'_>) -> Result<BranchVisibility, Failure> {
+    let Some(mut open) = prepared(source)? else { return Ok(BranchVisibility::No) };
     let since = Instant::now();
     let mut is_said = false;
     while !open.is_empty() {
@@ -66,7 +66,7 @@ pub(super) fn wait_for_ends(source: &mut Connection, request: &CopyRequest<'_>) 
         let still = prepared(source)?.unwrap_or_default();
         open.retain(|xid| still.contains(xid));
     }
-    Ok(BranchesShown::Yes)
+    Ok(BranchVisibility::Yes)
 }
 
 /// For a dry run: what a copy would wait for.

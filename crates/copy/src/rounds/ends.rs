@@ -14,6 +14,7 @@ use wire::{ConnectOptions, Connection};
 use crate::bookkeeping::{CopyPlace, CopyState, Phase, TableStatus, tables_of};
 use crate::chunk::TableName;
 use crate::definitions::{TargetNames, TargetStatement};
+use crate::limits::CopyLimits;
 use crate::measures::Measures;
 use crate::place::{self, CopyTarget};
 use crate::source::source_failure;
@@ -30,8 +31,7 @@ pub struct CopyRequest<'a> {
     /// The part of the source that the channel takes; `None`: all.
     pub part: Option<&'a Filter>,
     pub workers: usize,
-    /// Workers wait while the source or the target has more threads running; `None`: they do not.
-    pub threads_running_max: Option<u64>,
+    pub limits: CopyLimits<'a>,
     /// Towards the source, for reading its log beside the channel.
     pub server_id: u32,
     pub memory_bytes: u64,

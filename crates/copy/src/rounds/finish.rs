@@ -2,7 +2,7 @@
 
 use apply::mysql::server::errors::failed;
 use apply::mysql::server::sql::{identifier, quote};
-use apply::mysql::{BinlogChoice, copied_gtids};
+use apply::mysql::{BinlogChoice, copy_gtids};
 use engine::failure::{Failure, FailureKind};
 use engine::windows::{Reading, Window};
 
@@ -52,7 +52,7 @@ pub(super) fn finish(ends: &mut Ends<'_>, state: &mut CopyState) -> Result<bool,
     make_foreign_keys(ends, &foreign_keys)?;
     create_programs(&mut ends.control, &ends.names, &programs)?;
     if state.logged == BinlogChoice::No {
-        copied_gtids::take(&mut ends.control, &state.channel, &high.gtids)?;
+        copy_gtids::take(&mut ends.control, &state.channel, &high.gtids)?;
     }
     state.forget(&mut ends.control)?;
     Ok(true)

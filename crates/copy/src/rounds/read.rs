@@ -40,7 +40,7 @@ pub(super) fn read(ends: &mut Ends<'_>, state: &mut CopyState) -> Result<(), Fai
         measures: request.measures,
         stop: request.stop,
         workers: request.workers.max(1),
-        threads_running_max: request.threads_running_max,
+        limits: request.limits,
         packet_bytes_max: packet_bytes_max.and_then(|bytes| bytes.parse().ok()).unwrap_or(1 << 20),
     };
     let (work, rows_there) = ranges(&mut ends.control, state, &definitions)?;

@@ -10,7 +10,7 @@ use anyhow::{Context, Result};
 use channel::errors::failure;
 use channel::monitor::Monitor;
 use channel::spec::Spec;
-use copy::{CopyEnd, CopyRequest, CopySample, CopyTarget, LogPart, Measures, Plan};
+use copy::{CopyEnd, CopyLimits, CopyRequest, CopySample, CopyTarget, LogPart, Measures, Plan};
 use engine::failure::{Failure, FailureKind};
 use engine::intake::{Changes, Filter, Pattern, Rules};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
@@ -26,7 +26,7 @@ pub struct Copy<'a> {
     pub channel: &'a str,
     pub part: Option<&'a Filter>,
     pub workers: usize,
-    pub threads_running_max: Option<u64>,
+    pub limits: CopyLimits<'a>,
     pub server_id: u32,
     pub memory_bytes: u64,
     pub stop: &'a Arc<AtomicBool>,
@@ -40,7 +40,7 @@ impl Copy<'_> {
             channel: self.channel,
             part: self.part,
             workers: self.workers,
-            threads_running_max: self.threads_running_max,
+            limits: self.limits,
             server_id: self.server_id,
             memory_bytes: self.memory_bytes,
             measures,

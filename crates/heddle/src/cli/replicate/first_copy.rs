@@ -11,22 +11,32 @@ use channel::spec::{RelaySpec, Replica, Span, Spec};
 use channel::start::StartRequest;
 use channel::start::wrong_start::WrongStart;
 use channel::stop_condition::StopCondition;
-use copy::{CopyEnd, CopyTarget, LogPart, Plan};
+use copy::{CopyEnd, CopyLimits, CopyTarget, LagGate, LogPart, Plan};
 
 use wire::ConnectOptions;
 
 use super::target::{TargetArgs, account_statements};
 use super::values::Gtids;
+use crate::cli::connect::{self, End};
 use crate::cli::copy::{Copy, part_of_copy};
 use crate::cli::exit::Usage;
 use crate::cli::feed::{FeedArgs, server_id};
+
+/// `--max-lag`, `--replica`. Asks each replica.
+pub(super) fn lag_gate(seconds_max: Option<u64>, replicas: &[String], feed: &FeedArgs) -> Result<Option<LagGate>> {
+    let Some(seconds_max) = seconds_max else { return Ok(None) };
+    let options = |url: &String| connect::options(End::Target, url, feed.target_defaults_file.as_deref());
+    let gate = LagGate::new(seconds_max, replicas.iter().map(options).collect::<Result<_>>()?);
+    gate.check()?;
+    Ok(Some(gate))
+}
 
 /// What a copy depends on beside its channel.
 pub(super) struct FirstCopy<'a> {
     pub channel: &'a str,
     pub writing: &'a TargetArgs,
     pub feed: &'a FeedArgs,
-    pub threads_running_max: Option<u64>,
+    pub limits: CopyLimits<'a>,
     /// `None`: it is no server.
     pub target: Option<&'a ConnectOptions>,
     pub address: &'a str,
@@ -60,7 +70,7 @@ impl FirstCopy<'_> {
             channel: self.channel,
             part: spec.part.as_deref(),
             workers: spec.applying.workers,
-            threads_running_max: self.threads_running_max,
+            limits: self.limits,
             server_id: server_id(&format!("{} copy", self.channel), self.address),
             memory_bytes: self.feed.memory,
             stop: self.stop,

@@ -41,6 +41,7 @@ use channel::spec::{ApplySettings, RelaySpec, Replica, Span, Spec, UnsafeRespons
 use channel::start::wrong_start::{StartOrigin, WrongStart};
 use channel::start::{RelayContents, StartRequest};
 use channel::stop_condition::StopCondition;
+use copy::CopyLimits;
 use observe::http::log_sampler::LogSource;
 use observe::http::{Http, ServedChannel};
 use observe::progress::{Kind, Progress};
@@ -93,6 +94,12 @@ pub struct ReplicateArgs {
     /// With --copy: wait while the source or the target has more threads running
     #[arg(long, value_name = "THREADS", requires = "copy")]
     max_load: Option<u64>,
+    /// With --copy: wait while one of the --replica servers is further behind
+    #[arg(long, value_name = "SECONDS", requires_all = ["copy", "replica"])]
+    max_lag: Option<u64>,
+    /// With --max-lag: replicas of either end, which have the target's account and password. One that does not say how far it is counts as too far
+    #[arg(long, value_name = "URL", num_args = 1.., requires = "max_lag")]
+    replica: Vec<String>,
     /// A new channel: start at this position of the source's binary log. Ignored once the channel has passed it
     #[arg(long, value_name = "FILE:POS", conflicts_with = "start_gtid")]
     start: Option<LogPosition>,
@@ -171,13 +178,14 @@ pub fn run(args: &ReplicateArgs) -> Result<ExitCode> {
         };
         return turns.run()?.map_or_else(|| Ok(stopped_waiting(args.json)), |summary| finish(&summary, args.json));
     }
+    let lag = first_copy::lag_gate(args.max_lag, &args.replica, &args.feed)?;
     let prepared = prepare(args, &ending, &ends)?;
     let spec = &*prepared.spec;
     let first = FirstCopy {
         channel: &args.channel,
         writing: &args.writing,
         feed: &args.feed,
-        threads_running_max: args.max_load,
+        limits: CopyLimits { threads_running_max: args.max_load, lag: lag.as_ref() },
         target: prepared.options.as_ref(),
         address: &prepared.address,
         stop: &ending.stop,
