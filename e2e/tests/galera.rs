@@ -331,6 +331,39 @@ fn a_transaction_that_is_too_large() -> Result<()> {
     end(&source, &cluster, running).map(|_| ())
 }
 
+/// With the same GTIDs on all nodes: the one that is read is killed, and the channel goes on from another one.
+fn nodes_of_the_source_go() -> Result<()> {
+    let target = Server::start(MARIADB_10_11, &[])?;
+    let cluster = Cluster::start(&["--wsrep-gtid-mode=ON", "--wsrep-gtid-domain-id=7", "--server-id=4711"])?;
+    let written = cluster.node(0)?;
+    create(written)?;
+    // The first one is written to; the others are read.
+    let from = e2e::server::url_of(&cluster.nodes[1..]);
+    let relay = target.dir().join("relay").display().to_string();
+    let mut running =
+        Heddle::start(&["replicate", "--from", &from, "--to", &target.url(), "--json", "--relay-dir", &relay])?;
+    beside_load(written, STEADY, || {
+        until_there(&target).with_context(|| running.log())?;
+        for at in [1, 2, 1, 2] {
+            let began = Instant::now();
+            cluster.node(at)?.kill()?;
+            until_more(&target, 50).with_context(|| running.log())?;
+            eprintln!("killed: {:.1} s", began.elapsed().as_secs_f64());
+            cluster.revive(at)?;
+            cluster.wait_for_all()?;
+            ensure!(!running.has_ended()?, "it has ended: {}", running.log());
+        }
+        Ok(())
+    })?;
+    finish(written)?;
+    let arrived = target.wait_until("SELECT COUNT(*) FROM d.log WHERE n = 0");
+    ensure!(!running.has_ended()?, "it has ended: {}", running.log());
+    arrived.with_context(|| running.log())?;
+    running.terminate()?;
+    ensure!(running.wait()?.was_stopped()?, "it was not stopped");
+    assert_equal(written, [&target])
+}
+
 fn logs(processes: &[Heddle]) -> String {
     processes.iter().map(Heddle::log).collect::<Vec<_>>().join("\n-- the other --\n")
 }
@@ -350,6 +383,8 @@ e2e::tests! {
     a_node_holds_the_others_up_and_falls_behind: a_node_that_is_behind();
     #[ignore = "long, and fetches galera-4: scripts/nightly galera"]
     a_transaction_is_too_large: a_transaction_that_is_too_large();
+    #[ignore = "long, and fetches galera-4: scripts/nightly galera"]
+    nodes_of_a_source_are_killed: nodes_of_the_source_go();
     #[ignore = "long, and fetches galera-4: scripts/nightly galera"]
     two_processes_at_different_nodes: two_processes();
 }

@@ -19,6 +19,7 @@ mod event;
 mod grant;
 mod idempotent;
 mod lexer;
+pub mod like;
 mod log_settings;
 mod mode;
 mod named_object;

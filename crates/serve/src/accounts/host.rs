@@ -6,6 +6,8 @@
 use std::cmp::Reverse;
 use std::net::IpAddr;
 
+use engine::sql::like::{Escape, is_like};
+
 use super::network::Network;
 
 /// See the module.
@@ -55,7 +57,7 @@ impl Host {
             Self::Anywhere => true,
             Self::Local => from.is_loopback(),
             Self::Address(network) | Self::Network(network) => network.has(from),
-            Self::Like(pattern) => is_like(from.to_string().as_bytes(), pattern.as_bytes()),
+            Self::Like(pattern) => is_like(&from.to_string(), pattern, Escape::None),
             Self::Name => false,
         }
     }
@@ -69,30 +71,6 @@ impl Host {
             Self::Anywhere => (3, Reverse(0)),
         }
     }
-}
-
-/// SQL's LIKE without an escape.
-fn is_like(text: &[u8], pattern: &[u8]) -> bool {
-    // Where the last `%` was, and how much of the text it has taken.
-    let (mut at, mut place) = (0, 0);
-    let mut wildcard: Option<(usize, usize)> = None;
-    while let Some(letter) = text.get(at) {
-        match pattern.get(place) {
-            Some(b'%') => {
-                wildcard = Some((place, at));
-                place += 1;
-            }
-            Some(wanted) if *wanted == b'_' || wanted == letter => (at, place) = (at + 1, place + 1),
-            _ => match &mut wildcard {
-                Some((behind, taken)) => {
-                    *taken += 1;
-                    (at, place) = (*taken, *behind + 1);
-                }
-                None => return false,
-            },
-        }
-    }
-    pattern.iter().skip(place).all(|letter| *letter == b'%')
 }
 
 #[cfg(test)]

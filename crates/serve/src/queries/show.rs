@@ -1,5 +1,6 @@
 //! Answers SHOW. It changes nothing.
 
+use engine::sql::like::{self, Escape};
 use wire::server::{ColumnKind, Rows, ServerError};
 
 use super::errors::not_supported;
@@ -86,57 +87,7 @@ fn named(column: &str, values: impl IntoIterator<Item = (String, String)>, lines
 
 /// LIKE, whatever the case.
 pub(super) fn is_like(name: &str, pattern: &str) -> bool {
-    let name: Vec<char> = name.to_lowercase().chars().collect();
-    let mut parts = Vec::new();
-    let mut chars = pattern.chars().flat_map(char::to_lowercase);
-    while let Some(c) = chars.next() {
-        parts.push(match c {
-            '%' => Part::Any,
-            '_' => Part::One,
-            '\\' => Part::Is(chars.next().unwrap_or('\\')),
-            c => Part::Is(c),
-        });
-    }
-    // Where the pattern may stand after each character.
-    let mut open = vec![false; parts.len() + 1];
-    let close = |open: &mut Vec<bool>| {
-        for (at, part) in parts.iter().enumerate() {
-            if *part == Part::Any
-                && open.get(at) == Some(&true)
-                && let Some(next) = open.get_mut(at + 1)
-            {
-                *next = true;
-            }
-        }
-    };
-    if let Some(first) = open.first_mut() {
-        *first = true;
-    }
-    close(&mut open);
-    for c in name {
-        let mut next = vec![false; parts.len() + 1];
-        for (at, part) in parts.iter().enumerate().filter(|(at, _)| open.get(*at) == Some(&true)) {
-            let to = match part {
-                Part::Any => at,
-                Part::One => at + 1,
-                Part::Is(wanted) if *wanted == c => at + 1,
-                Part::Is(_) => continue,
-            };
-            if let Some(slot) = next.get_mut(to) {
-                *slot = true;
-            }
-        }
-        close(&mut next);
-        open = next;
-    }
-    open.last() == Some(&true)
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Part {
-    Any,
-    One,
-    Is(char),
+    like::is_like(&name.to_lowercase(), &pattern.to_lowercase(), Escape::Backslash)
 }
 
 fn status(world: World<'_>) -> Vec<(String, String)> {

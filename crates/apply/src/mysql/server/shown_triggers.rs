@@ -1,5 +1,6 @@
 //! Of which tables the account is shown the triggers: by its privilege `TRIGGER`, as `SHOW GRANTS` says. Never says what follows from that.
 
+use engine::sql::like::{Escape, is_like};
 use wire::Connection;
 
 use super::privileges::Grants;
@@ -90,7 +91,7 @@ impl TriggerGrants {
         let is_granted = |granted: &GrantedTables| match &granted.table {
             Some(only) => folded(&granted.schema) == schema && folded(only) == table,
             None if self.are_literal => folded(&unescaped(&granted.schema)) == schema,
-            None => is_like(&folded(&granted.schema), &schema),
+            None => is_like(&schema, &folded(&granted.schema), Escape::Backslash),
         };
         let is_revoked = self.revoked.iter().any(|revoked| folded(&unescaped(revoked)) == schema);
         self.granted.iter().any(is_granted) || self.is_global && !is_revoked
@@ -133,29 +134,6 @@ fn quoted(text: &str) -> Option<(String, &str)> {
 
 fn unescaped(pattern: &str) -> String {
     pattern.replace("\\_", "_").replace("\\%", "%")
-}
-
-/// As the servers compare the schema of a grant.
-fn is_like(pattern: &str, name: &str) -> bool {
-    let mut characters = pattern.chars();
-    match characters.next() {
-        None => name.is_empty(),
-        Some('%') => {
-            let rest = characters.as_str();
-            let behind = name.char_indices().map(|(at, _)| at).chain([name.len()]);
-            behind.filter_map(|at| name.get(at..)).any(|behind| is_like(rest, behind))
-        }
-        Some(wanted) => {
-            let mut there = name.chars();
-            let Some(character) = there.next() else { return false };
-            let is_same = match wanted {
-                '_' => true,
-                '\\' => characters.next().is_none_or(|meant| meant == character),
-                _ => wanted == character,
-            };
-            is_same && is_like(characters.as_str(), there.as_str())
-        }
-    }
 }
 
 #[cfg(test)]
