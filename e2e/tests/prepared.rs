@@ -323,6 +323,31 @@ fn prepared_when_its_end_does_not_come(server: &str, options: &[&str]) -> Result
     nothing_is_left(target)
 }
 
+/// Rows as SQL: the rows of a branch that is open where a group ends are the first of their table behind a definition of another.
+fn stored_behind_a_definition(server: &str, options: &[&str]) -> Result<()> {
+    let options = &[&["--rows", "sql", "--grouping", "2"], options].concat();
+    let pair = Pair::start(server.parse()?)?;
+    pair.source.execute(
+        "CREATE DATABASE d; CREATE TABLE d.t (id INT PRIMARY KEY, v INT); CREATE TABLE d.u (id INT PRIMARY KEY)",
+    )?;
+    to_the_end(&pair, options)?;
+    pair.source.execute("INSERT INTO d.t VALUES (0, 0)")?;
+    for number in 1..4 {
+        // MariaDB: a session that has prepared a branch can do nothing else.
+        let prepare = format!(
+            "CREATE TABLE d.n{number} (id INT PRIMARY KEY);
+             XA START 'x'; UPDATE d.t SET v = v + 1; INSERT INTO d.t VALUES ({number}, 0); XA END 'x'; XA PREPARE 'x';"
+        );
+        pair.source.run_script(prepare.as_bytes())?;
+        let rows = format!(
+            "INSERT INTO d.u VALUES ({number}0); INSERT INTO d.u VALUES ({number}1); INSERT INTO d.u VALUES ({number}2)"
+        );
+        pair.source.execute(&format!("{rows}; XA COMMIT 'x'"))?;
+    }
+    to_the_end(&pair, options)?;
+    nothing_is_left(&pair.target)
+}
+
 /// Ends Heddle in the middle of branches. False: it has applied all before that.
 fn ends_within_branches(pair: &Pair, to: &str, options: &[&str], is_killed: bool, random: &mut StdRng) -> Result<bool> {
     let applied = || pair.target.scalar("SELECT seq FROM heddle.progress");
@@ -503,6 +528,12 @@ e2e::tests! {
     mysql_settled_without_binlog: settled_without_binlog("mysql-9.7", ", XA_RECOVER_ADMIN", &[]);
     #[ignore = "run by the nightly script"]
     mariadb_settled_without_binlog: settled_without_binlog("mariadb-10.11", "", &[]);
+    #[ignore = "run by the nightly script"]
+    mysql_settled_without_binlog_preserve: settled_without_binlog("mysql-9.7", ", XA_RECOVER_ADMIN, SESSION_VARIABLES_ADMIN, SYSTEM_VARIABLES_ADMIN", PRESERVE);
+    mariadb_stored_behind_a_definition: stored_behind_a_definition("mariadb-10.11", PRESERVE);
+    mysql_stored_behind_a_definition: stored_behind_a_definition("mysql-9.7", PRESERVE);
+    #[ignore = "run by the nightly script"]
+    mysql_stored_behind_a_definition_local: stored_behind_a_definition("mysql-9.7", &[]);
     mariadb_killed_and_taken_over: taken_over("mariadb-10.11", true);
     mysql_killed_and_taken_over: taken_over("mysql-9.7", true);
     #[ignore = "run by the nightly script"]

@@ -63,8 +63,14 @@ pub trait RowWriter: Send {
     /// A statement that makes the server choose the partition for the history that these rows leave, where the rows alone do not.
     fn choose_history_partition(&self, batch: &Batch<'_>) -> Option<String>;
 
-    /// The rows as text that can be stored on the target, in place of writing them.
-    fn to_stored(&mut self, server_id: u32, batches: &[Batch<'_>]) -> Result<String, Failure>;
+    /// The rows as text that can be stored on the target, in place of writing them. Sends the script when the target has to be asked something before.
+    fn to_stored(
+        &mut self,
+        server_id: u32,
+        batches: &[Batch<'_>],
+        script: &mut Script,
+        connection: &mut Connection,
+    ) -> Result<String, Failure>;
 
     /// Appends rows that [`RowWriter::to_stored`] has made text of.
     ///

@@ -364,10 +364,12 @@ impl ChannelConnection {
     fn record_branches(&mut self, range: Range<'_>) -> Result<(), Failure> {
         let net = NetBranches::of(range.branches.iter().map(|transaction| &**transaction));
         if self.channel.gtids.are_grouped() {
-            let keep = open_branches::keep(self.channel.lease.channel(), &net, &mut *self.rows, range.before)?;
+            let target = (&mut self.script, &mut self.wire);
+            let keep = open_branches::keep(self.channel.lease.channel(), &net, &mut *self.rows, target, range.before)?;
             return self.channel.run_unlogged(&keep);
         }
-        kept_branches::record(&mut self.script, &mut *self.rows, self.channel.lease.channel(), &net)
+        let channel = self.channel.lease.channel();
+        kept_branches::record(&mut self.script, &mut *self.rows, &mut self.wire, channel, &net)
     }
 
     /// Commits what is open with a statement that records the progress.

@@ -21,6 +21,7 @@ use crate::mysql::server::sql::{quote, xid_text};
 pub fn record(
     script: &mut Script,
     rows: &mut dyn RowWriter,
+    connection: &mut Connection,
     channel: &str,
     net: &NetBranches<'_>,
 ) -> Result<(), Failure> {
@@ -28,21 +29,27 @@ pub fn record(
         script.statement(forget(channel, &ended.xid));
     }
     for (_, branch) in &net.open {
+        let events = stored(branch, rows, script, connection)?;
         script.statement(format!(
             "INSERT INTO {SCHEMA}.kept_branches (channel,xid,server_id,events) VALUES ({},{},{},'{}')",
             quote(channel),
             quote(&xid_text(&branch.xid)),
             branch.server_id,
-            stored(branch, rows)?
+            events
         ));
     }
     Ok(())
 }
 
 /// Its rows as text, see [`RowWriter::to_stored`].
-pub fn stored(branch: &DeferredBranch, rows: &mut dyn RowWriter) -> Result<String, Failure> {
+pub fn stored(
+    branch: &DeferredBranch,
+    rows: &mut dyn RowWriter,
+    script: &mut Script,
+    connection: &mut Connection,
+) -> Result<String, Failure> {
     let batches: Vec<Batch<'_>> = branch.rows.iter().map(whole_event).collect();
-    rows.to_stored(branch.server_id, &batches)
+    rows.to_stored(branch.server_id, &batches, script, connection)
 }
 
 /// A branch by its name as the servers write it. `table`: where the name is from.

@@ -20,6 +20,7 @@ use wire::{Connection, Row};
 use super::kept_branches::{named, stored};
 use crate::mysql::progress::tables::{CHANNEL_COLUMN, OPEN_BRANCHES, SCHEMA};
 use crate::mysql::rows::writer::RowWriter;
+use crate::mysql::script::Script;
 use crate::mysql::server::errors::{failed, if_there};
 use crate::mysql::server::sql::{quote, xid_text};
 
@@ -40,6 +41,7 @@ pub fn keep(
     channel: &str,
     net: &NetBranches<'_>,
     rows: &mut dyn RowWriter,
+    (script, connection): (&mut Script, &mut Connection),
     before: Seq,
 ) -> Result<Vec<String>, Failure> {
     if net.open.is_empty() {
@@ -58,7 +60,7 @@ pub fn keep(
             quote(&xid_text(&branch.xid)),
             quote(&transaction.gtid.as_ref().map(ToString::to_string).unwrap_or_default()),
             branch.server_id,
-            stored(branch, rows)?
+            stored(branch, rows, script, connection)?
         ));
     }
     statements.push("COMMIT".to_owned());

@@ -280,7 +280,13 @@ impl RowWriter for BinlogStatements {
         })
     }
 
-    fn to_stored(&mut self, server_id: u32, batches: &[Batch<'_>]) -> Result<String, Failure> {
+    fn to_stored(
+        &mut self,
+        server_id: u32,
+        batches: &[Batch<'_>],
+        _: &mut Script,
+        _: &mut Connection,
+    ) -> Result<String, Failure> {
         let mut events = Vec::new();
         self.encoder.set_server_id(server_id);
         if batches.iter().any(|batch| self.over_leftovers.may_have_some(batch)) {

@@ -73,6 +73,20 @@ impl SqlStatements {
         Self { quirks, writes, lists: RowLists::of(info), checks, packet_bytes_max: 0, checked: None }
     }
 
+    /// What is known of the table, or what the target says of it.
+    fn table(
+        &self,
+        map: &TableMap,
+        script: &mut Script,
+        connection: &mut Connection,
+    ) -> Result<Option<Arc<SqlTable>>, Failure> {
+        if let Some(known) = self.quirks.sql_table(map) {
+            return Ok(Some(known));
+        }
+        script.send(connection)?;
+        self.quirks.load_sql_table(map, connection)
+    }
+
     /// The table, if its rows can be written.
     fn checked(&mut self, table: Option<Arc<SqlTable>>, batch: &Batch<'_>) -> Result<Arc<SqlTable>, Failure> {
         let map = batch.map;
@@ -216,13 +230,7 @@ impl RowWriter for SqlStatements {
             return self.write(&completed.batch(batch), script, connection);
         }
         let packet_bytes_max = self.packet_bytes_max;
-        let table = match self.quirks.sql_table(batch.map) {
-            Some(known) => Some(known),
-            None => {
-                script.send(connection)?;
-                self.quirks.load_sql_table(batch.map, connection)?
-            }
-        };
+        let table = self.table(batch.map, script, connection)?;
         self.encode(table, batch, &mut |statement| append(statement, packet_bytes_max, script, connection))
     }
 
@@ -250,10 +258,16 @@ impl RowWriter for SqlStatements {
         true
     }
 
-    fn to_stored(&mut self, _: u32, batches: &[Batch<'_>]) -> Result<String, Failure> {
+    fn to_stored(
+        &mut self,
+        _: u32,
+        batches: &[Batch<'_>],
+        script: &mut Script,
+        connection: &mut Connection,
+    ) -> Result<String, Failure> {
         let mut stored = StoredStatements::default();
         for batch in batches {
-            let table = self.quirks.sql_tables.get(batch.map);
+            let table = self.table(batch.map, script, connection)?;
             self.encode(table, batch, &mut |statement| {
                 stored.add(&statement);
                 Ok(())
