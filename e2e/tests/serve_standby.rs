@@ -142,7 +142,9 @@ fn goes_on(source: &Server, replica: &Server) -> Result<()> {
     source.execute(ROW)?;
     let count = "SELECT COUNT(*) FROM a.t";
     let wanted: u64 = source.scalar(count)?.parse()?;
-    until(format!("{wanted} rows"), || Ok(replica.scalar(count)?.parse::<u64>().is_ok_and(|found| found >= wanted)))
+    // The table may not be there yet.
+    let has = || replica.scalar(count).is_ok_and(|count| count.parse::<u64>().is_ok_and(|found| found >= wanted));
+    until(format!("{wanted} rows"), || Ok(has()))
         .with_context(|| status_of(replica, "Last_IO_Error").unwrap_or_default())
 }
 
