@@ -6,7 +6,7 @@
 use std::cmp::Reverse;
 use std::net::IpAddr;
 
-use engine::sql::like::{Escape, is_like};
+use engine::sql::like_pattern::{Escape, is_like};
 
 use super::network::Network;
 

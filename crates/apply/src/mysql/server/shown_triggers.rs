@@ -1,6 +1,6 @@
 //! Of which tables the account is shown the triggers: by its privilege `TRIGGER`, as `SHOW GRANTS` says. Never says what follows from that.
 
-use engine::sql::like::{Escape, is_like};
+use engine::sql::like_pattern::{Escape, is_like};
 use wire::Connection;
 
 use super::privileges::Grants;
