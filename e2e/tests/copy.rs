@@ -12,7 +12,7 @@ use e2e::heddle::Heddle;
 use e2e::native::{gtids, native_replica, start_applier, stop_applier};
 use e2e::pair::Pair;
 use e2e::refusal::refused_with_remedy;
-use e2e::server::{Kind, MARIADB_10_11, MYSQL_9_7, Server};
+use e2e::server::{Kind, MARIADB_10_11, MYSQL_9_7, PASSWORD, Server};
 use e2e::{seed, until};
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
@@ -313,6 +313,22 @@ fn open_branches(kind: Kind, options: &[&str]) -> Result<()> {
     pair.to_the_end(options).map(|_| ())
 }
 
+/// An account that is not shown which branches are prepared: the copy stops where it would have to know.
+fn branches_are_not_shown() -> Result<()> {
+    let mut pair = filled(MYSQL_9_7, 20_000)?;
+    pair.source.execute(&format!(
+        "CREATE USER copier@'%' IDENTIFIED BY '{PASSWORD}'; \
+         GRANT SELECT, SHOW VIEW, TRIGGER, EVENT, SHOW_ROUTINE, REPLICATION SLAVE, REPLICATION CLIENT ON *.* TO copier@'%'"
+    ))?;
+    pair.from = pair.from.replace("heddle@", "copier@");
+    let mut heddle = pair.begin(&[COPY])?;
+    heddle.wait_for_log("round 1: copying")?;
+    prepare_branch(&pair, "whole", &["INSERT INTO d.keyless VALUES (902, 'xa')"])?;
+    refused_with_remedy(&heddle.wait()?, &["XA transactions are prepared", "XA_RECOVER_ADMIN"])?;
+    pair.source.execute("XA COMMIT 'whole'; GRANT XA_RECOVER_ADMIN ON *.* TO copier@'%'")?;
+    pair.to_the_end(&[COPY]).map(|_| ())
+}
+
 fn killed(kind: Kind, times: u64) -> Result<()> {
     let seed = seed(11, "copy");
     let random = &mut StdRng::seed_from_u64(seed);
@@ -537,6 +553,7 @@ e2e::tests! {
     open_branches_mysql: open_branches(MYSQL_9_7, &[COPY]);
     open_branches_mariadb: open_branches(MARIADB_10_11, &[COPY]);
     open_branches_under_the_sources_gtids: open_branches(MYSQL_9_7, &PRESERVE);
+    branches_are_not_shown_mysql: branches_are_not_shown();
     definitions_change_mysql: definitions_change(MYSQL_9_7);
     definitions_change_mariadb: definitions_change(MARIADB_10_11);
     refusals_mysql: refusals(MYSQL_9_7);

@@ -17,6 +17,8 @@ const POLL: Duration = Duration::from_millis(50);
 const PATIENCE: Duration = Duration::from_secs(60);
 const SAID_AFTER: Duration = Duration::from_secs(2);
 const NAMED_MAX: usize = 5;
+/// MySQL 8.0 says "XAER_RMERR: Fatal error occurred in the transaction branch" to an account without `XA_RECOVER_ADMIN`, and the privilege in a warning only.
+const DENIED: [u16; 2] = [1401, replica::questions::DENIED];
 
 /// Whether the source shows them to its account.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -84,13 +86,11 @@ fn named(open: &[Xid]) -> String {
 /// `None`: the account is not shown them.
 fn prepared(source: &mut Connection) -> Result<Option<Vec<Xid>>, Failure> {
     match prepared_branches(source) {
-        Err(failure) if failure.code.is_none() || failure.kind == FailureKind::ConnectionLost => {
-            Err(Failure { message: format!("source: {}", failure.message), ..failure })
-        }
-        Err(failure) => {
+        Err(failure) if failure.code.is_some_and(|code| DENIED.contains(&code)) => {
             tracing::debug!("copy: XA RECOVER on the source: {failure}");
             Ok(None)
         }
+        Err(failure) => Err(Failure { message: format!("source: {}", failure.message), ..failure }),
         Ok(found) => Ok(Some(found)),
     }
 }
