@@ -9,6 +9,9 @@ use wire::ConnectOptions;
 
 use super::receiver_status::ReceiverStatus;
 
+/// A source that sent nothing for so long is not heard, though nothing has ended the connection: it sends heartbeats.
+const HEARD_FOR: Duration = Duration::from_millis(2500);
+
 /// The state of the connection to the source.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub enum Link {
@@ -39,6 +42,8 @@ pub struct MirrorState {
     pub link: Link,
     /// When the connection came into this state.
     pub since: Option<Instant>,
+    /// When something came last: events, or a heartbeat.
+    pub heard: Option<Instant>,
     pub address: Option<String>,
     pub identity: Option<String>,
     /// The options for another connection to the same source.
@@ -50,11 +55,18 @@ pub struct MirrorState {
     pub syncs: Histogram,
 }
 
+impl MirrorState {
+    fn is_heard(&self) -> bool {
+        self.link == Link::Connected && self.heard.is_some_and(|heard| heard.elapsed() < HEARD_FOR)
+    }
+}
+
 impl Monitor {
     pub fn connected(&self, options: &ConnectOptions, identity: &str) {
         let mut state = self.lock();
         state.link = Link::Connected;
         state.since = Some(Instant::now());
+        state.heard = state.since;
         state.address = Some(options.address());
         state.identity = Some(identity.to_owned());
         state.options = Some(options.clone());
@@ -70,7 +82,8 @@ impl Monitor {
         let state = self.lock();
         let options = state.options.as_ref()?;
         let is_attached = state.link == Link::Connected;
-        Some(ReceiverStatus { is_attached, error: state.link.why(), ..ReceiverStatus::from(options) })
+        let is_heard = state.is_heard();
+        Some(ReceiverStatus { is_attached, is_heard, error: state.link.why(), ..ReceiverStatus::from(options) })
     }
 
     pub fn lost(&self, why: &str) {
@@ -94,9 +107,20 @@ impl Monitor {
             state.received = Some(position.clone());
         }
         state.bytes = bytes;
+        state.heard = Some(Instant::now());
         if timestamp > 0 {
             state.timestamp = timestamp;
         }
+    }
+
+    /// A heartbeat came.
+    pub fn heartbeat(&self) {
+        self.lock().heard = Some(Instant::now());
+    }
+
+    /// Whether the source's stream comes, or its heartbeats.
+    pub fn hears_source(&self) -> bool {
+        self.lock().is_heard()
     }
 
     pub fn synced(&self, time: Duration) {

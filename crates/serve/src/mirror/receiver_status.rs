@@ -11,6 +11,8 @@ pub struct ReceiverStatus {
     pub uses_tls: bool,
     /// The source's stream comes.
     pub is_attached: bool,
+    /// It came lately, or a heartbeat did.
+    pub is_heard: bool,
     /// The error that ended the last connection, until the next one is there.
     pub error: Option<String>,
 }

@@ -133,7 +133,7 @@ fn of_log(name: &str, world: World<'_>) -> Option<Result<String, ServerError>> {
     match name {
         // What another heddle asks that stands by for this one.
         "heddle_source" => Some(Ok(world.inventory.identity().unwrap_or_default())),
-        "heddle_source_reached" => Some(Ok(on_or_off(world.receiving.is_some_and(|receiving| receiving.is_attached)))),
+        "heddle_source_reached" => Some(Ok(on_or_off(world.receiving.is_some_and(|receiving| receiving.is_heard)))),
         "heddle_groups" => Some(Ok(on_or_off(world.own.groups))),
         "gtid_executed" if !is_mariadb => Some(here().map(|(_, gtids)| set_text(gtids))),
         "gtid_purged" if !is_mariadb => Some(purged(world).map(set_text)),

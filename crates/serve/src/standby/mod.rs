@@ -25,7 +25,7 @@ pub use self::gate::Gate;
 use self::peer::{Peer, PeerAnswer};
 use self::watchman::{SourceContact, Verdict, Watchman};
 use crate::inventory::Inventory;
-use crate::mirror::{Link, Monitor};
+use crate::mirror::Monitor;
 
 const LOOK: Duration = Duration::from_millis(250);
 /// While replicas attach here and the source is heard.
@@ -96,10 +96,8 @@ impl Lookout {
     /// How long to wait until the next one.
     fn step(&mut self, of: &str) -> Duration {
         let gate = &self.settings.gate;
-        let source = match self.settings.monitor.state().link {
-            Link::Connected => SourceContact::Heard,
-            Link::Connecting | Link::Lost(_) => SourceContact::Lost,
-        };
+        let is_heard = self.settings.monitor.hears_source();
+        let source = if is_heard { SourceContact::Heard } else { SourceContact::Lost };
         // Nothing is to be learnt from it.
         if gate.is_open() && source == SourceContact::Heard {
             self.watchman.forget(Instant::now());

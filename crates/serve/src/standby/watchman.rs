@@ -9,7 +9,7 @@ const GONE: Duration = Duration::from_millis(400);
 /// The other one may be starting, too.
 const START: Duration = Duration::from_secs(3);
 /// It has not heard the source for so long, as it says, and this one does.
-const DEAF: Duration = Duration::from_secs(3);
+const DEAF: Duration = Duration::from_millis(1500);
 
 /// What is seen of the other one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -11,7 +11,7 @@ use wire::{
 
 /// The user variable in which a mirror tells its source, which may be another heddle, whose positions it asks for.
 pub const POSITIONS_OF: &str = "heddle_source";
-const HEARTBEAT: Duration = Duration::from_secs(2);
+const HEARTBEAT: Duration = Duration::from_secs(1);
 /// A source that does not answer for so long is lost: as for the servers' own receivers.
 const SILENCE_MAX: Duration = Duration::from_secs(60);
 pub const UNKNOWN_VARIABLE: u16 = 1193;

@@ -50,7 +50,7 @@ impl Mirror<'_> {
             let before = arriving.position().cloned();
             let is_waited_for = packet.semisync_ack;
             match arriving.take(packet.bytes).map_err(|refusal| history::refused_event(&refusal))? {
-                Arrival::LeaveOut => {}
+                Arrival::LeaveOut => self.monitor.heartbeat(),
                 Arrival::Begin { left: FileEnding::Open, .. } if before != self.compared => {
                     return Ok(ConnectionEnd::AtSeam);
                 }
