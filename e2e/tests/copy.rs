@@ -317,15 +317,17 @@ fn open_branches(kind: Kind, options: &[&str]) -> Result<()> {
 fn branches_are_not_shown() -> Result<()> {
     let mut pair = filled(MYSQL_9_7, 20_000)?;
     pair.source.execute(&format!(
-        "CREATE USER copier@'%' IDENTIFIED BY '{PASSWORD}'; \
+        "SET sql_log_bin=0; CREATE USER copier@'%' IDENTIFIED BY '{PASSWORD}'; \
          GRANT SELECT, SHOW VIEW, TRIGGER, EVENT, SHOW_ROUTINE, REPLICATION SLAVE, REPLICATION CLIENT ON *.* TO copier@'%'"
     ))?;
-    pair.from = pair.from.replace("heddle@", "copier@");
+    let from = pair.from.replace("heddle@", "copier@");
+    let from = std::mem::replace(&mut pair.from, from);
     let mut heddle = pair.begin(&[COPY])?;
     heddle.wait_for_log("round 1: copying")?;
     prepare_branch(&pair, "whole", &["INSERT INTO d.keyless VALUES (902, 'xa')"])?;
     refused_with_remedy(&heddle.wait()?, &["XA transactions are prepared", "XA_RECOVER_ADMIN"])?;
-    pair.source.execute("XA COMMIT 'whole'; GRANT XA_RECOVER_ADMIN ON *.* TO copier@'%'")?;
+    pair.source.execute("XA COMMIT 'whole'; SET sql_log_bin=0; DROP USER copier@'%'")?;
+    pair.from = from;
     pair.to_the_end(&[COPY]).map(|_| ())
 }
 
