@@ -74,6 +74,12 @@ fn ask(options: &ConnectOptions) -> Result<(), Failure> {
     options.limits.read_timeout = Some(PATIENCE);
     let asked = Connection::connect(&options).context("source").map_err(remedies::failure);
     let mut connection = asked.map_err(|error| crate::errors::of_error(&error))?;
+    if cluster::is_galera(&mut connection)? {
+        return Err(Failure::new(
+            FailureKind::Refused,
+            "it is a node of a Galera cluster: its nodes have logs of their own, and one server_id where their GTIDs are the same, so they are not told apart. Name one of them",
+        ));
+    }
     match cluster::member(&mut connection)? {
         Some(state) if state != "ONLINE" => {
             Err(Failure::new(FailureKind::Maintenance, format!("the member of the group is {state}")))

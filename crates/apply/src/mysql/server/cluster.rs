@@ -45,6 +45,14 @@ pub fn is_node(connection: &mut Connection) -> Result<bool, Failure> {
     Ok(is_on(&pairs(connection, SETTINGS)?, "wsrep_on") || member(connection)?.is_some())
 }
 
+/// Whether it is a node of a Galera cluster.
+///
+/// # Errors
+/// It does not answer.
+pub fn is_galera(connection: &mut Connection) -> Result<bool, Failure> {
+    Ok(is_on(&pairs(connection, SETTINGS)?, "wsrep_on"))
+}
+
 /// The state of the server in its group; `None`: it is of no group.
 ///
 /// # Errors
