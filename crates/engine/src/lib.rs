@@ -35,6 +35,7 @@ pub mod tags;
 #[cfg(test)]
 mod testing;
 pub mod transaction;
+pub mod wildcard;
 pub mod windows;
 
 /// Number of a transaction within a channel: contiguous, ours, starts at 1. Zero means "none".

@@ -19,7 +19,6 @@ mod event;
 mod grant;
 mod idempotent;
 mod lexer;
-pub mod like_pattern;
 mod log_settings;
 mod mode;
 mod named_object;

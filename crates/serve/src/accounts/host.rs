@@ -6,7 +6,7 @@
 use std::cmp::Reverse;
 use std::net::IpAddr;
 
-use engine::sql::like_pattern::{Escape, is_like};
+use engine::wildcard::is_like;
 
 use super::network::Network;
 
@@ -57,7 +57,7 @@ impl Host {
             Self::Anywhere => true,
             Self::Local => from.is_loopback(),
             Self::Address(network) | Self::Network(network) => network.has(from),
-            Self::Like(pattern) => is_like(&from.to_string(), pattern, Escape::None),
+            Self::Like(pattern) => is_like(&from.to_string(), pattern),
             Self::Name => false,
         }
     }

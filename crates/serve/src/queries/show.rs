@@ -1,6 +1,6 @@
 //! Answers SHOW. It changes nothing.
 
-use engine::sql::like_pattern::{self, Escape};
+use engine::wildcard;
 use wire::server::{ColumnKind, Rows, ServerError};
 
 use super::errors::not_supported;
@@ -87,7 +87,7 @@ fn named(column: &str, values: impl IntoIterator<Item = (String, String)>, lines
 
 /// LIKE, whatever the case.
 pub(super) fn is_like(name: &str, pattern: &str) -> bool {
-    like_pattern::is_like(&name.to_lowercase(), &pattern.to_lowercase(), Escape::Backslash)
+    wildcard::is_like(&name.to_lowercase(), &pattern.to_lowercase())
 }
 
 fn status(world: World<'_>) -> Vec<(String, String)> {

@@ -1,6 +1,6 @@
 //! Of which tables the account is shown the triggers: by its privilege `TRIGGER`, as `SHOW GRANTS` says. Never says what follows from that.
 
-use engine::sql::like_pattern::{Escape, is_like};
+use engine::wildcard::is_like;
 use wire::Connection;
 
 use super::privileges::Grants;
@@ -91,7 +91,7 @@ impl TriggerGrants {
         let is_granted = |granted: &GrantedTables| match &granted.table {
             Some(only) => folded(&granted.schema) == schema && folded(only) == table,
             None if self.are_literal => folded(&unescaped(&granted.schema)) == schema,
-            None => is_like(&schema, &folded(&granted.schema), Escape::Backslash),
+            None => is_like(&schema, &folded(&granted.schema)),
         };
         let is_revoked = self.revoked.iter().any(|revoked| folded(&unescaped(revoked)) == schema);
         self.granted.iter().any(is_granted) || self.is_global && !is_revoked

@@ -6,16 +6,11 @@
 use std::fmt;
 use std::str::FromStr;
 
+use crate::wildcard::{self, Piece};
+
 /// A name, or many.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Wildcard(Vec<Piece>);
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Piece {
-    Character(char),
-    One,
-    Any,
-}
 
 impl Wildcard {
     /// Of each name.
@@ -40,13 +35,10 @@ impl Wildcard {
 
     fn read(text: &str, any: char, one: char) -> Self {
         let mut pieces = Vec::new();
-        let mut characters = text.chars();
-        while let Some(character) = characters.next() {
-            match character {
-                '\\' => pieces.extend(folded_char(characters.next().unwrap_or('\\')).map(Piece::Character)),
-                _ if character == any => pieces.push(Piece::Any),
-                _ if character == one => pieces.push(Piece::One),
-                _ => pieces.extend(folded_char(character).map(Piece::Character)),
+        for piece in wildcard::pieces(text, any, one) {
+            match piece {
+                Piece::Character(character) => pieces.extend(folded_char(character).map(Piece::Character)),
+                Piece::One | Piece::Any => pieces.push(piece),
             }
         }
         Self(pieces)
@@ -70,33 +62,7 @@ impl Wildcard {
         if self.is_any() {
             return true;
         }
-        let name: Vec<char> = folded(name).collect();
-        let pieces = &self.0;
-        let (mut piece, mut at) = (0, 0);
-        // Where the last `Any` stands, and what of the name it has taken.
-        let mut retry: Option<(usize, usize)> = None;
-        while at < name.len() {
-            match pieces.get(piece) {
-                Some(Piece::Any) => {
-                    retry = Some((piece, at));
-                    piece += 1;
-                    continue;
-                }
-                Some(Piece::One) => {
-                    (piece, at) = (piece + 1, at + 1);
-                    continue;
-                }
-                Some(Piece::Character(wanted)) if name.get(at) == Some(wanted) => {
-                    (piece, at) = (piece + 1, at + 1);
-                    continue;
-                }
-                _ => {}
-            }
-            let Some((any, taken)) = retry else { return false };
-            retry = Some((any, taken + 1));
-            (piece, at) = (any + 1, taken + 1);
-        }
-        pieces.iter().skip(piece).all(|piece| *piece == Piece::Any)
+        wildcard::matches(&self.0, &folded(name).collect::<Vec<_>>())
     }
 
     /// The one name that matches.
