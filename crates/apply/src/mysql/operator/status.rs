@@ -9,7 +9,7 @@ use crate::mysql::progress::tables::{SCHEMA, SELECTIONS};
 use crate::mysql::progress::{retries, stops};
 use crate::mysql::server::errors::{code, failed, if_there};
 use crate::mysql::server::sql::quote;
-use crate::mysql::session::lease::{CLOSED, PAUSED, SOURCE_LOST, STATEMENTS, holders, lease_lock_name};
+use crate::mysql::session::lease::{CLOSED, PAUSED, SOURCE_LOST, STATEMENTS, holders, lease_holder};
 use crate::mysql::takeover::places;
 use crate::status::{ChannelStatus, LastTransaction, OpenWork, Waits};
 use crate::{CHANNEL_BYTES_MAX, WORKERS_MAX};
@@ -29,8 +29,7 @@ pub fn read(options: &ConnectOptions) -> Result<Vec<ChannelStatus>, Failure> {
         let channel = text(0)?;
         let (file, offset) = (text(2)?, number(3)?);
         let (commit_time_us, applied_time_us, now_us) = (number(5)?, number(6)?, number(10)?);
-        let lock = quote(&lease_lock_name(&channel));
-        let holder = connection.scalar(format!("SELECT IS_USED_LOCK({lock})")).map_err(failed)?;
+        let holder = lease_holder(&mut connection, &channel)?;
         let recorded = connection
             .rows(format!(
                 "SELECT first_seq, last_seq FROM {SCHEMA}.islands WHERE channel={} ORDER BY first_seq",

@@ -116,6 +116,15 @@ pub fn holders(
     Ok(holders)
 }
 
+/// The connection of the process that has the channel.
+///
+/// # Errors
+/// The target's.
+pub fn lease_holder(connection: &mut Connection, channel: &str) -> Result<Option<String>, Failure> {
+    let lock = quote(&lease_lock_name(channel));
+    connection.scalar(format!("SELECT IS_USED_LOCK({lock})")).map_err(failed)
+}
+
 /// Ends the connections that earlier workers of the channel have left: of a heddle that was killed, or cut off.
 pub fn end_left_over_connections(connection: &mut Connection, channel: &str) -> Result<(), Failure> {
     let mut told = Instant::now();

@@ -9,10 +9,8 @@ use engine::failure::Failure;
 use wire::{ConnectOptions, Connection};
 
 use super::signs::PATIENCE;
-use crate::mysql::server::errors::failed;
-use crate::mysql::server::sql::quote;
 use crate::mysql::session::channel::ChannelContext;
-use crate::mysql::session::lease::lease_lock_name;
+use crate::mysql::session::lease::lease_holder;
 
 /// Between two tries to reach a node.
 const RETRY: Duration = Duration::from_secs(1);
@@ -49,11 +47,9 @@ impl Lookout {
             let all = context.connector.nodes().in_turn().map(|(_, options)| Node::new(options.clone()));
             self.nodes = all.collect();
         }
-        let lock = quote(&lease_lock_name(context.lease.channel()));
-        let question = format!("SELECT IS_USED_LOCK({lock})");
         let mut place = HolderPlace::Nowhere;
         for node in self.nodes.iter_mut().filter(|node| node.options.address() != home.address()) {
-            match node.ask(context, &question) {
+            match node.ask(context) {
                 Some(true) => return HolderPlace::At(Box::new(node.options.clone())),
                 Some(false) => {}
                 None => place = HolderPlace::Unsure,
@@ -74,11 +70,11 @@ impl Node {
     }
 
     /// Whether the lock is held there; `None`: it does not answer.
-    fn ask(&mut self, context: &Arc<ChannelContext>, question: &str) -> Option<bool> {
+    fn ask(&mut self, context: &Arc<ChannelContext>) -> Option<bool> {
         if self.connection.is_none() {
             self.connect(context);
         }
-        let answer = self.connection.as_mut()?.scalar(question).map_err(failed);
+        let answer = lease_holder(self.connection.as_mut()?, context.lease.channel());
         if let Err(failure) = &answer {
             tracing::debug!("node {} is not looked at: {failure}", self.options.address());
             self.connection = None;

@@ -18,7 +18,7 @@ use crate::mysql::server::errors::{FENCE_COLUMN, failed, if_there};
 use crate::mysql::server::gtids::OWN_DOMAIN;
 use crate::mysql::server::sql::quote;
 use crate::mysql::session::channel::ChannelContext;
-use crate::mysql::session::lease::{kill, lease_lock_name, lock_name};
+use crate::mysql::session::lease::{kill, lease_holder, lease_lock_name, lock_name};
 use crate::standby::{ChannelView, StandbyReport};
 use crate::status::LastError;
 use crate::{ChannelRecord, Standby};
@@ -231,9 +231,7 @@ impl Standby for StandbyPlace {
 
     fn end_holder(&mut self, holder: u64) -> Result<(), Failure> {
         self.asking(|connection, channel| {
-            let lease = quote(&lease_lock_name(channel));
-            let now = connection.scalar(format!("SELECT IS_USED_LOCK({lease})")).map_err(failed)?;
-            if now == Some(holder.to_string()) {
+            if lease_holder(connection, channel)? == Some(holder.to_string()) {
                 kill(connection, &holder.to_string());
             }
             Ok(())

@@ -8,7 +8,7 @@ use crate::mysql::progress::statements::{MARK_COLUMNS, read_mark};
 use crate::mysql::progress::tables::{SCHEMA, SELECTIONS};
 use crate::mysql::server::errors::{code, failed, if_there};
 use crate::mysql::server::sql::{identifier, quote};
-use crate::mysql::session::lease::lease_lock_name;
+use crate::mysql::session::lease::lease_holder;
 
 /// More tables with rows than these say nothing new.
 const FILLED_MAX: usize = 20;
@@ -85,8 +85,7 @@ fn channels(connection: &mut Connection, channel: &str) -> Result<Vec<OtherChann
         let Ok(mark) = read_mark(&row) else { continue };
         let source = row.text(5).map_err(failed)?.unwrap_or_default().to_owned();
         let name = row.required_text(6).map_err(failed)?.to_owned();
-        let lock = quote(&lease_lock_name(&name));
-        let holder = connection.scalar(format!("SELECT IS_USED_LOCK({lock})")).map_err(failed)?;
+        let holder = lease_holder(connection, &name)?;
         let part =
             connection.scalar(format!("SELECT selection FROM {SCHEMA}.{SELECTIONS} WHERE channel={}", quote(&name)));
         let part = if_there(part)?.flatten();

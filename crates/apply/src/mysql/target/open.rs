@@ -24,7 +24,7 @@ use crate::mysql::server::unsafe_settings;
 use crate::mysql::session::bookkeeping_guard::BookkeepingGuard;
 use crate::mysql::session::channel::ChannelContext;
 use crate::mysql::session::grouped_gtids;
-use crate::mysql::session::lease::{end_left_over_connections, kill, lease_lock_name, raise_lease};
+use crate::mysql::session::lease::{end_left_over_connections, kill, lease_holder, lease_lock_name, raise_lease};
 use crate::mysql::session::owned_gtids;
 use crate::mysql::statements::execute::nontransactional;
 use crate::mysql::xa::{deferred_branches, prepare};
@@ -148,22 +148,17 @@ fn take_lock(channel: &ChannelContext, control: &mut Connection) -> Result<(), F
         return Ok(());
     }
     if channel.connector.has_other_nodes() && is_own(channel, control)? {
-        if let Some(left) = holder(channel, control)? {
+        if let Some(left) = lease_holder(control, channel.lease.channel())? {
             kill(control, &left);
         }
         if control.scalar(&take).map_err(failed)?.as_deref() == Some("1") {
             return Ok(());
         }
     }
-    Err(in_use(channel, holder(channel, control)?))
+    Err(in_use(channel, lease_holder(control, channel.lease.channel())?))
 }
 
 /// The connection that holds the channel's lock.
-fn holder(channel: &ChannelContext, control: &mut Connection) -> Result<Option<String>, Failure> {
-    let name = quote(&lease_lock_name(channel.lease.channel()));
-    control.scalar(format!("SELECT IS_USED_LOCK({name})")).map_err(failed)
-}
-
 fn in_use(channel: &ChannelContext, holder: Option<String>) -> Failure {
     let holder = holder.unwrap_or_else(|| "(unknown)".to_owned());
     let channel = quote(channel.lease.channel());
@@ -176,7 +171,7 @@ fn in_use(channel: &ChannelContext, holder: Option<String>) -> Failure {
 
 /// For `--dry-run`: what [`take_lock`] would say. Takes nothing.
 pub fn check_free(channel: &ChannelContext, control: &mut Connection, report: &mut Checks) {
-    let found = match holder(channel, control) {
+    let found = match lease_holder(control, channel.lease.channel()) {
         Ok(None) => match OtherNodes::of(channel).holder(channel.lease.channel()) {
             None => return,
             Some((holder, node)) => held_at(channel, holder, &node),

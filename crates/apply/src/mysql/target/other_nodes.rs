@@ -10,10 +10,9 @@ use crate::WORKERS_MAX;
 use crate::mysql::server::errors::failed;
 use crate::mysql::server::info::command_of;
 use crate::mysql::server::node::connect_to_ask;
-use crate::mysql::server::sql::quote;
 use crate::mysql::session::channel::ChannelContext;
 use crate::mysql::session::lease::{
-    BRANCHES, CLOSED, PAUSED, SOURCE_LOST, STATEMENTS, XA, holders, kill, lease_lock_name,
+    BRANCHES, CLOSED, PAUSED, SOURCE_LOST, STATEMENTS, XA, holders, kill, lease_holder,
 };
 
 const PATIENCE: Duration = Duration::from_secs(2);
@@ -43,11 +42,10 @@ impl OtherNodes {
 
     /// The process that has the channel at another node, and that node. Waits for one that ends.
     pub fn holder(&mut self, channel: &str) -> Option<(String, String)> {
-        let lock = quote(&lease_lock_name(channel));
         let since = Instant::now();
         loop {
             let found = self.nodes.iter_mut().find_map(|(address, node)| {
-                let held = node.scalar(format!("SELECT IS_USED_LOCK({lock})"));
+                let held = lease_holder(node, channel);
                 held.ok().flatten().map(|id| (id, address.clone()))
             });
             if found.is_none() || since.elapsed() >= LOCK_WAIT {
@@ -68,9 +66,8 @@ impl OtherNodes {
 
     /// Ends the connection that holds the channel's lock at another node: it is this process's own, of before.
     pub fn end_holder(&mut self, channel: &str) {
-        let lock = quote(&lease_lock_name(channel));
         for (_, node) in &mut self.nodes {
-            if let Ok(Some(id)) = node.scalar(format!("SELECT IS_USED_LOCK({lock})")) {
+            if let Ok(Some(id)) = lease_holder(node, channel) {
                 kill(node, &id);
             }
         }
