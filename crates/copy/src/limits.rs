@@ -110,10 +110,7 @@ impl Replica {
     /// The most of its channels; `None`: one does not run, or has no connection.
     fn behind_s(&mut self) -> Result<Option<u64>> {
         if self.connection.is_none() {
-            let mut options = self.options.clone();
-            options.limits.connect_timeout = options.limits.connect_timeout.min(PATIENCE);
-            options.limits.read_timeout = Some(PATIENCE);
-            self.connection = Some(Connection::connect(&options).map_err(failed)?);
+            self.connection = Some(Connection::connect(&self.options.within(PATIENCE)).map_err(failed)?);
         }
         let Some(connection) = &mut self.connection else { bail!("no connection") };
         let server = connection.server();

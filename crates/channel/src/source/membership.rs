@@ -72,10 +72,7 @@ impl Membership {
 /// `None`: it is of no group, or does not say. A source that is gone ends the stream by itself.
 fn ask(options: &ConnectOptions, connection: &mut Option<Connection>) -> Option<String> {
     if connection.is_none() {
-        let mut options = options.clone();
-        options.limits.connect_timeout = PATIENCE;
-        options.limits.read_timeout = Some(PATIENCE);
-        *connection = Connection::connect(&options).ok();
+        *connection = Connection::connect(&options.within(PATIENCE)).ok();
     }
     let state = cluster::member(connection.as_mut()?);
     if state.is_err() {

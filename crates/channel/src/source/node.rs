@@ -69,10 +69,7 @@ fn in_turn(nodes: &Nodes) -> Result<ConnectOptions, Failure> {
 
 /// Whether it can be read from.
 fn ask(options: &ConnectOptions) -> Result<(), Failure> {
-    let mut options = options.clone();
-    options.limits.connect_timeout = options.limits.connect_timeout.min(PATIENCE);
-    options.limits.read_timeout = Some(PATIENCE);
-    let asked = Connection::connect(&options).context("source").map_err(remedies::failure);
+    let asked = Connection::connect(&options.within(PATIENCE)).context("source").map_err(remedies::failure);
     let mut connection = asked.map_err(|error| crate::errors::of_error(&error))?;
     if cluster::is_galera(&mut connection)? {
         return Err(Failure::new(

@@ -46,10 +46,7 @@ pub fn watch(options: &ConnectOptions, query: QueryPolicy, signals: &Signals, me
 }
 
 fn ask(options: &ConnectOptions) -> Result<SourceLog, wire::Error> {
-    let mut options = options.clone();
-    options.limits.connect_timeout = PATIENCE;
-    options.limits.read_timeout = Some(PATIENCE);
-    let mut connection = Connection::connect(&options)?;
+    let mut connection = Connection::connect(&options.within(PATIENCE))?;
     let files = wire::source::binary_logs(&mut connection)?;
     connection.close();
     Ok(SourceLog::new(files))

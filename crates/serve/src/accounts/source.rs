@@ -190,10 +190,7 @@ impl Reader {
             self.connection = Some((whose, connection));
             return Ok(read);
         }
-        let mut options = options.clone();
-        options.limits.connect_timeout = PATIENCE;
-        options.limits.read_timeout = Some(PATIENCE);
-        let mut connection = Connection::connect(&options).map_err(|error| error.to_string())?;
+        let mut connection = Connection::connect(&options.within(PATIENCE)).map_err(|error| error.to_string())?;
         let found = wire::source::identity(&mut connection).map_err(|error| error.to_string())?;
         if found != identity {
             return Err(format!("it is {found}, and not {identity}"));

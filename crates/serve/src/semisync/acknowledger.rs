@@ -167,10 +167,8 @@ impl Acknowledger for SemiSyncAcknowledger<'_> {
 }
 
 fn has_plugin(options: &ConnectOptions) -> Result<bool, wire::Error> {
-    let mut options = options.clone();
-    options.limits.connect_timeout = PLUGIN_PATIENCE;
-    options.limits.read_timeout = Some(PLUGIN_PATIENCE);
-    let rows = Connection::connect(&options)?.rows("SHOW GLOBAL VARIABLES LIKE 'rpl_semi_sync_%_enabled'")?;
+    let rows = Connection::connect(&options.within(PLUGIN_PATIENCE))?
+        .rows("SHOW GLOBAL VARIABLES LIKE 'rpl_semi_sync_%_enabled'")?;
     let names = rows.iter().map(|row| row.required_text(0)).collect::<Result<Vec<_>, _>>()?;
     Ok(names.iter().any(|name| ENABLED.iter().any(|enabled| name.eq_ignore_ascii_case(enabled))))
 }

@@ -63,7 +63,7 @@ impl Standby {
         let ends = Arc::clone(&stop);
         let jitter = Duration::from_millis(rand::random_range(0..JITTER_MS));
         let watchman = Watchman::new(Instant::now(), jitter);
-        let run = move || Lookout { peer: Peer::new(settings.peer.clone()), settings, watchman }.run(&ends);
+        let run = move || Lookout { peer: Peer::new(&settings.peer), settings, watchman }.run(&ends);
         let thread = thread::Builder::new().name("standby".to_owned()).spawn(run)?;
         Ok(Self { stop, thread: Some(thread) })
     }

@@ -55,10 +55,8 @@ pub(super) struct Peer {
 }
 
 impl Peer {
-    pub(super) fn new(mut options: ConnectOptions) -> Self {
-        options.limits.connect_timeout = PATIENCE;
-        options.limits.read_timeout = Some(PATIENCE);
-        Self { options, connection: None, sends_groups: false }
+    pub(super) fn new(options: &ConnectOptions) -> Self {
+        Self { options: options.within(PATIENCE), connection: None, sends_groups: false }
     }
 
     /// Whether its replicas were sent groups.

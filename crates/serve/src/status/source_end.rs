@@ -56,10 +56,7 @@ impl EndCache {
             self.connection = Some((whose, connection));
             return Some(end);
         }
-        let mut options = options.clone();
-        options.limits.connect_timeout = PATIENCE;
-        options.limits.read_timeout = Some(PATIENCE);
-        let answer = Connection::connect(&options).and_then(|mut connection| {
+        let answer = Connection::connect(&options.within(PATIENCE)).and_then(|mut connection| {
             let end = end(&mut connection, durable)?;
             Ok((connection, end))
         });

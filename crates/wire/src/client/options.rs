@@ -156,6 +156,15 @@ impl ConnectOptions {
         escape(&address).into_owned()
     }
 
+    /// The same, for a connection that waits for its login and for each answer no longer than `patience`.
+    #[must_use]
+    pub fn within(&self, patience: Duration) -> Self {
+        let mut options = self.clone();
+        options.limits.connect_timeout = options.limits.connect_timeout.min(patience);
+        options.limits.read_timeout = Some(patience);
+        options
+    }
+
     /// The TLS mode that is in effect: naming an authority means wanting it checked, as in MySQL's clients.
     pub fn effective_ssl_mode(&self) -> SslMode {
         match self.tls.mode {

@@ -67,10 +67,7 @@ fn none_of(failures: Vec<(String, Failure)>) -> Failure {
 
 /// A connection that waits for nothing for longer.
 pub fn connect_to_ask(options: &ConnectOptions, patience: Duration) -> Result<Connection, Failure> {
-    let mut options = options.clone();
-    options.limits.connect_timeout = options.limits.connect_timeout.min(patience);
-    options.limits.read_timeout = Some(patience);
-    Connection::connect(&options).map_err(failed)
+    Connection::connect(&options.within(patience)).map_err(failed)
 }
 
 #[cfg(test)]

@@ -99,10 +99,7 @@ impl Connector {
 
     /// The same, to another node.
     pub fn connect_to_within(&self, node: &ConnectOptions, patience: Duration) -> Result<Connection, Failure> {
-        let mut options = node.clone();
-        options.limits.connect_timeout = patience;
-        options.limits.read_timeout = Some(patience);
-        self.connect_with(&options)
+        self.connect_with(&node.within(patience))
     }
 
     fn connect_with(&self, options: &ConnectOptions) -> Result<Connection, Failure> {
