@@ -168,11 +168,16 @@ const COPY: &str = "--copy";
 const COPIES_THERE: &str =
     "SELECT COUNT(*) FROM information_schema.TABLES WHERE TABLE_SCHEMA = 'heddle' AND TABLE_NAME = 'copies'";
 
-/// The channel after the copy, to the end of the source's log; both ends equal.
-fn goes_on(pair: &Pair, mut heddle: Heddle) -> Result<()> {
+/// A run that has not ended by itself.
+fn end(mut heddle: Heddle) -> Result<()> {
     ensure!(!heddle.has_ended()?, "{}", heddle.log());
     heddle.terminate()?;
-    heddle.wait()?;
+    heddle.wait().map(drop)
+}
+
+/// The channel after the copy, to the end of the source's log; both ends equal.
+fn goes_on(pair: &Pair, heddle: Heddle) -> Result<()> {
+    end(heddle)?;
     pair.to_the_end(&[COPY])?;
     pair.source
         .execute("INSERT INTO d.none VALUES (1), (2); UPDATE d.kinds SET db = 1.5; DELETE FROM d.uniq WHERE a = 7")?;
@@ -228,9 +233,7 @@ fn under_the_sources_gtids(kind: Kind) -> Result<()> {
     heddle.wait_for_log("workers, policy")?;
     changes.wait_for(100)?;
     changes.stop()?;
-    ensure!(!heddle.has_ended()?, "{}", heddle.log());
-    heddle.terminate()?;
-    heddle.wait()?;
+    end(heddle)?;
     pair.to_the_end(&PRESERVE)?;
     pair.source.execute("INSERT INTO d.none VALUES (1)")?;
     pair.to_the_end(&PRESERVE)?;
@@ -292,7 +295,7 @@ fn open_branches(kind: Kind, options: &[&str]) -> Result<()> {
     prepare_branch(&pair, "before", &["INSERT INTO d.uniq VALUES (900, 1)", "UPDATE d.keyless SET a = 8 WHERE a = 1"])?;
     prepare_branch(&pair, "undone", &["INSERT INTO d.uniq VALUES (901, 1)"])?;
     let mut heddle = pair.begin(options)?;
-    heddle.wait_for_log("waits for the source: 2 XA transactions")?;
+    heddle.wait_for_log("waits for the source: 2 XA transactions prepared")?;
     pair.source.execute("XA COMMIT 'before'; XA ROLLBACK 'undone'")?;
     heddle.wait_for_log("round 1: copying")?;
     prepare_branch(
@@ -300,7 +303,7 @@ fn open_branches(kind: Kind, options: &[&str]) -> Result<()> {
         "whole",
         &["INSERT INTO d.uniq VALUES (902, 1)", "INSERT INTO d.keyless VALUES (902, 'xa')"],
     )?;
-    heddle.wait_for_log("waits for the source: 1 XA transactions")?;
+    heddle.wait_for_log("waits for the source: 1 XA transaction prepared")?;
     pair.source.execute("XA COMMIT 'whole'")?;
     heddle.wait_for_log("round 2: copying")?;
     prepare_branch(&pair, "chunks", &["INSERT INTO d.uniq VALUES (903, 1)", "DELETE FROM d.words WHERE w = 'w7'"])?;
@@ -485,9 +488,7 @@ fn renamed(kind: Kind) -> Result<()> {
     heddle.wait_for_log("all rows are there")?;
     changes.wait_for(20)?;
     changes.stop()?;
-    ensure!(!heddle.has_ended()?, "{}", heddle.log());
-    heddle.terminate()?;
-    heddle.wait()?;
+    end(heddle)?;
     pair.source.execute("INSERT INTO d.parts VALUES (99999, NULL); UPDATE d.words SET n = n + 1")?;
     pair.run_to_the_end(&[&[COPY], &renaming[..]].concat())?;
     for (table, there, order) in [

@@ -59,4 +59,4 @@ pub use self::session::settings::BinlogChoice;
 pub use self::target::MySqlTarget;
 pub use self::target::connect::RowsChoice;
 pub use self::target::gtids::copy_gtids;
-pub use self::xa::prepare::{prepared as prepared_branches, prepared_by};
+pub use self::xa::prepare::{prepared_by, shown as shown_branches};

@@ -83,7 +83,7 @@ pub fn plan(request: &CopyRequest<'_>) -> Result<Plan, Failure> {
     } else {
         plan.problems.extend(already_there(&mut control, request, &names)?);
         plan.problems.extend(not_known(&mut source, &mut control, request.part)?);
-        plan.problems.extend(gtid_problems(&mut source, &mut control, request)?);
+        plan.problems.extend(gtid_problem(&source, &mut control, request)?);
         plan.warnings.extend(branches::warning(&mut source)?);
     }
     if windows.low_source() == LowSource::EarlierEnd {
@@ -120,7 +120,7 @@ pub(super) fn begin(
     let names: Vec<TableName> = tables.into_iter().map(|listed| listed.name).collect();
     problems.extend(already_there(control, request, &names)?);
     problems.extend(not_known(source, control, request.part)?);
-    problems.extend(gtid_problems(source, control, request)?);
+    problems.extend(gtid_problem(source, control, request)?);
     refuse(problems)?;
     place::execute_all(control, &create())?;
     // What an earlier copy has left that has not begun.
@@ -172,6 +172,9 @@ fn source_problems(source: &mut Connection, request: &CopyRequest<'_>) -> Result
     if !state.row_image.eq_ignore_ascii_case("FULL") {
         problems.push(format!("source: binlog_row_image={}: a copy needs FULL", state.row_image));
     }
+    if request.target.logged == BinlogChoice::No && !state.gtids {
+        problems.push("source: gtid_mode is not ON: there are no GTIDs to keep".to_owned());
+    }
     let names_tables = request.part.is_some_and(|part| !part.rules.only.is_empty());
     if !names_tables && !wire::source::sees_every_table(source).map_err(source_failure)? {
         problems.push(
@@ -193,23 +196,18 @@ fn source_problems(source: &mut Connection, request: &CopyRequest<'_>) -> Result
 }
 
 /// What keeps the target from having the source's GTIDs.
-fn gtid_problems(
-    source: &mut Connection,
+fn gtid_problem(
+    source: &Connection,
     control: &mut Connection,
     request: &CopyRequest<'_>,
-) -> Result<Vec<String>, Failure> {
+) -> Result<Option<String>, Failure> {
     if request.target.logged == BinlogChoice::Yes {
-        return Ok(Vec::new());
+        return Ok(None);
     }
     if source.server().is_mariadb() != control.server().is_mariadb() {
-        return Ok(vec!["--gtids preserve: MySQL and MariaDB do not take each other's GTIDs".to_owned()]);
+        return Ok(Some("--gtids preserve: MySQL and MariaDB do not take each other's GTIDs".to_owned()));
     }
-    let mut problems = Vec::new();
-    if !SourceState::read(source).map_err(failure)?.gtids {
-        problems.push("source: gtid_mode is not ON: there are no GTIDs to keep".to_owned());
-    }
-    problems.extend(copy_gtids::why_not(control)?.map(|why| format!("--gtids preserve: {why}")));
-    Ok(problems)
+    Ok(copy_gtids::why_not(control)?.map(|why| format!("--gtids preserve: {why}")))
 }
 
 /// A table of the target is never replaced that the copy has not made.

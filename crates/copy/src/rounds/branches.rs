@@ -4,10 +4,11 @@ use std::sync::atomic::Ordering;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use apply::mysql::prepared_branches;
 use apply::mysql::server::sql::xid_text;
+use apply::mysql::shown_branches;
 use engine::failure::{Failure, FailureKind};
 use engine::sql::Xid;
+use output::numbers::counted;
 use wire::Connection;
 
 use super::ends::CopyRequest;
@@ -17,8 +18,6 @@ const POLL: Duration = Duration::from_millis(50);
 const PATIENCE: Duration = Duration::from_secs(60);
 const SAID_AFTER: Duration = Duration::from_secs(2);
 const NAMED_MAX: usize = 5;
-/// MySQL 8.0 says "XAER_RMERR: Fatal error occurred in the transaction branch" to an account without `XA_RECOVER_ADMIN`, and the privilege in a warning only.
-const DENIED: [u16; 2] = [1401, replica::questions::DENIED];
 
 /// Whether the source shows them to its account.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -65,7 +64,8 @@ pub(super) fn wait_for_ends(source: &mut Connection, request: &CopyRequest<'_>) 
             is_said = true;
         }
         thread::sleep(POLL);
-        let still = prepared(source)?.unwrap_or_default();
+        // Shown no longer: nobody knows whether they have ended.
+        let Some(still) = prepared(source)? else { return Ok(BranchVisibility::No) };
         open.retain(|xid| still.contains(xid));
     }
     Ok(BranchVisibility::Yes)
@@ -80,17 +80,10 @@ pub(super) fn warning(source: &mut Connection) -> Result<Option<String>, Failure
 fn named(open: &[Xid]) -> String {
     let names: Vec<String> = open.iter().take(NAMED_MAX).map(xid_text).collect();
     let more = if open.len() > NAMED_MAX { ", …" } else { "" };
-    format!("{} XA transactions are prepared: {}{more}", open.len(), names.join(", "))
+    format!("{} prepared: {}{more}", counted(open.len() as u64, "XA transaction"), names.join(", "))
 }
 
 /// `None`: the account is not shown them.
 fn prepared(source: &mut Connection) -> Result<Option<Vec<Xid>>, Failure> {
-    match prepared_branches(source) {
-        Err(failure) if failure.code.is_some_and(|code| DENIED.contains(&code)) => {
-            tracing::debug!("copy: XA RECOVER on the source: {failure}");
-            Ok(None)
-        }
-        Err(failure) => Err(Failure { message: format!("source: {}", failure.message), ..failure }),
-        Ok(found) => Ok(Some(found)),
-    }
+    shown_branches(source).map_err(|failure| Failure { message: format!("source: {}", failure.message), ..failure })
 }

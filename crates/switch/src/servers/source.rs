@@ -83,7 +83,7 @@ fn cannot_close(connection: &mut Connection) -> Result<Option<String>> {
 
 /// XA branches that are prepared: with `read_only` nobody may end them, and the target has them as well.
 pub fn prepared(connection: &mut Connection) -> Result<Option<usize>> {
-    Ok(if_allowed(connection.rows("XA RECOVER"))?.map(|rows| rows.len()))
+    Ok(apply::mysql::shown_branches(connection)?.map(|branches| branches.len()))
 }
 
 /// As far as the account sees them, without those of the server itself.

@@ -79,9 +79,17 @@ pub fn not_executed_before(connection: &mut Connection, channel: &str) -> Result
 
 /// Adds all that is missing; returns what was added.
 pub fn add_missing(connection: &mut Connection, channel: &str) -> Result<String, Failure> {
+    add_all(connection, &|connection| missing(connection, channel))
+}
+
+/// Adds what `missing` finds, which is asked again when others add some of it, or own it; returns what was added.
+pub fn add_all(
+    connection: &mut Connection,
+    missing: &dyn Fn(&mut Connection) -> Result<String, Failure>,
+) -> Result<String, Failure> {
     let mut tries = 1;
     loop {
-        let missing = missing(connection, channel)?;
+        let missing = missing(connection)?;
         if missing.is_empty() {
             return Ok(missing);
         }

@@ -80,6 +80,23 @@ pub fn prepared(connection: &mut Connection) -> Result<Vec<Xid>, Failure> {
     Ok(found)
 }
 
+/// MySQL 8.0 says "XAER_RMERR: Fatal error occurred in the transaction branch" to an account without `XA_RECOVER_ADMIN`, and the privilege in a warning only.
+const RMERR: u16 = 1401;
+
+/// The same on a server whose account need not be shown them; `None`: it is not.
+///
+/// # Errors
+/// The server's, but for the missing privilege.
+pub fn shown(connection: &mut Connection) -> Result<Option<Vec<Xid>>, Failure> {
+    match prepared(connection) {
+        Err(failure) if matches!(failure.code, Some(RMERR | code::SPECIFIC_ACCESS_DENIED)) => {
+            tracing::debug!("XA RECOVER: {failure}");
+            Ok(None)
+        }
+        answer => answer.map(Some),
+    }
+}
+
 /// A number that changes when the statement has been executed.
 pub fn fingerprint(connection: &mut Connection, statement: &Statement) -> Result<u64, Failure> {
     match &statement.xid {

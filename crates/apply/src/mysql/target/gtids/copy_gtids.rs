@@ -1,23 +1,17 @@
 //! The source's GTIDs on a target whose rows came as a copy, in nobody's binary log: the target says that it has executed them.
 
-use std::thread;
-use std::time::Duration;
-
 use binlog::Flavour;
-use binlog::gtids::GtidState;
-use engine::failure::{Failure, FailureKind};
+use binlog::gtids::{Gtid, GtidSet, GtidState};
+use engine::failure::Failure;
 use wire::Connection;
 
 use super::grouping;
 use crate::mysql::progress::branches::open_branches;
+use crate::mysql::progress::executed_gtids;
 use crate::mysql::server::errors::failed;
 use crate::mysql::server::info::TargetInfo;
 use crate::mysql::server::sql::quote;
-use crate::mysql::session::grouped_gtids::{AddOutcome, add, without_executed};
-
-/// A session may own one of them in the same moment.
-const TRIES_MAX: u32 = 200;
-const PAUSE: Duration = Duration::from_millis(10);
+use crate::mysql::session::grouped_gtids::{add_all, without_executed};
 
 /// What keeps the target from it; `None`: nothing.
 ///
@@ -53,16 +47,9 @@ pub fn why_not(connection: &mut Connection) -> Result<Option<String>, Failure> {
 pub fn take(connection: &mut Connection, channel: &str, gtids: &GtidState) -> Result<(), Failure> {
     match gtids {
         GtidState::None => Ok(()),
-        GtidState::MySql(set) => add_to_purged(connection, channel, &set.to_string()),
+        GtidState::MySql(set) => add_to_purged(connection, channel, set),
         GtidState::MariaDb(_) => {
-            let text = connection.scalar("SELECT @@GLOBAL.gtid_slave_pos").map_err(failed)?.unwrap_or_default();
-            let before: GtidState = if text.is_empty() {
-                GtidState::None
-            } else {
-                text.parse().map_err(|error| {
-                    Failure::new(FailureKind::Refused, format!("the target's gtid_slave_pos {text:?}: {error}"))
-                })?
-            };
+            let before = executed_gtids::parse(connection.scalar("SELECT @@GLOBAL.gtid_slave_pos").map_err(failed)?)?;
             let all = before.then(gtids);
             if all == before {
                 return Ok(());
@@ -75,30 +62,19 @@ pub fn take(connection: &mut Connection, channel: &str, gtids: &GtidState) -> Re
     }
 }
 
-fn add_to_purged(connection: &mut Connection, channel: &str, set: &str) -> Result<(), Failure> {
-    let open = open_branches::read(connection, channel)?;
-    let unprepared = open.into_iter().filter(|branch| !branch.is_prepared()).filter_map(|branch| branch.gtid);
-    let open = unprepared.map(|gtid| gtid.to_string()).collect::<Vec<_>>().join(",");
-    let closed = connection.scalar(format!("SELECT GTID_SUBTRACT({},{})", quote(set), quote(&open)));
-    let closed = closed.map_err(failed)?.unwrap_or_default().replace('\n', "");
-    let mut tries = 1;
-    loop {
-        let missing = without_executed(connection, &closed)?;
-        if missing.is_empty() {
-            return Ok(());
+fn add_to_purged(connection: &mut Connection, channel: &str, set: &GtidSet) -> Result<(), Failure> {
+    let mut set = set.clone();
+    for branch in open_branches::read(connection, channel)?.iter().filter(|branch| !branch.is_prepared()) {
+        if let Some(Gtid::MySql { uuid, tag, gno }) = &branch.gtid {
+            let mut one = GtidSet::default();
+            one.add(uuid, tag.as_deref().unwrap_or_default(), *gno);
+            set.subtract(&one);
         }
-        match add(connection, &missing)? {
-            AddOutcome::All => {
-                tracing::info!("the target's gtid_purged has the GTIDs of the copied rows: {missing}");
-                return Ok(());
-            }
-            AddOutcome::Nothing(why) if tries == TRIES_MAX => {
-                let message = format!("{why} (to be added: {missing})");
-                return Err(Failure::new(FailureKind::Conflict, message)
-                    .remedy("a session of the target's holds one of these GTIDs: SELECT @@global.gtid_owned names its number; end it"));
-            }
-            AddOutcome::Nothing(_) => tries += 1,
-        }
-        thread::sleep(PAUSE);
     }
+    let set = set.to_string();
+    let added = add_all(connection, &|connection| without_executed(connection, &set))?;
+    if !added.is_empty() {
+        tracing::info!("the target's gtid_purged has the GTIDs of the copied rows: {added}");
+    }
+    Ok(())
 }
