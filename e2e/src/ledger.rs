@@ -11,6 +11,8 @@ use std::time::Duration;
 
 const ROWS: u64 = 500;
 const BATCH: usize = 100;
+/// Large rows that a cluster takes.
+const FITTING: u64 = 8;
 
 /// Makes the tables on the source.
 pub fn create(source: &Server) -> Result<()> {
@@ -51,6 +53,37 @@ pub fn beside_load(source: &Server, pause: Duration, faults: impl FnOnce() -> Re
         let number = loading.join().unwrap_or_else(|_| Err(anyhow::anyhow!("the load panicked")));
         done.and(number)
     })
+}
+
+/// Runs `done` while another client changes what Heddle's transactions change: each may lose.
+pub fn beside_competitor<T>(competitor: &Server, done: impl FnOnce() -> Result<T>) -> Result<T> {
+    let stop = AtomicBool::new(false);
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            while !stop.load(Ordering::Relaxed) {
+                let _ = competitor.execute("UPDATE heddle.progress SET applied_at = SYSDATE(6)");
+            }
+        });
+        let done = done();
+        stop.store(true, Ordering::Relaxed);
+        done
+    })
+}
+
+/// Rows of which each fits into 150,000 bytes, and all together do not; then one that does not.
+pub fn insert_large(source: &Server) -> Result<()> {
+    source.execute("CREATE TABLE d.large (id INT PRIMARY KEY, v LONGBLOB) ENGINE=InnoDB")?;
+    for id in 0..FITTING {
+        source.execute(&format!("INSERT INTO d.large VALUES ({id}, REPEAT('x', 60000))"))?;
+    }
+    source.execute("INSERT INTO d.large VALUES (100, REPEAT('x', 400000))")
+}
+
+/// Those that fit have arrived, and no other one.
+pub fn assert_fitting(target: &Server) -> Result<()> {
+    let there = target.scalar("SELECT COUNT(*) FROM d.large")?;
+    ensure!(there.trim() == FITTING.to_string(), "{there} of {FITTING} that fit are there");
+    Ok(())
 }
 
 /// The last transaction of all, after which nothing comes.

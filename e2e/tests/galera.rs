@@ -6,11 +6,13 @@
 use anyhow::{Context, Result, ensure};
 use e2e::galera::{Cluster, status};
 use e2e::heddle::{Heddle, Run, heddle};
-use e2e::ledger::{assert_equal, beside_load, count, create, finish, until_more, until_there};
+use e2e::ledger::{
+    assert_equal, assert_fitting, beside_competitor, beside_load, count, create, finish, insert_large, until_more,
+    until_there,
+};
 use e2e::patience::until;
 use e2e::server::{MARIADB_10_11, PASSWORD, Server};
 use rustix::process::Signal;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -235,24 +237,14 @@ fn conflicts_and_definitions() -> Result<()> {
     let running = start(&source, &cluster.url(), &relay(&cluster, "relay")?, &[])?;
     let at = until_active(&cluster)?;
     let (competitor, third) = (cluster.node((at + 1) % 3)?, cluster.node((at + 2) % 3)?);
-    let stop = AtomicBool::new(false);
     beside_load(&source, STEADY, || {
         until_there(competitor)?;
-        thread::scope(|scope| {
-            scope.spawn(|| {
-                while !stop.load(Ordering::Relaxed) {
-                    // It may lose against heddle.
-                    let _ = competitor.execute("UPDATE heddle.progress SET applied_at = SYSDATE(6)");
-                }
-            });
-            let done = (0..5).try_for_each(|number| {
-                source.execute(&format!("ALTER TABLE d.t ADD COLUMN w{number} INT DEFAULT {number}"))?;
-                source.execute(&format!("CREATE TABLE d.t{number} (id INT PRIMARY KEY) ENGINE=InnoDB"))?;
-                until_more(third, 300)
-            });
-            stop.store(true, Ordering::Relaxed);
-            done.with_context(|| running.log())
-        })
+        let define = |number| {
+            source.execute(&format!("ALTER TABLE d.t ADD COLUMN w{number} INT DEFAULT {number}"))?;
+            source.execute(&format!("CREATE TABLE d.t{number} (id INT PRIMARY KEY) ENGINE=InnoDB"))?;
+            until_more(third, 300)
+        };
+        beside_competitor(competitor, || (0..5).try_for_each(define)).with_context(|| running.log())
     })?;
     let run = end(&source, &cluster, running)?;
     let retries = run.number("retries")?;
@@ -315,17 +307,12 @@ fn a_transaction_that_is_too_large() -> Result<()> {
         cluster.nodes.iter().try_for_each(|node| node.execute(&format!("SET GLOBAL wsrep_max_ws_size={bytes}")))
     };
     limit(150_000)?;
-    source.execute("CREATE TABLE d.large (id INT PRIMARY KEY, v LONGBLOB) ENGINE=InnoDB")?;
-    // Each fits, and all together do not: the group is applied in smaller parts.
-    for id in 0..8 {
-        source.execute(&format!("INSERT INTO d.large VALUES ({id}, REPEAT('x', 60000))"))?;
-    }
-    source.execute("INSERT INTO d.large VALUES (100, REPEAT('x', 400000))")?;
+    // The group is applied in smaller parts.
+    insert_large(&source)?;
     let relay = relay(&cluster, "relay")?;
     let run = start(&source, &cluster.url(), &relay, &["--until-end"])?.wait()?;
     run.failed_with("wsrep_max_ws_size")?;
-    let there = cluster.node(0)?.scalar("SELECT COUNT(*) FROM d.large")?;
-    ensure!(there.trim() == "8", "what fits is not there: {run}");
+    assert_fitting(cluster.node(0)?).with_context(|| run.to_string())?;
     limit(2_147_483_647)?;
     let running = start(&source, &cluster.url(), &relay, &[])?;
     end(&source, &cluster, running).map(|_| ())

@@ -5,11 +5,12 @@
 use anyhow::{Context, Result, ensure};
 use e2e::group::{Group, Primaries};
 use e2e::heddle::Heddle;
-use e2e::ledger::{assert_equal, beside_load, create, finish, until_more, until_there};
+use e2e::ledger::{
+    assert_equal, assert_fitting, beside_competitor, beside_load, create, finish, insert_large, until_more, until_there,
+};
 use e2e::patience::until;
 use e2e::server::{MYSQL_9_7, Server};
 use rustix::process::Signal;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -112,20 +113,9 @@ fn others_write() -> Result<()> {
     create(&source)?;
     let running = start(&source.url(), &group.url(), &source, &[])?;
     let competitor = group.member(1)?;
-    let stop = AtomicBool::new(false);
     beside_load(&source, STEADY, || {
         until_there(competitor)?;
-        thread::scope(|scope| {
-            scope.spawn(|| {
-                while !stop.load(Ordering::Relaxed) {
-                    // It may lose against heddle.
-                    let _ = competitor.execute("UPDATE heddle.progress SET applied_at = SYSDATE(6)");
-                }
-            });
-            let done = until_more(group.member(2)?, 1000);
-            stop.store(true, Ordering::Relaxed);
-            done
-        })
+        beside_competitor(competitor, || until_more(group.member(2)?, 1000))
     })?;
     finish(&source)?;
     group.member(0)?.wait_until("SELECT COUNT(*) FROM d.log WHERE n = 0")?;
@@ -149,16 +139,12 @@ fn a_transaction_that_is_too_large() -> Result<()> {
         })
     };
     limit(150_000)?;
-    source.execute("CREATE TABLE d.large (id INT PRIMARY KEY, v LONGBLOB)")?;
-    // Each fits, and all together do not: the group is applied in smaller parts.
-    for id in 0..8 {
-        source.execute(&format!("INSERT INTO d.large VALUES ({id}, REPEAT('x', 60000))"))?;
-    }
-    source.execute("INSERT INTO d.large VALUES (100, REPEAT('x', 400000))")?;
+    // The group is applied in smaller parts.
+    insert_large(&source)?;
     let running = start(&source.url(), &group.url(), &source, &["--until-end"])?;
     let run = running.wait()?;
     run.failed_with("group_replication_transaction_size_limit")?;
-    ensure!(group.member(0)?.scalar("SELECT COUNT(*) FROM d.large")?.trim() == "8", "what fits is not there: {run}");
+    assert_fitting(group.member(0)?).with_context(|| run.to_string())?;
     limit(150_000_000)?;
     let running = start(&source.url(), &group.url(), &source, &[])?;
     end(&source, group.member(0)?, &source, &group.members, running).map(|_| ())
