@@ -24,7 +24,8 @@ pub struct SourceFacts {
     pub flavour: Flavour,
     pub version: (u16, u16, u16),
     pub version_text: String,
-    pub tables: Definitions,
+    /// `None`: the target's are not compared with them, as they are still to be copied.
+    pub tables: Option<Definitions>,
 }
 
 impl SourceFacts {

@@ -37,6 +37,11 @@ use crate::standby::{ChannelView, SourceContact, StandbyReport};
 /// The longest name of a channel, in bytes. The servers' locks have names of at most 64 bytes, with the channel's name in them.
 pub const CHANNEL_BYTES_MAX: usize = 50;
 
+/// The channel that applies the log to tables which are being added to a channel. No name of a channel that a user gives ends so.
+pub fn added_tables_channel(channel: &str) -> String {
+    format!("{channel}+")
+}
+
 /// What this process takes without any large events, and what its allocator keeps.
 const PROCESS_BYTES: u64 = 36 << 20;
 

@@ -163,7 +163,7 @@ fn another_part(spec: &Spec, opened: &ChannelRecord) -> Option<Failure> {
     let shown = |part: &Option<String>| part.clone().unwrap_or_else(|| "all of the source".to_owned());
     let message = format!("the channel has taken {} so far, and is to take {} now", shown(&opened.part), shown(&asked));
     Some(Failure::new(FailureKind::Refused, message).remedy(
-        "give the same options as before; or, where the target's rows were made to fit the new ones up to where the channel is (heddle status), run it once with --selection-changed",
+        "give the same options as before; or, where it is to take more tables, --copy copies them; or, where the target's rows were made to fit the new ones up to where the channel is (heddle status), run it once with --selection-changed",
     ))
 }
 

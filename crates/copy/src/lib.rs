@@ -28,7 +28,8 @@ mod scan;
 pub mod source;
 
 pub use bookkeeping::CopyPlace;
+pub use definitions::CopyPart;
 pub use limits::{CopyLimits, LagGate};
 pub use measures::{CopySample, Measures};
 pub use place::CopyTarget;
-pub use rounds::{CopyEnd, CopyRequest, LogPart, Plan, copy, plan};
+pub use rounds::{CopyChannel, CopyEnd, CopyRequest, LogPart, Plan, RunningChannel, copy, plan};

@@ -54,6 +54,8 @@ pub struct CopyState {
     pub round: u32,
     /// As [`wire::source::identity`] says it.
     pub source: String,
+    /// What the channel takes, as its options; none: all of the source.
+    pub selection: String,
     /// Whether the copied rows are in the target's binary log.
     pub logged: BinlogChoice,
     /// Where the channel begins.
@@ -66,7 +68,7 @@ impl CopyState {
     /// The copy of a channel, if it is not finished.
     pub fn read(connection: &mut Connection, channel: &str) -> Result<Option<Self>, Failure> {
         let found = connection.row(format!(
-            "SELECT epoch, phase, round, source, low, high, gtids, is_logged FROM {SCHEMA}.copies WHERE channel={}",
+            "SELECT epoch, phase, round, source, low, high, gtids, is_logged, selection FROM {SCHEMA}.copies WHERE channel={}",
             quote(channel)
         ));
         match if_there(found)?.flatten() {
@@ -97,6 +99,7 @@ impl CopyState {
             phase: Phase::of(&text(1)?).ok_or_else(damaged)?,
             round: row.required(2).map_err(failed)?,
             source: text(3)?,
+            selection: text(8)?,
             logged: if text(7)? == "0" { BinlogChoice::No } else { BinlogChoice::Yes },
             low: CopyPlace { position: position(&low_position)?, gtids: gtids(&low_gtids)? },
             high: high.transpose()?,
@@ -110,7 +113,7 @@ impl CopyState {
         }
         let (high, gtids) = self.high_texts();
         let sql = format!(
-            "INSERT INTO {SCHEMA}.copies (channel, epoch, phase, round, source, low, high, gtids, is_logged) VALUES ({}, {}, '{}', {}, {}, {}, {high}, {gtids}, {})",
+            "INSERT INTO {SCHEMA}.copies (channel, epoch, phase, round, source, low, high, gtids, is_logged, selection) VALUES ({}, {}, '{}', {}, {}, {}, {high}, {gtids}, {}, {})",
             quote(&self.channel),
             self.epoch,
             self.phase.as_str(),
@@ -122,6 +125,7 @@ impl CopyState {
                 self.low.gtids
             )),
             u8::from(self.logged == BinlogChoice::Yes),
+            quote(&self.selection),
         );
         connection.execute(sql).map(|_| ()).map_err(failed)
     }

@@ -13,7 +13,7 @@ pub fn create() -> [String; 4] {
         format!(
             "CREATE TABLE IF NOT EXISTS {SCHEMA}.copies ({CHANNEL} PRIMARY KEY, epoch BIGINT UNSIGNED NOT NULL, phase VARCHAR(32) NOT NULL, \
              round INT UNSIGNED NOT NULL, source VARCHAR(255) NOT NULL, low LONGTEXT NOT NULL, high VARCHAR(600) NOT NULL, gtids LONGTEXT NOT NULL, \
-             is_logged BOOLEAN NOT NULL, \
+             is_logged BOOLEAN NOT NULL, selection LONGTEXT CHARACTER SET utf8mb4 NOT NULL, \
              began_at TIMESTAMP NOT NULL DEFAULT CURRENT_TIMESTAMP) ENGINE=InnoDB"
         ),
         format!(

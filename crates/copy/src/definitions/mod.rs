@@ -4,6 +4,7 @@
 
 mod generated_columns;
 mod obstacles;
+mod part;
 mod program_settings;
 mod programs;
 mod relations;
@@ -13,6 +14,7 @@ mod target_names;
 
 pub use generated_columns::GeneratedColumns;
 pub use obstacles::not_known;
+pub use part::CopyPart;
 pub use programs::{
     create as create_programs, in_one_character_set, read as read_programs, renamed as renamed_program,
 };

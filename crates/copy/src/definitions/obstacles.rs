@@ -3,9 +3,9 @@
 use apply::mysql::server::errors::failed;
 use apply::mysql::server::sql::quote;
 use engine::failure::Failure;
-use engine::intake::Filter;
 use wire::{Connection, Error};
 
+use super::part::CopyPart;
 use super::tables::is_servers_own;
 use crate::chunk::TableName;
 
@@ -26,11 +26,7 @@ fn is_known(data_type: &str, target: &Connection) -> bool {
 }
 
 /// Each by a table that has it.
-pub fn not_known(
-    source: &mut Connection,
-    target: &mut Connection,
-    part: Option<&Filter>,
-) -> Result<Vec<String>, Failure> {
+pub fn not_known(source: &mut Connection, target: &mut Connection, part: CopyPart<'_>) -> Result<Vec<String>, Failure> {
     let mut problems = Vec::new();
     for (word, of_source) in
         [("collation", distinct(source, part, "COLLATION_NAME")), ("type", distinct(source, part, "DATA_TYPE"))]
@@ -46,7 +42,7 @@ pub fn not_known(
 }
 
 /// What the columns of the tables that are taken have, once each.
-fn distinct(source: &mut Connection, part: Option<&Filter>, column: &str) -> Result<Vec<(String, TableName)>, Error> {
+fn distinct(source: &mut Connection, part: CopyPart<'_>, column: &str) -> Result<Vec<(String, TableName)>, Error> {
     let rows = source.rows(format!(
         "SELECT DISTINCT c.{column}, c.TABLE_SCHEMA, c.TABLE_NAME FROM information_schema.COLUMNS c \
          JOIN information_schema.TABLES t ON t.TABLE_SCHEMA=c.TABLE_SCHEMA AND t.TABLE_NAME=c.TABLE_NAME \
@@ -58,7 +54,7 @@ fn distinct(source: &mut Connection, part: Option<&Filter>, column: &str) -> Res
         let text = |at: usize| Ok::<_, Error>(row.required_text(at)?.to_owned());
         let (value, table) = (text(0)?.to_lowercase(), TableName::new(text(1)?, text(2)?));
         let is_new = found.last().is_none_or(|(last, _)| *last != value);
-        if is_new && part.is_none_or(|part| part.takes(&table.schema, &table.table)) {
+        if is_new && part.takes(&table.schema, &table.table) {
             found.push((value, table));
         }
     }

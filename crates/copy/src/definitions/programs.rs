@@ -3,10 +3,11 @@
 use apply::mysql::server::errors::failed;
 use apply::mysql::server::sql::{identifier, quote};
 use engine::failure::{Failure, FailureKind};
-use engine::intake::{Extent, Filter};
+use engine::intake::Extent;
 use engine::sql::{SqlMode, enabled_at};
 use wire::{Connection, Error, Row};
 
+use super::part::CopyPart;
 use super::program_settings;
 use super::tables::schemas;
 use super::target_names::{TargetNames, TargetStatement};
@@ -60,7 +61,7 @@ pub fn in_one_character_set<T>(
 }
 
 /// Of the schemas that are taken whole; triggers of each table that is taken. In the order in which they are made.
-pub fn read(connection: &mut Connection, part: Option<&Filter>) -> Result<Vec<Program>, Error> {
+pub fn read(connection: &mut Connection, part: CopyPart<'_>) -> Result<Vec<Program>, Error> {
     let mut programs = Vec::new();
     for (schema, extent) in schemas(connection, part)? {
         let of_schema = quote(&schema);
@@ -104,7 +105,7 @@ pub fn read(connection: &mut Connection, part: Option<&Filter>) -> Result<Vec<Pr
         ))?;
         for row in triggers {
             let table = TableName::new(schema.clone(), row.required_text(1)?);
-            if part.is_none_or(|part| part.takes(&schema, &table.table)) {
+            if part.takes(&schema, &table.table) {
                 let name = TableName::new(schema.clone(), row.required_text(0)?);
                 programs.extend(show_create(connection, ProgramKind::Trigger, name, Some(table))?);
             }

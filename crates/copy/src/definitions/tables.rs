@@ -2,9 +2,10 @@
 
 use apply::mysql::progress::SCHEMA;
 use apply::mysql::server::sql::identifier;
-use engine::intake::{Extent, Filter};
+use engine::intake::Extent;
 use wire::{Connection, Error};
 
+use super::part::CopyPart;
 use crate::chunk::{TableName, is_transactional};
 
 /// A table of the source.
@@ -53,7 +54,7 @@ pub(super) fn is_servers_own() -> String {
 }
 
 /// Those that are taken, in the order of their names.
-pub fn list(connection: &mut Connection, part: Option<&Filter>) -> Result<Vec<SourceTable>, Error> {
+pub fn list(connection: &mut Connection, part: CopyPart<'_>) -> Result<Vec<SourceTable>, Error> {
     let rows = connection.rows(format!(
         "SELECT TABLE_SCHEMA, TABLE_NAME, ENGINE, TABLE_TYPE FROM information_schema.TABLES \
          WHERE TABLE_TYPE IN ('BASE TABLE','SYSTEM VERSIONED','SEQUENCE') AND TABLE_SCHEMA NOT IN {} ORDER BY 1, 2",
@@ -63,7 +64,7 @@ pub fn list(connection: &mut Connection, part: Option<&Filter>) -> Result<Vec<So
     for row in &rows {
         let text = |at: usize| Ok::<_, Error>(row.text(at)?.unwrap_or_default().to_owned());
         let listed = SourceTable { name: TableName::new(text(0)?, text(1)?), engine: text(2)?, kind: text(3)? };
-        if part.is_none_or(|part| part.takes(&listed.name.schema, &listed.name.table)) {
+        if part.takes(&listed.name.schema, &listed.name.table) {
             tables.push(listed);
         }
     }
@@ -71,7 +72,7 @@ pub fn list(connection: &mut Connection, part: Option<&Filter>) -> Result<Vec<So
 }
 
 /// Schemas of which something may be taken, with how much of each.
-pub fn schemas(connection: &mut Connection, part: Option<&Filter>) -> Result<Vec<(String, Extent)>, Error> {
+pub fn schemas(connection: &mut Connection, part: CopyPart<'_>) -> Result<Vec<(String, Extent)>, Error> {
     let rows = connection.rows(format!(
         "SELECT SCHEMA_NAME FROM information_schema.SCHEMATA WHERE SCHEMA_NAME NOT IN {} ORDER BY 1",
         is_servers_own()
@@ -79,7 +80,7 @@ pub fn schemas(connection: &mut Connection, part: Option<&Filter>) -> Result<Vec
     let mut schemas = Vec::new();
     for row in &rows {
         let name = row.required_text(0)?.to_owned();
-        match part.map_or(Extent::All, |part| part.extent(&name)) {
+        match part.extent(&name) {
             Extent::Nothing => {}
             extent => schemas.push((name, extent)),
         }

@@ -19,7 +19,7 @@ use super::ends::CopyRequest;
 use crate::bookkeeping::{COPY_TABLES, CopyPlace, CopyState, Phase, TableRecord, TableStatus, create, set_table};
 use crate::chunk::{ChunkKey, TableDefinition, TableName};
 use crate::definitions::{
-    Relations, SourceTable, TargetNames, in_one_character_set, is_read_in_chunks, list, not_known, read_programs,
+    CopyPart, Relations, SourceTable, in_one_character_set, is_read_in_chunks, list, not_known, read_programs,
     renamed_program,
 };
 use crate::place;
@@ -31,6 +31,8 @@ use crate::source::{self, LowSource, Windows};
 pub struct Plan {
     /// The channel has not begun, or its copy is not finished.
     pub is_needed: bool,
+    /// To a channel that has begun.
+    pub adds_tables: bool,
     pub tables: usize,
     /// As the source guesses them.
     pub rows: u64,
@@ -50,7 +52,8 @@ pub fn plan(request: &CopyRequest<'_>) -> Result<Plan, Failure> {
     let mut control = place::connect(request.target)?;
     let windows = Windows::new(&mut source).map_err(source_failure)?;
     let (problems, warnings) = source_problems(&mut source, request)?;
-    let mut plan = Plan { is_needed: true, problems, warnings, ..Plan::default() };
+    let adds_tables = request.part.already.is_some();
+    let mut plan = Plan { is_needed: true, adds_tables, problems, warnings, ..Plan::default() };
     let tables = list(&mut source, request.part).map_err(source_failure)?;
     let relations = Relations::read(&mut source).map_err(source_failure)?;
     let by_deletes = relations.changed_by_deletes();
@@ -76,6 +79,7 @@ pub fn plan(request: &CopyRequest<'_>) -> Result<Plan, Failure> {
         }
     }
     let names: Vec<TableName> = tables.into_iter().map(|listed| listed.name).collect();
+    plan.problems.extend(changed_problems(&mut source, request)?);
     if CopyState::read(&mut control, request.channel)?.is_some() {
         plan.warnings.push("a copy is under way: it would go on".to_owned());
     } else if channel_has_begun(&mut control, request.channel)? {
@@ -118,6 +122,7 @@ pub(super) fn begin(
     let (mut problems, _) = source_problems(source, request)?;
     problems.extend(tables.iter().filter_map(SourceTable::obstacle));
     let names: Vec<TableName> = tables.into_iter().map(|listed| listed.name).collect();
+    problems.extend(changed_problems(source, request)?);
     problems.extend(already_there(control, request, &names)?);
     problems.extend(not_known(source, control, request.part)?);
     problems.extend(gtid_problem(source, control, request)?);
@@ -138,6 +143,7 @@ pub(super) fn begin(
         phase: Phase::Reading,
         round: 1,
         source: identity,
+        selection: request.part.text(),
         logged: request.target.logged,
         low,
         high: None,
@@ -175,7 +181,7 @@ fn source_problems(source: &mut Connection, request: &CopyRequest<'_>) -> Result
     if request.target.logged == BinlogChoice::No && !state.gtids {
         problems.push("source: gtid_mode is not ON: there are no GTIDs to keep".to_owned());
     }
-    let names_tables = request.part.is_some_and(|part| !part.rules.only.is_empty());
+    let names_tables = request.part.taken.is_some_and(|part| !part.rules.only.is_empty());
     if !names_tables && !wire::source::sees_every_table(source).map_err(source_failure)? {
         problems.push(
             "source: this account is not shown every table, and what it does not see would be missing: GRANT SELECT, SHOW VIEW, TRIGGER, EVENT ON *.* to it \
@@ -188,11 +194,21 @@ fn source_problems(source: &mut Connection, request: &CopyRequest<'_>) -> Result
         Err(error) if error.is_connection_lost() => return Err(source_failure(error)),
         Err(error) => problems.push(format!("source: {error}")),
         Ok(programs) => {
-            let names = TargetNames::new(request.part);
+            let names = request.part.names();
             warnings.extend(programs.iter().filter_map(|program| renamed_program(program, &names).err()));
         }
     }
     Ok((problems, warnings))
+}
+
+/// Tables that the channel takes already, and that would not be as they are.
+fn changed_problems(source: &mut Connection, request: &CopyRequest<'_>) -> Result<Vec<String>, Failure> {
+    if request.part.already.is_none() {
+        return Ok(Vec::new());
+    }
+    let all = list(source, CopyPart::default()).map_err(source_failure)?;
+    let problem = |listed: &SourceTable| request.part.obstacle(&listed.name.schema, &listed.name.table);
+    Ok(all.iter().filter_map(problem).collect())
 }
 
 /// What keeps the target from having the source's GTIDs.
@@ -201,7 +217,8 @@ fn gtid_problem(
     control: &mut Connection,
     request: &CopyRequest<'_>,
 ) -> Result<Option<String>, Failure> {
-    if request.target.logged == BinlogChoice::Yes {
+    // A channel that has begun has them.
+    if request.target.logged == BinlogChoice::Yes || request.part.already.is_some() {
         return Ok(None);
     }
     if source.server().is_mariadb() != control.server().is_mariadb() {
@@ -217,7 +234,7 @@ fn already_there(
     names: &[TableName],
 ) -> Result<Vec<String>, Failure> {
     let mut problems = Vec::new();
-    let target_names = TargetNames::new(request.part);
+    let target_names = request.part.names();
     let mut of_source: BTreeMap<TableName, &TableName> = BTreeMap::new();
     for name in names {
         let there = target_names.table(name);

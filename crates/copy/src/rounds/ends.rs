@@ -7,18 +7,18 @@ use std::time::Duration;
 use apply::mysql::server::errors::failed;
 use apply::mysql::server::sql::{identifier, quote};
 use engine::failure::{Failure, FailureKind};
-use engine::intake::Filter;
 use engine::windows::{Low, Reading};
 use wire::{ConnectOptions, Connection};
 
 use crate::bookkeeping::{CopyPlace, CopyState, Phase, TableStatus, tables_of};
-use crate::chunk::TableName;
-use crate::definitions::{TargetNames, TargetStatement};
+use crate::definitions::{CopyPart, TargetNames, TargetStatement};
 use crate::limits::CopyLimits;
 use crate::measures::Measures;
 use crate::place::{self, CopyTarget};
 use crate::source::source_failure;
 use crate::source::{self, Windows};
+
+use super::channel::{CopyChannel, LogPart};
 
 /// So many rounds: afterwards something is wrong, or never at rest.
 const ROUNDS_MAX: u32 = 100;
@@ -28,8 +28,7 @@ pub struct CopyRequest<'a> {
     pub source: &'a ConnectOptions,
     pub target: CopyTarget<'a>,
     pub channel: &'a str,
-    /// The part of the source that the channel takes; `None`: all.
-    pub part: Option<&'a Filter>,
+    pub part: CopyPart<'a>,
     pub workers: usize,
     pub limits: CopyLimits<'a>,
     /// Towards the source, for reading its log beside the channel.
@@ -37,17 +36,6 @@ pub struct CopyRequest<'a> {
     pub memory_bytes: u64,
     pub measures: &'a Measures,
     pub stop: &'a AtomicBool,
-}
-
-/// A part of the log that the channel has to apply, overwriting.
-#[derive(Clone, Debug)]
-pub struct LogPart {
-    /// Where a channel that has applied nothing begins.
-    pub from: CopyPlace,
-    /// Where it ends.
-    pub to: CopyPlace,
-    /// The tables whose rows it takes. No definitions.
-    pub tables: Vec<TableName>,
 }
 
 /// Both ends, while a copy runs.
@@ -61,11 +49,7 @@ pub struct Ends<'a> {
 }
 
 impl Ends<'_> {
-    pub fn follow(
-        &mut self,
-        state: &mut CopyState,
-        follow: &mut dyn FnMut(&LogPart) -> Result<(), Failure>,
-    ) -> Result<(), Failure> {
+    pub fn follow(&mut self, state: &mut CopyState, channel: &mut CopyChannel<'_, '_>) -> Result<(), Failure> {
         let high = state
             .high
             .clone()
@@ -80,15 +64,19 @@ impl Ends<'_> {
             state.round,
             following.to.position.as_ref().map_or_else(String::new, ToString::to_string)
         ));
-        follow(&following)?;
+        (channel.follow)(&following)?;
         // The channel takes its time: idle connections may be gone.
         self.reconnect()?;
         if tables.iter().any(|table| table.status == TableStatus::Pending) {
-            self.next_round(state)
-        } else {
-            state.phase = Phase::Finishing;
-            state.record(&mut self.control)
+            channel.go_on()?;
+            return self.next_round(state);
         }
+        // What it has applied by then may lie behind this round's end: in another round, in which there is next to nothing to read, it does not.
+        if channel.hold()? {
+            return self.next_round(state);
+        }
+        state.phase = Phase::Finishing;
+        state.record(&mut self.control)
     }
 
     pub fn next_round(&mut self, state: &mut CopyState) -> Result<(), Failure> {

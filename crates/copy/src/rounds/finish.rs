@@ -6,6 +6,7 @@ use apply::mysql::{BinlogChoice, copy_gtids};
 use engine::failure::{Failure, FailureKind};
 use engine::windows::{Reading, Window};
 
+use super::channel::CopyChannel;
 use super::ends::{Ends, execute_there};
 use crate::bookkeeping::{CopyState, tables_of};
 use crate::chunk::TableName;
@@ -17,11 +18,17 @@ use crate::scan::{LateTables, Scan};
 use crate::source::source_failure;
 
 /// Whether the copy is done. If a definition has changed behind the round's end, there is another round: its log would meet the newer one.
-pub(super) fn finish(ends: &mut Ends<'_>, state: &mut CopyState) -> Result<bool, Failure> {
+pub(super) fn finish(
+    ends: &mut Ends<'_>,
+    state: &mut CopyState,
+    channel: &mut CopyChannel<'_, '_>,
+) -> Result<bool, Failure> {
     let high = state
         .high
         .clone()
         .ok_or_else(|| Failure::new(FailureKind::Refused, "the copy's record has no end of its log"))?;
+    channel.apply_up_to(&high)?;
+    ends.reconnect()?;
     ends.request.measures.begin("foreign keys, views, triggers, routines and events");
     let tables: Vec<TableName> =
         tables_of(&mut ends.control, &state.channel)?.into_iter().map(|table| table.name).collect();
@@ -51,11 +58,23 @@ pub(super) fn finish(ends: &mut Ends<'_>, state: &mut CopyState) -> Result<bool,
     }
     make_foreign_keys(ends, &foreign_keys)?;
     create_programs(&mut ends.control, &ends.names, &programs)?;
+    if ends.request.part.already.is_some() {
+        // The channel has its GTIDs. What is recorded of the copy goes as its tables become the channel's.
+        return Ok(true);
+    }
     if state.logged == BinlogChoice::No {
         copy_gtids::take(&mut ends.control, &state.channel, &high.gtids)?;
     }
     state.forget(&mut ends.control)?;
     Ok(true)
+}
+
+/// The channel has gone on since then: another round comes.
+pub(super) fn undo(ends: &mut Ends<'_>, state: &mut CopyState) -> Result<(), Failure> {
+    let tables = tables_of(&mut ends.control, &state.channel)?;
+    let tables: Vec<TableName> = tables.into_iter().map(|table| table.name).collect();
+    drop_triggers(ends, &tables)?;
+    ends.next_round(state)
 }
 
 /// With the statement that makes it.

@@ -147,7 +147,7 @@ fn make_schemas(ends: &mut Ends<'_>) -> Result<(), Failure> {
         }
     }
     // Tables that are given a name in a schema of their own.
-    for schema in ends.request.part.iter().flat_map(|part| part.new_schemas()) {
+    for schema in ends.request.part.taken.iter().flat_map(|part| part.new_schemas()) {
         let create = format!("CREATE DATABASE IF NOT EXISTS {}", identifier(schema));
         ends.control.execute(create).map_err(failed)?;
     }

@@ -10,60 +10,36 @@ use anyhow::{Context, Result};
 use channel::errors::failure;
 use channel::monitor::Monitor;
 use channel::spec::Spec;
-use copy::{CopyEnd, CopyLimits, CopyRequest, CopySample, CopyTarget, LogPart, Measures, Plan};
+use copy::{CopyChannel, CopyEnd, CopyRequest, CopySample, LogPart, Measures, RunningChannel};
 use engine::failure::{Failure, FailureKind};
 use engine::intake::{Changes, Filter, Pattern, Rules};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use observe::http::Http;
 use observe::http::endpoint::Endpoint;
 use observe::progress::{Kind, Progress};
-use wire::ConnectOptions;
 
-/// Both ends of a copy, and how it runs.
-pub struct Copy<'a> {
-    pub source: &'a ConnectOptions,
-    pub target: CopyTarget<'a>,
-    pub channel: &'a str,
-    pub part: Option<&'a Filter>,
-    pub workers: usize,
-    pub limits: CopyLimits<'a>,
-    pub server_id: u32,
-    pub memory_bytes: u64,
+/// Runs a copy, and shows how far it is.
+pub struct ShownCopy<'a> {
+    pub measures: &'a Arc<Measures>,
+    /// Where it is shown beside the terminal; `None`: nowhere.
+    pub listen: Option<Endpoint>,
     pub stop: &'a Arc<AtomicBool>,
+    /// Of a run of the channel over a part of the log, overwriting.
+    pub spec: &'a mut dyn FnMut(&LogPart) -> Result<Spec>,
 }
 
-impl Copy<'_> {
-    fn request<'a>(&'a self, measures: &'a Measures) -> CopyRequest<'a> {
-        CopyRequest {
-            source: self.source,
-            target: self.target,
-            channel: self.channel,
-            part: self.part,
-            workers: self.workers,
-            limits: self.limits,
-            server_id: self.server_id,
-            memory_bytes: self.memory_bytes,
-            measures,
-            stop: self.stop,
-        }
-    }
-
-    /// What would be copied. Changes nothing.
-    pub fn plan(&self) -> Result<Plan> {
-        copy::plan(&self.request(&Measures::default())).map_err(anyhow::Error::new)
-    }
-
-    /// `spec`: of a run of the channel over a part of the log, overwriting.
-    pub fn run(&self, listen: Option<Endpoint>, spec: &mut dyn FnMut(&LogPart) -> Result<Spec>) -> Result<CopyEnd> {
-        let measures = Arc::new(Measures::default());
+impl ShownCopy<'_> {
+    /// `running`: the channel to which tables are added.
+    pub fn run(self, request: &CopyRequest<'_>, running: Option<&mut dyn RunningChannel>) -> Result<CopyEnd> {
+        let Self { measures, listen, stop, spec } = self;
         // Its port is free again when the channel goes on.
-        let _http = listen.map(|listen| Http::start_copy(listen, Arc::clone(&measures))).transpose()?;
-        let shown = Shown::start(&measures).context("a thread")?;
+        let _http = listen.map(|listen| Http::start_copy(listen, Arc::clone(measures))).transpose()?;
+        let shown = Shown::start(measures).context("a thread")?;
         let mut follow = |following: &LogPart| -> Result<(), Failure> {
             let spec = spec(following).map_err(failure)?;
-            follow(&spec, self.part, self.stop)
+            follow(&spec, request.part.taken, stop)
         };
-        let ended = copy::copy(&self.request(&measures), &mut follow);
+        let ended = copy::copy(request, &mut CopyChannel { follow: &mut follow, running });
         shown.finish();
         ended.map_err(anyhow::Error::new)
     }
@@ -72,7 +48,7 @@ impl Copy<'_> {
 fn follow(spec: &Spec, part: Option<&Filter>, stop: &Arc<AtomicBool>) -> Result<(), Failure> {
     let monitor = Arc::new(Monitor::default());
     let progress = Progress::start(&monitor, Kind::Live);
-    let finished = with_flag_of_its_own(stop, |stop| channel::run::run(spec, &monitor, stop).map_err(failure));
+    let finished = with_flag_of_its_own(&[stop], |stop| channel::run::run(spec, &monitor, stop).map_err(failure));
     progress.finish();
     let outcome = finished?.outcome;
     if let Some(failure) = outcome.failure {
@@ -86,15 +62,16 @@ fn follow(spec: &Spec, part: Option<&Filter>, stop: &Arc<AtomicBool>) -> Result<
     spec.target.record_part(text.as_deref())
 }
 
-/// A run sets its flag at its end, too; the copy goes on behind it.
-fn with_flag_of_its_own<T>(stop: &AtomicBool, run: impl FnOnce(&Arc<AtomicBool>) -> T) -> T {
+/// A run sets its flag at its end, too; what stands around it goes on. Whichever of `stops` is set ends the run.
+pub fn with_flag_of_its_own<T>(stops: &[&AtomicBool], run: impl FnOnce(&Arc<AtomicBool>) -> T) -> T {
     const LOOK_EVERY: Duration = Duration::from_millis(50);
-    let flag = Arc::new(AtomicBool::new(stop.load(Ordering::Relaxed)));
+    let is_asked = || stops.iter().any(|stop| stop.load(Ordering::Relaxed));
+    let flag = Arc::new(AtomicBool::new(is_asked()));
     std::thread::scope(|scope| {
         let forwarding = scope.spawn(|| {
             while !flag.load(Ordering::Relaxed) {
                 std::thread::park_timeout(LOOK_EVERY);
-                if stop.load(Ordering::Relaxed) {
+                if is_asked() {
                     flag.store(true, Ordering::Relaxed);
                 }
             }

@@ -2,10 +2,12 @@
 
 use std::sync::Arc;
 
-use clap::Args;
+use anyhow::{Context, Result};
 use clap::builder::{PossibleValuesParser, TypedValueParser};
+use clap::{Args, Parser};
 use engine::intake::{
-    Changes, Filter, Pattern, Removal, Removals, Rename, Renames, Rules, ServerRules, ServerTable, ServerWildcard,
+    BOOKKEEPING_SCHEMA, Changes, Filter, Pattern, Removal, Removals, Rename, Renames, Rules, ServerRules, ServerTable,
+    ServerWildcard,
 };
 use engine::schema::Leftovers;
 
@@ -113,7 +115,24 @@ fn rewrite(text: &str) -> Result<Rename, String> {
     Rename::of_rewrite(text).ok_or_else(|| "write FROM->TO, two names of schemas".to_owned())
 }
 
+/// A selection by itself, in the words of the command line.
+#[derive(Debug, Parser)]
+#[command(no_binary_name = true)]
+struct RecordedSelection {
+    #[command(flatten)]
+    selection: SelectionArgs,
+}
+
 impl SelectionArgs {
+    /// The selection that a target has recorded: the text of a [`Filter`]. `changes`: what no text says is taken from there.
+    pub fn recorded(text: &str, changes: Changes) -> Result<Filter> {
+        let words = shlex::split(text).context("a quote is missing")?;
+        let RecordedSelection { selection } = RecordedSelection::try_parse_from(words)?;
+        let changes = Changes { left_out: selection.left_out(), ..changes };
+        let filter = selection.filter(changes, BOOKKEEPING_SCHEMA)?.context("it takes all of the source")?;
+        Ok((*filter).clone())
+    }
+
     /// `None`: all of the source, under its own names. `bookkeeping`: the schema of Heddle's tables on the target.
     pub fn filter(&self, changes: Changes, bookkeeping: &str) -> Result<Option<Arc<Filter>>, Usage> {
         let servers = ServerRules {
@@ -166,5 +185,28 @@ impl SelectionArgs {
             "--leave-out: the store does not keep rows that the source has deleted; use a server as the target"
                 .to_owned(),
         ))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_selection_that_was_recorded_is_read_as_it_was_given() {
+        for words in [
+            &["--only", "shop", "--ignore", "shop.log*", "--rename", "shop.a=store.`b c`"][..],
+            &["--only", "a.`it's`", "--leave-out", "truncate,delete"],
+            &["--replicate-do-db", "x", "--replicate-wild-ignore-table", "x.t%", "--replicate-rewrite-db", "x->y"],
+        ] {
+            let RecordedSelection { selection } = RecordedSelection::try_parse_from(words).unwrap();
+            let changes = Changes { left_out: selection.left_out(), no_definitions: true };
+            let filter = selection.filter(changes, "heddle").unwrap().unwrap();
+            let read =
+                SelectionArgs::recorded(&filter.to_string(), Changes { no_definitions: true, ..Changes::default() });
+            assert_eq!(read.unwrap(), *filter, "{words:?}");
+        }
+        assert!(SelectionArgs::recorded("--only 'a", Changes::default()).is_err());
+        assert!(SelectionArgs::recorded("--nothing", Changes::default()).is_err());
     }
 }

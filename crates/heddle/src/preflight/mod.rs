@@ -58,8 +58,8 @@ pub fn run(spec: &Spec, plan: Option<Plan>, json: bool) -> Result<ExitCode> {
     };
     let live = live.map(|facts| match &spec.part {
         // The tables come with the copy.
-        _ if report.copy.is_some() => SourceFacts { tables: Definitions::default(), ..facts },
-        Some(part) => SourceFacts { tables: facts.tables.of_part(part), ..facts },
+        _ if report.copy.is_some() => SourceFacts { tables: None, ..facts },
+        Some(part) => SourceFacts { tables: facts.tables.map(|tables| tables.of_part(part)), ..facts },
         None => facts,
     });
     report.selection = spec.part_text();
@@ -68,7 +68,12 @@ pub fn run(spec: &Spec, plan: Option<Plan>, json: bool) -> Result<ExitCode> {
         Some(plan) => {
             report.checks.warnings.extend(plan.warnings.iter().cloned());
             report.checks.problems.extend(plan.problems.iter().cloned());
-            "a new channel, behind the copy".clone_into(&mut report.start);
+            let start = if plan.adds_tables {
+                "the channel goes on; the tables come to it when they are copied"
+            } else {
+                "a new channel, behind the copy"
+            };
+            start.clone_into(&mut report.start);
             report.copy = Some(plan);
         }
         None => refusals(spec, live.is_some(), &mut report),
@@ -188,7 +193,7 @@ fn check_live(options: &wire::ConnectOptions, report: &mut DryRun) -> Option<Sou
         flavour: state.flavour,
         version: state.version,
         version_text: state.version_text.clone(),
-        tables,
+        tables: Some(tables),
     };
     Some(facts)
 }

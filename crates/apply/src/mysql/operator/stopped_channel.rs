@@ -1,12 +1,15 @@
 //! What an operator does to a channel that does not run: forget it, have it leave one transaction out, complete the target's GTIDs. It holds the channel's lock meanwhile, so no heddle can
 //! start. It never changes the user's own tables.
 
+use std::iter;
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use engine::failure::{Culprit, Failure, FailureKind};
 use wire::{ConnectOptions, Connection};
 
 use super::native_position;
+use crate::added_tables_channel;
 use crate::mysql::progress::branches::kept_branches;
 use crate::mysql::progress::branches::open_branches::{self, OpenBranch};
 use crate::mysql::progress::stops;
@@ -57,9 +60,14 @@ fn names_of_open(connection: &mut Connection, channel: &str) -> Result<Vec<Strin
 impl StoppedChannel {
     /// Refuses a channel that runs.
     pub fn take(options: &ConnectOptions, channel: &str) -> Result<Self, Failure> {
+        Self::take_within(options, channel, Duration::ZERO)
+    }
+
+    /// The same, of a channel whose process may just have ended.
+    pub fn take_within(options: &ConnectOptions, channel: &str, wait: Duration) -> Result<Self, Failure> {
         let mut connection = Connection::connect(options).map_err(failed)?;
         let lock = quote(&lease_lock_name(channel));
-        let got = connection.scalar(format!("SELECT GET_LOCK({lock}, 0)")).map_err(failed)?;
+        let got = connection.scalar(format!("SELECT GET_LOCK({lock}, {})", wait.as_secs())).map_err(failed)?;
         if got.as_deref() != Some("1") {
             return Err(Failure::new(FailureKind::Fenced, format!("channel {} is running", quote(channel)))
                 .remedy("stop its heddle first, and run the same command again"));
@@ -135,11 +143,44 @@ impl StoppedChannel {
     /// All that the target remembers of it goes, in one transaction.
     pub fn forget(&mut self) -> Result<(), Failure> {
         let name = quote(&self.channel);
+        let of_copy = quote(&added_tables_channel(&self.channel));
         if places::count(&mut self.connection, &self.channel)? > 0 {
             let message = format!("processes wait for channel {name}: one of them would begin it anew");
             return Err(Failure::new(FailureKind::Refused, message)
                 .remedy("stop them first (heddle status shows them), and run the same command again"));
         }
+        self.check_branches(&self.channel.clone())?;
+        // And the copy of tables that were to be added to it.
+        let statements = deletions(&mut self.connection, &[&name, &of_copy])?;
+        self.execute_as_one(statements)
+    }
+
+    /// Tables that a copy has brought to the channel's place in the log are the channel's from here on, and nothing is remembered of the copy. `selection`: what the channel
+    /// takes now; `None`: all of the source. `logged`: whether the target's binary log has what Heddle writes for itself.
+    pub fn take_tables_of(&mut self, copy: &str, selection: Option<&str>, logged: BinlogChoice) -> Result<(), Failure> {
+        self.check_branches(copy)?;
+        if logged == BinlogChoice::No {
+            self.connection.execute_repeatable("SET SESSION sql_log_bin=0").map_err(failed)?;
+        }
+        let name = quote(&self.channel);
+        let mut statements = deletions(&mut self.connection, &[&quote(copy)])?;
+        statements.push(match selection {
+            Some(selection) => {
+                format!("REPLACE INTO {SCHEMA}.{SELECTIONS} (channel,selection) VALUES ({name},{})", quote(selection))
+            }
+            None => format!("DELETE FROM {SCHEMA}.{SELECTIONS} WHERE channel={name}"),
+        });
+        self.execute_as_one(statements)
+    }
+
+    fn execute_as_one(&mut self, statements: Vec<String>) -> Result<(), Failure> {
+        let mut all = iter::once("BEGIN".to_owned()).chain(statements).chain(iter::once("COMMIT".to_owned()));
+        all.try_for_each(|statement| self.connection.execute(statement).map(|_| ()).map_err(failed))
+    }
+
+    /// Refuses while the channel has branches that were not ended.
+    fn check_branches(&mut self, channel: &str) -> Result<(), Failure> {
+        let name = quote(channel);
         for table in ["branches", "kept_branches"] {
             let count = self.connection.scalar(format!("SELECT COUNT(*) FROM {SCHEMA}.{table} WHERE channel={name}"));
             if if_there(count)?.flatten().is_some_and(|count| count != "0") {
@@ -150,35 +191,19 @@ impl StoppedChannel {
                 .remedy("run the channel until they have ended; or end them by hand (XA RECOVER, XA ROLLBACK), and delete their rows there"));
             }
         }
-        if let Some(branch) = self.open_branch()? {
+        if let Some(branch) = self.open_branch(channel)? {
             return Err(Failure::new(
                 FailureKind::Refused,
                 format!("channel {name} has XA branches that were not ended ({SCHEMA}.{OPEN_BRANCHES}), such as {branch}"),
             )
             .remedy("run the channel until they have ended; or heddle settle, and end them by hand (XA RECOVER, XA ROLLBACK)"));
         }
-        let known = self
-            .connection
-            .rows(format!("SELECT TABLE_NAME FROM information_schema.TABLES WHERE TABLE_SCHEMA='{SCHEMA}'"))
-            .map_err(failed)?;
-        let known: Vec<&str> = known.iter().filter_map(|row| row.text(0).ok().flatten()).collect();
-        let mut statements = vec!["BEGIN".to_owned()];
-        let there = TABLES
-            .iter()
-            .chain([&KEPT_GTIDS, &OPEN_BRANCHES, &SELECTIONS, &STANDBYS, &SWITCHES])
-            .chain(&COPY_TABLES)
-            .filter(|table| known.contains(table));
-        statements.extend(there.map(|table| format!("DELETE FROM {SCHEMA}.{table} WHERE channel={name}")));
-        statements.push("COMMIT".to_owned());
-        for statement in statements {
-            self.connection.execute(statement).map_err(failed)?;
-        }
         Ok(())
     }
 
     /// The name of a branch that is not prepared where it should be, or still is.
-    fn open_branch(&mut self) -> Result<Option<String>, Failure> {
-        let open = open_branches::read(&mut self.connection, &self.channel)?;
+    fn open_branch(&mut self, channel: &str) -> Result<Option<String>, Failure> {
+        let open = open_branches::read(&mut self.connection, channel)?;
         if open.is_empty() {
             return Ok(None);
         }
@@ -186,4 +211,19 @@ impl StoppedChannel {
         let is_open = |branch: &OpenBranch| !branch.is_prepared() || prepared.contains(&branch.xid);
         Ok(open.into_iter().find(is_open).map(|branch| branch.name))
     }
+}
+
+/// Of all that the target remembers of these channels, whose names are quoted.
+fn deletions(connection: &mut Connection, names: &[&str]) -> Result<Vec<String>, Failure> {
+    let known = connection
+        .rows(format!("SELECT TABLE_NAME FROM information_schema.TABLES WHERE TABLE_SCHEMA='{SCHEMA}'"))
+        .map_err(failed)?;
+    let known: Vec<&str> = known.iter().filter_map(|row| row.text(0).ok().flatten()).collect();
+    let there = TABLES
+        .iter()
+        .chain([&KEPT_GTIDS, &OPEN_BRANCHES, &SELECTIONS, &STANDBYS, &SWITCHES])
+        .chain(&COPY_TABLES)
+        .filter(|table| known.contains(table));
+    let names = names.join(",");
+    Ok(there.map(|table| format!("DELETE FROM {SCHEMA}.{table} WHERE channel IN ({names})")).collect())
 }

@@ -49,17 +49,18 @@ fn versions(target: &TargetInfo, source: &SourceFacts, report: &mut Checks) {
 fn tables(connector: &Connector, source: Option<&SourceFacts>, report: &mut Checks) -> Result<(), Failure> {
     let mut connection = connector.connect()?;
     let here = Definitions::read(&mut connection).map_err(failed)?;
-    if source.is_some_and(|source| source.tables.0.is_empty()) {
+    let there = source.and_then(|source| source.tables.as_ref());
+    if there.is_some_and(|there| there.0.is_empty()) {
         report.warnings.push(
             "source: this account cannot see the source's tables, so definitions are not compared. A channel does not need that; to compare them once, GRANT SELECT \
              ON *.* there"
                 .to_owned(),
         );
     }
-    if let Some(source) = source.filter(|source| !source.tables.0.is_empty()) {
-        let differences = source.tables.differences(&here);
+    if let Some(there) = there.filter(|there| !there.0.is_empty()) {
+        let differences = there.differences(&here);
         if differences.is_empty() {
-            report.ok.push(format!("target: has the source's {} tables, with the same columns", source.tables.0.len()));
+            report.ok.push(format!("target: has the source's {} tables, with the same columns", there.0.len()));
         }
         report.warnings.extend(differences);
     }

@@ -1,5 +1,7 @@
 //! `heddle replicate`: the main job.
 
+mod added_tables;
+mod channel_run;
 mod ends;
 mod first_copy;
 mod target;
@@ -9,6 +11,7 @@ mod values;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
@@ -21,6 +24,8 @@ use engine::policy::{self, CommitOrder, PolicyOptions, PolicySpec};
 use engine::schedule::Grouping;
 use engine::tags::Generation;
 
+use self::added_tables::{AddedTables, copy_beside};
+use self::channel_run::{ProgressDisplay, route, run_channel};
 use self::ends::{Ends, EndsRequest, Moves};
 use self::first_copy::FirstCopy;
 use self::target::{OpenTarget, Purpose, Request, TargetArgs, workers};
@@ -29,24 +34,19 @@ use self::values::{
     DdlMode, Gtids, UnsafeMode, commit_order_help, commit_order_parser, history_help, lane_workers_help, rules_parser,
 };
 use super::exit::Usage;
-use super::feed::{FeedArgs, Workers, server_id};
+use super::feed::{FeedArgs, Workers};
 use super::headings::EXPERT;
 use super::selection::SelectionArgs;
 use super::signals::Ending;
 use crate::backup;
 use apply::CHANNEL_BYTES_MAX;
-use channel::monitor::Monitor;
 use channel::source::Source;
 use channel::spec::{ApplySettings, RelaySpec, Replica, Span, Spec, UnsafeResponse};
 use channel::start::wrong_start::{StartOrigin, WrongStart};
 use channel::start::{RelayContents, StartRequest};
 use channel::stop_condition::StopCondition;
-use copy::CopyLimits;
-use observe::http::log_sampler::LogSource;
-use observe::http::{Http, ServedChannel};
-use observe::progress::{Kind, Progress};
-use observe::summary::{self, Summary};
-use observe::view::log_lookahead::ApplierOptions;
+use copy::{CopyEnd, CopyLimits, CopyPlace};
+use observe::summary::Summary;
 use output::{complain, say};
 use relay::RealFs;
 use relay::fs::Fs;
@@ -79,9 +79,9 @@ pub struct ReplicateArgs {
     /// Name of the channel. Up to 50 characters: letters, digits, dots, - and _
     #[arg(long, value_name = "NAME", default_value = "default")]
     channel: String,
-    /// A new channel: copy the source's tables into the target first, from the running source, without locks and without writes there
+    /// Copy the source's tables into the target first, from the running source, without locks and without writes there
     ///
-    /// The target must not have the tables yet. A copy that was interrupted goes on with the same command; so does the channel afterwards. docs/copy.md
+    /// Of a channel that has begun: the tables that its selection takes now and did not take before. It goes on meanwhile. The target must not have the tables yet. A copy that was interrupted goes on with the same command; so does the channel afterwards. docs/copy.md
     /// has what it needs and what it leaves out.
     #[arg(long, conflicts_with_all = ["start", "start_gtid", "start_from", "start_anyway", "fill_gaps"])]
     copy: bool,
@@ -181,8 +181,10 @@ pub fn run(args: &ReplicateArgs) -> Result<ExitCode> {
     let lag = first_copy::lag_gate(args.max_lag, &args.replica, &args.feed)?;
     let prepared = prepare(args, &ending, &ends)?;
     let spec = &*prepared.spec;
+    let added = if args.copy { AddedTables::find(&args.channel, spec, changes(args))? } else { None };
     let first = FirstCopy {
-        channel: &args.channel,
+        channel: added.as_ref().map_or(&args.channel, |added| &added.channel),
+        already: added.as_ref().map(|added| &*added.already),
         writing: &args.writing,
         feed: &args.feed,
         limits: CopyLimits { threads_running_max: args.max_load, lag: lag.as_ref() },
@@ -195,10 +197,43 @@ pub fn run(args: &ReplicateArgs) -> Result<ExitCode> {
         return crate::preflight::run(spec, plan, args.json);
     }
     ending.watch()?;
-    if args.copy {
-        first.run(spec)?;
+    if let Some(added) = &added {
+        if let Some(failed) = add_tables(args, &ending, &ends, &first, added, &prepared)? {
+            return finish(&failed?, args.json);
+        }
+    } else if args.copy && first.run(spec, None)? == CopyEnd::Copied {
+        tracing::info!("copy: all rows are there; the channel goes on");
     }
     finish(&run_at_nodes(args, &ending, &ends, prepared)?, args.json)
+}
+
+/// Copies them while the channel goes on as it was. Returns the channel's run, if that has failed.
+fn add_tables(
+    args: &ReplicateArgs,
+    ending: &Ending,
+    ends: &Ends,
+    first: &FirstCopy<'_>,
+    added: &AddedTables,
+    prepared: &PreparedRun,
+) -> Result<Option<Result<Summary>>> {
+    let run = |until: Option<&CopyPlace>, stop: &Arc<AtomicBool>| {
+        let as_it_was = |spec: &mut Spec| {
+            spec.part = Some(Arc::clone(&added.already));
+            spec.span = Span { until: until.map(first_copy::stop_at).unwrap_or_default(), ..Span::default() };
+        };
+        let prepared = prepare_with(args, ending, ends, as_it_was)?;
+        run_channel(&args.channel, &args.feed, stop, &prepared, ProgressDisplay::OfCopy)
+    };
+    let Some(options) = &prepared.options else { return Err(first_copy::only_servers().into()) };
+    tracing::info!("copy: tables are added to channel {}: it goes on as it was until they are there", args.channel);
+    let failed = copy_beside(&run, &ending.stop, first, &prepared.spec)?;
+    if failed.is_none() {
+        let selection = prepared.spec.part_text();
+        added.become_part_of(&args.channel, options, selection.as_deref(), first.logged())?;
+        first_copy::remove_relay_log(&prepared.spec);
+        tracing::info!("copy: all rows are there; channel {} takes the added tables from here on", args.channel);
+    }
+    Ok(failed)
 }
 
 /// Until the end of the channel, or of this process's turn: one run after the other, each at one node of either end.
@@ -207,7 +242,7 @@ fn run_at_nodes(args: &ReplicateArgs, ending: &Ending, ends: &Ends, first: Prepa
     let mut prepared = first;
     loop {
         let began = Instant::now();
-        let run = run_channel(args, ending, &prepared);
+        let run = run_channel(&args.channel, &args.feed, &ending.stop, &prepared, ProgressDisplay::Own);
         // Its connections hold the channel's lock.
         drop(prepared);
         if ending.interrupt().is_asked() {
@@ -229,6 +264,16 @@ fn stopped_waiting(json: bool) -> ExitCode {
 }
 
 fn prepare(args: &ReplicateArgs, ending: &Ending, ends: &Ends) -> Result<PreparedRun> {
+    prepare_with(args, ending, ends, |_| {})
+}
+
+/// With another specification than the arguments say.
+fn prepare_with(
+    args: &ReplicateArgs,
+    ending: &Ending,
+    ends: &Ends,
+    change: impl FnOnce(&mut Spec),
+) -> Result<PreparedRun> {
     let (source, log_fs) = source(args, ending, ends)?;
     let OpenTarget { target, on_target, address, grouping, options } = open_target(args, ends)?;
     let workers = workers(args.feed.workers, args.commit_order, grouping);
@@ -243,7 +288,7 @@ fn prepare(args: &ReplicateArgs, ending: &Ending, ends: &Ends) -> Result<Prepare
         args.feed.server_id(&args.channel, &address)
     };
     let part = args.selection.filter(changes(args), SCHEMA.name())?;
-    let spec = Spec {
+    let mut spec = Spec {
         part,
         part_changed: args.selection.selection_changed,
         source,
@@ -265,6 +310,7 @@ fn prepare(args: &ReplicateArgs, ending: &Ending, ends: &Ends) -> Result<Prepare
             has_other_nodes: ends.source.as_ref().is_some_and(Nodes::are_several),
         },
     };
+    change(&mut spec);
     let route = route(&spec.source, &address);
     Ok(PreparedRun { spec: Arc::new(spec), address, route, options })
 }
@@ -273,62 +319,6 @@ fn prepare(args: &ReplicateArgs, ending: &Ending, ends: &Ends) -> Result<Prepare
 fn retry_source_for(args: &ReplicateArgs, ends: &Ends) -> Duration {
     let limit = args.feed.connect_retry();
     if ends.source.as_ref().is_some_and(Nodes::are_several) { limit.min(SOURCE_NODE_RETRY) } else { limit }
-}
-
-/// Until the end of the channel, of this process's turn, or of a node.
-fn run_channel(args: &ReplicateArgs, ending: &Ending, prepared: &PreparedRun) -> Result<Summary> {
-    let PreparedRun { spec, address, route, .. } = prepared;
-    let monitor = Arc::new(Monitor::default());
-    let shown = || ServedChannel {
-        channel: args.channel.clone(),
-        route: route.clone(),
-        monitor: Arc::clone(&monitor),
-        log_source: log_source(args, spec, address),
-    };
-    let http = args.feed.http()?.map(|listen| Http::start(listen, shown())).transpose()?;
-    Ending::watch_pause(&monitor.pause_flag())?;
-    tracing::info!(
-        "channel {}: {route}; target: {}; {} workers, policy {}",
-        args.channel,
-        spec.target.describe(),
-        spec.applying.workers,
-        spec.applying.policy.name
-    );
-    let kind = match spec.source {
-        Source::Live(_) => Kind::Live,
-        Source::Files(_) => Kind::Files,
-    };
-    let progress = Progress::start(&monitor, kind);
-    let summary = summary::run(spec, &monitor, &ending.stop);
-    progress.finish();
-    if let Some(http) = &http {
-        http.end(summary.as_ref().map_or_else(|error| Some(summary::stopped(error)), Summary::stopped));
-    }
-    summary
-}
-
-/// Source and target: channels of one name differ by them.
-fn route(source: &Source, target: &str) -> String {
-    match source {
-        Source::Live(options) => format!("{} → {target}", options.address()),
-        Source::Files(files) => {
-            let first = files.first().map_or_else(String::new, |file| file.display().to_string());
-            format!("{} files from {first} → {target}", files.len())
-        }
-    }
-}
-
-/// What reading the log ahead needs to know.
-fn log_source(args: &ReplicateArgs, spec: &Spec, target: &str) -> Option<LogSource> {
-    let Source::Live(source) = &spec.source else { return None };
-    let applies = ApplierOptions {
-        policy: args.policy,
-        workers: spec.applying.workers,
-        groups: spec.applying.grouping != Grouping::Off,
-        ordered: args.commit_order == CommitOrder::Preserve,
-    };
-    let server_id = server_id(&format!("{} ahead", args.channel), target);
-    Some(LogSource { source: (**source).clone(), server_id, applies })
 }
 
 /// What is not applied whatever its tables are.

@@ -2,6 +2,8 @@
 
 #![allow(clippy::expect_used, clippy::indexing_slicing, clippy::panic, clippy::print_stderr, reason = "a test")]
 
+mod added;
+
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::{self, JoinHandle};
@@ -559,6 +561,24 @@ e2e::tests! {
     branches_are_not_shown_mysql: branches_are_not_shown();
     definitions_change_mysql: definitions_change(MYSQL_9_7);
     definitions_change_mariadb: definitions_change(MARIADB_10_11);
+    added_under_load_mysql: added::under_load(MYSQL_9_7, added::Load::Rows, &[]);
+    added_under_load_mariadb: added::under_load(MARIADB_10_11, added::Load::Rows, &[]);
+    added_as_definitions_change_mysql: added::under_load(MYSQL_9_7, added::Load::Definitions, &[]);
+    added_as_definitions_change_mariadb: added::under_load(MARIADB_10_11, added::Load::Definitions, &[]);
+    added_under_the_sources_gtids_mysql: added::under_load(MYSQL_9_7, added::Load::Rows, &PRESERVE[1..]);
+    added_under_the_sources_gtids_mariadb: added::under_load(MARIADB_10_11, added::Load::Rows, &PRESERVE[1..]);
+    added_through_kills_mysql: added::killed(MYSQL_9_7, 4);
+    added_through_kills_mariadb: added::killed(MARIADB_10_11, 4);
+    added_at_rest_mysql: added::at_rest(MYSQL_9_7, &[]);
+    added_at_rest_mariadb: added::at_rest(MARIADB_10_11, &[]);
+    added_at_rest_in_any_order_mysql: added::at_rest(MYSQL_9_7, &["--commit-order", "relaxed"]);
+    added_at_rest_in_any_order_mariadb: added::at_rest(MARIADB_10_11, &["--commit-order", "relaxed"]);
+    added_and_the_channel_fails: added::channel_fails();
+    added_refusals: added::refusals();
+    #[ignore = "many kills: scripts/nightly"]
+    added_through_many_kills_mysql: added::killed(MYSQL_9_7, 40);
+    #[ignore = "many kills: scripts/nightly"]
+    added_through_many_kills_mariadb: added::killed(MARIADB_10_11, 40);
     refusals_mysql: refusals(MYSQL_9_7);
     refusals_mariadb: refusals(MARIADB_10_11);
     #[ignore = "many kills: scripts/nightly"]
