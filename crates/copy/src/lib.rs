@@ -33,3 +33,4 @@ pub use limits::{CopyLimits, LagGate};
 pub use measures::{CopySample, Measures};
 pub use place::CopyTarget;
 pub use rounds::{CopyChannel, CopyEnd, CopyRequest, LogPart, Plan, RunningChannel, copy, plan};
+pub use source::CopySource;

@@ -3,6 +3,7 @@
 #![allow(clippy::expect_used, clippy::indexing_slicing, clippy::panic, clippy::print_stderr, reason = "a test")]
 
 mod added;
+mod rows_from;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -579,6 +580,11 @@ e2e::tests! {
     added_through_many_kills_mysql: added::killed(MYSQL_9_7, 40);
     #[ignore = "many kills: scripts/nightly"]
     added_through_many_kills_mariadb: added::killed(MARIADB_10_11, 40);
+    rows_of_a_replica_mysql: rows_from::through_a_replica(MYSQL_9_7);
+    rows_of_a_replica_mariadb: rows_from::through_a_replica(MARIADB_10_11);
+    log_of_a_mirror_mysql: rows_from::log_of_a_mirror(MYSQL_9_7);
+    log_of_a_mirror_mariadb: rows_from::log_of_a_mirror(MARIADB_10_11);
+    rows_from_refusals: rows_from::refusals();
     refusals_mysql: refusals(MYSQL_9_7);
     refusals_mariadb: refusals(MARIADB_10_11);
     #[ignore = "many kills: scripts/nightly"]

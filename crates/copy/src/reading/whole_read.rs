@@ -47,7 +47,7 @@ pub fn read_whole(
     let window = begin(windows, &mut source, tables.is_empty()).map_err(source_failure)?;
     ends.each(&late, |table| place(context, &mut source, table))?;
     let names: Vec<TableName> = late.iter().map(|table| table.name.clone()).collect();
-    let end = (!late.is_empty()).then(|| wire::source::log_end(&mut source).map_err(source_failure)).transpose()?;
+    let end = (!late.is_empty()).then(|| windows.high(&mut source).map_err(source_failure)).transpose()?;
     ends.each(&snapshot, |table| {
         make(context, &mut source, table, prepare)?;
         place(context, &mut source, table)
@@ -89,7 +89,7 @@ impl TableReads<'_> {
 fn begin(windows: &mut Windows, source: &mut Connection, is_only_asked: bool) -> Result<Window, Error> {
     let is_exact = windows.low_source() == LowSource::Snapshot;
     for _ in 0..QUIET_ATTEMPTS {
-        let before = wire::source::log_end(source)?;
+        let before = windows.high(source)?;
         let window = windows.begin(source)?;
         // What was logged before and is not visible yet is in the window, too: the log decides.
         if is_only_asked || is_exact || window.high == before || matches!(window.low, Low::Position(_)) {

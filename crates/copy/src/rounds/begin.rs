@@ -48,9 +48,9 @@ pub struct Plan {
 /// # Errors
 /// An end can not be asked.
 pub fn plan(request: &CopyRequest<'_>) -> Result<Plan, Failure> {
-    let mut source = source::connect(request.source).map_err(source_failure)?;
+    let mut source = source::connect(request.source.rows()).map_err(source_failure)?;
     let mut control = place::connect(request.target)?;
-    let windows = Windows::new(&mut source).map_err(source_failure)?;
+    let windows = Windows::new(&mut source, request.source.log_elsewhere()).map_err(source_failure)?;
     let (problems, warnings) = source_problems(&mut source, request)?;
     let adds_tables = request.part.already.is_some();
     let mut plan = Plan { is_needed: true, adds_tables, problems, warnings, ..Plan::default() };
@@ -168,9 +168,20 @@ pub(super) fn place_of(source: &mut Connection, low: Low) -> Result<CopyPlace, E
     }
 }
 
+/// Of the server that has the log.
+fn log_state(source: &mut Connection, request: &CopyRequest<'_>) -> Result<SourceState, Failure> {
+    match request.source.log_elsewhere() {
+        None => SourceState::read(source),
+        Some(log) => {
+            Connection::connect(log).map_err(anyhow::Error::from).and_then(|mut log| SourceState::read(&mut log))
+        }
+    }
+    .map_err(failure)
+}
+
 /// What keeps a copy from beginning; what it leaves out.
 fn source_problems(source: &mut Connection, request: &CopyRequest<'_>) -> Result<(Vec<String>, Vec<String>), Failure> {
-    let state = SourceState::read(source).map_err(failure)?;
+    let state = log_state(source, request)?;
     let (mut problems, mut warnings) = (Vec::new(), Vec::new());
     if state.binlog_format != "ROW" {
         problems.push(format!("source: binlog_format={}: a copy needs ROW", state.binlog_format));
@@ -181,6 +192,7 @@ fn source_problems(source: &mut Connection, request: &CopyRequest<'_>) -> Result
     if request.target.logged == BinlogChoice::No && !state.gtids {
         problems.push("source: gtid_mode is not ON: there are no GTIDs to keep".to_owned());
     }
+    problems.extend(request.source.problem(source, &state)?);
     let names_tables = request.part.taken.is_some_and(|part| !part.rules.only.is_empty());
     if !names_tables && !wire::source::sees_every_table(source).map_err(source_failure)? {
         problems.push(

@@ -8,7 +8,7 @@ use apply::mysql::server::errors::failed;
 use apply::mysql::server::sql::{identifier, quote};
 use engine::failure::{Failure, FailureKind};
 use engine::windows::{Low, Reading};
-use wire::{ConnectOptions, Connection};
+use wire::Connection;
 
 use crate::bookkeeping::{CopyPlace, CopyState, Phase, TableStatus, tables_of};
 use crate::definitions::{CopyPart, TargetNames, TargetStatement};
@@ -16,7 +16,7 @@ use crate::limits::CopyLimits;
 use crate::measures::Measures;
 use crate::place::{self, CopyTarget};
 use crate::source::source_failure;
-use crate::source::{self, Windows};
+use crate::source::{self, CopySource, Windows};
 
 use super::channel::{CopyChannel, LogPart};
 
@@ -25,7 +25,7 @@ const ROUNDS_MAX: u32 = 100;
 
 /// What a copy depends on.
 pub struct CopyRequest<'a> {
-    pub source: &'a ConnectOptions,
+    pub source: CopySource<'a>,
     pub target: CopyTarget<'a>,
     pub channel: &'a str,
     pub part: CopyPart<'a>,
@@ -94,7 +94,7 @@ impl Ends<'_> {
 
     pub fn reconnect(&mut self) -> Result<(), Failure> {
         if self.source.scalar("SELECT 1").is_err() {
-            self.source = source::connect(self.request.source).map_err(source_failure)?;
+            self.source = source::connect(self.request.source.rows()).map_err(source_failure)?;
         }
         if self.control.scalar("SELECT 1").is_err() {
             self.control = place::connect(self.request.target)?;

@@ -35,11 +35,11 @@ pub(super) fn finish(
     let foreign_keys = foreign_keys(ends, &tables)?;
     let programs = in_one_character_set(&mut ends.source, |source| read_programs(source, ends.request.part));
     let programs = programs.map_err(source_failure)?;
-    let end = wire::source::log_end(&mut ends.source).map_err(source_failure)?;
+    let end = ends.windows.high(&mut ends.source).map_err(source_failure)?;
     let low = ends.windows.low(&mut ends.source).map_err(source_failure)?;
     let names: Vec<(TableName, Reading)> = tables.iter().map(|name| (name.clone(), Reading::Chunks)).collect();
     let findings = Scan {
-        source: ends.request.source,
+        source: ends.request.source.log,
         server_id: ends.request.server_id,
         memory_bytes: ends.request.memory_bytes,
         from: &high,

@@ -43,11 +43,11 @@ pub enum CopyEnd {
 /// # Errors
 /// What is placed stays: the same call goes on.
 pub fn copy(request: &CopyRequest<'_>, channel: &mut CopyChannel<'_, '_>) -> Result<CopyEnd, Failure> {
-    let mut source = source::connect(request.source).map_err(source_failure)?;
+    let mut source = source::connect(request.source.rows()).map_err(source_failure)?;
     let mut control = place::connect(request.target)?;
     take_lock(&mut control, request.channel)?;
-    let mut windows = Windows::new(&mut source).map_err(source_failure)?;
-    let identity = wire::source::identity(&mut source).map_err(source_failure)?;
+    let mut windows = Windows::new(&mut source, request.source.log_elsewhere()).map_err(source_failure)?;
+    let identity = request.source.identity().map_err(source_failure)?;
     let mut state = match CopyState::read(&mut control, request.channel)? {
         Some(mut state) => {
             check_source(&state, &identity)?;

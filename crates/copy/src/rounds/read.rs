@@ -34,7 +34,7 @@ pub(super) fn read(ends: &mut Ends<'_>, state: &mut CopyState) -> Result<(), Fai
     let names = ends.names.clone();
     let context = ReadContext {
         names: &names,
-        source: request.source,
+        source: request.source.rows(),
         target: request.target,
         state,
         measures: request.measures,
@@ -205,7 +205,7 @@ fn look_through(
     let tables: Vec<(TableName, Reading)> = tables.into_iter().map(|table| (table.name, table.reading)).collect();
     ends.request.measures.begin(format!("round {}: looking through its log up to {}", state.round, read.window.high));
     Scan {
-        source: ends.request.source,
+        source: ends.request.source.log,
         server_id: ends.request.server_id,
         memory_bytes: ends.request.memory_bytes,
         from,

@@ -7,10 +7,13 @@ use std::collections::VecDeque;
 use std::thread;
 use std::time::{Duration, Instant};
 
+use apply::mysql::server::sql::quote;
 use binlog::LogPosition;
-use binlog::gtids::{GtidSet, GtidState};
+use binlog::gtids::{GtidPos, GtidState};
 use engine::windows::{Low, Window};
-use wire::{Connection, Error};
+use wire::{ConnectOptions, Connection, Error};
+
+use super::log_server::{self, LogServer};
 
 /// Without a better answer: what was written to the log so long ago is visible.
 const SETTLED_AFTER: Duration = Duration::from_secs(20);
@@ -26,6 +29,8 @@ pub enum LowSource {
     EarlierEnd,
     /// MariaDB: the place of the read itself.
     Snapshot,
+    /// MariaDB, whose log is not the one that counts: the GTIDs before the place of the read.
+    SnapshotGtids,
 }
 
 /// Begins reads on sessions of one source.
@@ -34,13 +39,18 @@ pub struct Windows {
     low: LowSource,
     /// Ends of the log, and when they were asked for.
     ends: VecDeque<(Instant, LogPosition)>,
+    /// `None`: the rows' server has the log.
+    log: Option<LogServer>,
 }
 
 impl Windows {
     /// Asks which of the ways the source knows.
-    pub fn new(connection: &mut Connection) -> Result<Self, Error> {
+    ///
+    /// # Errors
+    /// The server's; [`Error::Protocol`]: rows and log are of two servers, and this one does not say what a read sees in GTIDs.
+    pub fn new(connection: &mut Connection, log: Option<&ConnectOptions>) -> Result<Self, Error> {
         let low = if connection.server().is_mariadb() {
-            LowSource::Snapshot
+            if log.is_some() { LowSource::SnapshotGtids } else { LowSource::Snapshot }
         } else if connection.scalar("SELECT @@global.binlog_order_commits")?.as_deref() != Some("1") {
             LowSource::EarlierEnd
         } else if connection.scalar("SELECT @@global.gtid_mode")?.as_deref() == Some("ON") {
@@ -50,7 +60,12 @@ impl Windows {
         } else {
             LowSource::EarlierEnd
         };
-        Ok(Self { low, ends: VecDeque::new() })
+        if log.is_some() && !matches!(low, LowSource::ExecutedGtids | LowSource::SnapshotGtids) {
+            return Err(Error::Protocol(
+                "rows of one server and the log of another have only GTIDs in common: the rows' server needs gtid_mode=ON and binlog_order_commits=ON".to_owned(),
+            ));
+        }
+        Ok(Self { low, ends: VecDeque::new(), log: log.cloned().map(LogServer::new) })
     }
 
     pub fn low_source(&self) -> LowSource {
@@ -64,25 +79,38 @@ impl Windows {
             let place = begin_snapshot(connection)?;
             return Ok(Window { low: Low::Position(place.clone()), high: place });
         }
+        if self.low == LowSource::SnapshotGtids {
+            let low = begin_snapshot_gtids(connection)?;
+            return Ok(Window { low, high: self.high(connection)? });
+        }
         let low = self.low(connection)?;
         connection.execute(BEGIN_SNAPSHOT)?;
-        Ok(Window { low, high: wire::source::log_end(connection)? })
+        Ok(Window { low, high: self.high(connection)? })
+    }
+
+    /// A place of the log behind all that reads on the rows' server have seen so far.
+    pub fn high(&mut self, connection: &mut Connection) -> Result<LogPosition, Error> {
+        match &mut self.log {
+            None => wire::source::log_end(connection),
+            Some(log) => log.end_with(&log_server::executed_at_most(connection)?),
+        }
     }
 
     /// A place up to which all is visible to reads that begin from now on.
     pub fn low(&mut self, connection: &mut Connection) -> Result<Low, Error> {
         match self.low {
-            LowSource::ExecutedGtids => {
-                let text = connection.scalar("SELECT @@global.gtid_executed")?.unwrap_or_default();
-                let set: GtidSet = text.parse().map_err(|error| Error::Protocol(format!("gtid_executed: {error}")))?;
-                Ok(Low::Gtids(GtidState::MySql(set)))
-            }
+            LowSource::ExecutedGtids => log_server::executed(connection).map(Low::Gtids),
             LowSource::LogStatus => log_status(connection).map(Low::Position),
             LowSource::EarlierEnd => self.earlier_end(connection).map(Low::Position),
             LowSource::Snapshot => {
                 let place = begin_snapshot(connection)?;
                 connection.execute("ROLLBACK")?;
                 Ok(Low::Position(place))
+            }
+            LowSource::SnapshotGtids => {
+                let low = begin_snapshot_gtids(connection)?;
+                connection.execute("ROLLBACK")?;
+                Ok(low)
             }
         }
     }
@@ -123,6 +151,17 @@ pub fn begin_snapshot(connection: &mut Connection) -> Result<LogPosition, Error>
         return Err(Error::Protocol("binlog_snapshot_file is empty: the server has no binary log".to_owned()));
     }
     Ok(LogPosition::new(file, position))
+}
+
+/// The same, in GTIDs: what the read's place in this server's own log says, and what the server had applied as a replica before.
+fn begin_snapshot_gtids(connection: &mut Connection) -> Result<Low, Error> {
+    let replicated = log_server::position(connection, "gtid_slave_pos")?;
+    let place = begin_snapshot(connection)?;
+    let sql = format!("SELECT BINLOG_GTID_POS({}, {})", quote(&place.file), place.offset);
+    let text = connection.scalar(sql)?.unwrap_or_default();
+    let logged: GtidPos =
+        text.parse().map_err(|error| Error::Protocol(format!("BINLOG_GTID_POS: {text:?}: {error}")))?;
+    Ok(Low::Gtids(replicated.then(&GtidState::MariaDb(logged))))
 }
 
 /// The end of the log, with all before it visible (MySQL 8.0 and later).

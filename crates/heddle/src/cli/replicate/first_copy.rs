@@ -13,7 +13,8 @@ use channel::start::StartRequest;
 use channel::start::wrong_start::WrongStart;
 use channel::stop_condition::StopCondition;
 use copy::{
-    CopyEnd, CopyLimits, CopyPart, CopyPlace, CopyRequest, CopyTarget, LagGate, LogPart, Measures, Plan, RunningChannel,
+    CopyEnd, CopyLimits, CopyPart, CopyPlace, CopyRequest, CopySource, CopyTarget, LagGate, LogPart, Measures, Plan,
+    RunningChannel,
 };
 use engine::intake::Filter;
 use wire::ConnectOptions;
@@ -24,6 +25,7 @@ use crate::cli::connect::{self, End};
 use crate::cli::copy::{ShownCopy, part_of_copy};
 use crate::cli::exit::Usage;
 use crate::cli::feed::{FeedArgs, server_id};
+use crate::cli::signals::Ending;
 
 /// `--max-lag`, `--replica`. Asks each replica.
 pub(super) fn lag_gate(seconds_max: Option<u64>, replicas: &[String], feed: &FeedArgs) -> Result<Option<LagGate>> {
@@ -34,12 +36,21 @@ pub(super) fn lag_gate(seconds_max: Option<u64>, replicas: &[String], feed: &Fee
     Ok(Some(gate))
 }
 
+/// `--rows-from`.
+pub(super) fn rows_server(url: &str, feed: &FeedArgs, ending: &Ending) -> Result<ConnectOptions> {
+    let mut options = connect::options(End::Source, url, feed.source_defaults_file.as_deref())?;
+    options.limits.interrupt = ending.interrupt();
+    Ok(options)
+}
+
 /// What a copy depends on beside its channel.
 pub(super) struct FirstCopy<'a> {
     /// Of the copy: the channel's, if it is new.
     pub channel: &'a str,
     /// What the channel takes already; `None`: nothing, it is new.
     pub already: Option<&'a Filter>,
+    /// Another server than the source that rows are read from.
+    pub rows: Option<&'a ConnectOptions>,
     pub writing: &'a TargetArgs,
     pub feed: &'a FeedArgs,
     pub limits: CopyLimits<'a>,
@@ -75,7 +86,7 @@ impl FirstCopy<'_> {
             return Err(only_servers().into());
         };
         Ok(CopyRequest {
-            source,
+            source: CopySource { log: source, rows: self.rows },
             target: CopyTarget { options: target, logged: self.logged() },
             channel: self.channel,
             part: CopyPart { taken: spec.part.as_deref(), already: self.already },

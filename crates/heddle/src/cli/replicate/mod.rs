@@ -85,6 +85,11 @@ pub struct ReplicateArgs {
     /// has what it needs and what it leaves out.
     #[arg(long, conflicts_with_all = ["start", "start_gtid", "start_from", "start_anyway", "fill_gaps"])]
     copy: bool,
+    /// With --copy: read the rows from this server: a replica of --from, which is spared, or the source of the binary log server that --from is. Both need GTIDs
+    ///
+    /// It has the source's account and password, unless the URL names others.
+    #[arg(long, value_name = "URL", requires = "copy")]
+    rows_from: Option<String>,
     /// One of two or more processes, each on its own machine with the same options: one has the channel, the others receive the source's log and wait. docs/high-availability.md
     ///
     /// The first one takes the channel. Another one takes it over within seconds when that process, its machine or its network is gone, when it ends, and when it is asked
@@ -178,12 +183,14 @@ pub fn run(args: &ReplicateArgs) -> Result<ExitCode> {
         };
         return turns.run()?.map_or_else(|| Ok(stopped_waiting(args.json)), |summary| finish(&summary, args.json));
     }
+    let rows = args.rows_from.as_ref().map(|url| first_copy::rows_server(url, &args.feed, &ending)).transpose()?;
     let lag = first_copy::lag_gate(args.max_lag, &args.replica, &args.feed)?;
     let prepared = prepare(args, &ending, &ends)?;
     let spec = &*prepared.spec;
     let added = if args.copy { AddedTables::find(&args.channel, spec, changes(args))? } else { None };
     let first = FirstCopy {
         channel: added.as_ref().map_or(&args.channel, |added| &added.channel),
+        rows: rows.as_ref(),
         already: added.as_ref().map(|added| &*added.already),
         writing: &args.writing,
         feed: &args.feed,
