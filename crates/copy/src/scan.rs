@@ -258,7 +258,8 @@ impl Seen<'_> {
             | DdlKind::RenameTable
             | DdlKind::Truncate
             | DdlKind::CreateIndex
-            | DdlKind::DropIndex => {
+            | DdlKind::DropIndex
+            | DdlKind::Sequence => {
                 self.definitions_changed = true;
                 let tables = statement.tables.iter().filter(|table| !statement.parents.contains(table));
                 tables.for_each(|table| self.define(Folded::of(&table.schema, &table.name)));
@@ -278,7 +279,7 @@ impl Seen<'_> {
                 // One that is new has no table yet: those that come are named by their own definitions.
             }
             DdlKind::Account | DdlKind::Analyze | DdlKind::Optimize | DdlKind::Repair | DdlKind::Flush => {}
-            DdlKind::Sequence | DdlKind::Other => {}
+            DdlKind::Other => {}
         }
     }
 

@@ -514,6 +514,38 @@ fn renamed(kind: Kind) -> Result<()> {
     Ok(())
 }
 
+/// MariaDB's sequences: with their state, in use while they are copied, and as what tables take their defaults from.
+fn sequences() -> Result<()> {
+    let pair = Pair::start_with(MARIADB_10_11, &[], &[])?;
+    pair.source.execute(
+        "CREATE DATABASE d; USE d; CREATE SEQUENCE d.z START WITH 7 INCREMENT BY 3 MAXVALUE 100000 CACHE 5 CYCLE; CREATE SEQUENCE d.quiet; SELECT NEXTVAL(d.quiet);
+         CREATE SEQUENCE d.down START WITH -1 INCREMENT BY -2 MINVALUE -1000 MAXVALUE -1 NOCACHE;
+         CREATE TABLE d.a (id INT PRIMARY KEY DEFAULT NEXTVAL(d.z), v INT); INSERT INTO d.a (v) SELECT seq FROM seq_1_to_2000",
+    )?;
+    let next = |random: &mut StdRng| match random.random_range(0..4) {
+        0 => "SELECT NEXTVAL(d.down)".to_owned(),
+        1 => format!("SELECT SETVAL(d.down, -{})", random.random_range(1..900)),
+        _ => "INSERT INTO d.a (v) VALUES (1)".to_owned(),
+    };
+    let changes = Changes::start(&pair, 2, seed(43, "copy"), next)?;
+    changes.wait_for(20)?;
+    let mut heddle = pair.begin(&[COPY])?;
+    heddle.wait_for_log("all rows are there")?;
+    changes.wait_for(20)?;
+    changes.stop()?;
+    pair.source.execute("ALTER SEQUENCE d.quiet RESTART 500; SELECT NEXTVAL(d.quiet)")?;
+    end(heddle)?;
+    pair.to_the_end(&[COPY])?;
+    for sequence in ["z", "quiet", "down"] {
+        let state = format!("SELECT * FROM d.{sequence}");
+        ensure!(pair.source.rows(&state)? == pair.target.rows(&state)?, "{sequence}: {:?}", pair.target.rows(&state)?);
+    }
+    let other = Pair::start_two((MARIADB_10_11, &[]), (MYSQL_9_7, &[]))?;
+    other.source.execute("CREATE DATABASE d; CREATE SEQUENCE d.s")?;
+    let refused = other.begin(&[COPY, "--rows", "sql"])?.wait()?;
+    refused_with_remedy(&refused, &["d.s is a sequence, which the target's server does not have"])
+}
+
 /// What the target does not take is said before any row is copied.
 fn definitions_not_taken() -> Result<()> {
     let pair = Pair::start_two((MYSQL_9_7, &GTIDS), (MARIADB_10_11, &[]))?;
@@ -535,6 +567,7 @@ e2e::tests! {
     renamed_mariadb: renamed(MARIADB_10_11);
     mysql_into_mariadb: across(MYSQL_9_7, MARIADB_10_11);
     mariadb_into_mysql: across(MARIADB_10_11, MYSQL_9_7);
+    sequences_mariadb: sequences();
     definitions_that_the_target_does_not_take: definitions_not_taken();
     #[ignore = "another version: scripts/nightly"]
     mysql_5_7_into_9_7: across("mysql-5.7.22".parse().expect("a server"), MYSQL_9_7);

@@ -61,6 +61,8 @@ impl ChunkColumn {
 pub struct TableDefinition {
     pub name: TableName,
     pub engine: String,
+    /// MariaDB: a table of one row, which changes outside of transactions.
+    pub is_sequence: bool,
     /// In the order of the table.
     pub columns: Vec<ChunkColumn>,
     pub key: ChunkKey,
@@ -74,8 +76,8 @@ impl TableDefinition {
     pub fn read(connection: &mut Connection, name: &TableName) -> Result<Option<Self>, Error> {
         let (schema, table) = (quote(&name.schema), quote(&name.table));
         let facts = connection.row(format!(
-            "SELECT ENGINE, TABLE_ROWS, AVG_ROW_LENGTH FROM information_schema.TABLES \
-             WHERE TABLE_SCHEMA={schema} AND TABLE_NAME={table} AND TABLE_TYPE IN ('BASE TABLE','SYSTEM VERSIONED')"
+            "SELECT ENGINE, TABLE_ROWS, AVG_ROW_LENGTH, TABLE_TYPE FROM information_schema.TABLES \
+             WHERE TABLE_SCHEMA={schema} AND TABLE_NAME={table} AND TABLE_TYPE IN ('BASE TABLE','SYSTEM VERSIONED','SEQUENCE')"
         ))?;
         let Some(facts) = facts else { return Ok(None) };
         let columns = connection.rows(format!(
@@ -106,11 +108,17 @@ impl TableDefinition {
         Ok(Some(Self {
             name: name.clone(),
             engine: facts.text(0)?.unwrap_or_default().to_owned(),
+            is_sequence: facts.text(3)? == Some("SEQUENCE"),
             key: choose(&parts?, &names),
             columns: stored,
             rows: facts.parse(1)?.unwrap_or(0),
             row_bytes: facts.parse(2)?.unwrap_or(0),
         }))
+    }
+
+    /// Whether reads of one transaction see its rows as those of other tables.
+    pub fn is_transactional(&self) -> bool {
+        is_transactional(&self.engine) && !self.is_sequence
     }
 
     /// Its rows can be told apart, and read in chunks.

@@ -130,6 +130,7 @@ mod tests {
         };
         TableDefinition {
             name: TableName::new("d", "t"),
+            is_sequence: false,
             engine: "InnoDB".to_owned(),
             columns: columns.to_vec(),
             key,

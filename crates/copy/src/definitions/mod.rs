@@ -20,5 +20,5 @@ pub use programs::{
 };
 pub use relations::Relations;
 pub use split::{constraint_name, split};
-pub use tables::{SourceTable, create_schema, is_read_in_chunks, list, schemas, show_create};
+pub use tables::{SourceTable, TargetSequences, create_schema, is_read_in_chunks, list, schemas, show_create};
 pub use target_names::{TargetNames, TargetStatement};

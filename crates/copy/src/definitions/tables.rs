@@ -19,12 +19,14 @@ pub struct SourceTable {
 
 impl SourceTable {
     /// Why it can not be copied; `None`: it can.
-    pub fn obstacle(&self) -> Option<String> {
+    pub fn obstacle(&self, sequences: TargetSequences) -> Option<String> {
         match (self.kind.as_str(), self.engine.as_str()) {
             ("SYSTEM VERSIONED", _) => {
                 Some(format!("{} keeps the history of its rows (WITH SYSTEM VERSIONING)", self.name))
             }
-            ("SEQUENCE", _) => Some(format!("{} is a sequence", self.name)),
+            ("SEQUENCE", _) if sequences == TargetSequences::Unknown => {
+                Some(format!("{} is a sequence, which the target's server does not have", self.name))
+            }
             (_, engine)
                 if !is_transactional(engine)
                     && !ONE_STATEMENT.iter().any(|known| known.eq_ignore_ascii_case(engine)) =>
@@ -36,6 +38,20 @@ impl SourceTable {
             }
             _ => None,
         }
+    }
+}
+
+/// Whether the target's server has sequences.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TargetSequences {
+    Known,
+    Unknown,
+}
+
+impl TargetSequences {
+    pub fn of(target: &Connection) -> Self {
+        let server = target.server();
+        if server.is_mariadb() && server.at_least(10, 3, 0) { Self::Known } else { Self::Unknown }
     }
 }
 
@@ -128,10 +144,11 @@ mod tests {
             engine: engine.to_owned(),
             kind: kind.to_owned(),
         };
-        assert_eq!(listed("InnoDB", "BASE TABLE").obstacle(), None);
-        assert_eq!(listed("MyISAM", "BASE TABLE").obstacle(), None);
+        assert_eq!(listed("InnoDB", "BASE TABLE").obstacle(TargetSequences::Unknown), None);
+        assert_eq!(listed("MyISAM", "BASE TABLE").obstacle(TargetSequences::Unknown), None);
+        assert_eq!(listed("InnoDB", "SEQUENCE").obstacle(TargetSequences::Known), None);
         for (engine, kind) in [("FEDERATED", "BASE TABLE"), ("InnoDB", "SYSTEM VERSIONED"), ("InnoDB", "SEQUENCE")] {
-            assert!(listed(engine, kind).obstacle().is_some_and(|why| why.starts_with("d.t ")));
+            assert!(listed(engine, kind).obstacle(TargetSequences::Unknown).is_some_and(|why| why.starts_with("d.t ")));
         }
     }
 }

@@ -10,7 +10,7 @@ use wire::{Connection, Error};
 
 use super::worker::place_rows;
 use super::{ReadContext, ReadEnd, of_source, stopped};
-use crate::chunk::{ChunkKey, ChunkQuery, TableDefinition, TableName, is_transactional};
+use crate::chunk::{ChunkKey, ChunkQuery, TableDefinition, TableName};
 use crate::definitions::show_create;
 use crate::place;
 use crate::scan::LateTables;
@@ -40,7 +40,7 @@ pub fn read_whole(
     prepare: &mut dyn FnMut(&mut Connection, &TableDefinition, &str) -> Result<(), Failure>,
 ) -> Result<WholeRead, Failure> {
     let mut source = source::connect(context.source).map_err(source_failure)?;
-    let (late, snapshot): (Vec<_>, Vec<_>) = tables.iter().partition(|table| !is_transactional(&table.engine));
+    let (late, snapshot): (Vec<_>, Vec<_>) = tables.iter().partition(|table| !table.is_transactional());
     let mut ends = TableReads { context, redefined: Vec::new() };
     // The late ones are made before, and read first: the less time lies between the begin and their reads, the less may have changed them.
     ends.each(&late, |table| make(context, &mut source, table, prepare))?;

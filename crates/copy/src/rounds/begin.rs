@@ -19,8 +19,8 @@ use super::ends::CopyRequest;
 use crate::bookkeeping::{COPY_TABLES, CopyPlace, CopyState, Phase, TableRecord, TableStatus, create, set_table};
 use crate::chunk::{ChunkKey, TableDefinition, TableName};
 use crate::definitions::{
-    CopyPart, Relations, SourceTable, in_one_character_set, is_read_in_chunks, list, not_known, read_programs,
-    renamed_program,
+    CopyPart, Relations, SourceTable, TargetSequences, in_one_character_set, is_read_in_chunks, list, not_known,
+    read_programs, renamed_program,
 };
 use crate::place;
 use crate::source::source_failure;
@@ -58,12 +58,15 @@ pub fn plan(request: &CopyRequest<'_>) -> Result<Plan, Failure> {
     let relations = Relations::read(&mut source).map_err(source_failure)?;
     let by_deletes = relations.changed_by_deletes();
     for listed in &tables {
-        plan.problems.extend(listed.obstacle());
+        plan.problems.extend(listed.obstacle(TargetSequences::of(&control)));
         let Some(definition) = TableDefinition::read(&mut source, &listed.name).map_err(source_failure)? else {
             continue;
         };
         plan.tables += 1;
         plan.rows += definition.rows;
+        if definition.is_sequence {
+            continue;
+        }
         if definition.key == ChunkKey::Whole {
             plan.whole.push(format!("{}: it has no unique key of columns without NULL", listed.name));
         } else if !is_read_in_chunks(&listed.engine) {
@@ -120,7 +123,8 @@ pub(super) fn begin(
     let low = windows.low(source).and_then(|low| place_of(source, low)).map_err(source_failure)?;
     let tables = list(source, request.part).map_err(source_failure)?;
     let (mut problems, _) = source_problems(source, request)?;
-    problems.extend(tables.iter().filter_map(SourceTable::obstacle));
+    let sequences = TargetSequences::of(control);
+    problems.extend(tables.iter().filter_map(|listed| listed.obstacle(sequences)));
     let names: Vec<TableName> = tables.into_iter().map(|listed| listed.name).collect();
     problems.extend(changed_problems(source, request)?);
     problems.extend(already_there(control, request, &names)?);

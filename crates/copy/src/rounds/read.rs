@@ -1,6 +1,6 @@
 //! The first half of a round: tables are made and read; the log of that time is looked through.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
 use apply::mysql::server::errors::failed;
@@ -16,7 +16,8 @@ use crate::bookkeeping::{
 };
 use crate::chunk::{TableDefinition, TableName};
 use crate::definitions::{
-    GeneratedColumns, Relations, TargetNames, create_schema, is_read_in_chunks, list, schemas, show_create, split,
+    GeneratedColumns, Relations, TargetNames, TargetSequences, create_schema, is_read_in_chunks, list, schemas,
+    show_create, split,
 };
 use crate::reading::{RangeWork, ReadContext, WholeRead, copy_ranges, is_redefined, plan, read_whole};
 use crate::scan::{Findings, Scan};
@@ -73,6 +74,9 @@ pub(super) fn read(ends: &mut Ends<'_>, state: &mut CopyState) -> Result<(), Fai
     state.record(&mut ends.control)
 }
 
+/// MariaDB: a sequence that is not there yet, in a default.
+const NO_SUCH_SEQUENCE: [u16; 2] = [1146, 4091];
+
 type Definitions = BTreeMap<TableName, (Arc<TableDefinition>, Reading)>;
 
 /// Makes the tables that have to be read and have no rows yet. Returns the definitions of those, of tables that are partly read, and of those that are read as a
@@ -90,7 +94,10 @@ fn make_tables(
     if tables.iter().any(|table| table.status == TableStatus::Pending) {
         make_schemas(ends)?;
     }
-    for table in tables {
+    let mut waiting = VecDeque::from(tables);
+    // A default of one may be the next value of another, a sequence.
+    let mut later = waiting.len();
+    while let Some(table) = waiting.pop_front() {
         if table.status == TableStatus::Placed && table.reading == Reading::Chunks {
             continue;
         }
@@ -114,7 +121,12 @@ fn make_tables(
                 if failure.kind != FailureKind::Refused {
                     return Err(failure);
                 }
-                refused.push(format!("{}: {}", table.name, failure.message));
+                if failure.code.is_some_and(|code| NO_SUCH_SEQUENCE.contains(&code)) && later > 0 {
+                    later -= 1;
+                    waiting.push_back(table);
+                } else {
+                    refused.push(format!("{}: {}", table.name, failure.message));
+                }
                 continue;
             }
             if reading == Reading::Chunks {
@@ -243,7 +255,8 @@ fn settle(
     }
     // Tables may have come and gone.
     let listed = list(&mut ends.source, ends.request.part).map_err(source_failure)?;
-    let obstacles: Vec<String> = listed.iter().filter_map(|listed| listed.obstacle()).collect();
+    let sequences = TargetSequences::of(&ends.control);
+    let obstacles: Vec<String> = listed.iter().filter_map(|listed| listed.obstacle(sequences)).collect();
     if let Some(first) = obstacles.first() {
         return Err(Failure::new(FailureKind::Refused, format!("the copy can not go on: {first}"))
             .remedy("change that, or begin anew without the table (--ignore)"));
