@@ -69,7 +69,7 @@ fn without_encryption_header(mut length: LogPosition, is_encrypted: bool) -> Log
     length
 }
 
-/// Whether the account is shown every table of the server: it has SELECT everywhere, and nothing of that is revoked.
+/// Whether the account is shown every table of the server but its own ones: it has SELECT everywhere, and nothing of that is revoked.
 ///
 /// # Errors
 /// The server's: it shows no grants.
@@ -79,13 +79,19 @@ pub fn sees_every_table(connection: &mut Connection) -> Result<bool, Error> {
     Ok(select_everywhere(&grants))
 }
 
+const SERVERS_OWN: [&str; 2] = ["mysql", "sys"];
+
 fn select_everywhere(grants: &[&str]) -> bool {
     let selects = |grant: &&str| {
         let privileges = grant.strip_prefix("GRANT ").and_then(|rest| rest.split_once(" ON *.* TO "));
         privileges.is_some_and(|(names, _)| names.split(", ").any(|name| matches!(name, "SELECT" | "ALL PRIVILEGES")))
     };
     // MySQL's partial revokes are shown as what they are.
-    grants.iter().any(selects) && !grants.iter().any(|grant| grant.starts_with("REVOKE "))
+    let hides = |grant: &&str| {
+        grant.starts_with("REVOKE ")
+            && !SERVERS_OWN.iter().any(|schema| grant.contains(&format!(" ON `{schema}`.* FROM ")))
+    };
+    grants.iter().any(selects) && !grants.iter().any(hides)
 }
 
 #[cfg(test)]
@@ -100,6 +106,15 @@ mod tests {
             (&["GRANT REPLICATION SLAVE, REPLICATION CLIENT ON *.* TO 'r'@'%'"], false),
             (&["GRANT USAGE ON *.* TO 'r'@'%'", "GRANT SELECT ON `shop`.* TO 'r'@'%'"], false),
             (&["GRANT SELECT ON *.* TO `r`@`%`", "REVOKE SELECT ON `x`.* FROM `r`@`%`"], false),
+            (&["GRANT SELECT ON *.* TO `r`@`%`", "REVOKE SELECT ON `mysql`.* FROM `r`@`%`"], true),
+            (
+                &[
+                    "GRANT SELECT ON *.* TO `r`@`%`",
+                    "REVOKE SELECT ON `mysql`.* FROM `r`@`%`",
+                    "REVOKE SELECT ON `mysqlx`.* FROM `r`@`%`",
+                ],
+                false,
+            ),
         ] {
             assert_eq!(select_everywhere(grants), sees, "{grants:?}");
         }
