@@ -5,6 +5,7 @@
 //! | `source/` | sessions on the source; between which places of the log a read lies |
 //! | `chunk/` | a table's columns and the key to read it by; statements that read a chunk; values as literals |
 //! | `definitions/` | tables, foreign keys, views, triggers, routines, events: read, taken apart, made |
+//! | `accounts/` | accounts, roles, grants: read, made |
 //! | `bookkeeping/` | what the target remembers of a copy under way |
 //! | `place/` | sessions on the target; rows on their way into its tables |
 //! | `reading/` | workers that copy ranges of tables; tables in one consistent read |
@@ -15,6 +16,7 @@
 //!
 //! Which rows are those of the read and which those of the log decides [`engine::windows`].
 
+mod accounts;
 mod bookkeeping;
 pub mod chunk;
 pub mod compare;

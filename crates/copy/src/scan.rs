@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, HashMap};
 
 use apply::mysql::prepared_by;
+use apply::mysql::server::account_tables::is_account_table;
 use binlog::gtids::GtidState;
 use binlog::{LogPosition, RowsKind};
 use channel::source::transaction_reader::{AtLogEnd, ReadRequest, TransactionReader};
@@ -56,6 +57,8 @@ pub struct Scan<'a> {
     pub tables: &'a [(TableName, Reading)],
     pub relations: &'a Relations,
     pub generated: &'a GeneratedColumns,
+    /// Accounts count as definitions: they are copied, and were read behind the begin of this log.
+    pub accounts: bool,
 }
 
 /// What was found.
@@ -63,7 +66,7 @@ pub struct Scan<'a> {
 pub struct Findings {
     /// Tables to be read again, with the reason.
     pub again: Vec<(TableName, String)>,
-    /// Definitions of any kind may be others: of tables, views, triggers, routines or events.
+    /// Definitions of any kind may be others: of tables, views, triggers, routines or events; accounts.
     pub definitions_changed: bool,
     /// XA transactions were prepared before the round's log, or its rows of them are not applied: their ends have to come before a read.
     pub has_branches_of_others: bool,
@@ -217,6 +220,7 @@ impl Seen<'_> {
     }
 
     fn rows(&mut self, rows: &RowsItem, side: Side) {
+        self.account_table(&rows.map.schema, &rows.map.table);
         let table = Folded::of(&rows.map.schema, &rows.map.table);
         let Some(name) = self.names.get(&table) else { return self.round.note(&table, Finding::Rows(side)) };
         let is_whole = || self.scan.generated.is_whole(name, &rows.event.after_columns);
@@ -227,7 +231,13 @@ impl Seen<'_> {
         }
     }
 
+    /// Whoever changes such a table by hand changes accounts.
+    fn account_table(&mut self, schema: &str, table: &str) {
+        self.definitions_changed |= self.scan.accounts && is_account_table(schema, table);
+    }
+
     fn statement(&mut self, statement: &Statement, side: Side) {
+        statement.tables.iter().for_each(|table| self.account_table(&table.schema, &table.name));
         let kind = match statement.class {
             Class::Dml { .. } if statement.tables.is_empty() => return self.note_all(Finding::Statement(side)),
             Class::Dml { .. } => {
@@ -278,8 +288,8 @@ impl Seen<'_> {
                 of_schema.into_iter().for_each(|table| self.define(table));
                 // One that is new has no table yet: those that come are named by their own definitions.
             }
-            DdlKind::Account | DdlKind::Analyze | DdlKind::Optimize | DdlKind::Repair | DdlKind::Flush => {}
-            DdlKind::Other => {}
+            DdlKind::Account => self.definitions_changed |= self.scan.accounts,
+            DdlKind::Analyze | DdlKind::Optimize | DdlKind::Repair | DdlKind::Flush | DdlKind::Other => {}
         }
     }
 

@@ -1,7 +1,7 @@
 //! Sessions that place rows: nothing but the row decides what is stored.
 
-use apply::mysql::BinlogChoice;
 use apply::mysql::server::errors::failed;
+use apply::mysql::{AccountStatements, BinlogChoice};
 use engine::failure::Failure;
 use wire::{ConnectOptions, Connection};
 
@@ -11,6 +11,8 @@ pub struct CopyTarget<'a> {
     pub options: &'a ConnectOptions,
     /// Whether the rows go into its binary log, under GTIDs of its own. If they do not, it has the source's GTIDs at the end.
     pub logged: BinlogChoice,
+    /// Whether it gets the source's accounts, as it gets the statements about them later.
+    pub accounts: AccountStatements,
 }
 
 /// A session on the target, with utf8mb4, UTC, and a mode that takes each value that a source may have.

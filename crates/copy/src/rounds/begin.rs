@@ -15,7 +15,8 @@ use serde::Serialize;
 use wire::{Connection, Error};
 
 use super::branches;
-use super::ends::CopyRequest;
+use super::ends::{AccountChoice, CopyRequest};
+use crate::accounts::{AccountTransfer, Preparation};
 use crate::bookkeeping::{COPY_TABLES, CopyPlace, CopyState, Phase, TableRecord, TableStatus, create, set_table};
 use crate::chunk::{ChunkKey, TableDefinition, TableName};
 use crate::definitions::{
@@ -36,6 +37,8 @@ pub struct Plan {
     pub tables: usize,
     /// As the source guesses them.
     pub rows: u64,
+    /// That the target gets.
+    pub accounts: usize,
     /// Read in one consistent read, with the reason.
     pub whole: Vec<String>,
     pub warnings: Vec<String>,
@@ -92,6 +95,15 @@ pub fn plan(request: &CopyRequest<'_>) -> Result<Plan, Failure> {
         plan.problems.extend(not_known(&mut source, &mut control, request.part)?);
         plan.problems.extend(gtid_problem(&source, &mut control, request)?);
         plan.warnings.extend(branches::warning(&mut source)?);
+    }
+    if request.accounts() == AccountChoice::Copied {
+        match AccountTransfer::prepare(&mut source, &mut control, request.channel)? {
+            Preparation::Ready(accounts) => {
+                plan.accounts = accounts.len();
+                plan.warnings.extend(accounts.warnings());
+            }
+            Preparation::Impossible(why) => plan.warnings.push(why),
+        }
     }
     if windows.low_source() == LowSource::EarlierEnd {
         plan.warnings.push(

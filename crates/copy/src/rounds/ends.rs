@@ -4,12 +4,15 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
 
+use apply::mysql::AccountStatements;
 use apply::mysql::server::errors::failed;
 use apply::mysql::server::sql::{identifier, quote};
 use engine::failure::{Failure, FailureKind};
+use engine::intake::Filter;
 use engine::windows::{Low, Reading};
 use wire::Connection;
 
+use crate::accounts::{AccountTransfer, Preparation};
 use crate::bookkeeping::{CopyPlace, CopyState, Phase, TableStatus, tables_of};
 use crate::definitions::{CopyPart, TargetNames, TargetStatement};
 use crate::limits::CopyLimits;
@@ -46,6 +49,44 @@ pub struct Ends<'a> {
     pub control: Connection,
     pub windows: Windows,
     pub names: TargetNames,
+    pub accounts: AccountChoice,
+}
+
+/// Whether the target gets the source's accounts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AccountChoice {
+    Copied,
+    /// Nobody has asked for them, or an end does not let them be copied.
+    LeftOut,
+}
+
+impl CopyRequest<'_> {
+    /// What was asked for: of a part of the source, accounts would have grants on what is not there; a channel that has begun has them.
+    pub fn accounts(&self) -> AccountChoice {
+        let is_whole = self.part.already.is_none() && self.part.taken.is_none_or(Filter::takes_all_tables);
+        if is_whole && self.target.accounts == AccountStatements::Apply {
+            AccountChoice::Copied
+        } else {
+            AccountChoice::LeftOut
+        }
+    }
+}
+
+impl Ends<'_> {
+    /// The source's accounts as they are now. `None`: they are not copied, which is said once.
+    pub fn accounts(&mut self) -> Result<Option<Box<AccountTransfer>>, Failure> {
+        if self.accounts == AccountChoice::LeftOut {
+            return Ok(None);
+        }
+        match AccountTransfer::prepare(&mut self.source, &mut self.control, self.request.channel)? {
+            Preparation::Ready(accounts) => Ok(Some(accounts)),
+            Preparation::Impossible(why) => {
+                tracing::warn!("copy: {why}");
+                self.accounts = AccountChoice::LeftOut;
+                Ok(None)
+            }
+        }
+    }
 }
 
 impl Ends<'_> {
@@ -83,7 +124,7 @@ impl Ends<'_> {
         if state.round >= ROUNDS_MAX {
             return Err(Failure::new(
                 FailureKind::Refused,
-                format!("after {ROUNDS_MAX} rounds there are still tables whose definitions, or rows, change as they are read"),
+                format!("after {ROUNDS_MAX} rounds there are still tables whose definitions, or rows, change as they are read, or accounts that change"),
             )
             .remedy("the log says which (copy: … is read again); leave them alone for a while, or leave them out (--ignore)"));
         }

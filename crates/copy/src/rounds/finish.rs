@@ -1,4 +1,4 @@
-//! The end of a copy: foreign keys, views, triggers, routines and events are made, as the source has them at the place where the channel goes on.
+//! The end of a copy: foreign keys, accounts, views, triggers, routines and events are made, as the source has them at the place where the channel goes on.
 
 use apply::mysql::server::errors::failed;
 use apply::mysql::server::sql::{identifier, quote};
@@ -29,12 +29,13 @@ pub(super) fn finish(
         .ok_or_else(|| Failure::new(FailureKind::Refused, "the copy's record has no end of its log"))?;
     channel.apply_up_to(&high)?;
     ends.reconnect()?;
-    ends.request.measures.begin("foreign keys, views, triggers, routines and events");
+    ends.request.measures.begin("foreign keys, accounts, views, triggers, routines and events");
     let tables: Vec<TableName> =
         tables_of(&mut ends.control, &state.channel)?.into_iter().map(|table| table.name).collect();
     let foreign_keys = foreign_keys(ends, &tables)?;
     let programs = in_one_character_set(&mut ends.source, |source| read_programs(source, ends.request.part));
     let programs = programs.map_err(source_failure)?;
+    let accounts = ends.accounts()?;
     let end = ends.windows.high(&mut ends.source).map_err(source_failure)?;
     let low = ends.windows.low(&mut ends.source).map_err(source_failure)?;
     let names: Vec<(TableName, Reading)> = tables.iter().map(|name| (name.clone(), Reading::Chunks)).collect();
@@ -48,16 +49,25 @@ pub(super) fn finish(
         tables: &names,
         relations: &Relations::default(),
         generated: &GeneratedColumns::default(),
+        accounts: accounts.is_some(),
     }
     .run()?;
     if findings.definitions_changed {
-        tracing::info!("copy: definitions have changed since the round's end");
+        tracing::info!("copy: definitions or accounts have changed since the round's end");
         drop_triggers(ends, &tables)?;
         ends.next_round(state)?;
         return Ok(false);
     }
     make_foreign_keys(ends, &foreign_keys)?;
+    let mut accounts = accounts;
+    // Programs have definers, and accounts have privileges on programs.
+    if let Some(accounts) = &mut accounts {
+        accounts.make(&mut ends.control, &state.channel)?;
+    }
     create_programs(&mut ends.control, &ends.names, &programs)?;
+    if let Some(accounts) = accounts {
+        accounts.finish(&mut ends.control)?;
+    }
     if ends.request.part.already.is_some() {
         // The channel has its GTIDs. What is recorded of the copy goes as its tables become the channel's.
         return Ok(true);

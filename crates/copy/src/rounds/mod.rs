@@ -60,11 +60,14 @@ pub fn copy(request: &CopyRequest<'_>, channel: &mut CopyChannel<'_, '_>) -> Res
         None if begin::channel_has_begun(&mut control, request.channel)? => return Ok(CopyEnd::NotNeeded),
         None => begin::begin(request, &mut source, &mut control, &mut windows, identity)?,
     };
-    let mut ends = Ends { request, source, control, windows, names: request.part.names() };
+    let mut ends =
+        Ends { request, source, control, windows, names: request.part.names(), accounts: request.accounts() };
     channel.go_on()?;
     if state.phase == Phase::Finishing && request.part.already.is_some() {
         finish::undo(&mut ends, &mut state)?;
     }
+    // Whoever has to grant something is told before the rows are copied.
+    drop(ends.accounts()?);
     loop {
         if request.stop.load(Ordering::Relaxed) {
             return Err(Failure::new(FailureKind::Stopped, "the copy was asked to end"));

@@ -226,6 +226,8 @@ fn look_through(
         tables: &tables,
         relations,
         generated,
+        // They are read at the copy's end.
+        accounts: false,
     }
     .run()
 }

@@ -95,8 +95,11 @@ fn print(report: &DryRun) {
     if let Some(selection) = &report.selection {
         say!("takes   {selection}");
     }
-    if let Some(Plan { tables, rows, whole, .. }) = &report.copy {
+    if let Some(Plan { tables, rows, accounts, whole, .. }) = &report.copy {
         say!("copy    {tables} tables, about {rows} rows");
+        if *accounts > 0 {
+            say!("copy    {accounts} accounts, with their grants");
+        }
         for table in whole {
             say!("whole   {table}");
         }

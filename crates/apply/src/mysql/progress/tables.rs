@@ -52,7 +52,7 @@ pub fn create_switches() -> String {
 }
 
 /// Those of a copy under way (the copy crate makes them). Each has a column `channel`; the first one has a row for each channel whose rows are not all there.
-pub const COPY_TABLES: [&str; 3] = ["copies", "copy_tables", "copy_ranges"];
+pub const COPY_TABLES: [&str; 4] = ["copies", "copy_tables", "copy_ranges", "copy_accounts"];
 
 /// Makes it.
 pub fn create_selections() -> String {

@@ -1,6 +1,6 @@
 //! What kind of server the target is, what its errors mean, and how its SQL is quoted.
 
-pub(in crate::mysql) mod account_tables;
+pub mod account_tables;
 pub mod bookkeeping;
 pub mod cluster;
 pub(in crate::mysql) mod error_codes;

@@ -41,7 +41,7 @@ pub enum ForeignObject {
 }
 
 /// Columns of Heddle's tables, by kind, in their order. A version may have fewer of the last ones, or more behind them.
-const OWN_TABLES: [(&str, &[ColumnKind]); 17] = {
+const OWN_TABLES: [(&str, &[ColumnKind]); 18] = {
     use ColumnKind as K;
     const TEXT: K = K::VARCHAR;
     [
@@ -76,6 +76,7 @@ const OWN_TABLES: [(&str, &[ColumnKind]); 17] = {
         ("copies", &[TEXT, K::LONGLONG, TEXT, K::LONG, TEXT, K::BLOB, TEXT, K::BLOB, K::TIMESTAMP2]),
         ("copy_tables", &[TEXT, TEXT, TEXT, TEXT, TEXT]),
         ("copy_ranges", &[TEXT, TEXT, TEXT, K::LONG, K::BLOB, K::BLOB, K::LONGLONG, K::TINY]),
+        ("copy_accounts", &[TEXT, TEXT, TEXT, K::TINY]),
         ("switches", &[TEXT, TEXT, K::BLOB, K::TIMESTAMP2]),
         (
             "standbys",

@@ -87,7 +87,7 @@ impl FirstCopy<'_> {
         };
         Ok(CopyRequest {
             source: CopySource { log: source, rows: self.rows },
-            target: CopyTarget { options: target, logged: self.logged() },
+            target: CopyTarget { options: target, logged: self.logged(), accounts: account_statements(self.writing) },
             channel: self.channel,
             part: CopyPart { taken: spec.part.as_deref(), already: self.already },
             workers: spec.applying.workers,
