@@ -205,6 +205,22 @@ fn unlogged(kind: Kind) -> Result<()> {
     Ok(())
 }
 
+/// The target's own log has its accounts, and none of the copy's records: a channel of the target takes them on.
+fn onwards(kind: Kind) -> Result<()> {
+    let pair = made(kind, &[])?;
+    let_proxies(&pair.target)?;
+    to_the_end(&pair, &[COPY])?;
+    let third = Server::start(kind, &[])?;
+    let_proxies(&third)?;
+    let (from, to) = (pair.target.url(), third.url());
+    let relay = third.dir().join("relay").display().to_string();
+    let arguments = ["replicate", "--from", &from, "--to", &to, "--json", "--relay-dir", &relay, "--until-end"];
+    let run = e2e::heddle::heddle(&arguments)?.successful()?;
+    ensure!(third.scalar("SELECT COUNT(*) FROM d.t")? == "1", "{run}");
+    ensure!(names(&third)? == names(&pair.target)?, "{run}");
+    Ok(())
+}
+
 /// Not asked for: a part of the source, or `--account-statements skip`.
 fn not_asked_for(kind: Kind) -> Result<()> {
     for more in [&["--only", "d"][..], &["--rename", "d=e"], &["--account-statements", "skip"]] {
@@ -446,6 +462,8 @@ e2e::tests! {
     every_account_mariadb: every_account(MARIADB_10_11);
     unlogged_mysql: unlogged(MYSQL_9_7);
     unlogged_mariadb: unlogged(MARIADB_10_11);
+    onwards_mysql: onwards(MYSQL_9_7);
+    onwards_mariadb: onwards(MARIADB_10_11);
     not_asked_for_mysql: not_asked_for(MYSQL_9_7);
     not_asked_for_mariadb: not_asked_for(MARIADB_10_11);
     while_it_runs_mysql: while_it_runs(MYSQL_9_7);

@@ -73,7 +73,7 @@ const OWN_TABLES: [(&str, &[ColumnKind]); 18] = {
         ("kept_gtids", &[TEXT, K::BLOB]),
         ("rescue", &[TEXT, TEXT, K::BLOB, K::BLOB, K::TIMESTAMP2]),
         ("selections", &[TEXT, K::BLOB]),
-        ("copies", &[TEXT, K::LONGLONG, TEXT, K::LONG, TEXT, K::BLOB, TEXT, K::BLOB, K::TIMESTAMP2]),
+        ("copies", &[TEXT, K::LONGLONG, TEXT, K::LONG, TEXT, K::BLOB, TEXT, K::BLOB, K::TINY, K::BLOB, K::TIMESTAMP2]),
         ("copy_tables", &[TEXT, TEXT, TEXT, TEXT, TEXT]),
         ("copy_ranges", &[TEXT, TEXT, TEXT, K::LONG, K::BLOB, K::BLOB, K::LONGLONG, K::TINY]),
         ("copy_accounts", &[TEXT, TEXT, TEXT, K::TINY]),
