@@ -14,7 +14,7 @@
 //!   (`HEDDLE_E2E_ROWS=sql`; of that flavour; with `--gtids preserve`): a message that holds TEXT, `equal`, or `native`.
 
 use crate::client::Errors;
-use crate::pool::{PooledServer, ServerPool};
+use crate::pool::ServerPool;
 use crate::server::{Kind, MARIADB_10_11, MYSQL_9_7, Server};
 use crate::{checksum, heddle, native};
 use anyhow::{Context, Result, anyhow, bail, ensure};
@@ -249,7 +249,7 @@ pub struct Source {
     case: Case,
     kind: Kind,
     pool: Arc<ServerPool>,
-    server: OnceLock<Result<PooledServer, String>>,
+    server: OnceLock<Result<Server, String>>,
 }
 
 impl Source {
@@ -259,10 +259,10 @@ impl Source {
 
     fn server(&self) -> Result<&Server> {
         let server = self.server.get_or_init(|| self.start().map_err(|error| format!("{error:#}")));
-        server.as_deref().map_err(|error| anyhow!("{error}"))
+        server.as_ref().map_err(|error| anyhow!("{error}"))
     }
 
-    fn start(&self) -> Result<PooledServer> {
+    fn start(&self) -> Result<Server> {
         let server = self.pool.take(self.kind, &self.case.server_options("source", self.kind))?;
         for sql in self.case.workload(self.kind)? {
             for (account, sql) in sessions(&sql) {

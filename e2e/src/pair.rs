@@ -2,6 +2,7 @@
 
 use crate::checksum::{assert_equal, contents, differences};
 use crate::heddle::{Heddle, Run};
+use crate::pool;
 use crate::server::{Kind, Server};
 use anyhow::{Context, Result, ensure};
 use rand::Rng as _;
@@ -27,7 +28,7 @@ impl Pair {
     }
 
     pub fn start_two(source: (Kind, &[&str]), target: (Kind, &[&str])) -> Result<Pair> {
-        let (source, target) = Server::start_two(source, target)?;
+        let (source, target) = pool::shared().take_two(source, target)?;
         let (from, relay) = (source.url(), target.dir().join("relay").display().to_string());
         Ok(Pair { source, target, from, relay })
     }

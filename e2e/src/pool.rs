@@ -1,16 +1,20 @@
 //! Servers that serve one test after the other: each is made as new in between, and is ended where it does not get so.
 
 use crate::patience::until_within;
-use crate::server::{Kind, Server};
-use anyhow::{Result, ensure};
-use std::ops::Deref;
+use crate::repository;
+use crate::server::{self, Kind, Server, ServerKeeper};
+use anyhow::{Context, Result, ensure};
+use std::os::unix::process::CommandExt as _;
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, LazyLock, Mutex, PoisonError};
+use std::thread;
 use std::time::Duration;
 use wire::Connection;
 
 /// So many wait for their next test. A server takes some hundred megabytes.
-const IDLE_MAX: usize = 8;
+const IDLE_MAX: usize = 6;
 /// Sessions of a test may still be on their way out.
 const SESSIONS_END_WITHIN: Duration = Duration::from_secs(2);
 
@@ -22,6 +26,8 @@ const VOLATILE_TABLES: &str = "'general_log','slow_log','gtid_executed','gtid_sl
 const VOLATILE_VARIABLES: [&str; 6] =
     ["gtid_executed", "gtid_purged", "gtid_binlog_pos", "gtid_binlog_state", "gtid_current_pos", "gtid_slave_pos"];
 const NO_SUCH_SESSION: u16 = 1094;
+/// Of a server's folder.
+const PARTS: [&str; 9] = ["server.pid", "data", "tmp", "socket", "socket.lock", "pid", "error.log", "name", "options"];
 const SERVERS_OWN: &str = "'mysql','sys','information_schema','performance_schema'";
 
 /// Servers of one test program.
@@ -30,6 +36,14 @@ pub struct ServerPool {
     idle: Mutex<Vec<Idle>>,
     started: AtomicUsize,
     used_again: AtomicUsize,
+    folder: Mutex<Option<GuardedFolder>>,
+}
+
+#[derive(Debug)]
+struct GuardedFolder {
+    path: PathBuf,
+    /// It waits for the end of its input, which this process holds.
+    _guard: Child,
 }
 
 #[derive(Debug)]
@@ -39,32 +53,73 @@ struct Idle {
     setup: Vec<String>,
 }
 
-/// A server that goes back to its pool when it is dropped.
+/// A server that a test has.
 #[derive(Debug)]
-pub struct PooledServer {
+struct Loan {
     pool: Arc<ServerPool>,
-    /// Taken when it is dropped.
-    idle: Option<Idle>,
+    options: Vec<String>,
+    setup: Vec<String>,
+}
+
+static SHARED: LazyLock<Arc<ServerPool>> = LazyLock::new(Arc::default);
+
+/// The pool of this test program.
+pub fn shared() -> &'static Arc<ServerPool> {
+    &SHARED
 }
 
 impl ServerPool {
     /// A server with these options, as new.
-    pub fn take(self: &Arc<Self>, kind: Kind, options: &[&str]) -> Result<PooledServer> {
+    pub fn take(self: &Arc<Self>, kind: Kind, options: &[&str]) -> Result<Server> {
+        if std::env::var_os("HEDDLE_KEEP").is_some() {
+            return Server::start(kind, options);
+        }
         let found = {
             let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
             let at = idle.iter().position(|idle| idle.server.kind == kind && idle.options == options);
             at.map(|at| idle.remove(at))
         };
-        let idle = if let Some(idle) = found {
+        let Idle { server, options, setup } = if let Some(idle) = found {
             self.used_again.fetch_add(1, Ordering::Relaxed);
             idle
         } else {
             self.started.fetch_add(1, Ordering::Relaxed);
-            let server = Server::start(kind, options)?;
+            let server = Server::start_below(&self.folder()?, kind, options, None)?;
             let setup = setup(&mut server.connect()?)?;
             Idle { server, options: options.iter().map(|&option| option.to_owned()).collect(), setup }
         };
-        Ok(PooledServer { pool: Arc::clone(self), idle: Some(idle) })
+        Ok(server.kept_by(Arc::new(Loan { pool: Arc::clone(self), options, setup })))
+    }
+
+    /// Two at once: starting is mostly waiting.
+    pub fn take_two(self: &Arc<Self>, first: (Kind, &[&str]), second: (Kind, &[&str])) -> Result<(Server, Server)> {
+        thread::scope(|scope| {
+            let other = scope.spawn(|| self.take(second.0, second.1));
+            let one = self.take(first.0, first.1);
+            let two = other.join().map_err(|_| anyhow::anyhow!("the thread that takes a server ended"))?;
+            Ok((one?, two?))
+        })
+    }
+
+    /// Where its servers are. When this process ends, in whatever way, they are ended, and the folder goes.
+    fn folder(&self) -> Result<PathBuf> {
+        let mut folder = self.folder.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(folder) = &*folder {
+            return Ok(folder.path.clone());
+        }
+        let path = tempfile::Builder::new().prefix("pool-").tempdir_in(server::folder()?)?.keep();
+        let guard = Command::new("bash")
+            .args(["-c", r#"cat >/dev/null; "$0" sweep "$1"; rm -rf "$1" || { sleep 1; rm -rf "$1"; }"#])
+            .arg(repository().join("scripts/servers"))
+            .arg(&path)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .process_group(0)
+            .spawn()
+            .context("the guard of the pool's servers")?;
+        *folder = Some(GuardedFolder { path: path.clone(), _guard: guard });
+        Ok(path)
     }
 
     /// Ends those that wait, and says how many there were.
@@ -83,25 +138,9 @@ impl ServerPool {
     }
 }
 
-impl Deref for PooledServer {
-    type Target = Server;
-
-    #[expect(clippy::unreachable, reason = "it is there until it is dropped")]
-    fn deref(&self) -> &Server {
-        match &self.idle {
-            Some(idle) => &idle.server,
-            None => unreachable!("taken by drop alone"),
-        }
-    }
-}
-
-impl Drop for PooledServer {
-    fn drop(&mut self) {
-        let Some(idle) = self.idle.take() else { return };
-        // Whoever keeps servers wants to see them as the test left them.
-        if std::env::var_os("HEDDLE_KEEP").is_some() || std::thread::panicking() {
-            return;
-        }
+impl ServerKeeper for Loan {
+    fn take_back(&self, server: Server) {
+        let idle = Idle { server, options: self.options.clone(), setup: self.setup.clone() };
         match renew(&idle) {
             Ok(()) => self.pool.give_back(idle),
             Err(error) if std::env::var_os("HEDDLE_E2E_POOL").is_some() => {
@@ -172,15 +211,25 @@ fn renew(idle: &Idle) -> Result<()> {
     if idle.server.kind.is_mariadb() {
         connection.execute("SET GLOBAL gtid_slave_pos=''")?;
     }
+    if !idle.server.kind.is_mariadb() {
+        // Passwords that it has seen are forgotten, as after a start.
+        connection.execute("FLUSH PRIVILEGES")?;
+    }
     let setup = setup(&mut connection)?;
     let differs = setup.iter().find(|line| !idle.setup.contains(line));
     ensure!(setup == idle.setup, "another setup: {differs:?}");
     for entry in std::fs::read_dir(idle.server.dir())? {
         let entry = entry?;
-        // Relay logs of heddle.
-        if entry.file_type()?.is_dir() && !["data", "tmp"].iter().any(|own| entry.file_name() == *own) {
+        // What tests have put there, such as relay logs.
+        if PARTS.iter().any(|own| entry.file_name() == *own) {
+            continue;
+        }
+        if entry.file_type()?.is_dir() {
             std::fs::remove_dir_all(entry.path())?;
+        } else {
+            std::fs::remove_file(entry.path())?;
         }
     }
+    ensure!(connection.scalar(others)?.as_deref() == Some("0"), "somebody has come back");
     Ok(())
 }

@@ -8,6 +8,8 @@ use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::str::FromStr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
 
@@ -124,12 +126,20 @@ impl FromStr for Kind {
     }
 }
 
-/// A running (or stopped) instance. Dropping it ends the process and removes its folder, unless `HEDDLE_KEEP` is set.
+/// A running (or stopped) instance. Dropping it ends the process and removes its folder, unless `HEDDLE_KEEP` is set, or somebody keeps it for the next test.
 #[derive(Debug)]
 pub struct Server {
     pub kind: Kind,
     pub port: u16,
     dir: Option<tempfile::TempDir>,
+    keeper: Option<Arc<dyn ServerKeeper>>,
+    /// It was stopped, killed or started again.
+    was_down: AtomicBool,
+}
+
+/// Who takes a server back that a test needs no more.
+pub trait ServerKeeper: fmt::Debug + Send + Sync {
+    fn take_back(&self, server: Server);
 }
 
 /// `scripts/servers` with these arguments.
@@ -154,11 +164,14 @@ impl Server {
 
     /// As `start`, on a copy of another (stopped) instance's data folder.
     pub fn start_from(kind: Kind, options: &[&str], data: Option<&Path>) -> Result<Server> {
-        let base = std::env::var_os("HEDDLE_E2E_DIR").map_or_else(std::env::temp_dir, PathBuf::from);
-        std::fs::create_dir_all(&base)?;
+        Server::start_below(&folder()?, kind, options, data)
+    }
+
+    /// With its folder in this one.
+    pub fn start_below(base: &Path, kind: Kind, options: &[&str], data: Option<&Path>) -> Result<Server> {
         let mut last_error = None;
         for _ in 0..START_ATTEMPTS {
-            let dir = tempfile::Builder::new().prefix("heddle-e2e-").tempdir_in(&base)?;
+            let dir = tempfile::Builder::new().prefix("heddle-e2e-").tempdir_in(base)?;
             if let Some(data) = data {
                 let copied = Command::new("cp")
                     .args(["-a", "--reflink=auto"])
@@ -177,7 +190,7 @@ impl Server {
                 .output()
                 .context("running scripts/servers")?;
             if output.status.success() {
-                return Ok(Server { kind, port, dir: Some(dir) });
+                return Ok(Server { kind, port, dir: Some(dir), keeper: None, was_down: AtomicBool::new(false) });
             }
             let text = String::from_utf8_lossy(&output.stderr).into_owned();
             let again = text.contains("Address already in use");
@@ -197,6 +210,13 @@ impl Server {
             let two = other.join().map_err(|_| anyhow::anyhow!("the thread that starts a server ended"))?;
             Ok((one?, two?))
         })
+    }
+
+    /// It goes to the keeper when it is dropped.
+    #[must_use]
+    pub fn kept_by(mut self, keeper: Arc<dyn ServerKeeper>) -> Server {
+        self.keeper = Some(keeper);
+        self
     }
 
     pub fn dir(&self) -> &Path {
@@ -253,6 +273,7 @@ impl Server {
 
     /// SIGKILL, as a crash of the process; returns when it is gone.
     pub fn kill(&self) -> Result<()> {
+        self.was_down.store(true, Ordering::Relaxed);
         let pid = self.pid().context("the server does not run")?;
         let process = rustix::process::Pid::from_raw(pid).context("the server's process id")?;
         kill_process(process, Signal::KILL).with_context(|| format!("kill {pid}"))?;
@@ -269,6 +290,7 @@ impl Server {
     }
 
     fn script(&self, command: &[&str], options: &[&str]) -> Result<()> {
+        self.was_down.store(true, Ordering::Relaxed);
         let output = servers_script(command).arg(self.dir()).args(options).output()?;
         ensure!(output.status.success(), "servers {command:?}: {}", String::from_utf8_lossy(&output.stderr));
         Ok(())
@@ -297,14 +319,30 @@ fn is_zombie(pid: i32) -> bool {
     std::fs::read_to_string(format!("/proc/{pid}/stat")).is_ok_and(|stat| stat.contains(") Z"))
 }
 
+/// Where instances have their folders.
+pub fn folder() -> Result<PathBuf> {
+    let base = std::env::var_os("HEDDLE_E2E_DIR").map_or_else(std::env::temp_dir, PathBuf::from);
+    std::fs::create_dir_all(&base)?;
+    Ok(base)
+}
+
 impl Drop for Server {
     fn drop(&mut self) {
+        let is_kept = std::env::var_os("HEDDLE_KEEP").is_some();
+        if let Some(keeper) = self.keeper.take()
+            && !self.was_down.load(Ordering::Relaxed)
+            // Whoever keeps servers wants to see them as the test left them.
+            && !is_kept
+            && !thread::panicking()
+            && self.pid().is_some()
+        {
+            let (kind, port, dir) = (self.kind, self.port, self.dir.take());
+            return keeper.take_back(Server { kind, port, dir, keeper: None, was_down: AtomicBool::new(false) });
+        }
         if self.pid().is_some() {
             let _ = self.kill();
         }
-        if std::env::var_os("HEDDLE_KEEP").is_some()
-            && let Some(dir) = self.dir.take()
-        {
+        if is_kept && let Some(dir) = self.dir.take() {
             eprintln!("kept {} in {}", self.kind, dir.keep().display());
         }
     }
