@@ -514,7 +514,8 @@ fn a_socket_instead_of_a_port() -> Result<()> {
     ensure!(std::fs::metadata(&socket)?.permissions().mode() & 0o777 == 0o600, "others may open it");
     e2e::patience::until("the channel has begun", || {
         Ok(heddle(&["top", "--once", &place])?.successful()?.stdout.contains("Nothing to do"))
-    })?;
+    })
+    .with_context(|| running.log())?;
     running.terminate()?;
     running.wait()?.successful()?;
     ensure!(!socket.exists(), "it is left");
