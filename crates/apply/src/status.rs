@@ -59,6 +59,8 @@ pub enum State {
     /// The same, after an error.
     Failed,
     Paused,
+    /// Its rows are copied (`replicate --copy`).
+    Copying,
     /// Its source can not be reached.
     WaitsForSource,
     /// What failed on the target is tried again, or the target takes no changes.
@@ -120,6 +122,8 @@ pub struct Waits {
     pub paused: bool,
     /// The target takes no changes.
     pub closed: bool,
+    /// A process copies its rows.
+    pub copying: bool,
 }
 
 /// What the source has and the channel has not applied; null where it can not be told.
@@ -142,7 +146,9 @@ impl ChannelStatus {
         }
         let failed_here = self.last_error.as_ref().is_some_and(|error| !error.passed);
         let connections = self.in_flight.as_deref().unwrap_or_default();
-        self.state = if !self.running {
+        self.state = if waits.copying {
+            State::Copying
+        } else if !self.running {
             if failed_here { State::Failed } else { State::Stopped }
         } else if waits.paused {
             State::Paused
@@ -264,6 +270,9 @@ mod tests {
         check(running.clone(), false, State::Idle);
         check(running.clone(), true, State::Paused);
         check(ChannelStatus { source_reached: Some(false), ..running.clone() }, false, State::WaitsForSource);
+        let mut copying = running.clone();
+        copying.set_state(Waits { copying: true, ..Waits::default() });
+        assert_eq!(copying.state, State::Copying);
         let one = OpenWork {
             worker: None,
             connection: 1,

@@ -120,6 +120,7 @@ impl Housekeeper {
             source_lost: signals.source().outage().is_some(),
             paused: signals.is_paused(),
             closed,
+            ..Waits::default()
         });
         let retrying = retried.filter(|_| !closed).map(|retried| RetryStatus {
             message: retried.message,

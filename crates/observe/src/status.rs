@@ -40,6 +40,7 @@ fn doing(status: &ChannelStatus) -> &'static str {
         State::Stopped => "not running",
         State::Failed => "not running: stopped with an error",
         State::Paused => "paused",
+        State::Copying => "copying rows",
         State::WaitsForSource => "waiting for the source",
         State::Retrying => "trying again what failed on the target",
         State::WaitsForLock => "waiting for a lock on the target",

@@ -211,6 +211,7 @@ fn standing(channel: &ChannelStatus, end: &High) -> String {
         (State::Failed, Some(error), _) => format!("does not run, it stopped with: {}", error.message),
         (State::Failed, None, _) => "does not run, it stopped with an error".to_owned(),
         (State::Paused, ..) => format!("is paused: heddle channel resume {}", channel.channel),
+        (State::Copying, ..) => "is being copied".to_owned(),
         (State::WaitsForSource, ..) => "does not reach its source".to_owned(),
         (State::Retrying, _, Some(again)) => format!("tries again what failed on the target: {}", again.message),
         (State::Retrying, _, None) => "tries again what failed on the target".to_owned(),

@@ -5,6 +5,7 @@ use std::thread;
 use std::time::Duration;
 
 use apply::mysql::AccountStatements;
+use apply::mysql::progress::copy_lock_name;
 use apply::mysql::server::errors::failed;
 use apply::mysql::server::sql::{identifier, quote};
 use engine::failure::{Failure, FailureKind};
@@ -175,7 +176,7 @@ pub fn execute_there(target: &mut Connection, statement: &TargetStatement) -> Re
 
 /// One heddle copies. The number of the copy fences one that has lost its connection.
 pub fn take_lock(control: &mut Connection, channel: &str) -> Result<(), Failure> {
-    let lock = quote(&format!("heddle copy {channel}"));
+    let lock = quote(&copy_lock_name(channel));
     let got = control.scalar(format!("SELECT GET_LOCK({lock}, 10)")).map_err(failed)?;
     if got.as_deref() == Some("1") {
         return Ok(());

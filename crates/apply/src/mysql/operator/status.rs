@@ -9,7 +9,7 @@ use crate::mysql::progress::tables::{SCHEMA, SELECTIONS};
 use crate::mysql::progress::{retries, stops};
 use crate::mysql::server::errors::{code, failed, if_there};
 use crate::mysql::server::sql::quote;
-use crate::mysql::session::lease::{CLOSED, PAUSED, SOURCE_LOST, STATEMENTS, holders, lease_holder};
+use crate::mysql::session::lease::{CLOSED, PAUSED, SOURCE_LOST, STATEMENTS, copy_holder, holders, lease_holder};
 use crate::mysql::takeover::places;
 use crate::status::{ChannelStatus, LastTransaction, OpenWork, Waits};
 use crate::{CHANNEL_BYTES_MAX, WORKERS_MAX};
@@ -53,6 +53,7 @@ pub fn read(options: &ConnectOptions) -> Result<Vec<ChannelStatus>, Failure> {
             )
         };
         let (paused, closed) = (is_held(PAUSED)?, is_held(CLOSED)?);
+        let copying = copy_holder(&mut connection, &channel)?.is_some();
         let retrying = match holder {
             Some(_) if closed => Some(retries::closed(&mut connection)),
             Some(_) => retries::read(&mut connection, &channel)?,
@@ -79,7 +80,7 @@ pub fn read(options: &ConnectOptions) -> Result<Vec<ChannelStatus>, Failure> {
             standbys,
             ..ChannelStatus::new(channel, low_water, ranges)
         };
-        status.set_state(Waits { source_lost: status.source_reached == Some(false), paused, closed });
+        status.set_state(Waits { source_lost: status.source_reached == Some(false), paused, closed, copying });
         channels.push(status);
     }
     Ok(channels)

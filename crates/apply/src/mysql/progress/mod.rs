@@ -12,6 +12,6 @@ pub(in crate::mysql) mod switches;
 pub(in crate::mysql) mod tables;
 
 pub use self::tables::{
-    BookkeepingSchema, COPY_TABLES, ENDING, HOLE_TABLE, KEPT_GTIDS, SCHEMA, SWITCHED, SWITCHES, TABLES, create,
-    create_switches,
+    BookkeepingSchema, COPY_TABLES, ENDING, HOLE_TABLE, KEPT_GTIDS, SCHEMA, SWITCHED, SWITCHES, TABLES, copy_lock_name,
+    create, create_switches,
 };

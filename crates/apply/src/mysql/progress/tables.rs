@@ -54,6 +54,11 @@ pub fn create_switches() -> String {
 /// Those of a copy under way (the copy crate makes them). Each has a column `channel`; the first one has a row for each channel whose rows are not all there.
 pub const COPY_TABLES: [&str; 4] = ["copies", "copy_tables", "copy_ranges", "copy_accounts"];
 
+/// The lock of the process that copies a channel's rows. At most 64 bytes: the channel has at most 51.
+pub fn copy_lock_name(channel: &str) -> String {
+    format!("heddle copy {channel}")
+}
+
 /// Makes it.
 pub fn create_selections() -> String {
     format!(

@@ -11,7 +11,7 @@ use wire::Connection;
 
 use crate::WORKERS_MAX;
 use crate::mysql::progress::statements::Statements;
-use crate::mysql::progress::tables::SCHEMA;
+use crate::mysql::progress::tables::{SCHEMA, copy_lock_name};
 use crate::mysql::server::errors::{FENCE_COLUMN, failed};
 use crate::mysql::server::info::command_of;
 use crate::mysql::server::sql::quote;
@@ -123,6 +123,14 @@ pub fn holders(
 pub fn lease_holder(connection: &mut Connection, channel: &str) -> Result<Option<String>, Failure> {
     let lock = quote(&lease_lock_name(channel));
     connection.scalar(format!("SELECT IS_USED_LOCK({lock})")).map_err(failed)
+}
+
+/// The connection of the process that copies the channel's rows.
+///
+/// # Errors
+/// The target's.
+pub fn copy_holder(connection: &mut Connection, channel: &str) -> Result<Option<String>, Failure> {
+    connection.scalar(format!("SELECT IS_USED_LOCK({})", quote(&copy_lock_name(channel)))).map_err(failed)
 }
 
 /// Ends the connections that earlier workers of the channel have left: of a heddle that was killed, or cut off.
