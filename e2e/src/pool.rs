@@ -9,7 +9,6 @@ use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, LazyLock, Mutex, PoisonError};
-use std::thread;
 use std::time::Duration;
 use wire::Connection;
 
@@ -93,12 +92,7 @@ impl ServerPool {
 
     /// Two at once: starting is mostly waiting.
     pub fn take_two(self: &Arc<Self>, first: (Kind, &[&str]), second: (Kind, &[&str])) -> Result<(Server, Server)> {
-        thread::scope(|scope| {
-            let other = scope.spawn(|| self.take(second.0, second.1));
-            let one = self.take(first.0, first.1);
-            let two = other.join().map_err(|_| anyhow::anyhow!("the thread that takes a server ended"))?;
-            Ok((one?, two?))
-        })
+        server::at_once(first, second, &|(kind, options)| self.take(kind, options))
     }
 
     /// Where its servers are. When this process ends, in whatever way, they are ended, and the folder goes.

@@ -204,12 +204,7 @@ impl Server {
 
     /// Two instances at once: starting is mostly waiting.
     pub fn start_two(first: (Kind, &[&str]), second: (Kind, &[&str])) -> Result<(Server, Server)> {
-        thread::scope(|scope| {
-            let other = scope.spawn(|| Server::start(second.0, second.1));
-            let one = Server::start(first.0, first.1);
-            let two = other.join().map_err(|_| anyhow::anyhow!("the thread that starts a server ended"))?;
-            Ok((one?, two?))
-        })
+        at_once(first, second, &|(kind, options)| Server::start(kind, options))
     }
 
     /// It goes to the keeper when it is dropped.
@@ -295,6 +290,16 @@ impl Server {
         ensure!(output.status.success(), "servers {command:?}: {}", String::from_utf8_lossy(&output.stderr));
         Ok(())
     }
+}
+
+/// Two servers, each from what it is to be.
+pub fn at_once<T: Send>(first: T, second: T, start: &(dyn Fn(T) -> Result<Server> + Sync)) -> Result<(Server, Server)> {
+    thread::scope(|scope| {
+        let other = scope.spawn(|| start(second));
+        let one = start(first);
+        let two = other.join().map_err(|_| anyhow::anyhow!("the thread that starts a server ended"))?;
+        Ok((one?, two?))
+    })
 }
 
 /// Several servers as the nodes of one TARGET or SOURCE.
