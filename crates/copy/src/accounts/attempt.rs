@@ -1,6 +1,6 @@
 //! Statements about accounts on the target: done, or refused with a reason that has no secret.
 
-use apply::mysql::server::errors::failed;
+use apply::mysql::server::errors::{failed, is_privilege};
 use engine::failure::{Failure, FailureKind};
 use wire::{Connection, Error};
 
@@ -30,7 +30,7 @@ impl Refusal {
     }
 
     pub fn is_denied(&self) -> bool {
-        [1044, 1045, 1142, 1143, 1227, 1370, 1698].contains(&self.code)
+        is_privilege(self.code) || [1045, 1370, 1698].contains(&self.code)
     }
 }
 

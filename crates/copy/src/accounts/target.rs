@@ -2,7 +2,8 @@
 
 use std::collections::BTreeSet;
 
-use apply::mysql::server::errors::failed;
+use apply::mysql::server::Grants;
+use apply::mysql::server::errors::{failed, is_privilege};
 use binlog::Flavour;
 use engine::failure::Failure;
 use wire::{Connection, Error};
@@ -43,16 +44,11 @@ impl TargetAccounts {
             .rows("SELECT PLUGIN_NAME FROM information_schema.PLUGINS WHERE PLUGIN_TYPE='AUTHENTICATION' AND PLUGIN_STATUS='ACTIVE'")
             .map_err(failed)?;
         let plugins = plugins.iter().filter_map(|row| row.text(0).ok().flatten().map(str::to_owned)).collect();
-        let partial_revokes = flavour == Flavour::MySql
-            && version >= (8, 0, 16)
-            && control.scalar("SELECT @@global.partial_revokes").map_err(failed)?.as_deref() == Some("1");
+        let partial_revokes = partial_revokes(control).map_err(failed)?;
         let mandatory_roles = mandatory_roles(control).map_err(failed)?;
-        let grants = control.rows("SHOW GRANTS").map_err(failed)?;
-        let may_create = grants.iter().filter_map(|row| row.text(0).ok().flatten()).any(|grant| {
-            // A role may have more.
-            !grant.contains(" ON ")
-                || grant.contains(" ON *.*") && (grant.contains("CREATE USER") || grant.contains("ALL PRIVILEGES"))
-        });
+        let grants = Grants::read(control).map_err(failed)?;
+        // A role may have more.
+        let may_create = grants.has_roles() || grants.everywhere("CREATE USER");
         Ok(Ok(Self { flavour, version, plugins, partial_revokes, mandatory_roles, own, names, may_create }))
     }
 
@@ -79,6 +75,14 @@ fn name(row: &wire::Row) -> Result<AccountName, Error> {
     Ok(if row.required_text(2)? == "Y" { AccountName::role(user) } else { AccountName::new(user, host) })
 }
 
+/// Of either end.
+pub fn partial_revokes(connection: &mut Connection) -> Result<bool, Error> {
+    if connection.server().is_mariadb() || !connection.server().at_least(8, 0, 16) {
+        return Ok(false);
+    }
+    Ok(connection.scalar("SELECT @@global.partial_revokes")?.as_deref() == Some("1"))
+}
+
 /// Of either end; empty where there are none.
 pub fn mandatory_roles(connection: &mut Connection) -> Result<String, Error> {
     if connection.server().is_mariadb() || !connection.server().at_least(8, 0, 2) {
@@ -89,6 +93,6 @@ pub fn mandatory_roles(connection: &mut Connection) -> Result<String, Error> {
 
 /// Whether an account lacks a privilege for what it has asked.
 pub fn is_denied(error: &Error) -> bool {
-    const DENIED: [u16; 5] = [1044, 1045, 1142, 1143, 1227];
-    !matches!(error, Error::Auth { .. }) && error.code().is_some_and(|code| DENIED.contains(&code))
+    const ACCESS_DENIED: u16 = 1045;
+    !matches!(error, Error::Auth { .. }) && error.code().is_some_and(|code| is_privilege(code) || code == ACCESS_DENIED)
 }

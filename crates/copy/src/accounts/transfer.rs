@@ -4,7 +4,6 @@
 use std::collections::BTreeSet;
 
 use apply::mysql::server::errors::failed;
-use binlog::Flavour;
 use engine::failure::Failure;
 use wire::{Connection, Error};
 
@@ -16,7 +15,7 @@ use super::show_output::AccountName;
 use super::show_output::Grant;
 use super::source::{self, SourceAccount, SourceAccounts};
 use super::statements::{Creation, FirstState, name_at};
-use super::target::{TargetAccounts, is_denied, mandatory_roles};
+use super::target::{TargetAccounts, is_denied, mandatory_roles, partial_revokes};
 use crate::source::source_failure;
 
 /// Whether accounts can be copied at all.
@@ -262,11 +261,7 @@ fn remove(control: &mut Connection, creation: &Creation) -> Result<bool, Failure
 
 /// Whether the source has `partial_revokes`; what of its settings the target should have.
 fn settings(source: &mut Connection, target: &TargetAccounts) -> Result<(bool, Vec<String>), Error> {
-    let server = source.server();
-    let is_mysql = server.flavour == Flavour::MySql;
-    let source_revokes = is_mysql
-        && server.at_least(8, 0, 16)
-        && source.scalar("SELECT @@global.partial_revokes")?.as_deref() == Some("1");
+    let source_revokes = partial_revokes(source)?;
     let roles = mandatory_roles(source)?;
     let mut settings = Vec::new();
     if !roles.is_empty() && roles != target.mandatory_roles {

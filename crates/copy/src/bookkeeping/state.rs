@@ -9,7 +9,7 @@ use binlog::gtids::GtidState;
 use engine::failure::{Failure, FailureKind};
 use wire::{Connection, Row};
 
-use super::tables::{COPY_TABLES, create, create_accounts};
+use super::tables::{COPY_TABLES, create};
 
 /// What is done in a round, in this order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -133,11 +133,6 @@ impl CopyState {
     /// Takes the copy over: what an earlier process has under way ends before this returns, and it begins nothing more.
     pub fn take_over(&mut self, connection: &mut Connection) -> Result<(), Failure> {
         let of = quote(&self.channel);
-        // An earlier version may have begun the copy.
-        let accounts = connection.scalar(format!("SELECT COUNT(*) FROM {SCHEMA}.copy_accounts"));
-        if if_there(accounts)?.is_none() {
-            connection.execute(create_accounts()).map_err(failed)?;
-        }
         connection.execute(format!("UPDATE {SCHEMA}.copies SET epoch=epoch+1 WHERE channel={of}")).map_err(failed)?;
         let epoch =
             connection.scalar(format!("SELECT epoch FROM {SCHEMA}.copies WHERE channel={of}")).map_err(failed)?;

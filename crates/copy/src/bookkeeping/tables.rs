@@ -25,14 +25,9 @@ pub fn create() -> [String; 5] {
              frontier LONGTEXT NULL, last LONGTEXT NULL, row_count BIGINT UNSIGNED NOT NULL, is_done BOOLEAN NOT NULL, \
              PRIMARY KEY (channel, schema_name, table_name, number)) ENGINE=InnoDB"
         ),
-        create_accounts(),
+        format!(
+            "CREATE TABLE IF NOT EXISTS {SCHEMA}.copy_accounts ({CHANNEL}, user_name VARCHAR(128) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NOT NULL, \
+             host_name VARCHAR(255) CHARACTER SET ascii NOT NULL, has_host BOOLEAN NOT NULL, PRIMARY KEY (channel, user_name, host_name, has_host)) ENGINE=InnoDB"
+        ),
     ]
-}
-
-/// Accounts that a copy makes on the target. Earlier versions have none.
-pub fn create_accounts() -> String {
-    format!(
-        "CREATE TABLE IF NOT EXISTS {SCHEMA}.copy_accounts ({CHANNEL}, user_name VARCHAR(128) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NOT NULL, \
-         host_name VARCHAR(255) CHARACTER SET ascii NOT NULL, has_host BOOLEAN NOT NULL, PRIMARY KEY (channel, user_name, host_name, has_host)) ENGINE=InnoDB"
-    )
 }

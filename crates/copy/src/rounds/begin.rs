@@ -24,8 +24,8 @@ use crate::definitions::{
     read_programs, renamed_program,
 };
 use crate::place;
-use crate::source::source_failure;
 use crate::source::{self, LowSource, Windows};
+use crate::source::{gtids_before, source_failure};
 
 /// What a copy would do, for a dry run.
 #[derive(Clone, Debug, Default, Serialize)]
@@ -173,12 +173,7 @@ pub(super) fn place_of(source: &mut Connection, low: Low) -> Result<CopyPlace, E
     match low {
         Low::Gtids(gtids) => Ok(CopyPlace { position: None, gtids }),
         Low::Position(position) => {
-            let mut gtids = GtidState::None;
-            if source.server().is_mariadb() {
-                let sql = format!("SELECT BINLOG_GTID_POS({}, {})", quote(&position.file), position.offset);
-                let text = source.scalar(sql)?.unwrap_or_default();
-                gtids = text.parse().map_err(|error| Error::Protocol(format!("BINLOG_GTID_POS: {text:?}: {error}")))?;
-            }
+            let gtids = if source.server().is_mariadb() { gtids_before(source, &position)? } else { GtidState::None };
             Ok(CopyPlace { position: Some(position), gtids })
         }
     }

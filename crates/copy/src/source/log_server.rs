@@ -85,16 +85,18 @@ pub fn executed_at_most(connection: &mut Connection) -> Result<GtidState, Error>
     }
     // In this order.
     let owned = connection.scalar("SELECT @@global.gtid_owned")?.unwrap_or_default();
-    let executed = connection.scalar("SELECT @@global.gtid_executed")?.unwrap_or_default();
-    let mut set = gtid_set("gtid_executed", &executed)?;
+    let mut set = gtid_executed(connection)?;
     set.add_set(&gtid_set("gtid_owned", &without_owners(&owned))?);
     Ok(GtidState::MySql(set))
 }
 
 /// What a server has executed at least: a read that begins from now on sees it.
 pub fn executed(connection: &mut Connection) -> Result<GtidState, Error> {
-    let text = connection.scalar("SELECT @@global.gtid_executed")?.unwrap_or_default();
-    gtid_set("gtid_executed", &text).map(GtidState::MySql)
+    gtid_executed(connection).map(GtidState::MySql)
+}
+
+fn gtid_executed(connection: &mut Connection) -> Result<GtidSet, Error> {
+    gtid_set("gtid_executed", &connection.scalar("SELECT @@global.gtid_executed")?.unwrap_or_default())
 }
 
 /// Of MariaDB.

@@ -7,4 +7,4 @@ mod windows;
 
 pub use rows_server::CopySource;
 pub use session::{connect, settings, source_failure, threads_running};
-pub use windows::{LowSource, Windows, begin_snapshot};
+pub use windows::{LowSource, Windows, begin_snapshot, gtids_before};

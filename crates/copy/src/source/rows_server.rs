@@ -39,9 +39,9 @@ impl<'a> CopySource<'a> {
             return Ok(Some("--rows-from: MySQL and MariaDB do not have each other's GTIDs".to_owned()));
         }
         if !is_mariadb {
-            let lacks =
-                |of: &str| format!("{of}: gtid_mode is not ON: rows and log of two servers have only GTIDs in common");
-            return Ok((!log.gtids).then(|| lacks("source")));
+            return Ok((!log.gtids).then(|| {
+                "source: gtid_mode is not ON: rows and log of two servers have only GTIDs in common".to_owned()
+            }));
         }
         let logs = rows.scalar("SELECT @@global.log_bin AND @@global.log_slave_updates").map_err(failed)?;
         let is_replica = !rows.scalar("SELECT @@global.gtid_slave_pos").map_err(failed)?.unwrap_or_default().is_empty();

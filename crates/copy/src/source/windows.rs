@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use apply::mysql::server::sql::quote;
 use binlog::LogPosition;
-use binlog::gtids::{GtidPos, GtidState};
+use binlog::gtids::GtidState;
 use engine::windows::{Low, Window};
 use wire::{ConnectOptions, Connection, Error};
 
@@ -157,11 +157,17 @@ pub fn begin_snapshot(connection: &mut Connection) -> Result<LogPosition, Error>
 fn begin_snapshot_gtids(connection: &mut Connection) -> Result<Low, Error> {
     let replicated = log_server::position(connection, "gtid_slave_pos")?;
     let place = begin_snapshot(connection)?;
+    Ok(Low::Gtids(replicated.then(&gtids_before(connection, &place)?)))
+}
+
+/// The GTIDs before a place of this server's log (MariaDB).
+///
+/// # Errors
+/// The server's, or the connection's; [`Error::Protocol`]: it says none.
+pub fn gtids_before(connection: &mut Connection, place: &LogPosition) -> Result<GtidState, Error> {
     let sql = format!("SELECT BINLOG_GTID_POS({}, {})", quote(&place.file), place.offset);
     let text = connection.scalar(sql)?.unwrap_or_default();
-    let logged: GtidPos =
-        text.parse().map_err(|error| Error::Protocol(format!("BINLOG_GTID_POS: {text:?}: {error}")))?;
-    Ok(Low::Gtids(replicated.then(&GtidState::MariaDb(logged))))
+    text.parse().map_err(|error| Error::Protocol(format!("BINLOG_GTID_POS: {text:?}: {error}")))
 }
 
 /// The end of the log, with all before it visible (MySQL 8.0 and later).

@@ -17,3 +17,5 @@ pub(in crate::mysql) mod row_check;
 pub(in crate::mysql) mod shown_triggers;
 pub mod sql;
 pub mod unsafe_settings;
+
+pub use self::privileges::Grants;

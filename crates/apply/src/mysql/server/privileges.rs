@@ -88,7 +88,8 @@ impl Grants {
         Ok(Self(rows.iter().filter_map(|row| row.text(0).ok().flatten().map(str::to_owned)).collect()))
     }
 
-    fn everywhere(&self, privilege: &str) -> bool {
+    /// Whether it has the privilege on `*.*`, by itself and not through a role.
+    pub fn everywhere(&self, privilege: &str) -> bool {
         self.0
             .iter()
             .any(|grant| grant.contains(" ON *.*") && (grant.contains(privilege) || grant.contains("ALL PRIVILEGES")))
@@ -98,6 +99,7 @@ impl Grants {
         self.0.iter().map(String::as_str)
     }
 
+    /// A role may have more than is shown.
     pub fn has_roles(&self) -> bool {
         self.0.iter().any(|grant| !grant.contains(" ON "))
     }
